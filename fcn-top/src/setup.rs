@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::columns::Rates;
-use crate::config::{Colours, Preferences};
+use crate::config::Preferences;
 use crate::filter::Filter;
 use crate::monitor::{Limits, Settings};
 use crate::names::{Names, Pseudonyms};
@@ -10,7 +10,7 @@ use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
 use crate::text::Words;
-use crate::view::{self, Options, Tab};
+use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
@@ -212,12 +212,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
         view,
         order,
         filter,
-        colours: match preferences.colours.unwrap_or_default() {
-            Colours::Auto => view::Colours::Auto,
-            Colours::Dark => view::Colours::Dark,
-            Colours::Light => view::Colours::Light,
-            Colours::None => view::Colours::None,
-        },
+        colours: preferences.colours.unwrap_or_default(),
         ..usual
     })
 }

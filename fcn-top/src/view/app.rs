@@ -1,9 +1,9 @@
 //! The screen without a terminal: what it remembers, what keys, mouse and tables change in it, what it wants and asks for.
 
 use super::course::SECOND;
-use super::events::{self, Events};
+use super::events::{Events, RuleRecord};
 use super::flow::Flow;
-use super::hits::{Hit, Hits};
+use super::hits::{Hit, Hits, Place};
 use super::interfaces::Interfaces;
 use super::keys::{self, Command};
 use super::moments::{KEPT_ROWS, Mode, Moments};
@@ -14,7 +14,7 @@ use super::prompt::{Asked, Prompt, foot};
 use super::qps::Qps;
 use super::sheet::{Entry, Key, Move, Sheet};
 use super::theme::{Theme, Tone, to_ascii};
-use super::views::{Opened, Place, TableId, View};
+use super::views::{Opened, TableId, View};
 use super::world::World;
 use super::{Effect, Format, Options, Tab, Writing, head};
 use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};
@@ -62,7 +62,7 @@ impl<'a> App<'a> {
             <(RowId, QpRecord)>::SCHEMA,
             PointRecord::SCHEMA,
             HopRecord::SCHEMA,
-            &events::RULES,
+            RuleRecord::SCHEMA,
             EventRecord::SCHEMA,
             InterfaceRecord::SCHEMA,
         ];

@@ -2,11 +2,12 @@
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
 use super::course::SECOND;
+use super::hits::Place;
 use super::moments::Mode;
 use super::sheet::Sheet;
 use super::story::{about, bars, subject};
 use super::theme::Tone;
-use super::views::{Place, TableId, View, facts, say};
+use super::views::{TableId, View, facts, say};
 use super::world::World;
 use super::{Records, qps, story};
 use crate::record::{Cell, QpRecord, RowId};

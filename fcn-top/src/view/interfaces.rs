@@ -1,65 +1,53 @@
 //! Where packets come from, what was lost on the way, and sums over everything seen.
 
+use super::Records;
+use super::fit;
+use super::hits::Place;
 use super::sheet::{Entry, Key, Schema, Sheet};
 use super::theme::Tone;
-use super::views::{Place, TableId, View, empty, facts, headed};
+use super::views::{TableId, View, draw, facts, headed, parted};
 use super::world::World;
-use super::{Records, Tab};
-use crate::filter::Filter;
-use crate::order::Order;
-use crate::record::{Cell, InterfaceRecord, Record};
+use crate::record::{Cell, InterfaceRecord};
 use fcn_wire::Kind;
-use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
 
-static SCHEMA: Schema = Schema {
-    lines: "interface",
-    columns: InterfaceRecord::COLUMNS,
-    extra: &[],
-    titles: &[
-        ("name", "interface"),
-        ("state", "state"),
-        ("received", "packets"),
-        ("octets", "octets"),
-        ("rate_1s", "packets/s"),
-        ("notifications", "notifications"),
-        ("data", "RoCEv2 data"),
-        ("other", "other"),
-        ("cut", "cut short"),
-        ("undecodable", "unreadable"),
-        ("dropped_kernel", "dropped by kernel"),
-        ("dropped_interface", "by interface"),
-        ("about", "about"),
-    ],
-    usual: &[
-        ("name", 0),
-        ("state", 0),
-        ("dropped_kernel", 1),
-        ("dropped_interface", 2),
-        ("rate_1s", 3),
-        ("received", 4),
-        ("notifications", 5),
-        ("data", 6),
-        ("other", 7),
-        ("cut", 8),
-        ("undecodable", 9),
-        ("octets", 10),
-        ("about", 11),
-    ],
-    fixed: 1,
-    order: "name",
-    filter: Filter::parse::<InterfaceRecord>,
-    read_order: Order::parse::<InterfaceRecord>,
-};
-
 impl Entry for InterfaceRecord {
-    type Record = Self;
-    const SCHEMA: &'static Schema = &SCHEMA;
-
-    fn record(&self) -> &Self {
-        self
-    }
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "interface",
+        titles: &[
+            ("name", "interface"),
+            ("state", "state"),
+            ("received", "packets"),
+            ("octets", "octets"),
+            ("rate_1s", "packets/s"),
+            ("notifications", "notifications"),
+            ("data", "RoCEv2 data"),
+            ("other", "other"),
+            ("cut", "cut short"),
+            ("undecodable", "unreadable"),
+            ("dropped_kernel", "dropped by kernel"),
+            ("dropped_interface", "by interface"),
+            ("about", "about"),
+        ],
+        usual: &[
+            ("name", 0),
+            ("state", 0),
+            ("dropped_kernel", 1),
+            ("dropped_interface", 2),
+            ("rate_1s", 3),
+            ("received", 4),
+            ("notifications", 5),
+            ("data", 6),
+            ("other", 7),
+            ("cut", 8),
+            ("undecodable", 9),
+            ("octets", 10),
+            ("about", 11),
+        ],
+        order: "name",
+        ..Schema::of::<Self>()
+    };
 
     fn key(&self) -> Key {
         Key::Interface(Arc::clone(&self.name))
@@ -95,42 +83,25 @@ impl View for Interfaces {
     }
 
     fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let shown = &world.moments.shown();
-        let lines = u16::try_from(shown.interfaces.len())
-            .unwrap_or(u16::MAX)
-            .saturating_add(2);
-        let sums_height = if place.area.height < 9 {
-            0
-        } else {
-            place.area.height.saturating_sub(lines.max(4)).min(13)
+        let interfaces = &world.moments.shown().interfaces;
+        let panel = match place.area.height {
+            0..9 => 0,
+            height => height
+                .saturating_sub(fit::cells(interfaces.len() + 2).max(4))
+                .min(13),
         };
-        let [table, panel] = place.area.layout(&Layout::vertical([
-            Constraint::Fill(1),
-            Constraint::Length(sums_height),
-        ]));
-        sheet.draw(&shown.interfaces, place.frame, table, world, place.hits);
-        if sheet.lines.is_empty() {
-            empty(Tab::Interfaces, "", sheet, table, place.frame, world);
-        }
+        let [area, panel] = parted(place.area, panel);
+        draw(sheet, interfaces, None, place, [area, panel], world);
         if !panel.is_empty() {
             let panel = headed(" All interfaces ", panel, place.frame, world);
-            place.frame.render_widget(
-                Paragraph::new(facts(sums(world), panel.width, world)),
-                panel,
-            );
+            let text = facts(sums(world), panel.width, world);
+            place.frame.render_widget(Paragraph::new(text), panel);
         }
     }
 
     fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
         let interfaces = &world.moments.shown().interfaces;
-        Records::Interfaces(
-            sheet
-                .lines
-                .iter()
-                .filter_map(|at| interfaces.get(*at as usize))
-                .cloned()
-                .collect(),
-        )
+        Records::Interfaces(sheet.shown(interfaces).cloned().collect())
     }
 
     fn about(&self) -> &'static str {

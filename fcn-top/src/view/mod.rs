@@ -33,8 +33,9 @@ mod theme;
 mod views;
 mod world;
 
+pub use crate::config::Colours;
 pub use app::App;
 pub use effect::{Effect, Format, Records, Writing};
-pub use options::{Colours, Options};
+pub use options::Options;
 pub use tab::Tab;
 pub use terminal::{Writer, run, run_with};

@@ -2,13 +2,12 @@
 //! columns that have room and something in them, the most important first, and only the lines that are seen.
 
 use super::fit;
-use super::hits::{Hit, Hits};
+use super::hits::{Hit, Place};
 use super::theme::Tone;
 use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
-use crate::record::{Cell, Column, Record, RowId};
-use ratatui::Frame;
+use crate::record::{Cell, Column, Holds, Record, RowId};
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Row, Table, TableState};
@@ -41,9 +40,28 @@ pub(super) enum Key {
 /// A column that only the screen has, made of several.
 #[derive(Debug)]
 pub(super) struct Extra {
-    pub column: Column,
+    column: Column,
     /// The column that is sorted by in its place.
-    pub sorts: &'static str,
+    sorts: &'static str,
+}
+
+impl Extra {
+    pub(super) const fn new(
+        id: &'static str,
+        title: &'static str,
+        sorts: &'static str,
+        width: u16,
+        about: &'static str,
+    ) -> Self {
+        let column = Column {
+            id,
+            title,
+            about,
+            width,
+            holds: Holds::Text,
+        };
+        Self { column, sorts }
+    }
 }
 
 /// A kind of table.
@@ -66,6 +84,21 @@ pub(super) struct Schema {
 }
 
 impl Schema {
+    /// That of a kind of record, of which the first column stays.
+    pub(super) const fn of<R: Record>() -> Self {
+        Self {
+            lines: R::TABLE,
+            columns: R::COLUMNS,
+            extra: &[],
+            titles: &[],
+            usual: &[],
+            fixed: 1,
+            order: "",
+            filter: Filter::parse::<R>,
+            read_order: Order::parse::<R>,
+        }
+    }
+
     /// The heading of a column as it is drawn: a course's says how long it is.
     pub(super) fn heading(&self, column: &'static Column, world: &World<'_>) -> String {
         match column.id {
@@ -104,13 +137,10 @@ impl Schema {
 }
 
 /// A line of a table.
-pub(super) trait Entry {
-    type Record: Record;
+pub(super) trait Entry: Record {
     const SCHEMA: &'static Schema;
     /// Whether a line may have a second one below it.
     const TALL: bool = false;
-
-    fn record(&self) -> &Self::Record;
 
     fn key(&self) -> Key;
 
@@ -120,16 +150,8 @@ pub(super) trait Entry {
     }
 
     /// What stands in a column that has `room` cells.
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
-        let _ = room;
-        let text = world.words.in_column(column, self.record().cell(number));
-        Line::styled(text, world.theme.style(self.tone(column.id)))
+    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
+        shortened(&world.words.in_column(column, self.cell(number)), room).into_owned()
     }
 
     /// What stands below that, where there is room.
@@ -141,7 +163,7 @@ pub(super) trait Entry {
     /// Whether there is nothing in a column.
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
         let _ = column;
-        number < Self::SCHEMA.columns.len() && self.record().cell(number) == Cell::None
+        number < Self::COLUMNS.len() && self.cell(number) == Cell::None
     }
 
     /// What a column is to the reader.
@@ -264,9 +286,8 @@ impl Sheet {
         if self.order.column == column {
             self.order.descending = !self.order.descending;
         } else if let Some(about) = self.schema.column(column) {
-            use crate::record::Holds::{Address, Name, Text};
             // The most and the latest first; names from A.
-            let descending = !matches!(about.holds, Address | Name | Text);
+            let descending = !matches!(about.holds, Holds::Address | Holds::Name | Holds::Text);
             self.order = Order { column, descending };
         }
     }
@@ -296,17 +317,17 @@ impl Sheet {
     /// Filters and orders `lines`, and finds the chosen one again.
     pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
-        let fits = |record: &E::Record| {
-            filter.is_none_or(|filter| filter.matches_shown(record, world.words))
+        let fits = |line: &E| {
+            filter.is_none_or(|filter| filter.matches_shown(line, world.words))
                 && self
                     .only
-                    .is_none_or(|(column, cell)| record.cell(column) == cell)
+                    .is_none_or(|(column, cell)| line.cell(column) == cell)
         };
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
         let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
-            .filter(|(line, _)| fits(line.record()))
+            .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
-                let key = SortKey::of(line.record().cell(order.column));
+                let key = SortKey::of(line.cell(order.column));
                 (key, line.rank(at as usize), at)
             })
             .collect();
@@ -320,19 +341,8 @@ impl Sheet {
         });
         self.all = lines.len();
         self.lines = keys.iter().map(|&(.., at)| at).collect();
-        let shown = |at: &u32| lines.get(*at as usize);
-        self.keys = self
-            .lines
-            .iter()
-            .filter_map(shown)
-            .map(Entry::key)
-            .collect();
-        let first: Vec<&E> = self
-            .lines
-            .iter()
-            .filter_map(shown)
-            .take(LOOKED_AT)
-            .collect();
+        self.keys = self.shown(lines).map(Entry::key).collect();
+        let first: Vec<&E> = self.shown(lines).take(LOOKED_AT).collect();
         let is_empty = |number: &&usize| {
             let column = self.schema.column(**number);
             !first.is_empty()
@@ -352,16 +362,20 @@ impl Sheet {
         }
     }
 
-    /// The line chosen, or else the first.
-    pub(super) fn current(&self) -> Option<usize> {
-        let at = if self.chosen.is_some() { self.at } else { 0 };
-        self.lines.get(at).map(|at| *at as usize)
+    /// Those of the table's lines that are shown, in order.
+    pub(super) fn shown<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
+        self.lines.iter().filter_map(|at| lines.get(*at as usize))
     }
 
-    /// The lines on the screen, by their numbers.
-    pub(super) fn visible(&self) -> impl Iterator<Item = usize> {
-        let lines = self.lines.iter().skip(self.top).take(self.page);
-        lines.map(|at| *at as usize)
+    /// The line chosen, or else the first.
+    pub(super) fn current<'l, E>(&self, lines: &'l [E]) -> Option<&'l E> {
+        let at = if self.chosen.is_some() { self.at } else { 0 };
+        lines.get(*self.lines.get(at)? as usize)
+    }
+
+    /// The lines on the screen.
+    pub(super) fn visible<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
+        self.shown(lines).skip(self.top).take(self.page)
     }
 
     /// Chooses the line at a place among those shown, or the last.
@@ -420,11 +434,11 @@ impl Sheet {
     pub(super) fn draw<E: Entry>(
         &mut self,
         lines: &[E],
-        frame: &mut Frame<'_>,
         area: Rect,
+        place: &mut Place<'_, '_>,
         world: &World<'_>,
-        hits: &mut Hits,
     ) {
+        let Place { frame, hits, .. } = place;
         let room = usize::from(area.height).saturating_sub(1);
         let tall = if E::TALL && self.lines.len() * 2 <= room {
             2
@@ -432,7 +446,7 @@ impl Sheet {
             1
         };
         self.settle(room / tall);
-        let visible: Vec<&E> = self.visible().filter_map(|at| lines.get(at)).collect();
+        let visible: Vec<&E> = self.visible(lines).collect();
         let mut placed = self.place(&visible, area.width, world);
         if let Some(column) = self.reveal.take() {
             for _ in 0..self.columns.len() {
@@ -474,10 +488,11 @@ impl Sheet {
                 .iter()
                 .map(|&(number, column, width)| {
                     let text = line.text(number, column, width, world);
-                    let mut cell = Text::from(text);
+                    let style = world.style(line.tone(column.id));
+                    let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
                         let below = fit::end(&line.below(column, world), width).into_owned();
-                        cell.push_line(Line::styled(below, world.theme.style(Tone::Dim)));
+                        cell.push_line(Line::styled(below, world.style(Tone::Dim)));
                     }
                     if column.holds.is_number() {
                         cell.right_aligned()
@@ -537,8 +552,8 @@ impl Sheet {
             };
             let texts = visible
                 .iter()
-                .map(|line| line.text(number, column, natural, world).width());
-            let widest = texts.max().unwrap_or(0).try_into().unwrap_or(u16::MAX);
+                .map(|line| fit::width(&line.text(number, column, natural, world)));
+            let widest = texts.max().unwrap_or(0);
             let Some(seen) = self.widest.get_mut(number) else {
                 continue;
             };
