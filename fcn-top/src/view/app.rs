@@ -1,6 +1,5 @@
 //! The screen without a terminal: what it remembers, what keys, mouse and tables change in it, what it wants and asks for.
 
-use super::course::SECOND;
 use super::events::{Events, RuleRecord};
 use super::flow::Flow;
 use super::hits::{Hit, Hits, Place};
@@ -613,15 +612,5 @@ fn begin(sheet: &mut Sheet, options: &Options) -> Result<(), String> {
         Ok(())
     } else {
         Err(wrong.join("; "))
-    }
-}
-
-impl std::fmt::Debug for App<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.world.moments.shown().now / SECOND;
-        f.debug_struct("App")
-            .field("tab", &self.tab)
-            .field("shown", &shown)
-            .finish_non_exhaustive()
     }
 }

@@ -5,11 +5,11 @@ use super::course::SECOND;
 use super::hits::Place;
 use super::moments::Mode;
 use super::sheet::Sheet;
-use super::story::{about, bars, subject};
+use super::story::{about, flow_text, graph, subject};
 use super::theme::Tone;
 use super::views::{TableId, View, facts, say};
 use super::world::World;
-use super::{Records, qps, story};
+use super::{Records, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -295,33 +295,6 @@ impl Flow {
     }
 }
 
-/// A heading with bars under it.
-fn graph(
-    what: &'static str,
-    text: String,
-    values: &[f64],
-    style: impl Fn(usize) -> ratatui::style::Style,
-    frame: &mut Frame<'_>,
-    area: Rect,
-    world: &World<'_>,
-) {
-    if area.is_empty() {
-        return;
-    }
-    let [title, area] = area.layout(&Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Fill(1),
-    ]));
-    frame.render_widget(
-        Line::from(vec![
-            world.span(what, Tone::Strong),
-            world.span(text, Tone::Dim),
-        ]),
-        title,
-    );
-    bars(values, style, frame, area);
-}
-
 impl View for Flow {
     fn table(&self) -> TableId {
         TableId::Qps
@@ -364,14 +337,12 @@ impl View for Flow {
         };
         let heading = format!(
             "{}, {}",
-            story::flow_text(record, place.area.width / 2, world),
+            flow_text(record, place.area.width / 2, world),
             subject(record, world)
         );
         let text = facts(about(row, record, world), place.area.width, world);
         // The graphs are what the view is for: they get half of the room at least.
-        let height = u16::try_from(text.height())
-            .unwrap_or(u16::MAX)
-            .min(place.area.height.saturating_sub(1) / 2);
+        let height = fit::cells(text.height()).min(place.area.height.saturating_sub(1) / 2);
         let mark = world
             .details
             .rows

@@ -9,7 +9,7 @@ use super::sheet::Sheet;
 use super::story::bars;
 use super::theme::Tone;
 use super::world::{World, kind_name};
-use crate::record::Cell;
+use crate::record::{Cell, InterfaceRecord};
 use crate::text::clean;
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -165,29 +165,26 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
     };
     let [notes, warnings, errors] = totals.findings;
     let found = notes + warnings + errors;
-    let badge = match (found, errors + warnings) {
-        (0, _) => ("no findings".to_owned(), world.style(Tone::Dim)),
-        (_, 0) => (
-            format!("{} ▸ 5", counted(found, "finding")),
-            world.style(Tone::Plain),
-        ),
-        _ => (
-            format!("{} ▸ 5", counted(found, "finding")),
-            world.theme.bold(Tone::Bad),
-        ),
+    let badge = match found {
+        0 => "no findings".to_owned(),
+        _ => format!("{} ▸ 5", counted(found, "finding")),
     };
-    let width = fit::width(&badge.0);
+    let style = match (found, errors + warnings) {
+        (0, _) => world.style(Tone::Dim),
+        (_, 0) => world.style(Tone::Plain),
+        _ => world.theme.bold(Tone::Bad),
+    };
+    let width = fit::width(&badge);
     let at = area.right().saturating_sub(width).max(area.x);
     let place = Rect::new(at, area.y, area.right() - at, 1);
-    frame.render_widget(Span::styled(badge.0, badge.1), place);
+    frame.render_widget(Span::styled(badge, style), place);
     hits.push(place, Hit::Tab(Tab::Events));
 
     let interfaces = &world.moments.live().interfaces;
     let name = |name: &str| fit::end(&world.words.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut missing = interfaces
-        .iter()
-        .filter(|one| matches!(one.state, "down" | "gone"));
+    let is_up = |one: &&InterfaceRecord| !matches!(one.state, "down" | "gone");
+    let mut missing = interfaces.iter().filter(|one| !is_up(one));
     if let Some(first) = missing.next() {
         let more = missing.count();
         let text = if more > 0 {
@@ -197,30 +194,13 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
         };
         pieces.push((0, Span::styled(text, world.theme.bold(Tone::Bad))));
     }
-    match interfaces
-        .iter()
-        .find(|one| !matches!(one.state, "down" | "gone"))
-    {
-        Some(first) if interfaces.len() == 1 => pieces.push((
-            3,
-            world.span(
-                format!("{} {}", name(&first.name), first.state),
-                Tone::Plain,
-            ),
-        )),
-        Some(first) => pieces.push((
-            3,
-            world.span(
-                format!(
-                    "{} {} and {} more",
-                    name(&first.name),
-                    first.state,
-                    interfaces.len() - 1
-                ),
-                Tone::Plain,
-            ),
-        )),
-        None => {}
+    if let Some(first) = interfaces.iter().find(is_up) {
+        let others = match interfaces.len() {
+            1 => String::new(),
+            all => format!(" and {} more", all - 1),
+        };
+        let text = format!("{} {}{others}", name(&first.name), first.state);
+        pieces.push((3, world.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
         world.theme.bold(Tone::Bad)
@@ -290,15 +270,14 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     } else {
         crate::text::NOTHING.to_owned()
     };
+    let of = |kind: Kind| {
+        let steps = traffic.steps.iter();
+        steps
+            .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
+    };
     let counts: Vec<(Kind, f64)> = Kind::ALL
         .into_iter()
-        .map(|kind| {
-            let of = traffic
-                .steps
-                .iter()
-                .map(|step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)));
-            (kind, steps.parts(of, window, 1).into_iter().sum())
-        })
+        .map(|kind| (kind, steps.parts(of(kind), window, 1).into_iter().sum()))
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let all: f64 = counts.iter().map(|(_, count)| count).sum();
@@ -358,9 +337,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
             vec![Line::from(fitting(pieces, area.width / 2))],
         )
     };
-    let width = |lines: &[Line<'_>]| {
-        u16::try_from(lines.iter().map(Line::width).max().unwrap_or(0)).unwrap_or(u16::MAX)
-    };
+    let width = |lines: &[Line<'_>]| fit::cells(lines.iter().map(Line::width).max().unwrap_or(0));
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
         Constraint::Length(width(&left)),
         Constraint::Length(2),
@@ -370,12 +347,6 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     ]));
     frame.render_widget(ratatui::text::Text::from(left), left_area);
     frame.render_widget(ratatui::text::Text::from(right), right_area);
-    let of = |kind: Kind| {
-        traffic
-            .steps
-            .iter()
-            .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
-    };
     let kinds = Kind::ALL.map(|kind| steps.parts(of(kind), window, graph.width));
     let at = |parts: &Vec<f64>, at: usize| parts.get(at).copied().unwrap_or(0.0);
     let sums: Vec<f64> = (0..graph.width.into())

@@ -16,71 +16,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
-const KEYS: &[(&str, &str)] = &[
-    (
-        "1 to 6",
-        "QPs, Points, Flow, Paths, Events, Interfaces; Tab and Shift-Tab go round; or click",
-    ),
-    (
-        "↑ ↓ k j",
-        "choose a line: it stays chosen wherever it moves; PgUp PgDn; Home or g first, End or G last",
-    ),
-    (
-        "← → h l",
-        "scroll the columns; the first one stays. In the flow: to the notification before, to the next (n N)",
-    ),
-    (
-        "Enter Esc",
-        "open the line; back: from a line chosen to none, from filtered to all",
-    ),
-    ("/", "filter this table, while you type"),
-    (
-        "s  < >  r",
-        "sort by a column from a list; by the column beside; the other way round. Or click a heading",
-    ),
-    ("c", "choose columns and their order"),
-    (
-        "+ - 0",
-        "in the flow: half the time, twice the time, all of it",
-    ),
-    (
-        "p Space",
-        "let the picture stand, and go on; capture goes on meanwhile",
-    ),
-    (
-        "[ ]  { }",
-        "back and forward by a second, by ten, through the last two minutes",
-    ),
-    ("( )", "to the oldest moment remembered, to now"),
-    ("x", "write the packets behind the chosen QP as pcapng"),
-    ("J  V", "write the lines of this table as JSON, as CSV"),
-    (
-        "P",
-        "write a picture of the screen: SVG, or text where the file is called .txt",
-    ),
-    ("Ctrl-L", "paint the screen anew"),
-    ("Ctrl-Z", "suspend; fg comes back"),
-    ("q Ctrl-C", "quit"),
-];
-
-const TOP: &[(&str, &str)] = &[
-    (
-        "drops",
-        "packets lost before they were counted: by the kernel, for want of room, and by the interface; ? where nobody says",
-    ),
-    (
-        "findings",
-        "broken rules and other remarkable packets; red where one is more than a note; 5 shows them",
-    ),
-    (
-        "the graph",
-        "notifications over the last two minutes, or since the first packet, in the colour of the kind that there were most of",
-    ),
-    (
-        "data, CE",
-        "RoCEv2 data of the last second, notified or not, and the part of its packets that was marked",
-    ),
-];
+/// What keys do, then what stands at the top: a line each, its name before a tab.
+const HELP: &str = include_str!("help.txt");
 
 /// A list of a table's columns.
 #[derive(Clone, Debug)]
@@ -351,12 +288,12 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
         .into_iter()
         .map(Line::from)
         .collect();
-    let entries = |entries: &[(&'static str, &str)]| {
-        let entries = entries
-            .iter()
-            .map(|(name, text)| (*name, (*text).to_owned(), Tone::Plain));
+    let entries = |text: &'static str| {
+        let entries = text.lines().filter_map(|line| line.split_once('\t'));
+        let entries = entries.map(|(name, text)| (name, text.to_owned(), Tone::Plain));
         facts(entries.collect(), room, world).lines
     };
+    let (keys, top) = HELP.split_once("\n\n").unwrap_or((HELP, ""));
     let columns = schema.all().map(|column| {
         (
             schema.title(column),
@@ -378,8 +315,8 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
             .collect()
     });
     for (title, part) in [
-        ("Keys", entries(KEYS)),
-        ("At the top", entries(TOP)),
+        ("Keys", entries(keys)),
+        ("At the top", entries(top)),
         ("Columns", columns),
         ("Filters", language.collect()),
     ] {

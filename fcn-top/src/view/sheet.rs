@@ -18,6 +18,15 @@ use std::sync::Arc;
 /// Lines that are looked at to see whether a column has anything in it.
 const LOOKED_AT: usize = 1_000;
 
+/// Headings of columns that are not usual, other than the records' own.
+const TITLES: [(&str, &str); 5] = [
+    ("rate_now", "notif/s, 0.1 s"),
+    ("rate_10s", "notif/s, 10 s"),
+    ("rate_mean", "mean notif/s"),
+    ("rate_peak", "peak notif/s"),
+    ("change_1ms", "after 1 ms"),
+];
+
 /// Names a line for as long as it is in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
@@ -48,14 +57,13 @@ pub(super) struct Extra {
 impl Extra {
     pub(super) const fn new(
         id: &'static str,
-        title: &'static str,
         sorts: &'static str,
         width: u16,
         about: &'static str,
     ) -> Self {
         let column = Column {
             id,
-            title,
+            title: "",
             about,
             width,
             holds: Holds::Text,
@@ -72,10 +80,8 @@ pub(super) struct Schema {
     /// The columns of its records, and those that only the screen has, numbered behind them.
     pub columns: &'static [Column],
     pub extra: &'static [Extra],
-    /// Headings other than the records' own.
-    pub titles: &'static [(&'static str, &'static str)],
-    /// The usual columns from left to right; those with the greatest number leave first where room is short.
-    pub usual: &'static [(&'static str, u8)],
+    /// The usual columns from left to right, with their headings; those with the greatest number leave first where room is short.
+    pub usual: &'static [(&'static str, u8, &'static str)],
     /// How many of them stay when the others are scrolled.
     pub fixed: usize,
     pub order: &'static str,
@@ -90,7 +96,6 @@ impl Schema {
             lines: R::TABLE,
             columns: R::COLUMNS,
             extra: &[],
-            titles: &[],
             usual: &[],
             fixed: 1,
             order: "",
@@ -131,7 +136,9 @@ impl Schema {
 
     /// The heading of a column.
     pub(super) fn title(&self, column: &'static Column) -> &'static str {
-        let own = self.titles.iter().find(|(id, _)| *id == column.id);
+        let usual = self.usual.iter().map(|(id, _, title)| (*id, *title));
+        let mut titles = usual.chain(TITLES);
+        let own = titles.find(|(id, _)| *id == column.id);
         own.map_or(column.title, |(_, title)| title)
     }
 }
@@ -222,7 +229,7 @@ pub(super) struct Sheet {
 
 impl Sheet {
     pub(super) fn new(schema: &'static Schema) -> Self {
-        let usual = schema.usual.iter().filter_map(|(id, _)| schema.named(id));
+        let usual = schema.usual.iter().filter_map(|(id, ..)| schema.named(id));
         Self {
             schema,
             order: (schema.read_order)(schema.order).unwrap_or(Order {
@@ -423,9 +430,9 @@ impl Sheet {
     /// How soon a column leaves where room is short.
     fn weight(&self, place: usize, column: usize) -> u8 {
         let id = self.schema.column(column).map_or("", |column| column.id);
-        let usual = self.schema.usual.iter().find(|(usual, _)| *usual == id);
+        let usual = self.schema.usual.iter().find(|(usual, ..)| *usual == id);
         match usual {
-            Some((_, weight)) if self.usual => *weight,
+            Some((_, weight, _)) if self.usual => *weight,
             _ => u8::try_from(place).unwrap_or(u8::MAX),
         }
     }
