@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn asked(words: &str, way: Way) -> core::result::Result<Options, String> {
+    fn options(words: &str, way: Way) -> core::result::Result<Options, String> {
         let mut cli = Cli::try_parse_from(words.split(' ')).unwrap();
         let preferences = core::mem::take(&mut cli.preferences);
         screen(&cli, &preferences, way).map_err(|failure| failure.to_string())
@@ -259,7 +259,7 @@ mod tests {
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
         ] {
-            asked(words, Way::Screen).unwrap();
+            options(words, Way::Screen).unwrap();
         }
         for (words, option) in [
             ("fcn-top -i a --view points --sort qp", "--sort"),
@@ -268,7 +268,7 @@ mod tests {
             ("fcn-top -i a --view interfaces --where hop=1", "--where"),
             ("fcn-top -i a --view paths --sort quue_max", "--sort"),
         ] {
-            let error = asked(words, Way::Screen).unwrap_err();
+            let error = options(words, Way::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
                 Some("points") => "notifier, origin, trusted, flows, ",
@@ -279,7 +279,7 @@ mod tests {
             assert!(error.contains(all), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
             // What is printed is checked elsewhere, against the QPs.
-            asked(words, Way::Headless(Printing::Json)).unwrap();
+            options(words, Way::Headless(Printing::Json)).unwrap();
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::Records;
 use super::hits::Place;
-use super::sheet::{Entry, Key, Schema, Sheet};
+use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, facts, headed, parted};
+use super::views::{Opened, TableId, View, draw, headed, labelled, parted};
 use super::world::World;
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_wire::{Rule, Severity};
@@ -122,7 +122,7 @@ impl Events {
 /// Every rule that was found broken, and what else the log has, with counts: of rules, whatever the log has forgotten.
 fn rules(world: &World<'_>) -> Vec<RuleRecord> {
     let mut found: Vec<RuleRecord> = Vec::new();
-    for (what, times) in &world.moments.shown().rules {
+    for (what, times) in &world.history.shown().rules {
         let info = Rule::ALL
             .iter()
             .map(|rule| rule.info())
@@ -136,7 +136,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
         });
     }
     let counted = found.len();
-    for event in world.moments.events() {
+    for event in world.history.events() {
         let place = found.iter().position(|rule| rule.what == event.what);
         let Some(place) = place else {
             found.push(RuleRecord {
@@ -160,7 +160,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
 }
 
 impl View for Events {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         if self.opened {
             TableId::Events
         } else {
@@ -168,19 +168,19 @@ impl View for Events {
         }
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         if self.opened {
-            sheet.arrange(world.moments.events(), world);
+            table.arrange(world.history.events(), world);
         } else {
             self.rules = rules(world);
-            sheet.arrange(&self.rules, world);
+            table.arrange(&self.rules, world);
         }
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let events = world.moments.events();
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let events = world.history.events();
         let area = place.area;
-        let panel = if area.height < 12 || sheet.lines.is_empty() {
+        let panel = if area.height < 12 || table.lines.is_empty() {
             0
         } else {
             (area.height / 3).min(if self.opened { 8 } else { 14 })
@@ -188,13 +188,13 @@ impl View for Events {
         let areas = parted(area, panel);
         let nothing = Some("Nothing worth telling");
         if self.opened {
-            let Some(event) = draw(sheet, events, nothing, place, areas, world) else {
+            let Some(event) = draw(table, events, nothing, place, areas, world) else {
                 return;
             };
             let panel = headed(format!(" {} ", event.what), areas[1], place.frame, world);
-            let text = facts(in_full(event, world), panel.width, world);
+            let text = labelled(in_full(event, world), panel.width, world);
             place.frame.render_widget(Paragraph::new(text), panel);
-        } else if let Some(rule) = draw(sheet, &self.rules, nothing, place, areas, world) {
+        } else if let Some(rule) = draw(table, &self.rules, nothing, place, areas, world) {
             let panel = headed(
                 format!(" {}: the last of them ", rule.what),
                 areas[1],
@@ -231,12 +231,12 @@ impl View for Events {
         }
     }
 
-    fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
+    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
         if self.opened {
-            let event = sheet.current(world.moments.events())?;
+            let event = table.current(world.history.events())?;
             return Some(Opened::Event(Box::new(event.clone())));
         }
-        let rule = sheet.current(&self.rules)?;
+        let rule = table.current(&self.rules)?;
         self.opened = true;
         Some(Opened::Events(rule.what))
     }
@@ -245,10 +245,10 @@ impl View for Events {
         std::mem::take(&mut self.opened)
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let events = world.moments.events();
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let events = world.history.events();
         Records::Events(if self.opened {
-            sheet.shown(events).cloned().collect()
+            table.shown(events).cloned().collect()
         } else {
             events.to_vec()
         })

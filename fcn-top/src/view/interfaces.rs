@@ -3,9 +3,9 @@
 use super::Records;
 use super::fit;
 use super::hits::Place;
-use super::sheet::{Entry, Key, Schema, Sheet};
+use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{TableId, View, draw, facts, headed, parted};
+use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
 use crate::record::{Cell, InterfaceRecord};
 use fcn_wire::Kind;
@@ -59,16 +59,16 @@ impl Entry for InterfaceRecord {
 pub(super) struct Interfaces;
 
 impl View for Interfaces {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Interfaces
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().interfaces, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().interfaces, world);
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let interfaces = &world.moments.shown().interfaces;
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let interfaces = &world.history.shown().interfaces;
         let panel = match place.area.height {
             0..9 => 0,
             height => height
@@ -76,17 +76,17 @@ impl View for Interfaces {
                 .min(13),
         };
         let [area, panel] = parted(place.area, panel);
-        draw(sheet, interfaces, None, place, [area, panel], world);
+        draw(table, interfaces, None, place, [area, panel], world);
         if !panel.is_empty() {
             let panel = headed(" All interfaces ", panel, place.frame, world);
-            let text = facts(sums(world), panel.width, world);
+            let text = labelled(totals(world), panel.width, world);
             place.frame.render_widget(Paragraph::new(text), panel);
         }
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let interfaces = &world.moments.shown().interfaces;
-        Records::Interfaces(sheet.shown(interfaces).cloned().collect())
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let interfaces = &world.history.shown().interfaces;
+        Records::Interfaces(table.shown(interfaces).cloned().collect())
     }
 
     fn about(&self) -> &'static str {
@@ -96,8 +96,8 @@ impl View for Interfaces {
 }
 
 /// Sums over everything seen, and what is kept.
-fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
-    let tables = world.moments.shown();
+fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
+    let tables = world.history.shown();
     let (totals, words) = (&tables.totals, world.words);
     let count = |count: u64| words.cell(Cell::Count(count));
     let kept = |kept: u64, gone: u64| format!("{} kept, {} evicted", count(kept), count(gone));
@@ -110,7 +110,7 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         .collect();
     let [notes, warnings, errors] = totals.findings;
     let bad = |wrong: bool, tone| if wrong { tone } else { Tone::Plain };
-    let mut sums = vec![(
+    let mut lines = vec![(
         "Packets",
         format!("{}, {} octets", count(totals.packets), count(totals.octets)),
         Tone::Plain,
@@ -122,9 +122,9 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             words.day_and_time(tables.started),
             words.clock(tables.now, 3)
         );
-        sums.push(("Time", text, Tone::Plain));
+        lines.push(("Time", text, Tone::Plain));
     }
-    sums.extend([
+    lines.extend([
         (
             "Notifications",
             if kinds.is_empty() {
@@ -185,5 +185,5 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             bad(totals.points_evicted > 0, Tone::Warn),
         ),
     ]);
-    sums
+    lines
 }

@@ -3,7 +3,7 @@
 use super::Records;
 use super::fit;
 use super::hits::Place;
-use super::sheet::{Entry, Extra, Key, Schema, Sheet};
+use super::table::{Entry, Extra, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, parted};
 use super::world::World;
@@ -55,7 +55,7 @@ impl Entry for HopRecord {
         if column.id != "bar" {
             return world.words.in_column(column, self.cell(number));
         }
-        let hops = &world.moments.shown().hops;
+        let hops = &world.history.shown().hops;
         let top = hops.iter().filter_map(|hop| hop.queue_max).max();
         let cells = |queue: Option<u32>| {
             let share = f64::from(queue.unwrap_or(0)) / f64::from(top.unwrap_or(0).max(1));
@@ -78,16 +78,16 @@ impl Entry for HopRecord {
 pub(super) struct Paths;
 
 impl View for Paths {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Hops
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().hops, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().hops, world);
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let hops = &world.moments.shown().hops;
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let hops = &world.history.shown().hops;
         let room = place.area.height;
         let picture = if room < 14 || hops.is_empty() {
             0
@@ -98,7 +98,7 @@ impl View for Paths {
         };
         let areas = parted(place.area, picture);
         let nothing = Some("No IOAM trace");
-        let Some(chosen) = draw(sheet, hops, nothing, place, areas, world) else {
+        let Some(chosen) = draw(table, hops, nothing, place, areas, world) else {
             return;
         };
         let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
@@ -161,9 +161,9 @@ impl View for Paths {
         place.frame.render_widget(chart, area);
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let hops = &world.moments.shown().hops;
-        Records::Hops(sheet.shown(hops).cloned().collect())
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let hops = &world.history.shown().hops;
+        Records::Hops(table.shown(hops).cloned().collect())
     }
 
     fn about(&self) -> &'static str {

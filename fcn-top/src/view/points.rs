@@ -3,8 +3,8 @@
 use super::Records;
 use super::fit;
 use super::hits::Place;
-use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
 use super::story::{flow_text, origin_name};
+use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
 use super::world::World;
@@ -101,23 +101,23 @@ impl Entry for PointRecord {
 pub(super) struct Points;
 
 impl View for Points {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Points
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().points, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().points, world);
     }
 
-    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
-        let visible = sheet.visible(&world.moments.shown().points);
+    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
+        let visible = table.visible(&world.history.shown().points);
         wanted
             .points
             .extend(visible.map(|point| (point.notifier, point.origin)));
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let shown = world.moments.shown();
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let shown = world.history.shown();
         let room = place.area.height;
         let panel = if room < 14 || shown.points.is_empty() {
             0
@@ -127,7 +127,7 @@ impl View for Points {
         };
         let areas = parted(place.area, panel);
         let nothing = Some("Nobody has sent a congestion notification");
-        let Some(point) = draw(sheet, &shown.points, nothing, place, areas, world) else {
+        let Some(point) = draw(table, &shown.points, nothing, place, areas, world) else {
             return;
         };
         // The flows that it slows, those notified most first.
@@ -163,14 +163,14 @@ impl View for Points {
         place.frame.render_widget(Paragraph::new(lines), panel);
     }
 
-    fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
-        let point = sheet.current(&world.moments.shown().points)?;
+    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
+        let point = table.current(&world.history.shown().points)?;
         Some(Opened::Qps("notifier", Cell::Address(point.notifier)))
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let points = &world.moments.shown().points;
-        Records::Points(sheet.shown(points).cloned().collect())
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let points = &world.history.shown().points;
+        Records::Points(table.shown(points).cloned().collect())
     }
 
     fn about(&self) -> &'static str {

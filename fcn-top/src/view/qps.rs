@@ -2,8 +2,8 @@
 
 use super::fit;
 use super::hits::Place;
-use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
 use super::story::{self, flow_text, origin_name};
+use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw};
 use super::world::{World, kind_name};
@@ -207,12 +207,12 @@ impl Qps {
             return [area, Rect::ZERO];
         }
         if area.width >= 240 {
-            let [table, _, story] = area.layout(&Layout::horizontal([
+            let [left, _, story] = area.layout(&Layout::horizontal([
                 Constraint::Min(150),
                 Constraint::Length(2),
                 Constraint::Length(84),
             ]));
-            return [table, story];
+            return [left, story];
         }
         // The story has what the lines leave, and at least half of it where there are many.
         let wanted = fit::cells(lines * 2 + 1).max(8);
@@ -227,40 +227,40 @@ impl Qps {
 }
 
 impl View for Qps {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Qps
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().qps, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().qps, world);
     }
 
-    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
-        let rows = &world.moments.shown().qps;
-        let drawn = sheet.visible(rows).chain(sheet.current(rows));
+    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
+        let rows = &world.history.shown().qps;
+        let drawn = table.visible(rows).chain(table.current(rows));
         wanted.rows.extend(drawn.map(|(id, _)| *id));
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let rows = &world.moments.shown().qps;
-        let areas = Self::split(place.area, sheet.lines.len());
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let rows = &world.history.shown().qps;
+        let areas = Self::split(place.area, table.lines.len());
         let nothing = Some("No congestion notification");
-        if let Some((id, record)) = draw(sheet, rows, nothing, place, areas, world) {
+        if let Some((id, record)) = draw(table, rows, nothing, place, areas, world) {
             story::panel((*id, record), place.frame, areas[1], world);
         }
     }
 
-    fn enter(&mut self, sheet: &mut Sheet, _: &World<'_>) -> Option<Opened> {
-        if sheet.chosen.is_none() {
-            sheet.choose(sheet.top);
+    fn enter(&mut self, table: &mut Table, _: &World<'_>) -> Option<Opened> {
+        if table.chosen.is_none() {
+            table.choose(table.top);
         }
         Some(Opened::Tab(Tab::Flow))
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let rows = &world.moments.shown().qps;
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let rows = &world.history.shown().qps;
         Records::Qps(
-            sheet
+            table
                 .shown(rows)
                 .map(|(_, record)| record.clone())
                 .collect(),

@@ -2,9 +2,9 @@
 //! became of its data.
 
 use super::fit;
-use super::sheet::shortened;
+use super::table::shortened;
 use super::theme::Tone;
-use super::views::{facts, headed};
+use super::views::{headed, labelled};
 use super::world::{World, kind_name};
 use crate::record::{Answer, Cell, QpRecord, QpSide, Resolved, RowId};
 use crate::text::NOTHING;
@@ -210,7 +210,7 @@ pub(super) fn panel(
         subject(record, world)
     );
     let area = headed(title, area, frame, world);
-    let text = facts(about(id, record, world), area.width, world);
+    let text = labelled(about(id, record, world), area.width, world);
     let height = fit::cells(text.height());
     let graphs = area.height.saturating_sub(height + 1);
     let [text_area, _, graphs] = area.layout(&Layout::vertical([

@@ -10,7 +10,7 @@ use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Row, Table, TableState};
+use ratatui::widgets::{self, Row, TableState};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ pub(super) enum Move {
 
 /// What is remembered of one table.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct Table {
     pub schema: &'static Schema,
     pub order: Order,
     /// Numbers of the columns, in the order shown.
@@ -227,7 +227,7 @@ pub(super) struct Sheet {
     pub more: usize,
 }
 
-impl Sheet {
+impl Table {
     pub(super) fn new(schema: &'static Schema) -> Self {
         let usual = schema.usual.iter().filter_map(|(id, ..)| schema.named(id));
         Self {
@@ -511,7 +511,7 @@ impl Sheet {
                 .height(tall as u16)
         };
         let chosen = self.chosen.as_ref().and(self.at.checked_sub(self.top));
-        let table = Table::new(
+        let drawn = widgets::Table::new(
             visible.iter().map(cells),
             placed.iter().map(|(.., width)| Constraint::Length(*width)),
         )
@@ -519,7 +519,7 @@ impl Sheet {
         .column_spacing(gap)
         .row_highlight_style(world.theme.chosen());
         let chosen = chosen.filter(|at| *at < visible.len());
-        frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(chosen));
+        frame.render_stateful_widget(drawn, area, &mut TableState::new().with_selected(chosen));
         for place in 0..visible.len() {
             let y = area.y + 1 + (place * tall) as u16;
             hits.push(
