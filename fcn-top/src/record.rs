@@ -150,6 +150,8 @@ macro_rules! records {
     )+};
 }
 
+pub(crate) use records;
+
 /// `f` of the value, where there is one.
 fn some<T: Copy>(value: &Option<T>, f: impl FnOnce(T) -> Cell<'static>) -> Cell<'static> {
     value.map_or(Cell::None, f)

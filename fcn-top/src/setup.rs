@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::columns::Rates;
-use crate::config::{Colours, Preferences};
+use crate::config::Preferences;
 use crate::filter::Filter;
 use crate::monitor::{Limits, Settings};
 use crate::names::{Names, Pseudonyms};
@@ -10,7 +10,7 @@ use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
 use crate::text::Words;
-use crate::view::{self, Options, Tab};
+use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
@@ -212,12 +212,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
         view,
         order,
         filter,
-        colours: match preferences.colours.unwrap_or_default() {
-            Colours::Auto => view::Colours::Auto,
-            Colours::Dark => view::Colours::Dark,
-            Colours::Light => view::Colours::Light,
-            Colours::None => view::Colours::None,
-        },
+        colours: preferences.colours.unwrap_or_default(),
         ..usual
     })
 }
@@ -248,7 +243,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn asked(words: &str, way: Way) -> core::result::Result<Options, String> {
+    fn options(words: &str, way: Way) -> core::result::Result<Options, String> {
         let mut cli = Cli::try_parse_from(words.split(' ')).unwrap();
         let preferences = core::mem::take(&mut cli.preferences);
         screen(&cli, &preferences, way).map_err(|failure| failure.to_string())
@@ -264,7 +259,7 @@ mod tests {
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
         ] {
-            asked(words, Way::Screen).unwrap();
+            options(words, Way::Screen).unwrap();
         }
         for (words, option) in [
             ("fcn-top -i a --view points --sort qp", "--sort"),
@@ -273,7 +268,7 @@ mod tests {
             ("fcn-top -i a --view interfaces --where hop=1", "--where"),
             ("fcn-top -i a --view paths --sort quue_max", "--sort"),
         ] {
-            let error = asked(words, Way::Screen).unwrap_err();
+            let error = options(words, Way::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
                 Some("points") => "notifier, origin, trusted, flows, ",
@@ -284,7 +279,7 @@ mod tests {
             assert!(error.contains(all), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
             // What is printed is checked elsewhere, against the QPs.
-            asked(words, Way::Headless(Printing::Json)).unwrap();
+            options(words, Way::Headless(Printing::Json)).unwrap();
         }
     }
 

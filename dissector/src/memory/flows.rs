@@ -2,7 +2,7 @@
 
 use super::Settings;
 use super::rate::{self, Steps};
-use super::recent::{Moment, Recent};
+use super::recent::{FrameTime, Recent};
 use fcn_observe::FlowKey;
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::{Look, Place};
@@ -25,7 +25,7 @@ const CORRECTABLE: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
     /// Its frame.
-    pub moment: Moment,
+    pub moment: FrameTime,
     /// Where it was captured.
     pub place: Place,
     /// Whether it is looked for at other places, and whether there are several.
@@ -73,7 +73,7 @@ pub struct Flow {
 /// A notification after which the rate is being measured.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    moment: Moment,
+    moment: FrameTime,
     /// What the flow had carried until then.
     octets: u64,
 }
@@ -120,7 +120,7 @@ impl Flow {
         settings: &Settings,
         mut measured: impl FnMut(u32, u64),
     ) -> Effect {
-        let Moment { at, frame } = data.moment;
+        let FrameTime { at, frame } = data.moment;
         self.recent.push(data.moment);
         self.source_port = data.source_port;
         self.psn = data.psn;
@@ -183,7 +183,7 @@ impl Flow {
     /// switch, and whether there are several places. Returns the rule about CE marks that it shows broken.
     pub fn notified(
         &mut self,
-        moment: Moment,
+        moment: FrameTime,
         is_new: bool,
         fast: Option<(Place, bool)>,
     ) -> Option<Rule> {
@@ -207,12 +207,12 @@ impl Flow {
     }
 
     /// The last data frame that is not later than `at`.
-    pub fn before(&self, at: u64) -> Option<Moment> {
+    pub fn before(&self, at: u64) -> Option<FrameTime> {
         self.recent.before(at)
     }
 
     /// The last data frame marked CE that is not later than `at`.
-    pub fn marked_before(&self, at: u64) -> Option<Moment> {
+    pub fn marked_before(&self, at: u64) -> Option<FrameTime> {
         self.marked.before(at)
     }
 

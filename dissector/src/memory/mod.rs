@@ -15,7 +15,7 @@ mod recent;
 #[cfg(test)]
 mod tests;
 
-pub use recent::Moment;
+pub use recent::FrameTime;
 
 use fcn_observe::data::acknowledges;
 use fcn_observe::marks::Marks;
@@ -103,11 +103,11 @@ pub struct Notice {
     /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
     pub interval: Option<u64>,
     /// The data that it is about.
-    pub data: Option<Moment>,
+    pub data: Option<FrameTime>,
     /// Whether that is the CE mark that it answers.
     pub answers: bool,
     /// The notification that it translates.
-    pub translates: Option<Moment>,
+    pub translates: Option<FrameTime>,
     /// The CNP that translates it.
     pub translated_by: Option<u32>,
     /// Bits a second of the flow before.
@@ -124,7 +124,7 @@ pub struct Notice {
 
 impl Notice {
     /// How much later or earlier than that frame it is, in nanoseconds.
-    pub fn delay(&self, since: Moment) -> i64 {
+    pub fn delay(&self, since: FrameTime) -> i64 {
         i64::try_from(i128::from(self.at) - i128::from(since.at)).unwrap_or(0)
     }
 
@@ -194,7 +194,7 @@ impl Topic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Labelled {
     flow: FlowKey,
-    data: Moment,
+    data: FrameTime,
 }
 
 /// A frame as Wireshark knows it.
@@ -271,7 +271,7 @@ impl Memory {
         }
     }
 
-    fn moment(&mut self, seen: &Seen) -> Moment {
+    fn frame_time(&mut self, seen: &Seen) -> FrameTime {
         self.tick += 1;
         let at = seen.at.unwrap_or(self.now);
         self.now = self.now.max(at);
@@ -279,7 +279,7 @@ impl Memory {
         if *elsewhere == 0 && (*first != seen.place || seen.place.is_of_several()) {
             *elsewhere = seen.frame;
         }
-        Moment {
+        FrameTime {
             at,
             frame: seen.frame,
         }
@@ -287,7 +287,7 @@ impl Memory {
 
     /// Takes in a packet that is no notification, once, in the order of the file.
     pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
-        let moment = self.moment(&seen);
+        let moment = self.frame_time(&seen);
         match DataPacket::of(frame) {
             Some(data) => self.data(moment, seen.place, frame, &data),
             None => self.other(moment, frame),
@@ -295,7 +295,7 @@ impl Memory {
     }
 
     #[inline]
-    fn data(&mut self, moment: Moment, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
+    fn data(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
         let (Some(ip), Some(datagram), Message::Roce(bth, _)) =
             (frame.ip(), frame.datagram(), frame.message())
         else {
@@ -357,7 +357,7 @@ impl Memory {
 
     /// Data that comes late in the file may be what notifications are about that came before it.
     #[cold]
-    fn correct(&mut self, data: Moment, key: &FlowKey, ce: bool, tunnelled: bool) {
+    fn correct(&mut self, data: FrameTime, key: &FlowKey, ce: bool, tunnelled: bool) {
         let Self {
             flows,
             notices,
@@ -396,8 +396,8 @@ impl Memory {
 
     /// Takes in a notification from that UDP port with that payload, once, in the order of the file.
     pub fn notified(&mut self, seen: Seen, gist: &Notification, port: u16, payload: &[u8]) {
-        let moment = self.moment(&seen);
-        let Moment { at, frame } = moment;
+        let moment = self.frame_time(&seen);
+        let FrameTime { at, frame } = moment;
         let key = RowKey::of(gist, None);
         let look = Look {
             at,
@@ -441,7 +441,7 @@ impl Memory {
         let copy_of = notice.copy_of;
         let said = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
         notice.origin = said.origin;
-        notice.translates = said.translates.map(|asked| Moment {
+        notice.translates = said.translates.map(|asked| FrameTime {
             at: asked.at,
             frame: asked.frame,
         });
@@ -474,7 +474,7 @@ impl Memory {
     /// Finds what the notification is about, of a flow that is known.
     fn about(
         &mut self,
-        moment: Moment,
+        moment: FrameTime,
         place: Place,
         gist: &Notification,
         key: &FlowKey,
@@ -543,7 +543,7 @@ impl Memory {
     }
 
     /// What is neither data nor a notification.
-    fn other(&mut self, moment: Moment, frame: &Frame<'_>) {
+    fn other(&mut self, moment: FrameTime, frame: &Frame<'_>) {
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {

@@ -2,7 +2,7 @@
 
 /// A frame and its time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct FrameTime {
     /// Its time.
     pub at: u64,
     /// Its number.
@@ -12,24 +12,24 @@ pub struct Moment {
 /// At most `N` frames, those with the latest times, in their order; frames of one time in that of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Recent<const N: usize> {
-    frames: [Moment; N],
+    frames: [FrameTime; N],
     len: usize,
 }
 
 impl<const N: usize> Recent<N> {
     /// None yet.
     pub const NEW: Self = Self {
-        frames: [Moment { at: 0, frame: 0 }; N],
+        frames: [FrameTime { at: 0, frame: 0 }; N],
         len: 0,
     };
 
-    fn all(&self) -> &[Moment] {
+    fn all(&self) -> &[FrameTime] {
         self.frames.get(..self.len).unwrap_or_default()
     }
 
     /// Takes in a frame.
     #[inline]
-    pub fn push(&mut self, moment: Moment) {
+    pub fn push(&mut self, moment: FrameTime) {
         let earlier = self.all().iter().rposition(|known| known.at <= moment.at);
         let mut place = earlier.map_or(0, |earlier| earlier + 1);
         if self.len < N {
@@ -45,13 +45,13 @@ impl<const N: usize> Recent<N> {
     }
 
     /// The last one that is not later than `at`.
-    pub fn before(&self, at: u64) -> Option<Moment> {
+    pub fn before(&self, at: u64) -> Option<FrameTime> {
         let known = self.all().iter();
         known.rev().find(|moment| moment.at <= at).copied()
     }
 
     /// The last one.
-    pub fn latest(&self) -> Option<Moment> {
+    pub fn latest(&self) -> Option<FrameTime> {
         self.all().last().copied()
     }
 }
@@ -68,7 +68,7 @@ mod tests {
             let mut recent = Recent::<5>::NEW;
             let mut all: Vec<(u64, u32)> = Vec::new();
             for (time, frame) in times.into_iter().zip(1..) {
-                recent.push(Moment { at: time, frame });
+                recent.push(FrameTime { at: time, frame });
                 all.push((time, frame));
                 all.sort_unstable();
                 // What was pushed out is not found; of equal times the later ones stay.

@@ -120,7 +120,10 @@ fn data_that_comes_late_in_the_file_takes_the_link_over() {
     pass(&mut memory, seen(4, 200), &data(5, false));
     // Of the same time, but behind it in the file.
     pass(&mut memory, seen(5, 400), &data(5, false));
-    assert_eq!(notice(&memory, 2).data, Some(Moment { frame: 3, at: 300 }));
+    assert_eq!(
+        notice(&memory, 2).data,
+        Some(FrameTime { frame: 3, at: 300 })
+    );
     let led = |frame| match memory.context(frame) {
         Some(Context::Data(context)) => context.count,
         _ => 0,

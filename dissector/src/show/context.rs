@@ -1,6 +1,6 @@
 //! What the memory knows about a frame beside what its packet says.
 
-use crate::memory::{Led, Moment, Notice, Outcome};
+use crate::memory::{FrameTime, Led, Notice, Outcome};
 use crate::names::F;
 use crate::plan::{Mark, Plan, at};
 
@@ -8,7 +8,7 @@ use crate::plan::{Mark, Plan, at};
 /// `start` in the data source.
 pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize) {
     let here = at(start, 0);
-    let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<Moment>| {
+    let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<FrameTime>| {
         if let Some(to) = to {
             plan.generated(frame, here, to.frame);
             plan.generated(delay, here, notice.delay(to).cast_unsigned());

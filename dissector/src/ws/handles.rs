@@ -118,7 +118,7 @@ pub static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as
 
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
-pub fn is_asked_first(other: u32, roce: u32) -> bool {
+pub fn comes_first(other: u32, roce: u32) -> bool {
     other != roce
         && roce == ROCE_PORT.load(Ordering::Relaxed)
         && (other < roce) != is_chosen_udp_port(other)

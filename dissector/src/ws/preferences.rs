@@ -2,13 +2,17 @@
 
 use super::compat::{self, BoolPreference};
 use super::handles::{Handle, ROCE_PORT, UDP_PORT};
-use super::wrappers::ROCE;
-use super::{ids, memory, sys};
+use super::{ids, sys};
+use crate::memory::Settings;
 use crate::names::P;
+use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use fcn_observe::access;
+use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
+use fcn_wire::pnc::Prefix;
 use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
 
@@ -18,6 +22,16 @@ static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_o
 static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
+pub static CORRELATE: BoolPreference = compat::preference(true);
+static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
+/// In microseconds.
+static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
+const DEFAULT_WINDOW: u32 = 1000;
+/// What a window's steps hold is counted in 32 bits: at 400 Gbit/s, that of a second and no more.
+const LONGEST_WINDOW: u32 = 1_000_000;
 
 /// A preference of ours.
 struct Preference {
@@ -63,17 +77,17 @@ preferences! {
         c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
     Pnc, c"bgp_characteristic", Kind::CodePoint(&CHARACTERISTIC, 10, "bgp_pnc_characteristic", Profile::DEFAULT.bgp_pnc_characteristic as u32), c"BGP characteristic code of the proxy node capability",
         c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)";
-    Fcn, c"correlate", Kind::Switch(&memory::CORRELATE), c"Link notifications to the data that they are about",
+    Fcn, c"correlate", Kind::Switch(&CORRELATE), c"Link notifications to the data that they are about",
         c"Whether to remember data and notifications from frame to frame, to show what each notification is about";
-    Fcn, c"trusted", Kind::List(&memory::TRUSTED), c"Who may notify",
+    Fcn, c"trusted", Kind::List(&TRUSTED), c"Who may notify",
         c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from elsewhere are reported. Empty: nobody is suspected";
-    Fcn, c"able", Kind::List(&memory::ABLE), c"Senders that obey Fast CNPs",
+    Fcn, c"able", Kind::List(&ABLE), c"Senders that obey Fast CNPs",
         c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked";
-    Fcn, c"domain", Kind::List(&memory::DOMAIN), c"The domain",
+    Fcn, c"domain", Kind::List(&DOMAIN), c"The domain",
         c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that come from outside or go there are reported. Empty: not checked";
-    Fcn, c"flow_rate", Kind::Number(&memory::FLOW_RATE_LIMIT), c"Notifications a second about one flow",
+    Fcn, c"flow_rate", Kind::Number(&FLOW_RATE_LIMIT), c"Notifications a second about one flow",
         c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; what comes more than 1 ms early is reported. 0: not checked (default 20000)";
-    Fcn, c"rate_window", Kind::Number(&memory::WINDOW), c"Window for the data rate (microseconds)",
+    Fcn, c"rate_window", Kind::Number(&WINDOW), c"Window for the data rate (microseconds)",
         c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)";
 }
 
@@ -85,7 +99,7 @@ pub fn register() {
             let module = sys::prefs_register_protocol(
                 ids::protocol(protocol),
                 Some(match protocol {
-                    P::Fcn => memory::applied,
+                    P::Fcn => settings_applied,
                     _ => applied,
                 }),
             );
@@ -177,6 +191,71 @@ pub fn checks_icrc() -> bool {
     compat::is_on(&CHECK_ICRC)
 }
 
+/// Settings by the preferences, and what is wrong with those.
+pub fn settings() -> (Settings, Option<ColumnText>) {
+    let mut wrong = None;
+    let mut list = |name: &str, preference: &AtomicPtr<c_char>| {
+        let text = preference.load(Ordering::Relaxed);
+        if text.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: Wireshark keeps a preference's text, with a NUL behind it, until it is changed between packets.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        prefixes(&text).unwrap_or_else(|part| {
+            wrong = Some(ColumnText::new(format_args!(
+                "FCN preference \"{name}\": \"{part}\" is no prefix, so the list is not used. \
+                 Write 10.0.0.0/8, fd00::/16 or one address, separated by commas."
+            )));
+            Vec::new()
+        })
+    };
+    let (trusted, able) = (list("trusted", &TRUSTED), list("able", &ABLE));
+    let domain = list("domain", &DOMAIN);
+    let micros = WINDOW.load(Ordering::Relaxed);
+    let is_allowed = (1..=LONGEST_WINDOW).contains(&micros);
+    let window = if is_allowed { micros } else { DEFAULT_WINDOW };
+    if !is_allowed {
+        wrong = Some(ColumnText::new(format_args!(
+            "FCN preference \"rate_window\": {micros} is refused: 1 to {LONGEST_WINDOW} microseconds. The default, \
+             {DEFAULT_WINDOW}, is used."
+        )));
+    }
+    let mut settings = Settings::new(
+        trusted,
+        able,
+        FLOW_RATE_LIMIT.load(Ordering::Relaxed),
+        u64::from(window) * 1000,
+    );
+    settings.domain = domain;
+    (settings, wrong)
+}
+
+/// The prefixes of a list with commas.
+///
+/// # Errors
+/// The part that is none; all of it, where there is something but no prefix.
+fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
+    let mut parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .peekable();
+    if parts.peek().is_none() && !text.trim().is_empty() {
+        return Err(text.to_owned());
+    }
+    parts
+        .map(|part| access::prefix(part).ok_or_else(|| part.to_owned()))
+        .collect()
+}
+
+/// Says what is wrong with new preferences. Called by Wireshark.
+unsafe extern "C" fn settings_applied() {
+    // All that is owned is dropped in there.
+    if let Some(text) = super::guard(|| settings().1).flatten() {
+        say(text.as_c_str());
+    }
+}
+
 /// How many code points there are.
 const CODE_POINTS: usize = 4;
 
@@ -199,7 +278,7 @@ unsafe extern "C" fn applied() {
 }
 
 /// Has Wireshark show what is wrong with preferences.
-pub fn say(text: &CStr) {
+fn say(text: &CStr) {
     // SAFETY: two texts that end with a NUL, as the format says.
     unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
 }
@@ -232,8 +311,9 @@ pub static PORTS: [Port; 2] = [
     },
 ];
 
-/// Who has VXLAN's port.
+/// Who has VXLAN's port, and RoCEv2's, without us.
 pub static VXLAN: Handle = Handle::new(ptr::null_mut());
+pub static INFINIBAND: Handle = Handle::new(ptr::null_mut());
 
 impl Port {
     /// Whether the preference names `port`.
@@ -313,7 +393,9 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
         let owner = match port {
             VXLAN_PORT => VXLAN.load(Ordering::Relaxed),
             _ if other.has(port) => other.handle.load(Ordering::Relaxed),
-            _ if u32::from(port) == ROCE_PORT.load(Ordering::Relaxed) => ROCE.original(),
+            _ if u32::from(port) == ROCE_PORT.load(Ordering::Relaxed) => {
+                INFINIBAND.load(Ordering::Relaxed)
+            }
             _ => ptr::null_mut(),
         };
         sys::dissector_reset_uint(UDP_PORT.as_ptr(), port.into());
@@ -357,4 +439,17 @@ fn refusal() -> Option<CString> {
     let error = chosen.validate().err()?;
     let point = code_points().find(|point| Some(point.2) == error.name())?;
     reset(point, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_the_part_that_is_wrong_is_named() {
+        assert_eq!(prefixes("").unwrap(), []);
+        assert_eq!(prefixes(" 10.0.0.0/8 ,, 2001:db8::1,").unwrap().len(), 2);
+        assert_eq!(prefixes("10.0.0.0/8, x y").unwrap_err(), "x y");
+        assert_eq!(prefixes(",").unwrap_err(), ",");
+    }
 }

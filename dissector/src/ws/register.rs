@@ -7,7 +7,7 @@ use super::ids::{
     expert, protocol,
 };
 use super::packet::callback;
-use super::preferences::{PORTS, VXLAN};
+use super::preferences::{INFINIBAND, PORTS, VXLAN};
 use super::wrappers::ROCE;
 use super::{
     guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables, taps,
@@ -294,5 +294,6 @@ unsafe fn hook_roce() {
         }
         ROCE.hook_chosen();
         ROCE.hook(port, true);
+        INFINIBAND.store(ROCE.original(), Ordering::Relaxed);
     }
 }

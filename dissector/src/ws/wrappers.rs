@@ -102,7 +102,7 @@ fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
 /// Leaves what is no RoCEv2 to whose it is without us: whoever is at its other port would have been asked before InfiniBand,
 /// or is asked after it.
 fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
-    if handles::is_asked_first(other, call.packet.matched()) {
+    if handles::comes_first(other, call.packet.matched()) {
         let done = call.try_udp_port(other);
         if done != 0 {
             return done;

@@ -253,7 +253,7 @@ mod tests {
         })
     }
 
-    fn told(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
+    fn audited(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
         let mut audit = Audit::new(Words::default());
         let mut text: String = events
             .iter()
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn an_audit_is_as_committed() {
         let events = sample::tables().events;
-        let (audit, text) = told(&events, &bare());
+        let (audit, text) = audited(&events, &bare());
         assert_snapshot!("text", text);
         assert!(audit.failed(false) && audit.failed(true));
         let mut audit = Audit::new(Words::default()).keeping();
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn only_warnings_and_errors_of_packets_fail() {
-        let (audit, text) = told(&[], &[]);
+        let (audit, text) = audited(&[], &[]);
         assert!(!audit.failed(true));
         assert!(
             text.ends_with("verdict: no rule is broken in 1,234 packets\n"),
@@ -284,7 +284,7 @@ mod tests {
         );
         let mut events = sample::tables().events;
         events.retain(|event| event.severity == Severity::Note);
-        let (audit, text) = told(&events, &[]);
+        let (audit, text) = audited(&events, &[]);
         assert!(!audit.failed(false) && audit.failed(true));
         assert!(
             text.contains("no rule is broken in 1,234 packets (notes: 1)"),
@@ -293,7 +293,7 @@ mod tests {
         // What befell the capture is no fault of the packets.
         let mut event = events[0].clone();
         (event.severity, event.frame, event.what) = (Severity::Warning, None, "interface.down");
-        let (audit, _) = told(&[event], &[]);
+        let (audit, _) = audited(&[event], &[]);
         assert!(!audit.failed(true));
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_is_not_checked_is_told() {
-        let (_, text) = told(&[], &bare());
+        let (_, text) = audited(&[], &bare());
         for line in [
             "not checked: rocev2.icrc.bad (ICRCs are not verified)",
             "not checked: fastcnp.source.untrusted (give --trust)",
@@ -320,7 +320,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
-        assert!(!told(&[], &[]).1.contains("not checked"));
+        assert!(!audited(&[], &[]).1.contains("not checked"));
         let settings = Settings {
             trust: vec!["::/0".parse().unwrap()],
             flow_rate: 0,

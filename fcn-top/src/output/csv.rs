@@ -152,7 +152,7 @@ mod tests {
     use crate::tests::sample;
     use insta::assert_snapshot;
 
-    fn written(intervals: bool, tables: &Tables) -> String {
+    fn csv_of(intervals: bool, tables: &Tables) -> String {
         let mut octets = Vec::new();
         let mut csv = Csv::new(&mut octets, intervals).unwrap();
         let (selection, words) = (Selection::default(), Words::default());
@@ -170,15 +170,15 @@ mod tests {
 
     #[test]
     fn rows_are_as_committed() {
-        assert_snapshot!("rows", written(false, &sample::tables()));
-        assert_snapshot!("intervals", written(true, &sample::tables()));
-        assert_eq!(written(false, &Tables::default()).lines().count(), 1);
+        assert_snapshot!("rows", csv_of(false, &sample::tables()));
+        assert_snapshot!("intervals", csv_of(true, &sample::tables()));
+        assert_eq!(csv_of(false, &Tables::default()).lines().count(), 1);
     }
 
     #[test]
     fn every_line_reads_back_as_the_row() {
         let tables = sample::tables();
-        let text = written(false, &tables);
+        let text = csv_of(false, &tables);
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
         let ids: Vec<_> = ids.chain(DROPPED_COLUMNS).collect();

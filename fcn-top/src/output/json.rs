@@ -277,14 +277,14 @@ mod tests {
     use crate::tests::sample;
     use insta::assert_snapshot;
 
-    fn written(document: &impl Serialize, on_one_line: bool) -> String {
+    fn json_of(document: &impl Serialize, on_one_line: bool) -> String {
         let mut text = Vec::new();
         write(document, &mut text, on_one_line).unwrap();
         String::from_utf8(text).unwrap()
     }
 
     fn parsed(document: &impl Serialize) -> Value {
-        serde_json::from_str(&written(document, true)).unwrap()
+        serde_json::from_str(&json_of(document, true)).unwrap()
     }
 
     #[test]
@@ -295,11 +295,11 @@ mod tests {
             (Tables::default(), "snapshot-empty"),
         ] {
             let document = snapshot(&tables, &selection, &words);
-            assert_snapshot!(name, written(&document, false));
+            assert_snapshot!(name, json_of(&document, false));
             // As other objects are written.
             let value = parsed(&document);
-            assert_eq!(written(&document, false), format!("{value:#}\n"));
-            assert_eq!(written(&document, true), format!("{value}\n"));
+            assert_eq!(json_of(&document, false), format!("{value:#}\n"));
+            assert_eq!(json_of(&document, true), format!("{value}\n"));
         }
     }
 

@@ -84,7 +84,7 @@ impl Exposition {
         let mut page = Page::default();
         page.family(&m::BUILD).add(&[env!("CARGO_PKG_VERSION")], 1);
         page.single(&m::CLOCK, seconds(tables.now));
-        sums(&mut page, tables);
+        totals(&mut page, tables);
         self.interfaces(&mut page, &tables.interfaces);
         self.notifiers(&mut page, tables);
         self.rows(&mut page, tables);
@@ -272,7 +272,7 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-fn sums(page: &mut Page, tables: &Tables) {
+fn totals(page: &mut Page, tables: &Tables) {
     let totals = &tables.totals;
     page.single(&m::PACKETS, totals.packets);
     page.single(&m::OCTETS, totals.octets);

@@ -47,7 +47,7 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     }
     // There may be some of which nothing could be read.
     if !tables.points.is_empty() {
-        points(&mut out, tables, selection, words);
+        notifiers(&mut out, tables, selection, words);
     }
     hops(&mut out, tables, words);
     findings(&mut out, tables, words);
@@ -240,7 +240,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     }
 }
 
-fn points(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
+fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
     let mut points: Vec<_> = tables.points.iter().collect();
     points.sort_by(|a, b| b.total.cmp(&a.total).then(a.notifier.cmp(&b.notifier)));
     let top = selection.top.unwrap_or(ROWS);

@@ -40,9 +40,8 @@ pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
         Records::Events(records) => table(&mut out, records, writing, words),
         Records::Interfaces(records) => table(&mut out, records, writing, words),
     }
-    .and_then(|()| out.flush())
-    .map_err(|error| format!("{path}: {error}"))?;
-    Ok(writing.records.len() as u64)
+    .and_then(|lines| out.flush().map(|()| lines))
+    .map_err(|error| format!("{path}: {error}"))
 }
 
 fn table<R: Record>(
@@ -50,7 +49,7 @@ fn table<R: Record>(
     records: &[R],
     writing: &Writing,
     words: &Words,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     match writing.format {
         Format::Json => {
             let document = Document {
@@ -60,7 +59,7 @@ fn table<R: Record>(
                 table: R::TABLE,
                 version: 1,
             };
-            json::write(&document, out, false)
+            json::write(&document, out, false)?;
         }
         Format::Csv => {
             let mut csv = csv::Writer::from_writer(out);
@@ -68,9 +67,10 @@ fn table<R: Record>(
             for line in records {
                 csv.write_record(fields(line, words))?;
             }
-            csv.flush()
+            csv.flush()?;
         }
     }
+    Ok(records.len() as u64)
 }
 
 #[cfg(test)]
@@ -84,12 +84,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tables = sample::tables();
         let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
-        for (number, records) in [
-            Records::Qps(qps),
-            Records::Points(tables.points.clone()),
-            Records::Hops(tables.hops.clone()),
-            Records::Events(tables.events.clone()),
-            Records::Interfaces(tables.interfaces.clone()),
+        for (number, (records, all)) in [
+            (Records::Qps(qps), tables.qps.len()),
+            (Records::Points(tables.points.clone()), tables.points.len()),
+            (Records::Hops(tables.hops.clone()), tables.hops.len()),
+            (Records::Events(tables.events.clone()), tables.events.len()),
+            (
+                Records::Interfaces(tables.interfaces.clone()),
+                tables.interfaces.len(),
+            ),
         ]
         .into_iter()
         .enumerate()
@@ -103,7 +106,7 @@ mod tests {
                     records: records.clone(),
                 };
                 let lines = write(&writing, &Words::masked()).unwrap();
-                assert_eq!(lines, records.len() as u64);
+                assert_eq!(lines, all as u64);
                 let text = std::fs::read_to_string(&writing.to).unwrap();
                 assert!(!text.contains("2001:db8"), "{text}");
                 match format {

@@ -1,20 +1,19 @@
 //! The screen without a terminal: what it remembers, what keys, mouse and tables change in it, what it wants and asks for.
 
-use super::course::SECOND;
-use super::events::{self, Events};
+use super::events::{Events, RuleRecord};
 use super::flow::Flow;
-use super::hits::{Hit, Hits};
+use super::history::{History, KEPT_ROWS, Mode};
+use super::hits::{Hit, Hits, Place};
 use super::interfaces::Interfaces;
 use super::keys::{self, Command};
-use super::moments::{KEPT_ROWS, Mode, Moments};
 use super::overlay::{Done, Overlay, Picker, What};
 use super::paths::Paths;
 use super::points::Points;
-use super::prompt::{Asked, Prompt, foot};
+use super::prompt::{Prompt, Purpose, foot};
 use super::qps::Qps;
-use super::sheet::{Entry, Key, Move, Sheet};
+use super::table::{Entry, Key, Move, Table};
 use super::theme::{Theme, Tone, to_ascii};
-use super::views::{Opened, Place, TableId, View};
+use super::views::{Opened, TableId, View};
 use super::world::World;
 use super::{Effect, Format, Options, Tab, Writing, head};
 use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};
@@ -45,7 +44,7 @@ pub struct App<'a> {
     /// In the order of the tabs.
     views: [Box<dyn View>; 6],
     /// In the order of [`TableId`].
-    sheets: [Sheet; 6],
+    tables: [Table; 6],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
     /// What there is to say until the next key.
@@ -62,7 +61,7 @@ impl<'a> App<'a> {
             <(RowId, QpRecord)>::SCHEMA,
             PointRecord::SCHEMA,
             HopRecord::SCHEMA,
-            &events::RULES,
+            RuleRecord::SCHEMA,
             EventRecord::SCHEMA,
             InterfaceRecord::SCHEMA,
         ];
@@ -74,7 +73,7 @@ impl<'a> App<'a> {
             world: World {
                 words,
                 theme: Theme(options.colours),
-                moments: Moments::new(),
+                history: History::new(),
                 details: Details::default(),
                 ended: None,
                 prefix: String::new(),
@@ -90,14 +89,14 @@ impl<'a> App<'a> {
                 Box::new(events),
                 Box::new(Interfaces),
             ],
-            sheets: schemas.map(Sheet::new),
+            tables: schemas.map(Table::new),
             overlay: None,
             prompt: None,
             message: None,
             effects: Vec::new(),
             hits: Hits::default(),
         };
-        if let Err(message) = begin(app.sheet(), options) {
+        if let Err(message) = begin(app.table(), options) {
             app.message = Some((message, Tone::Bad));
         }
         app
@@ -107,30 +106,30 @@ impl<'a> App<'a> {
         &mut *self.views[self.tab as usize]
     }
 
-    fn sheet(&mut self) -> &mut Sheet {
-        let table = self.view().table();
-        &mut self.sheets[table as usize]
+    fn table(&mut self) -> &mut Table {
+        let id = self.view().table_id();
+        &mut self.tables[id as usize]
     }
 
     /// The view that is shown with its table and all that it sees.
-    fn parts(&mut self) -> (&mut dyn View, &mut Sheet, &World<'a>) {
+    fn parts(&mut self) -> (&mut dyn View, &mut Table, &World<'a>) {
         let view = &mut *self.views[self.tab as usize];
-        let sheet = &mut self.sheets[view.table() as usize];
-        (view, sheet, &self.world)
+        let table = &mut self.tables[view.table_id() as usize];
+        (view, table, &self.world)
     }
 
     /// Which tables the next update must have.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
-        let moments = &self.world.moments;
+        let history = &self.world.history;
         let (all, live) = (
-            moments.all_wanted(self.refresh),
-            moments.mode() == Mode::Live,
+            history.all_wanted(self.refresh),
+            history.mode() == Mode::Live,
         );
         // Where another moment is shown, rows are wanted only to remember this one.
         let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
-        let qps = &self.sheets[TableId::Qps as usize];
-        let few = !(live || moments.lacks_rows() || qps.filters());
+        let qps = &self.tables[TableId::Qps as usize];
+        let few = !(live || history.lacks_rows() || qps.filters());
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
@@ -142,23 +141,23 @@ impl<'a> App<'a> {
 
     /// Takes the tables as they are now, which must have all that was [`wanted`](Self::wanted).
     pub fn update(&mut self, tables: Tables) {
-        let all = self.world.moments.all_wanted(self.refresh);
-        self.world.moments.update(tables, all);
-        if !self.world.moments.shown().qps.is_empty() {
+        let all = self.world.history.all_wanted(self.refresh);
+        self.world.history.update(tables, all);
+        if !self.world.history.shown().qps.is_empty() {
             self.world.prefix = self.world.common_prefix();
         }
         self.arrange();
-        if all && self.world.moments.due(self.refresh) {
+        if all && self.world.history.due(self.refresh) {
             self.keep();
         }
-        self.world.moments.spare();
+        self.world.history.spare();
     }
 
     fn keep(&mut self) {
-        let sheet = &mut self.sheets[TableId::Qps as usize];
-        sheet.arrange(&self.world.moments.live().qps, &self.world);
-        self.world.moments.keep(&sheet.lines);
-        sheet.arrange(&self.world.moments.shown().qps, &self.world);
+        let table = &mut self.tables[TableId::Qps as usize];
+        table.arrange(&self.world.history.live().qps, &self.world);
+        self.world.history.keep(&table.lines);
+        table.arrange(&self.world.history.shown().qps, &self.world);
     }
 
     /// Which courses over time the next picture draws.
@@ -167,7 +166,7 @@ impl<'a> App<'a> {
         let view = &self.views[self.tab as usize];
         let mut wanted = WantedDetails::default();
         view.details(
-            &self.sheets[view.table() as usize],
+            &self.tables[view.table_id() as usize],
             &self.world,
             &mut wanted,
         );
@@ -181,7 +180,7 @@ impl<'a> App<'a> {
 
     /// Lets go of rows that the next update brings anyway, for the room that they take; nothing can be drawn until then.
     pub(super) fn let_go(&mut self) {
-        self.world.moments.let_go();
+        self.world.history.let_go();
     }
 
     /// Takes what all input has come to an end with, where it has.
@@ -231,8 +230,8 @@ impl<'a> App<'a> {
 
     /// Filters and orders the table shown anew.
     fn arrange(&mut self) {
-        let (view, sheet, world) = self.parts();
-        view.arrange(sheet, world);
+        let (view, table, world) = self.parts();
+        view.arrange(table, world);
     }
 
     fn show(&mut self, tab: Tab) {
@@ -266,10 +265,10 @@ impl<'a> App<'a> {
             Constraint::Length(below),
         ]));
         let view = &mut *self.views[self.tab as usize];
-        let sheet = &mut self.sheets[view.table() as usize];
+        let table = &mut self.tables[view.table_id() as usize];
         let (world, hits) = (&self.world, &mut self.hits);
         view.draw(
-            sheet,
+            table,
             &mut Place {
                 frame,
                 area: body,
@@ -278,7 +277,7 @@ impl<'a> App<'a> {
             world,
         );
         // Behind the table, which tells how many columns had no room.
-        head::draw(self.tab, sheet, frame, top, world, hits);
+        head::draw(self.tab, table, frame, top, world, hits);
         if let Some(overlay) = &mut self.overlay {
             let over = Rect {
                 y: body.y - 1,
@@ -310,7 +309,7 @@ impl<'a> App<'a> {
             _ if self.prompt.is_some() => self.prompt_key(key),
             _ if self.overlay.is_some() => {
                 let how = keys::movement(key.code);
-                self.in_overlay(|overlay, sheet| overlay.key(key.code, how, sheet));
+                self.in_overlay(|overlay, table| overlay.key(key.code, how, table));
             }
             command => {
                 self.message = None;
@@ -325,11 +324,11 @@ impl<'a> App<'a> {
         }
     }
 
-    fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay, &mut Sheet) -> Done) {
+    fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay, &mut Table) -> Done) {
         let Some(mut overlay) = self.overlay.take() else {
             return;
         };
-        if act(&mut overlay, self.sheet()) == Done::Stays {
+        if act(&mut overlay, self.table()) == Done::Stays {
             self.overlay = Some(overlay);
         }
         self.arrange();
@@ -351,23 +350,23 @@ impl<'a> App<'a> {
 
     fn clicked(&mut self, hit: Option<Hit>) {
         if self.overlay.is_some() {
-            return self.in_overlay(|overlay, sheet| match hit {
-                Some(Hit::Item(place)) => overlay.clicked(place, sheet),
+            return self.in_overlay(|overlay, table| match hit {
+                Some(Hit::Item(place)) => overlay.clicked(place, table),
                 _ => Done::Closes,
             });
         }
         match hit {
             Some(Hit::Tab(view)) => self.command(Command::View(view)),
             Some(Hit::Heading(column)) => {
-                self.sheet().sort_by(column);
+                self.table().sort_by(column);
                 self.arrange();
             }
             Some(Hit::Line(place)) => {
                 // A click chooses a line; a click on the chosen one opens it.
-                let sheet = self.sheet();
+                let table = self.table();
                 let opens =
-                    sheet.chosen.is_some() && sheet.keys.get(place) == sheet.chosen.as_ref();
-                sheet.choose(place);
+                    table.chosen.is_some() && table.keys.get(place) == table.chosen.as_ref();
+                table.choose(place);
                 if opens {
                     self.enter();
                 }
@@ -386,7 +385,7 @@ impl<'a> App<'a> {
         } else if self.tab == Tab::Flow {
             self.command(Command::Move(Move::By(by.signum())));
         } else {
-            self.sheet().scroll(by);
+            self.table().scroll(by);
         }
     }
 
@@ -398,50 +397,50 @@ impl<'a> App<'a> {
             Command::View(view) => return self.show(view),
             Command::NextView { back } => return self.show(self.tab.step(back)),
             Command::Help => {
-                let (tab, (view, sheet, _)) = (self.tab, self.parts());
-                self.overlay = Some(Overlay::new(What::Help(tab, view.about(), sheet.schema)));
+                let (tab, (view, table, _)) = (self.tab, self.parts());
+                self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
             }
-            Command::Pause => self.world.moments.pause(false),
-            Command::Back(by) => self.world.moments.back(by),
-            Command::Forward(by) => self.world.moments.forward(by),
-            Command::Newest => self.world.moments.go_on(),
+            Command::Pause => self.world.history.pause(false),
+            Command::Back(by) => self.world.history.back(by),
+            Command::Forward(by) => self.world.history.forward(by),
+            Command::Newest => self.world.history.go_on(),
             Command::Filter => {
-                let former = self.sheet().typed.clone();
+                let former = self.table().typed.clone();
                 self.prompt = Some(Prompt::new(
-                    Asked::Filter {
+                    Purpose::Filter {
                         former: former.clone(),
                     },
                     former,
                 ));
             }
             Command::SortPicker | Command::Columns => {
-                let picker = Picker::new(self.sheet(), command == Command::SortPicker);
+                let picker = Picker::new(self.table(), command == Command::SortPicker);
                 self.overlay = Some(Overlay::new(What::Columns(picker)));
             }
-            Command::SortBeside { right } => self.sheet().sort_beside(right),
+            Command::SortBeside { right } => self.table().sort_beside(right),
             Command::Reverse => {
-                let order = &mut self.sheet().order;
+                let order = &mut self.table().order;
                 order.descending = !order.descending;
             }
-            Command::Export => self.ask_export(),
+            Command::Export => self.export_prompt(),
             Command::Write(format) => {
                 let kind = match format {
                     Format::Json => "json",
                     Format::Csv => "csv",
                 };
                 let name = format!("fcn-top-{}.{kind}", self.table_tab().id());
-                self.prompt = Some(Prompt::new(Asked::Write(format), name));
+                self.prompt = Some(Prompt::new(Purpose::Write(format), name));
             }
             Command::Picture => {
                 self.prompt = Some(Prompt::new(
-                    Asked::Picture,
+                    Purpose::Picture,
                     format!("fcn-top-{}.svg", self.tab.id()),
                 ));
             }
             Command::Enter => return self.enter(),
             Command::Escape => self.escape(),
-            Command::Move(how) => self.sheet().go(how),
-            Command::Column { right } => self.sheet().scroll_columns(right),
+            Command::Move(how) => self.table().go(how),
+            Command::Column { right } => self.table().scroll_columns(right),
         }
         self.arrange();
     }
@@ -456,16 +455,16 @@ impl<'a> App<'a> {
     }
 
     fn enter(&mut self) {
-        let (view, sheet, world) = self.parts();
-        match view.enter(sheet, world) {
+        let (view, table, world) = self.parts();
+        match view.enter(table, world) {
             None => {}
             Some(Opened::Tab(tab)) => self.show(tab),
             Some(Opened::Qps(column, cell)) => {
-                self.sheets[TableId::Qps as usize].only(column, Some(cell));
+                self.tables[TableId::Qps as usize].only(column, Some(cell));
                 self.show(Tab::Qps);
             }
             Some(Opened::Events(what)) => {
-                self.sheets[TableId::Events as usize].only("what", Some(Cell::Name(what)));
+                self.tables[TableId::Events as usize].only("what", Some(Cell::Name(what)));
                 self.arrange();
             }
             Some(Opened::Event(event)) => self.overlay = Some(Overlay::new(What::Event(event))),
@@ -480,20 +479,20 @@ impl<'a> App<'a> {
             }
             return;
         }
-        let (view, sheet, _) = self.parts();
-        if sheet.chosen.is_some() {
-            sheet.chosen = None;
-            (sheet.top, sheet.follow) = (0, true);
-        } else if !sheet.typed.is_empty() {
+        let (view, table, _) = self.parts();
+        if table.chosen.is_some() {
+            table.chosen = None;
+            (table.top, table.follow) = (0, true);
+        } else if !table.typed.is_empty() {
             // Nothing can be wrong with no filter.
-            let _ = sheet.filter("");
+            let _ = table.filter("");
         } else if !view.escape() {
-            sheet.only("", None);
+            table.only("", None);
         }
     }
 
-    fn ask_export(&mut self) {
-        let row = match (self.table_tab(), &self.sheet().chosen) {
+    fn export_prompt(&mut self) {
+        let row = match (self.table_tab(), &self.table().chosen) {
             (Tab::Qps, Some(Key::Qp(row))) => *row,
             _ => {
                 let how = "packets are kept by QP: choose a row of the QPs first (1, then arrows), then x";
@@ -501,13 +500,13 @@ impl<'a> App<'a> {
                 return;
             }
         };
-        let record = self.world.moments.shown().qp(row);
+        let record = self.world.history.shown().qp(row);
         let name = match record.map(|record| (record.qp, record.flow_label)) {
             Some((Some(qp), _)) => format!("fcn-top-qp-{qp:#x}.pcapng"),
             Some((None, Some(label))) => format!("fcn-top-label-{label:#07x}.pcapng"),
             _ => "fcn-top-row.pcapng".to_owned(),
         };
-        self.prompt = Some(Prompt::new(Asked::Export(row), name));
+        self.prompt = Some(Prompt::new(Purpose::Export(row), name));
     }
 
     /// Takes pasted text, where something is being typed.
@@ -523,8 +522,8 @@ impl<'a> App<'a> {
         let Some(mut prompt) = self.prompt.take() else {
             return;
         };
-        let (view, sheet, world) = self.parts();
-        prompt.filter(sheet, &mut |sheet| view.arrange(sheet, world));
+        let (view, table, world) = self.parts();
+        prompt.filter(table, &mut |table| view.arrange(table, world));
         self.prompt = Some(prompt);
     }
 
@@ -535,9 +534,9 @@ impl<'a> App<'a> {
         };
         match key.code {
             Esc => {
-                if let Asked::Filter { former } = prompt.asked {
+                if let Purpose::Filter { former } = prompt.purpose {
                     // It could be read before.
-                    let _ = self.sheet().filter(&former);
+                    let _ = self.table().filter(&former);
                     self.arrange();
                 }
             }
@@ -556,11 +555,11 @@ impl<'a> App<'a> {
     fn given(&mut self, prompt: Prompt) {
         let text = prompt.input.value().trim().to_owned();
         let to = PathBuf::from(&text);
-        match prompt.asked {
+        match prompt.purpose {
             // One that cannot be read stays until it can be, or is left.
-            Asked::Filter { .. } if prompt.error.is_some() => self.prompt = Some(prompt),
-            Asked::Filter { .. } => {
-                let _ = self.sheet().filter(&text);
+            Purpose::Filter { .. } if prompt.error.is_some() => self.prompt = Some(prompt),
+            Purpose::Filter { .. } => {
+                let _ = self.table().filter(&text);
                 self.arrange();
             }
             _ if text.is_empty() => {
@@ -569,16 +568,16 @@ impl<'a> App<'a> {
                     ..prompt
                 });
             }
-            Asked::Export(row) => self.effects.push(Effect::Export { row, to }),
-            Asked::Picture => self.effects.push(Effect::Picture(to)),
-            Asked::Write(format) => {
-                let (tab, (view, sheet, world)) = (self.table_tab(), self.parts());
+            Purpose::Export(row) => self.effects.push(Effect::Export { row, to }),
+            Purpose::Picture => self.effects.push(Effect::Picture(to)),
+            Purpose::Write(format) => {
+                let (tab, (view, table, world)) = (self.table_tab(), self.parts());
                 let writing = Writing {
                     format,
                     view: tab,
                     to,
-                    at: world.moments.shown().now,
-                    records: view.records(sheet, world),
+                    at: world.history.shown().now,
+                    records: view.records(table, world),
                 };
                 self.effects.push(Effect::Write(Box::new(writing)));
             }
@@ -587,41 +586,31 @@ impl<'a> App<'a> {
 }
 
 /// Gives a table the order, filter and columns asked for; what cannot be is told, the rest is done.
-fn begin(sheet: &mut Sheet, options: &Options) -> Result<(), String> {
+fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     let mut wrong = Vec::new();
     if !options.order.is_empty() {
-        match (sheet.schema.read_order)(&options.order) {
-            Ok(order) => sheet.order = order,
+        match (table.schema.read_order)(&options.order) {
+            Ok(order) => table.order = order,
             Err(error) => wrong.push(error),
         }
     }
-    if let Err(error) = sheet.filter(&options.filter) {
+    if let Err(error) = table.filter(&options.filter) {
         wrong.push(error.to_string());
     }
     let mut columns = Vec::new();
     for id in &options.columns {
-        match sheet.schema.named(id) {
+        match table.schema.named(id) {
             Some(column) if !columns.contains(&column) => columns.push(column),
             Some(_) => {}
             None => wrong.push(format!("the table has no column `{id}`")),
         }
     }
     if !columns.is_empty() {
-        (sheet.columns, sheet.usual) = (columns, false);
+        (table.columns, table.usual) = (columns, false);
     }
     if wrong.is_empty() {
         Ok(())
     } else {
         Err(wrong.join("; "))
-    }
-}
-
-impl std::fmt::Debug for App<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.world.moments.shown().now / SECOND;
-        f.debug_struct("App")
-            .field("tab", &self.tab)
-            .field("shown", &shown)
-            .finish_non_exhaustive()
     }
 }

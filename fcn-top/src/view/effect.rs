@@ -1,8 +1,7 @@
 //! What the screen asks its caller to do: it writes no files itself.
 
 use super::Tab;
-use crate::record::RowId;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};
 use std::path::PathBuf;
 
 /// How a table is written.
@@ -27,26 +26,6 @@ pub enum Records {
     Events(Vec<EventRecord>),
     /// Where packets come from.
     Interfaces(Vec<InterfaceRecord>),
-}
-
-impl Records {
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Qps(records) => records.len(),
-            Self::Points(records) => records.len(),
-            Self::Hops(records) => records.len(),
-            Self::Events(records) => records.len(),
-            Self::Interfaces(records) => records.len(),
-        }
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// A table that is to be written.

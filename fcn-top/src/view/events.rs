@@ -1,132 +1,27 @@
 //! What was found and what happened: by rule first, with counts, each opening to its packets.
 
-use super::sheet::{Entry, Key, Schema, Sheet, shortened};
+use super::Records;
+use super::hits::Place;
+use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Opened, Place, TableId, View, empty, facts, headed};
+use super::views::{Opened, TableId, View, draw, headed, labelled, parted};
 use super::world::World;
-use super::{Records, Tab};
-use crate::filter::Filter;
-use crate::order::Order;
-use crate::record::{Cell, Column, EventRecord, Holds, Record};
+use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_wire::{Rule, Severity};
-use ratatui::layout::{Constraint, Layout};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
 
-/// A rule that was broken, or what else happened, and how often.
-#[derive(Clone, Debug)]
-pub(super) struct RuleRecord {
-    severity: Severity,
-    what: &'static str,
-    times: u64,
-    last: Option<u64>,
-    text: Arc<str>,
-}
-
-const fn column(
-    id: &'static str,
-    title: &'static str,
-    holds: Holds,
-    about: &'static str,
-) -> Column {
-    Column {
-        id,
-        title,
-        about,
-        width: 12,
-        holds,
+records! {
+    /// A rule that was broken, or what else happened, and how often.
+    RuleRecord, "rules", {
+        times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
+        severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.name());
+        what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
+        last: Option<u64> = "last", 12, Moment, "When it is logged last", |v| v.map_or(Cell::None, Cell::Moment);
+        text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
     }
 }
-
-impl Record for RuleRecord {
-    const TABLE: &'static str = "rules";
-    const COLUMNS: &'static [Column] = &[
-        column(
-            "times",
-            "times",
-            Holds::Count,
-            "How often, since the beginning; of losses, how many packets",
-        ),
-        column(
-            "severity",
-            "severity",
-            Holds::Name,
-            "note, warning or error",
-        ),
-        column(
-            "what",
-            "rule",
-            Holds::Name,
-            "Identifier of the broken rule or of what happened",
-        ),
-        column("last", "last", Holds::Moment, "When it is logged last"),
-        column("text", "what it is", Holds::Text, "What it is, in words"),
-    ];
-
-    fn cell(&self, column: usize) -> Cell<'_> {
-        match column {
-            0 => Cell::Count(self.times),
-            1 => Cell::Name(self.severity.name()),
-            2 => Cell::Name(self.what),
-            3 => self.last.map_or(Cell::None, Cell::Moment),
-            4 => Cell::Text(&self.text),
-            _ => Cell::None,
-        }
-    }
-}
-
-pub(super) static RULES: Schema = Schema {
-    lines: "rule",
-    columns: RuleRecord::COLUMNS,
-    extra: &[],
-    titles: &[],
-    usual: &[
-        ("times", 0),
-        ("severity", 1),
-        ("what", 0),
-        ("last", 3),
-        ("text", 2),
-    ],
-    fixed: 1,
-    order: "-severity",
-    filter: Filter::parse::<RuleRecord>,
-    read_order: Order::parse::<RuleRecord>,
-};
-
-static SCHEMA: Schema = Schema {
-    lines: "event",
-    columns: EventRecord::COLUMNS,
-    extra: &[],
-    titles: &[
-        ("at", "time"),
-        ("severity", "severity"),
-        ("what", "rule"),
-        ("times", "times"),
-        ("frame", "frame"),
-        ("interface", "on"),
-        ("from", "from"),
-        ("to", "to"),
-        ("text", "what it is"),
-        ("section", "section"),
-    ],
-    usual: &[
-        ("at", 0),
-        ("severity", 2),
-        ("what", 1),
-        ("from", 3),
-        ("to", 4),
-        ("frame", 6),
-        ("times", 5),
-        ("text", 7),
-        ("interface", 8),
-        ("section", 9),
-    ],
-    fixed: 1,
-    order: "-at",
-    filter: Filter::parse::<EventRecord>,
-    read_order: Order::parse::<EventRecord>,
-};
 
 /// What a severity is to the reader.
 pub(super) const fn severity_tone(severity: Severity) -> Tone {
@@ -138,12 +33,18 @@ pub(super) const fn severity_tone(severity: Severity) -> Tone {
 }
 
 impl Entry for RuleRecord {
-    type Record = Self;
-    const SCHEMA: &'static Schema = &RULES;
-
-    fn record(&self) -> &Self {
-        self
-    }
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "rule",
+        usual: &[
+            ("times", 0, "times"),
+            ("severity", 1, "severity"),
+            ("what", 0, "rule"),
+            ("last", 3, "last"),
+            ("text", 2, "what it is"),
+        ],
+        order: "-severity",
+        ..Schema::of::<Self>()
+    };
 
     fn key(&self) -> Key {
         Key::Rule(self.what)
@@ -154,35 +55,29 @@ impl Entry for RuleRecord {
         self.times
     }
 
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
-        let text = world.words.in_column(column, self.cell(number));
-        Line::styled(
-            shortened(&text, room).into_owned(),
-            world.style(self.tone(column.id)),
-        )
-    }
-
     fn tone(&self, id: &str) -> Tone {
-        match id {
-            "severity" | "what" => severity_tone(self.severity),
-            _ => Tone::Plain,
-        }
+        tone(id, self.severity)
     }
 }
 
 impl Entry for EventRecord {
-    type Record = Self;
-    const SCHEMA: &'static Schema = &SCHEMA;
-
-    fn record(&self) -> &Self {
-        self
-    }
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "event",
+        usual: &[
+            ("at", 0, "time"),
+            ("severity", 2, "severity"),
+            ("what", 1, "rule"),
+            ("from", 3, "from"),
+            ("to", 4, "to"),
+            ("frame", 6, "frame"),
+            ("times", 5, "times"),
+            ("text", 7, "what it is"),
+            ("interface", 8, "on"),
+            ("section", 9, "section"),
+        ],
+        order: "-at",
+        ..Schema::of::<Self>()
+    };
 
     fn key(&self) -> Key {
         Key::Event {
@@ -193,25 +88,16 @@ impl Entry for EventRecord {
         }
     }
 
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
-        let text = world.words.in_column(column, self.cell(number));
-        Line::styled(
-            shortened(&text, room).into_owned(),
-            world.style(self.tone(column.id)),
-        )
-    }
-
     fn tone(&self, id: &str) -> Tone {
-        match id {
-            "severity" | "what" => severity_tone(self.severity),
-            _ => Tone::Plain,
-        }
+        tone(id, self.severity)
+    }
+}
+
+/// What a column is to the reader.
+fn tone(id: &str, severity: Severity) -> Tone {
+    match id {
+        "severity" | "what" => severity_tone(severity),
+        _ => Tone::Plain,
     }
 }
 
@@ -236,7 +122,7 @@ impl Events {
 /// Every rule that was found broken, and what else the log has, with counts: of rules, whatever the log has forgotten.
 fn rules(world: &World<'_>) -> Vec<RuleRecord> {
     let mut found: Vec<RuleRecord> = Vec::new();
-    for (what, times) in &world.moments.shown().rules {
+    for (what, times) in &world.history.shown().rules {
         let info = Rule::ALL
             .iter()
             .map(|rule| rule.info())
@@ -250,7 +136,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
         });
     }
     let counted = found.len();
-    for event in world.moments.events() {
+    for event in world.history.events() {
         let place = found.iter().position(|rule| rule.what == event.what);
         let Some(place) = place else {
             found.push(RuleRecord {
@@ -274,7 +160,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
 }
 
 impl View for Events {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         if self.opened {
             TableId::Events
         } else {
@@ -282,56 +168,36 @@ impl View for Events {
         }
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         if self.opened {
-            sheet.arrange(world.moments.events(), world);
+            table.arrange(world.history.events(), world);
         } else {
             self.rules = rules(world);
-            sheet.arrange(&self.rules, world);
+            table.arrange(&self.rules, world);
         }
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let events = world.moments.events();
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let events = world.history.events();
         let area = place.area;
-        let panel = if area.height < 12 || sheet.lines.is_empty() {
+        let panel = if area.height < 12 || table.lines.is_empty() {
             0
         } else {
             (area.height / 3).min(if self.opened { 8 } else { 14 })
         };
-        let [table, panel] = area.layout(&Layout::vertical([
-            Constraint::Fill(1),
-            Constraint::Length(panel),
-        ]));
+        let areas = parted(area, panel);
+        let nothing = Some("Nothing worth telling");
         if self.opened {
-            sheet.draw(events, place.frame, table, world, place.hits);
-        } else {
-            sheet.draw(&self.rules, place.frame, table, world, place.hits);
-        }
-        if sheet.lines.is_empty() {
-            return empty(
-                Tab::Events,
-                "Nothing worth telling",
-                sheet,
-                table,
-                place.frame,
-                world,
-            );
-        }
-        if panel.is_empty() {
-            return;
-        }
-        if self.opened {
-            let Some(event) = sheet.current().and_then(|at| events.get(at)) else {
+            let Some(event) = draw(table, events, nothing, place, areas, world) else {
                 return;
             };
-            let panel = headed(format!(" {} ", event.what), panel, place.frame, world);
-            let text = facts(in_full(event, world), panel.width, world);
+            let panel = headed(format!(" {} ", event.what), areas[1], place.frame, world);
+            let text = labelled(in_full(event, world), panel.width, world);
             place.frame.render_widget(Paragraph::new(text), panel);
-        } else if let Some(rule) = sheet.current().and_then(|at| self.rules.get(at)) {
+        } else if let Some(rule) = draw(table, &self.rules, nothing, place, areas, world) {
             let panel = headed(
                 format!(" {}: the last of them ", rule.what),
-                panel,
+                areas[1],
                 place.frame,
                 world,
             );
@@ -365,12 +231,12 @@ impl View for Events {
         }
     }
 
-    fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
+    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
         if self.opened {
-            let event = world.moments.events().get(sheet.current()?)?;
+            let event = table.current(world.history.events())?;
             return Some(Opened::Event(Box::new(event.clone())));
         }
-        let rule = self.rules.get(sheet.current()?)?;
+        let rule = table.current(&self.rules)?;
         self.opened = true;
         Some(Opened::Events(rule.what))
     }
@@ -379,15 +245,10 @@ impl View for Events {
         std::mem::take(&mut self.opened)
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let events = world.moments.events();
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let events = world.history.events();
         Records::Events(if self.opened {
-            sheet
-                .lines
-                .iter()
-                .filter_map(|at| events.get(*at as usize))
-                .cloned()
-                .collect()
+            table.shown(events).cloned().collect()
         } else {
             events.to_vec()
         })
@@ -431,7 +292,7 @@ pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static s
             Cell::Moment(at) => world.words.day_and_time(at),
             cell => world.words.in_column(column, cell),
         };
-        Some((SCHEMA.title(column), text, Tone::Plain))
+        Some((EventRecord::SCHEMA.title(column), text, Tone::Plain))
     });
     std::iter::once(severity).chain(facts).collect()
 }

@@ -4,12 +4,17 @@ use crate::text::clean;
 use ratatui::text::Span;
 use std::borrow::Cow;
 
+/// So many as a number of cells.
+pub(super) fn cells(number: usize) -> u16 {
+    number.try_into().unwrap_or(u16::MAX)
+}
+
 /// Cells that `text` takes.
 pub(super) fn width(text: &str) -> u16 {
     if text.is_ascii() {
-        return text.len().try_into().unwrap_or(u16::MAX);
+        return cells(text.len());
     }
-    Span::raw(text).width().try_into().unwrap_or(u16::MAX)
+    cells(Span::raw(text).width())
 }
 
 /// As much of the beginning as has room in `room` cells.

@@ -2,13 +2,14 @@
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
 use super::course::SECOND;
-use super::moments::Mode;
-use super::sheet::Sheet;
-use super::story::{about, bars, subject};
+use super::history::Mode;
+use super::hits::Place;
+use super::story::{about, flow_text, graph, subject};
+use super::table::Table;
 use super::theme::Tone;
-use super::views::{Place, TableId, View, facts, say};
+use super::views::{TableId, View, labelled, say};
 use super::world::World;
-use super::{Records, qps, story};
+use super::{Records, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -46,7 +47,7 @@ struct Columns {
 impl Flow {
     /// The time shown, around the notification that is looked at.
     fn window(&self, series: &Detail, packets: &[PastPacket], world: &World<'_>) -> (u64, u64) {
-        let now = world.moments.shown().now;
+        let now = world.history.shown().now;
         let first = packets
             .first()
             .map_or(u64::MAX, |packet| packet.at)
@@ -294,47 +295,20 @@ impl Flow {
     }
 }
 
-/// A heading with bars under it.
-fn graph(
-    what: &'static str,
-    text: String,
-    values: &[f64],
-    style: impl Fn(usize) -> ratatui::style::Style,
-    frame: &mut Frame<'_>,
-    area: Rect,
-    world: &World<'_>,
-) {
-    if area.is_empty() {
-        return;
-    }
-    let [title, area] = area.layout(&Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Fill(1),
-    ]));
-    frame.render_widget(
-        Line::from(vec![
-            world.span(what, Tone::Strong),
-            world.span(text, Tone::Dim),
-        ]),
-        title,
-    );
-    bars(values, style, frame, area);
-}
-
 impl View for Flow {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Qps
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        let rows = &world.moments.shown().qps;
-        sheet.arrange(rows, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        let rows = &world.history.shown().qps;
+        table.arrange(rows, world);
         // What is opened before there is anything shows the first row that there is.
-        if sheet.chosen.is_none() {
-            sheet.choose(0);
+        if table.chosen.is_none() {
+            table.choose(0);
         }
-        let row = match &sheet.chosen {
-            Some(super::sheet::Key::Qp(row)) => Some(*row),
+        let row = match &table.chosen {
+            Some(super::table::Key::Qp(row)) => Some(*row),
             _ => None,
         };
         if row != self.row {
@@ -342,17 +316,17 @@ impl View for Flow {
         }
     }
 
-    fn details(&self, _: &Sheet, _: &World<'_>, wanted: &mut WantedDetails) {
+    fn details(&self, _: &Table, _: &World<'_>, wanted: &mut WantedDetails) {
         wanted.rows.extend(self.row);
         wanted.packets = self.row;
     }
 
-    fn draw(&mut self, _: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
+    fn draw(&mut self, _: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let record = self
             .row
-            .and_then(|row| Some((row, world.moments.shown().qp(row)?)));
+            .and_then(|row| Some((row, world.history.shown().qp(row)?)));
         let Some((row, record)) = record else {
-            let text = match (self.row, world.moments.mode()) {
+            let text = match (self.row, world.history.mode()) {
                 (None, _) => "No QP was notified yet: this view tells of one.",
                 (Some(_), Mode::Live) => {
                     "This row has gone: the table was full, and it was notified longest ago."
@@ -363,14 +337,12 @@ impl View for Flow {
         };
         let heading = format!(
             "{}, {}",
-            story::flow_text(record, place.area.width / 2, world),
+            flow_text(record, place.area.width / 2, world),
             subject(record, world)
         );
-        let text = facts(about(row, record, world), place.area.width, world);
+        let text = labelled(about(row, record, world), place.area.width, world);
         // The graphs are what the view is for: they get half of the room at least.
-        let height = u16::try_from(text.height())
-            .unwrap_or(u16::MAX)
-            .min(place.area.height.saturating_sub(1) / 2);
+        let height = fit::cells(text.height()).min(place.area.height.saturating_sub(1) / 2);
         let mark = world
             .details
             .rows
@@ -422,8 +394,8 @@ impl View for Flow {
         true
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        qps::Qps.records(sheet, world)
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        qps::Qps.records(table, world)
     }
 
     fn about(&self) -> &'static str {

@@ -3,13 +3,13 @@
 use super::Tab;
 use super::course::SECOND;
 use super::fit;
+use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
-use super::moments::{KEPT_ROWS, Mode};
-use super::sheet::Sheet;
 use super::story::bars;
+use super::table::Table;
 use super::theme::Tone;
 use super::world::{World, kind_name};
-use crate::record::Cell;
+use crate::record::{Cell, InterfaceRecord};
 use crate::text::clean;
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -69,7 +69,7 @@ pub(super) const fn height(lines: u16) -> u16 {
 /// Draws the head.
 pub(super) fn draw(
     tab: Tab,
-    sheet: &Sheet,
+    table: &Table,
     frame: &mut Frame<'_>,
     area: Rect,
     world: &World<'_>,
@@ -85,18 +85,18 @@ pub(super) fn draw(
     draw_tabs(tab, frame, tabs, world, hits);
     draw_state(frame, state, world, hits);
     draw_graph(frame, graph, world);
-    draw_title(tab, sheet, frame, title, world);
+    draw_title(tab, table, frame, title, world);
 }
 
 /// The tabs, and on the right the mode and the time.
 fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut Hits) {
-    let (mode, tone) = match world.moments.mode() {
+    let (mode, tone) = match world.history.mode() {
         Mode::Paused(span) => (format!("PAUSED {}", ago(span)), Tone::Warn),
         Mode::Frozen(span) => (format!("FROZEN -{}", ago(span)), Tone::Warn),
         Mode::Live if world.ended.is_some() => ("END".to_owned(), Tone::Strong),
         Mode::Live => ("LIVE".to_owned(), Tone::Good),
     };
-    let now = world.moments.shown().now;
+    let now = world.history.shown().now;
     let clock = if now > 0 {
         world.words.clock(now, 0)
     } else {
@@ -149,7 +149,7 @@ fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hit
 
 /// Where packets come from, what was lost on the way, and the findings, which lead to their view.
 fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut Hits) {
-    let tables = world.moments.shown();
+    let tables = world.history.shown();
     let totals = &tables.totals;
     let (kernel, interface) = tables.dropped();
     let number = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), grouped);
@@ -165,29 +165,26 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
     };
     let [notes, warnings, errors] = totals.findings;
     let found = notes + warnings + errors;
-    let badge = match (found, errors + warnings) {
-        (0, _) => ("no findings".to_owned(), world.style(Tone::Dim)),
-        (_, 0) => (
-            format!("{} ▸ 5", counted(found, "finding")),
-            world.style(Tone::Plain),
-        ),
-        _ => (
-            format!("{} ▸ 5", counted(found, "finding")),
-            world.theme.bold(Tone::Bad),
-        ),
+    let badge = match found {
+        0 => "no findings".to_owned(),
+        _ => format!("{} ▸ 5", counted(found, "finding")),
     };
-    let width = fit::width(&badge.0);
+    let style = match (found, errors + warnings) {
+        (0, _) => world.style(Tone::Dim),
+        (_, 0) => world.style(Tone::Plain),
+        _ => world.theme.bold(Tone::Bad),
+    };
+    let width = fit::width(&badge);
     let at = area.right().saturating_sub(width).max(area.x);
     let place = Rect::new(at, area.y, area.right() - at, 1);
-    frame.render_widget(Span::styled(badge.0, badge.1), place);
+    frame.render_widget(Span::styled(badge, style), place);
     hits.push(place, Hit::Tab(Tab::Events));
 
-    let interfaces = &world.moments.live().interfaces;
+    let interfaces = &world.history.live().interfaces;
     let name = |name: &str| fit::end(&world.words.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut missing = interfaces
-        .iter()
-        .filter(|one| matches!(one.state, "down" | "gone"));
+    let is_up = |one: &&InterfaceRecord| !matches!(one.state, "down" | "gone");
+    let mut missing = interfaces.iter().filter(|one| !is_up(one));
     if let Some(first) = missing.next() {
         let more = missing.count();
         let text = if more > 0 {
@@ -197,30 +194,13 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
         };
         pieces.push((0, Span::styled(text, world.theme.bold(Tone::Bad))));
     }
-    match interfaces
-        .iter()
-        .find(|one| !matches!(one.state, "down" | "gone"))
-    {
-        Some(first) if interfaces.len() == 1 => pieces.push((
-            3,
-            world.span(
-                format!("{} {}", name(&first.name), first.state),
-                Tone::Plain,
-            ),
-        )),
-        Some(first) => pieces.push((
-            3,
-            world.span(
-                format!(
-                    "{} {} and {} more",
-                    name(&first.name),
-                    first.state,
-                    interfaces.len() - 1
-                ),
-                Tone::Plain,
-            ),
-        )),
-        None => {}
+    if let Some(first) = interfaces.iter().find(is_up) {
+        let others = match interfaces.len() {
+            1 => String::new(),
+            all => format!(" and {} more", all - 1),
+        };
+        let text = format!("{} {}{others}", name(&first.name), first.state);
+        pieces.push((3, world.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
         world.theme.bold(Tone::Bad)
@@ -262,7 +242,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
-    let shown = world.moments.shown();
+    let shown = world.history.shown();
     let traffic = &world.details.traffic;
     let begun = if traffic.steps.is_empty() {
         shown.now
@@ -290,15 +270,14 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     } else {
         crate::text::NOTHING.to_owned()
     };
+    let of = |kind: Kind| {
+        let steps = traffic.steps.iter();
+        steps
+            .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
+    };
     let counts: Vec<(Kind, f64)> = Kind::ALL
         .into_iter()
-        .map(|kind| {
-            let of = traffic
-                .steps
-                .iter()
-                .map(|step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)));
-            (kind, steps.parts(of, window, 1).into_iter().sum())
-        })
+        .map(|kind| (kind, steps.parts(of(kind), window, 1).into_iter().sum()))
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let all: f64 = counts.iter().map(|(_, count)| count).sum();
@@ -358,9 +337,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
             vec![Line::from(fitting(pieces, area.width / 2))],
         )
     };
-    let width = |lines: &[Line<'_>]| {
-        u16::try_from(lines.iter().map(Line::width).max().unwrap_or(0)).unwrap_or(u16::MAX)
-    };
+    let width = |lines: &[Line<'_>]| fit::cells(lines.iter().map(Line::width).max().unwrap_or(0));
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
         Constraint::Length(width(&left)),
         Constraint::Length(2),
@@ -370,12 +347,6 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     ]));
     frame.render_widget(ratatui::text::Text::from(left), left_area);
     frame.render_widget(ratatui::text::Text::from(right), right_area);
-    let of = |kind: Kind| {
-        traffic
-            .steps
-            .iter()
-            .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
-    };
     let kinds = Kind::ALL.map(|kind| steps.parts(of(kind), window, graph.width));
     let at = |parts: &Vec<f64>, at: usize| parts.get(at).copied().unwrap_or(0.0);
     let sums: Vec<f64> = (0..graph.width.into())
@@ -392,43 +363,43 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
 }
 
 /// What the table below shows: how much of it, in which order, filtered by what.
-fn draw_title(tab: Tab, sheet: &Sheet, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-    let column = sheet.schema.column(sheet.order.column);
-    let sign = if sheet.order.descending { '▼' } else { '▲' };
-    let all = counted(sheet.all as u64, sheet.schema.lines);
-    let count = if sheet.filters() {
-        format!("{} of {all}", grouped(sheet.lines.len() as u64))
+fn draw_title(tab: Tab, table: &Table, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    let column = table.schema.column(table.order.column);
+    let sign = if table.order.descending { '▼' } else { '▲' };
+    let all = counted(table.all as u64, table.schema.lines);
+    let count = if table.filters() {
+        format!("{} of {all}", grouped(table.lines.len() as u64))
     } else {
         all
     };
     let mut pieces = vec![(0, Span::styled(count, world.theme.bold(Tone::Plain)))];
-    if tab == Tab::Flow && sheet.chosen.is_some() {
+    if tab == Tab::Flow && table.chosen.is_some() {
         pieces.push((
             3,
-            Span::raw(format!("row {}", grouped(sheet.at as u64 + 1))),
+            Span::raw(format!("row {}", grouped(table.at as u64 + 1))),
         ));
     }
     if let Some(column) = column {
         pieces.push((
             4,
-            Span::raw(format!("by {} {sign}", sheet.schema.heading(column, world))),
+            Span::raw(format!("by {} {sign}", table.schema.heading(column, world))),
         ));
     }
-    if let Some((_, only)) = sheet.only {
+    if let Some((_, only)) = table.only {
         pieces.push((
             1,
             world.span(format!("only {}", world.words.cell(only)), Tone::Strong),
         ));
     }
-    if !sheet.typed.is_empty() {
-        let filter = fit::end(&clean(&sheet.typed), area.width / 2).into_owned();
+    if !table.typed.is_empty() {
+        let filter = fit::end(&clean(&table.typed), area.width / 2).into_owned();
         pieces.push((1, world.span(format!("filter {filter}"), Tone::Strong)));
     }
     if !world.prefix.is_empty() && matches!(tab, Tab::Qps | Tab::Flow) {
         pieces.push((5, world.span(format!("… is {}", world.prefix), Tone::Plain)));
     }
-    let rows = world.moments.shown().totals.rows;
-    if matches!(world.moments.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
+    let rows = world.history.shown().totals.rows;
+    if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
     {
         pieces.push((
             2,
@@ -441,7 +412,7 @@ fn draw_title(tab: Tab, sheet: &Sheet, frame: &mut Frame<'_>, area: Rect, world:
     if let Some(why) = &world.ended {
         pieces.push((6, Span::raw(clean(why).into_owned())));
     }
-    let more = match (tab, sheet.more) {
+    let more = match (tab, table.more) {
         (Tab::Flow, _) | (_, 0) => String::new(),
         (_, more) => format!("{} →", counted(more as u64, "more column")),
     };

@@ -1,6 +1,7 @@
 //! What is where on the screen, for the mouse: remembered until the next picture.
 
 use super::Tab;
+use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
 /// What is at a place on the screen.
@@ -36,4 +37,11 @@ impl Hits {
         let under = |(area, _): &&(Rect, Hit)| area.contains(Position { x, y });
         self.0.iter().rev().find(under).map(|&(_, hit)| hit)
     }
+}
+
+/// Where a view is drawn.
+pub(super) struct Place<'f, 'b> {
+    pub frame: &'f mut Frame<'b>,
+    pub area: Rect,
+    pub hits: &'f mut Hits,
 }

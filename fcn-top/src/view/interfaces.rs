@@ -1,65 +1,38 @@
 //! Where packets come from, what was lost on the way, and sums over everything seen.
 
-use super::sheet::{Entry, Key, Schema, Sheet};
+use super::Records;
+use super::fit;
+use super::hits::Place;
+use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Place, TableId, View, empty, facts, headed};
+use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
-use super::{Records, Tab};
-use crate::filter::Filter;
-use crate::order::Order;
-use crate::record::{Cell, InterfaceRecord, Record};
+use crate::record::{Cell, InterfaceRecord};
 use fcn_wire::Kind;
-use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
 
-static SCHEMA: Schema = Schema {
-    lines: "interface",
-    columns: InterfaceRecord::COLUMNS,
-    extra: &[],
-    titles: &[
-        ("name", "interface"),
-        ("state", "state"),
-        ("received", "packets"),
-        ("octets", "octets"),
-        ("rate_1s", "packets/s"),
-        ("notifications", "notifications"),
-        ("data", "RoCEv2 data"),
-        ("other", "other"),
-        ("cut", "cut short"),
-        ("undecodable", "unreadable"),
-        ("dropped_kernel", "dropped by kernel"),
-        ("dropped_interface", "by interface"),
-        ("about", "about"),
-    ],
-    usual: &[
-        ("name", 0),
-        ("state", 0),
-        ("dropped_kernel", 1),
-        ("dropped_interface", 2),
-        ("rate_1s", 3),
-        ("received", 4),
-        ("notifications", 5),
-        ("data", 6),
-        ("other", 7),
-        ("cut", 8),
-        ("undecodable", 9),
-        ("octets", 10),
-        ("about", 11),
-    ],
-    fixed: 1,
-    order: "name",
-    filter: Filter::parse::<InterfaceRecord>,
-    read_order: Order::parse::<InterfaceRecord>,
-};
-
 impl Entry for InterfaceRecord {
-    type Record = Self;
-    const SCHEMA: &'static Schema = &SCHEMA;
-
-    fn record(&self) -> &Self {
-        self
-    }
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "interface",
+        usual: &[
+            ("name", 0, "interface"),
+            ("state", 0, "state"),
+            ("dropped_kernel", 1, "dropped by kernel"),
+            ("dropped_interface", 2, "by interface"),
+            ("rate_1s", 3, "packets/s"),
+            ("received", 4, "packets"),
+            ("notifications", 5, "notifications"),
+            ("data", 6, "RoCEv2 data"),
+            ("other", 7, "other"),
+            ("cut", 8, "cut short"),
+            ("undecodable", 9, "unreadable"),
+            ("octets", 10, "octets"),
+            ("about", 11, "about"),
+        ],
+        order: "name",
+        ..Schema::of::<Self>()
+    };
 
     fn key(&self) -> Key {
         Key::Interface(Arc::clone(&self.name))
@@ -86,51 +59,34 @@ impl Entry for InterfaceRecord {
 pub(super) struct Interfaces;
 
 impl View for Interfaces {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Interfaces
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().interfaces, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().interfaces, world);
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let shown = &world.moments.shown();
-        let lines = u16::try_from(shown.interfaces.len())
-            .unwrap_or(u16::MAX)
-            .saturating_add(2);
-        let sums_height = if place.area.height < 9 {
-            0
-        } else {
-            place.area.height.saturating_sub(lines.max(4)).min(13)
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let interfaces = &world.history.shown().interfaces;
+        let panel = match place.area.height {
+            0..9 => 0,
+            height => height
+                .saturating_sub(fit::cells(interfaces.len() + 2).max(4))
+                .min(13),
         };
-        let [table, panel] = place.area.layout(&Layout::vertical([
-            Constraint::Fill(1),
-            Constraint::Length(sums_height),
-        ]));
-        sheet.draw(&shown.interfaces, place.frame, table, world, place.hits);
-        if sheet.lines.is_empty() {
-            empty(Tab::Interfaces, "", sheet, table, place.frame, world);
-        }
+        let [area, panel] = parted(place.area, panel);
+        draw(table, interfaces, None, place, [area, panel], world);
         if !panel.is_empty() {
             let panel = headed(" All interfaces ", panel, place.frame, world);
-            place.frame.render_widget(
-                Paragraph::new(facts(sums(world), panel.width, world)),
-                panel,
-            );
+            let text = labelled(totals(world), panel.width, world);
+            place.frame.render_widget(Paragraph::new(text), panel);
         }
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let interfaces = &world.moments.shown().interfaces;
-        Records::Interfaces(
-            sheet
-                .lines
-                .iter()
-                .filter_map(|at| interfaces.get(*at as usize))
-                .cloned()
-                .collect(),
-        )
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let interfaces = &world.history.shown().interfaces;
+        Records::Interfaces(table.shown(interfaces).cloned().collect())
     }
 
     fn about(&self) -> &'static str {
@@ -140,8 +96,8 @@ impl View for Interfaces {
 }
 
 /// Sums over everything seen, and what is kept.
-fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
-    let tables = world.moments.shown();
+fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
+    let tables = world.history.shown();
     let (totals, words) = (&tables.totals, world.words);
     let count = |count: u64| words.cell(Cell::Count(count));
     let kept = |kept: u64, gone: u64| format!("{} kept, {} evicted", count(kept), count(gone));
@@ -154,7 +110,7 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         .collect();
     let [notes, warnings, errors] = totals.findings;
     let bad = |wrong: bool, tone| if wrong { tone } else { Tone::Plain };
-    let mut sums = vec![(
+    let mut lines = vec![(
         "Packets",
         format!("{}, {} octets", count(totals.packets), count(totals.octets)),
         Tone::Plain,
@@ -166,9 +122,9 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             words.day_and_time(tables.started),
             words.clock(tables.now, 3)
         );
-        sums.push(("Time", text, Tone::Plain));
+        lines.push(("Time", text, Tone::Plain));
     }
-    sums.extend([
+    lines.extend([
         (
             "Notifications",
             if kinds.is_empty() {
@@ -229,5 +185,5 @@ fn sums(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             bad(totals.points_evicted > 0, Tone::Warn),
         ),
     ]);
-    sums
+    lines
 }

@@ -1,6 +1,6 @@
 //! What the keys do while nothing lies over the view.
 
-use super::sheet::Move;
+use super::table::Move;
 use super::{Format, Tab};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

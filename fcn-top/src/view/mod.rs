@@ -5,7 +5,7 @@
 //! ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
 //!
 //! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`), draws itself and knows none of the others'
-//! state; `sheet` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
+//! state; `table` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
 
 mod app;
 mod course;
@@ -14,10 +14,10 @@ mod events;
 mod fit;
 mod flow;
 mod head;
+mod history;
 mod hits;
 mod interfaces;
 mod keys;
-mod moments;
 mod options;
 mod overlay;
 mod paths;
@@ -25,16 +25,17 @@ mod picture;
 mod points;
 mod prompt;
 mod qps;
-mod sheet;
 mod story;
 mod tab;
+mod table;
 mod terminal;
 mod theme;
 mod views;
 mod world;
 
+pub use crate::config::Colours;
 pub use app::App;
 pub use effect::{Effect, Format, Records, Writing};
-pub use options::{Colours, Options};
+pub use options::Options;
 pub use tab::Tab;
 pub use terminal::{Writer, run, run_with};

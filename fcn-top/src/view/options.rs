@@ -1,21 +1,7 @@
 //! How a screen begins.
 
-use super::Tab;
+use super::{Colours, Tab};
 use std::time::Duration;
-
-/// Which colours are used; backgrounds are never painted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colours {
-    /// Those that can be read on dark and light; modifiers alone where `NO_COLOR` is set.
-    #[default]
-    Auto,
-    /// For a dark background.
-    Dark,
-    /// For a light background.
-    Light,
-    /// None: bold, dim, underlined and reversed only.
-    None,
-}
 
 /// How a screen begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

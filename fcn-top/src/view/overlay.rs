@@ -4,9 +4,9 @@ use super::Tab;
 use super::events::in_full;
 use super::fit;
 use super::hits::{Hit, Hits};
-use super::sheet::{Move, Schema, Sheet, moved};
+use super::table::{Move, Schema, Table, moved};
 use super::theme::Tone;
-use super::views::facts;
+use super::views::labelled;
 use super::world::World;
 use crate::filter;
 use crate::record::EventRecord;
@@ -16,71 +16,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
-const KEYS: &[(&str, &str)] = &[
-    (
-        "1 to 6",
-        "QPs, Points, Flow, Paths, Events, Interfaces; Tab and Shift-Tab go round; or click",
-    ),
-    (
-        "↑ ↓ k j",
-        "choose a line: it stays chosen wherever it moves; PgUp PgDn; Home or g first, End or G last",
-    ),
-    (
-        "← → h l",
-        "scroll the columns; the first one stays. In the flow: to the notification before, to the next (n N)",
-    ),
-    (
-        "Enter Esc",
-        "open the line; back: from a line chosen to none, from filtered to all",
-    ),
-    ("/", "filter this table, while you type"),
-    (
-        "s  < >  r",
-        "sort by a column from a list; by the column beside; the other way round. Or click a heading",
-    ),
-    ("c", "choose columns and their order"),
-    (
-        "+ - 0",
-        "in the flow: half the time, twice the time, all of it",
-    ),
-    (
-        "p Space",
-        "let the picture stand, and go on; capture goes on meanwhile",
-    ),
-    (
-        "[ ]  { }",
-        "back and forward by a second, by ten, through the last two minutes",
-    ),
-    ("( )", "to the oldest moment remembered, to now"),
-    ("x", "write the packets behind the chosen QP as pcapng"),
-    ("J  V", "write the lines of this table as JSON, as CSV"),
-    (
-        "P",
-        "write a picture of the screen: SVG, or text where the file is called .txt",
-    ),
-    ("Ctrl-L", "paint the screen anew"),
-    ("Ctrl-Z", "suspend; fg comes back"),
-    ("q Ctrl-C", "quit"),
-];
-
-const TOP: &[(&str, &str)] = &[
-    (
-        "drops",
-        "packets lost before they were counted: by the kernel, for want of room, and by the interface; ? where nobody says",
-    ),
-    (
-        "findings",
-        "broken rules and other remarkable packets; red where one is more than a note; 5 shows them",
-    ),
-    (
-        "the graph",
-        "notifications over the last two minutes, or since the first packet, in the colour of the kind that there were most of",
-    ),
-    (
-        "data, CE",
-        "RoCEv2 data of the last second, notified or not, and the part of its packets that was marked",
-    ),
-];
+/// What keys do, then what stands at the top: a line each, its name before a tab.
+const HELP: &str = include_str!("help.txt");
 
 /// A list of a table's columns.
 #[derive(Clone, Debug)]
@@ -94,17 +31,17 @@ pub(super) struct Picker {
 }
 
 impl Picker {
-    pub(super) fn new(sheet: &Sheet, sorts: bool) -> Self {
-        let shown = sheet.columns.iter().map(|&column| (column, true));
+    pub(super) fn new(table: &Table, sorts: bool) -> Self {
+        let shown = table.columns.iter().map(|&column| (column, true));
         let others =
-            (0..sheet.schema.all().count()).filter(|column| !sheet.columns.contains(column));
+            (0..table.schema.all().count()).filter(|column| !table.columns.contains(column));
         let items: Vec<_> = shown.chain(others.map(|column| (column, false))).collect();
         let now = items
             .iter()
-            .position(|&(column, _)| column == sheet.order.column);
+            .position(|&(column, _)| column == table.order.column);
         let at = if sorts { now.unwrap_or(0) } else { 0 };
         Self {
-            schema: sheet.schema,
+            schema: table.schema,
             sorts,
             items,
             at,
@@ -131,11 +68,11 @@ impl Picker {
     }
 
     /// Does to the table what was chosen.
-    fn take(&self, sheet: &mut Sheet) {
+    fn take(&self, table: &mut Table) {
         if self.sorts {
             if let Some(&(column, _)) = self.items.get(self.at) {
-                sheet.sort_by(column);
-                sheet.reveal = Some(column);
+                table.sort_by(column);
+                table.reveal = Some(column);
             }
             return;
         }
@@ -147,8 +84,8 @@ impl Picker {
             .collect();
         // A table without columns shows nothing; then those stay that were.
         if !ticked.is_empty() {
-            sheet.usual &= sheet.columns == ticked;
-            (sheet.columns, sheet.left) = (ticked, 0);
+            table.usual &= table.columns == ticked;
+            (table.columns, table.left) = (ticked, 0);
         }
     }
 
@@ -230,12 +167,12 @@ impl Overlay {
         }
     }
 
-    pub(super) fn key(&mut self, code: KeyCode, how: Option<Move>, sheet: &mut Sheet) -> Done {
+    pub(super) fn key(&mut self, code: KeyCode, how: Option<Move>, table: &mut Table) -> Done {
         match (code, &mut self.what) {
             (KeyCode::Esc | KeyCode::Char('q' | '?') | KeyCode::F(1), _) => return Done::Closes,
             (KeyCode::Enter, what) => {
                 if let What::Columns(picker) = what {
-                    picker.take(sheet);
+                    picker.take(table);
                 }
                 return Done::Closes;
             }
@@ -243,7 +180,7 @@ impl Overlay {
             (KeyCode::Char('K'), What::Columns(picker)) if !picker.sorts => picker.shift(false),
             (KeyCode::Char('J'), What::Columns(picker)) if !picker.sorts => picker.shift(true),
             (KeyCode::Char('d'), What::Columns(picker)) if !picker.sorts => {
-                sheet.usual_columns();
+                table.usual_columns();
                 return Done::Closes;
             }
             (KeyCode::Char(' '), _) => self.go(Move::Page { back: false }),
@@ -253,11 +190,11 @@ impl Overlay {
     }
 
     /// A click on an item of a list: it is sorted by, or ticked.
-    pub(super) fn clicked(&mut self, place: usize, sheet: &mut Sheet) -> Done {
+    pub(super) fn clicked(&mut self, place: usize, table: &mut Table) -> Done {
         if let What::Columns(picker) = &mut self.what {
             picker.at = place.min(picker.items.len().saturating_sub(1));
             if picker.sorts {
-                picker.take(sheet);
+                picker.take(table);
                 return Done::Closes;
             }
             picker.tick();
@@ -282,7 +219,7 @@ impl Overlay {
             ),
             What::Event(event) => (
                 format!(" {} ", event.what),
-                facts(in_full(event, world), room, world),
+                labelled(in_full(event, world), room, world),
                 "",
             ),
             What::Columns(picker) if picker.sorts => (
@@ -351,12 +288,12 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
         .into_iter()
         .map(Line::from)
         .collect();
-    let entries = |entries: &[(&'static str, &str)]| {
-        let entries = entries
-            .iter()
-            .map(|(name, text)| (*name, (*text).to_owned(), Tone::Plain));
-        facts(entries.collect(), room, world).lines
+    let entries = |text: &'static str| {
+        let entries = text.lines().filter_map(|line| line.split_once('\t'));
+        let entries = entries.map(|(name, text)| (name, text.to_owned(), Tone::Plain));
+        labelled(entries.collect(), room, world).lines
     };
+    let (keys, top) = HELP.split_once("\n\n").unwrap_or((HELP, ""));
     let columns = schema.all().map(|column| {
         (
             schema.title(column),
@@ -364,7 +301,7 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
             Tone::Plain,
         )
     });
-    let columns = facts(columns.collect(), room, world).lines;
+    let columns = labelled(columns.collect(), room, world).lines;
     // A table as it is: lines too long for the screen go on below, as far in.
     let language = filter::LANGUAGE.lines().flat_map(|line| {
         let indent = (line.len() - line.trim_start().len()).min(usize::from(room / 2));
@@ -378,8 +315,8 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
             .collect()
     });
     for (title, part) in [
-        ("Keys", entries(KEYS)),
-        ("At the top", entries(TOP)),
+        ("Keys", entries(keys)),
+        ("At the top", entries(top)),
         ("Columns", columns),
         ("Filters", language.collect()),
     ] {

@@ -1,75 +1,48 @@
 //! Paths, as IOAM traces tell of them: hop by hop, with bars for the queues; the chosen one as a picture.
 
-use super::sheet::{Entry, Extra, Key, Schema, Sheet};
+use super::Records;
+use super::fit;
+use super::hits::Place;
+use super::table::{Entry, Extra, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Place, TableId, View, empty, headed};
+use super::views::{TableId, View, draw, headed, parted};
 use super::world::World;
-use super::{Records, Tab};
-use crate::filter::Filter;
-use crate::order::Order;
-use crate::record::{Cell, Column, Holds, HopRecord, Record};
+use crate::record::{Cell, Column, HopRecord, Record};
 use fcn_tool::quantity::counted;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::text::Line;
 use ratatui::widgets::{Bar, BarChart, BarGroup};
 
-static SCHEMA: Schema = Schema {
-    lines: "hop",
-    columns: HopRecord::COLUMNS,
-    extra: &[Extra {
-        column: Column {
-            id: "bar",
-            title: "queue: last trace, most",
-            about: "The queue in the last trace (solid) and the deepest one (shaded), on one scale for all hops",
-            width: 24,
-            holds: Holds::Text,
-        },
-        sorts: "queue",
-    }],
-    titles: &[
-        ("path", "path"),
-        ("hop", "hop"),
-        ("node", "node"),
-        ("queue", "queue"),
-        ("queue_mean", "mean queue"),
-        ("queue_max", "deepest queue"),
-        ("delay", "transit"),
-        ("delay_max", "most transit"),
-        ("between", "from the one before"),
-        ("traces", "traces"),
-        ("namespace", "namespace"),
-        ("last_seen", "last"),
-    ],
-    usual: &[
-        ("path", 0),
-        ("hop", 0),
-        ("node", 0),
-        ("bar", 1),
-        ("queue", 2),
-        ("queue_max", 3),
-        ("delay", 4),
-        ("between", 5),
-        ("delay_max", 6),
-        ("queue_mean", 7),
-        ("ingress", 8),
-        ("egress", 9),
-        ("traces", 10),
-        ("namespace", 11),
-        ("last_seen", 12),
-    ],
-    fixed: 3,
-    order: "path",
-    filter: Filter::parse::<HopRecord>,
-    read_order: Order::parse::<HopRecord>,
-};
-
 impl Entry for HopRecord {
-    type Record = Self;
-    const SCHEMA: &'static Schema = &SCHEMA;
-
-    fn record(&self) -> &Self {
-        self
-    }
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "hop",
+        extra: &[Extra::new(
+            "bar",
+            "queue",
+            24,
+            "The queue in the last trace (solid) and the deepest one (shaded), on one scale for all hops",
+        )],
+        usual: &[
+            ("path", 0, "path"),
+            ("hop", 0, "hop"),
+            ("node", 0, "node"),
+            ("bar", 1, "queue: last trace, most"),
+            ("queue", 2, "queue"),
+            ("queue_max", 3, "deepest queue"),
+            ("delay", 4, "transit"),
+            ("between", 5, "from the one before"),
+            ("delay_max", 6, "most transit"),
+            ("queue_mean", 7, "mean queue"),
+            ("ingress", 8, "In"),
+            ("egress", 9, "Out"),
+            ("traces", 10, "traces"),
+            ("namespace", 11, "namespace"),
+            ("last_seen", 12, "last"),
+        ],
+        fixed: 3,
+        order: "path",
+        ..Schema::of::<Self>()
+    };
 
     fn key(&self) -> Key {
         Key::Hop {
@@ -78,30 +51,18 @@ impl Entry for HopRecord {
         }
     }
 
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
-        let text = if column.id == "bar" {
-            let hops = &world.moments.shown().hops;
-            let top = hops
-                .iter()
-                .filter_map(|hop| hop.queue_max)
-                .max()
-                .unwrap_or(0);
-            let cells = |queue: Option<u32>| {
-                let share = f64::from(queue.unwrap_or(0)) / f64::from(top.max(1));
-                ((share * f64::from(room.min(column.width))).ceil()) as usize
-            };
-            let (last, most) = (cells(self.queue), cells(self.queue_max));
-            "█".repeat(last) + &"░".repeat(most.saturating_sub(last))
-        } else {
-            world.words.in_column(column, self.cell(number))
+    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
+        if column.id != "bar" {
+            return world.words.in_column(column, self.cell(number));
+        }
+        let hops = &world.history.shown().hops;
+        let top = hops.iter().filter_map(|hop| hop.queue_max).max();
+        let cells = |queue: Option<u32>| {
+            let share = f64::from(queue.unwrap_or(0)) / f64::from(top.unwrap_or(0).max(1));
+            (share * f64::from(room.min(column.width))).ceil() as usize
         };
-        Line::styled(text, world.style(self.tone(column.id)))
+        let (last, most) = (cells(self.queue), cells(self.queue_max));
+        "█".repeat(last) + &"░".repeat(most.saturating_sub(last))
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -117,45 +78,27 @@ impl Entry for HopRecord {
 pub(super) struct Paths;
 
 impl View for Paths {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Hops
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().hops, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().hops, world);
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let hops = &world.moments.shown().hops;
-        let lines = u16::try_from(hops.len())
-            .unwrap_or(u16::MAX)
-            .saturating_add(2);
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let hops = &world.history.shown().hops;
         let room = place.area.height;
         let picture = if room < 14 || hops.is_empty() {
             0
         } else {
-            room.saturating_sub(lines).max(room / 2).min(16)
+            room.saturating_sub(fit::cells(hops.len() + 2))
+                .max(room / 2)
+                .min(16)
         };
-        let [table, picture] = place.area.layout(&Layout::vertical([
-            Constraint::Fill(1),
-            Constraint::Length(picture),
-        ]));
-        sheet.draw(hops, place.frame, table, world, place.hits);
-        if sheet.lines.is_empty() {
-            return empty(
-                Tab::Paths,
-                "No IOAM trace",
-                sheet,
-                table,
-                place.frame,
-                world,
-            );
-        }
-        let Some(chosen) = sheet
-            .current()
-            .and_then(|at| hops.get(at))
-            .filter(|_| !picture.is_empty())
-        else {
+        let areas = parted(place.area, picture);
+        let nothing = Some("No IOAM trace");
+        let Some(chosen) = draw(table, hops, nothing, place, areas, world) else {
             return;
         };
         let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
@@ -166,9 +109,9 @@ impl View for Paths {
             counted(path.len() as u64, "node"),
             counted(chosen.traces, "trace")
         );
-        let area = headed(title, picture, place.frame, world);
+        let area = headed(title, areas[1], place.frame, world);
         // Each node with its two bars, an arrow with the time between.
-        let each = (area.width / u16::try_from(path.len()).unwrap_or(u16::MAX).max(1)).clamp(6, 28);
+        let each = (area.width / fit::cells(path.len()).max(1)).clamp(6, 28);
         let [arrows, area] = area.layout(&Layout::vertical([
             Constraint::Length(1),
             Constraint::Fill(1),
@@ -218,16 +161,9 @@ impl View for Paths {
         place.frame.render_widget(chart, area);
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let hops = &world.moments.shown().hops;
-        Records::Hops(
-            sheet
-                .lines
-                .iter()
-                .filter_map(|at| hops.get(*at as usize))
-                .cloned()
-                .collect(),
-        )
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let hops = &world.history.shown().hops;
+        Records::Hops(table.shown(hops).cloned().collect())
     }
 
     fn about(&self) -> &'static str {

@@ -3,8 +3,8 @@
 
 use super::Format;
 use super::fit;
-use super::moments::Mode;
-use super::sheet::Sheet;
+use super::history::Mode;
+use super::table::Table;
 use super::theme::Tone;
 use super::world::World;
 use crate::record::RowId;
@@ -20,9 +20,9 @@ use tui_input::{Input, InputRequest};
 /// Characters that can be typed at most.
 const LONGEST: usize = 1000;
 
-/// What is asked for.
+/// What is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Purpose {
     /// A filter, in place of the former one.
     Filter { former: String },
     /// A file for the packets behind a row.
@@ -36,7 +36,7 @@ pub(super) enum Asked {
 /// What is being typed.
 #[derive(Debug)]
 pub(super) struct Prompt {
-    pub asked: Asked,
+    pub purpose: Purpose,
     pub input: Input,
     /// What is wrong with it.
     pub error: Option<String>,
@@ -47,10 +47,10 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn new(asked: Asked, text: String) -> Self {
+    pub(super) fn new(purpose: Purpose, text: String) -> Self {
         Self {
             good: text.clone(),
-            asked,
+            purpose,
             input: Input::new(text),
             error: None,
             none: false,
@@ -81,25 +81,25 @@ impl Prompt {
 
     /// What stands before the text.
     const fn label(&self) -> &'static str {
-        match self.asked {
-            Asked::Filter { .. } => "Filter: ",
-            Asked::Export(_) => "Packets to pcapng file: ",
-            Asked::Write(Format::Json) => "Table to JSON file: ",
-            Asked::Write(Format::Csv) => "Table to CSV file: ",
-            Asked::Picture => "Picture to SVG file, or text (.txt): ",
+        match self.purpose {
+            Purpose::Filter { .. } => "Filter: ",
+            Purpose::Export(_) => "Packets to pcapng file: ",
+            Purpose::Write(Format::Json) => "Table to JSON file: ",
+            Purpose::Write(Format::Csv) => "Table to CSV file: ",
+            Purpose::Picture => "Picture to SVG file, or text (.txt): ",
         }
     }
 
     /// What to do, while nothing is wrong.
     const fn hint(&self) -> &'static str {
-        match self.asked {
-            Asked::Filter { .. } if self.none => "No line passes this",
-            Asked::Filter { .. } => "Enter keeps · Esc restores · like: kind=cnp rate>100",
-            Asked::Export(_) => {
+        match self.purpose {
+            Purpose::Filter { .. } if self.none => "No line passes this",
+            Purpose::Filter { .. } => "Enter keeps · Esc restores · like: kind=cnp rate>100",
+            Purpose::Export(_) => {
                 "Enter writes its notifications and its data, as far as kept · Esc leaves"
             }
-            Asked::Write(_) => "Enter writes the lines shown, with every column · Esc leaves",
-            Asked::Picture => "Enter writes the screen as it is · Esc leaves",
+            Purpose::Write(_) => "Enter writes the lines shown, with every column · Esc leaves",
+            Purpose::Picture => "Enter writes the screen as it is · Esc leaves",
         }
     }
 
@@ -134,12 +134,12 @@ impl Prompt {
 
     /// Takes over a filter that can be read already; tells what is wrong with one that cannot. The table is to be arranged
     /// anew by `arrange`.
-    pub(super) fn filter(&mut self, sheet: &mut Sheet, arrange: &mut dyn FnMut(&mut Sheet)) {
-        if !matches!(self.asked, Asked::Filter { .. }) {
+    pub(super) fn filter(&mut self, table: &mut Table, arrange: &mut dyn FnMut(&mut Table)) {
+        if !matches!(self.purpose, Purpose::Filter { .. }) {
             self.error = None;
             return;
         }
-        self.error = sheet
+        self.error = table
             .filter(self.input.value())
             .err()
             .map(|error| error.to_string());
@@ -147,12 +147,12 @@ impl Prompt {
         if self.error.is_some() {
             return;
         }
-        arrange(sheet);
-        self.none = sheet.lines.is_empty() && sheet.all > 0;
+        arrange(table);
+        self.none = table.lines.is_empty() && table.all > 0;
         if self.none {
             // It could be read before.
-            let _ = sheet.filter(&self.good);
-            arrange(sheet);
+            let _ = table.filter(&self.good);
+            arrange(table);
         } else {
             self.input.value().clone_into(&mut self.good);
         }
@@ -173,7 +173,7 @@ pub(super) fn foot(
             area,
         );
     }
-    let mode: &[(&str, &str)] = match world.moments.mode() {
+    let mode: &[(&str, &str)] = match world.history.mode() {
         Mode::Live => &[("p", "pause"), ("[", "back")],
         Mode::Paused(_) => &[("p", "go on"), ("[", "back")],
         Mode::Frozen(_) => &[("[ ]", "back, forward"), ("p", "now")],

@@ -1,110 +1,18 @@
 //! The first view: one line a QP or flow, those notified most often first, and the story of the one chosen below.
 
 use super::fit;
-use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
+use super::hits::Place;
 use super::story::{self, flow_text, origin_name};
+use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, Place, TableId, View, empty};
+use super::views::{Opened, TableId, View, draw};
 use super::world::{World, kind_name};
 use super::{Records, Tab};
-use crate::filter::Filter;
-use crate::order::Order;
-use crate::record::{Answer, Cell, Column, Holds, QpRecord, QpSide, Record, Resolved, RowId};
+use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
 use crate::text::NOTHING;
 use fcn_wire::Origin;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::Line;
-
-const fn extra(
-    id: &'static str,
-    title: &'static str,
-    sorts: &'static str,
-    width: u16,
-    about: &'static str,
-) -> Extra {
-    let column = Column {
-        id,
-        title,
-        about,
-        width,
-        holds: Holds::Text,
-    };
-    Extra { column, sorts }
-}
-
-static SCHEMA: Schema = Schema {
-    lines: "QP",
-    columns: QpRecord::COLUMNS,
-    extra: &[
-        extra(
-            "trend",
-            "last minute",
-            "rate_10s",
-            20,
-            "Notifications over the last minute, or since the first packet; each row has its own scale",
-        ),
-        extra(
-            "flow",
-            "sender → receiver",
-            "sender",
-            60,
-            "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known",
-        ),
-        extra(
-            "notified_by",
-            "notified by",
-            "notifier",
-            36,
-            "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
-        ),
-        extra(
-            "data_trend",
-            "data",
-            "data_rate",
-            10,
-            "Data over the same time",
-        ),
-    ],
-    titles: &[
-        ("rate_1s", "notif/s"),
-        ("rate_now", "notif/s, 0.1 s"),
-        ("rate_10s", "notif/s, 10 s"),
-        ("rate_mean", "mean notif/s"),
-        ("rate_peak", "peak notif/s"),
-        ("qp", "QP"),
-        ("data_rate", "data rate"),
-        ("change", "after"),
-        ("ce_share", "CE"),
-        ("verdict", "verdict"),
-        ("total", "total"),
-        ("queue_max", "deepest queue"),
-        ("level_max", "level"),
-        ("gap_p50", "gap"),
-        ("findings", "findings"),
-    ],
-    usual: &[
-        ("rate_1s", 0),
-        ("trend", 4),
-        ("flow", 1),
-        ("qp", 2),
-        ("notified_by", 5),
-        ("data_rate", 6),
-        ("data_trend", 9),
-        ("change", 7),
-        ("ce_share", 8),
-        ("verdict", 3),
-        ("total", 10),
-        ("queue_max", 11),
-        ("level_max", 12),
-        ("gap_p50", 13),
-        ("findings", 14),
-    ],
-    fixed: 1,
-    order: "-rate_1s",
-    filter: Filter::parse::<QpRecord>,
-    read_order: Order::parse::<QpRecord>,
-};
 
 /// The table's lines.
 type Row = (RowId, QpRecord);
@@ -133,14 +41,60 @@ const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     }
 }
 
-impl Entry for Row {
-    type Record = QpRecord;
-    const SCHEMA: &'static Schema = &SCHEMA;
-    const TALL: bool = true;
+impl Record for Row {
+    const TABLE: &'static str = QpRecord::TABLE;
+    const COLUMNS: &'static [Column] = QpRecord::COLUMNS;
 
-    fn record(&self) -> &QpRecord {
-        &self.1
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.1.cell(column)
     }
+}
+
+impl Entry for Row {
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "QP",
+        extra: &[
+            Extra::new(
+                "trend",
+                "rate_10s",
+                20,
+                "Notifications over the last minute, or since the first packet; each row has its own scale",
+            ),
+            Extra::new(
+                "flow",
+                "sender",
+                60,
+                "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known",
+            ),
+            Extra::new(
+                "notified_by",
+                "notifier",
+                36,
+                "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
+            ),
+            Extra::new("data_trend", "data_rate", 10, "Data over the same time"),
+        ],
+        usual: &[
+            ("rate_1s", 0, "notif/s"),
+            ("trend", 4, "last minute"),
+            ("flow", 1, "sender → receiver"),
+            ("qp", 2, "QP"),
+            ("notified_by", 5, "notified by"),
+            ("data_rate", 6, "data rate"),
+            ("data_trend", 9, "data"),
+            ("change", 7, "after"),
+            ("ce_share", 8, "CE"),
+            ("verdict", 3, "verdict"),
+            ("total", 10, "total"),
+            ("queue_max", 11, "deepest queue"),
+            ("level_max", 12, "level"),
+            ("gap_p50", 13, "gap"),
+            ("findings", 14, "findings"),
+        ],
+        order: "-rate_1s",
+        ..Schema::of::<Self>()
+    };
+    const TALL: bool = true;
 
     fn key(&self) -> Key {
         Key::Qp(self.0)
@@ -150,16 +104,9 @@ impl Entry for Row {
         self.0.0
     }
 
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
+    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         let record = &self.1;
-        let tone = self.tone(column.id);
-        let text = match column.id {
+        match column.id {
             "qp" => qp_text(record),
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
@@ -193,12 +140,8 @@ impl Entry for Row {
             "data_trend" => {
                 world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
             }
-            _ => {
-                let text = world.words.in_column(column, record.cell(number));
-                shortened(&text, room).into_owned()
-            }
-        };
-        Line::styled(text, world.style(tone))
+            _ => shortened(&world.words.in_column(column, self.cell(number)), room).into_owned(),
+        }
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -207,7 +150,7 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "trend" | "flow" | "notified_by" => false,
-            _ => record.cell(number) == Cell::None,
+            _ => self.cell(number) == Cell::None,
         }
     }
 
@@ -259,20 +202,20 @@ pub(super) struct Qps;
 
 impl Qps {
     /// Room for the table, and for the story beside it or below.
-    fn split(area: Rect, lines: usize) -> (Rect, Rect) {
+    fn split(area: Rect, lines: usize) -> [Rect; 2] {
         if area.height < 16 {
-            return (area, Rect::ZERO);
+            return [area, Rect::ZERO];
         }
         if area.width >= 240 {
-            let [table, _, story] = area.layout(&Layout::horizontal([
+            let [left, _, story] = area.layout(&Layout::horizontal([
                 Constraint::Min(150),
                 Constraint::Length(2),
                 Constraint::Length(84),
             ]));
-            return (table, story);
+            return [left, story];
         }
         // The story has what the lines leave, and at least half of it where there are many.
-        let wanted = u16::try_from(lines * 2 + 1).unwrap_or(u16::MAX).max(8);
+        let wanted = fit::cells(lines * 2 + 1).max(8);
         let story = (area.height - 1)
             .saturating_sub(wanted)
             .clamp(9.min(area.height / 2), area.height / 2);
@@ -280,61 +223,48 @@ impl Qps {
             Constraint::Min(4),
             Constraint::Length(story),
         ]))
-        .into()
     }
 }
 
 impl View for Qps {
-    fn table(&self) -> TableId {
+    fn table_id(&self) -> TableId {
         TableId::Qps
     }
 
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
-        sheet.arrange(&world.moments.shown().qps, world);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        table.arrange(&world.history.shown().qps, world);
     }
 
-    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
-        let rows = &world.moments.shown().qps;
-        let visible = sheet.visible().chain(sheet.current());
-        wanted
-            .rows
-            .extend(visible.filter_map(|at| Some(rows.get(at)?.0)));
+    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
+        let rows = &world.history.shown().qps;
+        let drawn = table.visible(rows).chain(table.current(rows));
+        wanted.rows.extend(drawn.map(|(id, _)| *id));
     }
 
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let rows = &world.moments.shown().qps;
-        let (table, panel) = Self::split(place.area, sheet.lines.len());
-        sheet.draw(rows, place.frame, table, world, place.hits);
-        if sheet.lines.is_empty() {
-            return empty(
-                Tab::Qps,
-                "No congestion notification",
-                sheet,
-                table,
-                place.frame,
-                world,
-            );
-        }
-        if let Some((id, record)) = sheet
-            .current()
-            .and_then(|at| rows.get(at))
-            .filter(|_| !panel.is_empty())
-        {
-            story::panel((*id, record), place.frame, panel, world);
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let rows = &world.history.shown().qps;
+        let areas = Self::split(place.area, table.lines.len());
+        let nothing = Some("No congestion notification");
+        if let Some((id, record)) = draw(table, rows, nothing, place, areas, world) {
+            story::panel((*id, record), place.frame, areas[1], world);
         }
     }
 
-    fn enter(&mut self, sheet: &mut Sheet, _: &World<'_>) -> Option<Opened> {
-        if sheet.chosen.is_none() {
-            sheet.choose(sheet.top);
+    fn enter(&mut self, table: &mut Table, _: &World<'_>) -> Option<Opened> {
+        if table.chosen.is_none() {
+            table.choose(table.top);
         }
         Some(Opened::Tab(Tab::Flow))
     }
 
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
-        let rows = &world.moments.shown().qps;
-        let rows = sheet.lines.iter().filter_map(|at| rows.get(*at as usize));
-        Records::Qps(rows.map(|(_, record)| record.clone()).collect())
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let rows = &world.history.shown().qps;
+        Records::Qps(
+            table
+                .shown(rows)
+                .map(|(_, record)| record.clone())
+                .collect(),
+        )
     }
 
     fn about(&self) -> &'static str {

@@ -2,17 +2,18 @@
 //! became of its data.
 
 use super::fit;
-use super::sheet::shortened;
+use super::table::shortened;
 use super::theme::Tone;
-use super::views::{facts, headed};
+use super::views::{headed, labelled};
 use super::world::{World, kind_name};
 use crate::record::{Answer, Cell, QpRecord, QpSide, Resolved, RowId};
 use crate::text::NOTHING;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Sparkline};
+use ratatui::widgets::{Paragraph, Sparkline, SparklineBar};
 
 /// The QP or flow that the row is about.
 pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
@@ -206,8 +207,8 @@ pub(super) fn panel(
         subject(record, world)
     );
     let area = headed(title, area, frame, world);
-    let text = facts(about(id, record, world), area.width, world);
-    let height = u16::try_from(text.height()).unwrap_or(u16::MAX);
+    let text = labelled(about(id, record, world), area.width, world);
+    let height = fit::cells(text.height());
     let graphs = area.height.saturating_sub(height + 1);
     let [text_area, _, graphs] = area.layout(&Layout::vertical([
         Constraint::Length(height),
@@ -221,58 +222,66 @@ pub(super) fn panel(
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();
     let steps = world.steps(series.start, series.step);
-    let halves = graphs.layout_vec(&Layout::vertical([
-        Constraint::Fill(1),
+    let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
+    let second = to.saturating_sub(from) as f64 / 1e9 / f64::from(area.width.max(1));
+    let last = world.last((from, to));
+    let parts = |values: &[f32]| {
+        let values = values.iter().map(|value| f64::from(*value));
+        steps.parts(values, (from, to), area.width)
+    };
+    let most =
+        |parts: &[f64]| parts.iter().copied().fold(0.0, f64::max) / second.max(f64::MIN_POSITIVE);
+    let columns = parts(&series.notifications);
+    let rate = world.words.cell(Cell::Rate(most(&columns)));
+    let tone = world.style(Tone::Kind(record.kind));
+    let text = format!("  {last}, most {rate}/s");
+    graph(
+        "Notifications",
+        text,
+        &columns,
+        |_| tone,
+        frame,
+        notified,
+        world,
+    );
+    let columns = parts(&series.data);
+    let rate = world.words.cell(Cell::Bits(most(&columns) * 8.0));
+    let text = format!("  {last}, most {rate}");
+    let tone = world.style(Tone::Plain);
+    graph("Data", text, &columns, |_| tone, frame, data, world);
+}
+
+/// A heading with bars under it.
+pub(super) fn graph(
+    what: &'static str,
+    text: String,
+    values: &[f64],
+    style: impl Fn(usize) -> Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    if area.is_empty() {
+        return;
+    }
+    let [title, area] = area.layout(&Layout::vertical([
+        Constraint::Length(1),
         Constraint::Fill(1),
     ]));
-    let second = to.saturating_sub(from) as f64 / 1e9 / f64::from(area.width.max(1));
-    for (area, what, values, tone) in [
-        (
-            halves.first(),
-            "Notifications",
-            &series.notifications,
-            Tone::Kind(record.kind),
-        ),
-        (halves.get(1), "Data", &series.data, Tone::Plain),
-    ] {
-        let Some(&area) = area else { continue };
-        let [title, area] = area.layout(&Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Fill(1),
-        ]));
-        let parts = steps.parts(
-            values.iter().map(|value| f64::from(*value)),
-            (from, to),
-            area.width,
-        );
-        let top = parts.iter().copied().fold(0.0, f64::max);
-        let rate = top / second.max(f64::MIN_POSITIVE);
-        let most = if what == "Data" {
-            Cell::Bits(rate * 8.0)
-        } else {
-            Cell::Rate(rate)
-        };
-        let unit = if what == "Data" { "" } else { "/s" };
-        let text = format!(
-            "  {}, most {}{unit}",
-            world.last((from, to)),
-            world.words.cell(most)
-        );
-        frame.render_widget(
-            Line::from(vec![
-                world.span(what, Tone::Strong),
-                world.span(text, Tone::Dim),
-            ]),
-            title,
-        );
-        bars(&parts, |_| world.style(tone), frame, area);
-    }
+    frame.render_widget(
+        Line::from(vec![
+            world.span(what, Tone::Strong),
+            world.span(text, Tone::Dim),
+        ]),
+        title,
+    );
+    bars(values, style, frame, area);
 }
 
 /// Bars of the whole height of `area`, the highest full; what is there is seen.
 pub(super) fn bars(
     values: &[f64],
-    style: impl Fn(usize) -> ratatui::style::Style,
+    style: impl Fn(usize) -> Style,
     frame: &mut Frame<'_>,
     area: Rect,
 ) {
@@ -281,7 +290,7 @@ pub(super) fn bars(
     let bar = |(at, value): (usize, &f64)| {
         let level = (value / top * levels as f64).round() as u64;
         let level = if *value > 0.0 { level.max(1) } else { 0 };
-        ratatui::widgets::SparklineBar::from(level).style(style(at))
+        SparklineBar::from(level).style(style(at))
     };
     let bars: Vec<_> = values.iter().enumerate().map(bar).collect();
     frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);

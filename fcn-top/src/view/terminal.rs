@@ -63,7 +63,7 @@ pub fn run_with(
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
     }
     let options = options.with_environment(|name| std::env::var(name).ok());
-    let mut screen = Screen::enter(options.mouse)?;
+    let mut screen = Screen::enter(options.mouse).map_err(|error| unusable(&error))?;
     let mut app = App::new(&options, words);
     let done = screen.show(&mut app, watched, &options, stop, write);
     let broken = screen.broken.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ pub fn run_with(
         return Err(Failure::failed("a part of the program broke")
             .and("the message above says where; please report it"));
     }
-    done
+    done.map_err(|error| unusable(&error))
 }
 
 fn unusable(error: &io::Error) -> Failure {
@@ -115,7 +115,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn enter(mouse: bool) -> Result<Self> {
+    fn enter(mouse: bool) -> io::Result<Self> {
         let broken = Arc::new(AtomicBool::new(false));
         let hook: Arc<Hook> = Arc::from(panic::take_hook());
         let (before, tell) = (Arc::clone(&hook), Arc::clone(&broken));
@@ -126,17 +126,18 @@ impl Screen {
             }
             before(info);
         }));
-        let started = Self::start(mouse);
-        if started.is_err() {
-            restore();
-            give_back(&hook);
+        match Self::start(mouse) {
+            Ok(terminal) => Ok(Self {
+                terminal,
+                hook,
+                broken,
+            }),
+            Err(error) => {
+                restore();
+                give_back(&hook);
+                Err(error)
+            }
         }
-        let terminal = started.map_err(|error| unusable(&error))?;
-        Ok(Self {
-            terminal,
-            hook,
-            broken,
-        })
     }
 
     fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
@@ -170,8 +171,8 @@ impl Screen {
         options: &Options,
         stop: &AtomicBool,
         write: &Writer<'_>,
-    ) -> Result {
-        let inputs = Inputs::begin().map_err(|error| unusable(&error))?;
+    ) -> io::Result<()> {
+        let inputs = Inputs::begin()?;
         let mut due = Instant::now();
         let mut shown = None;
         let stopped = || stop.load(Ordering::Relaxed);
@@ -194,9 +195,7 @@ impl Screen {
             if broken.load(Ordering::Relaxed) {
                 break;
             }
-            self.terminal
-                .draw(|frame| app.draw(frame))
-                .map_err(|error| unusable(&error))?;
+            self.terminal.draw(|frame| app.draw(frame))?;
             if renews {
                 due = began
                     + options
@@ -208,21 +207,15 @@ impl Screen {
                 if left.is_zero() {
                     break;
                 }
-                let taken = inputs.take(app, left.min(SLICE));
-                if taken.map_err(|error| unusable(&error))? {
+                if inputs.take(app, left.min(SLICE))? {
                     break;
                 }
             }
             for effect in app.effects() {
                 match effect {
                     Effect::Quit => return Ok(()),
-                    Effect::Redraw => {
-                        clear(&mut self.terminal).map_err(|error| unusable(&error))?;
-                    }
-                    Effect::Suspend => {
-                        self.suspend(options.mouse)
-                            .map_err(|error| unusable(&error))?;
-                    }
+                    Effect::Redraw => clear(&mut self.terminal)?,
+                    Effect::Suspend => self.suspend(options.mouse)?,
                     Effect::Picture(to) => {
                         let done = self.picture(app, &to);
                         app.wrote(&to, done);
@@ -256,19 +249,19 @@ struct Inputs(Receiver<io::Result<Event>>);
 impl Inputs {
     /// Begins to read. The thread goes with the process.
     fn begin() -> io::Result<Self> {
-        let (tell, told) = mpsc::sync_channel(INPUTS);
+        let (sender, events) = mpsc::sync_channel(INPUTS);
         thread::Builder::new()
             .name("keys".to_owned())
             .spawn(move || {
                 loop {
                     let read = event::read();
                     let failed = read.is_err();
-                    if tell.send(read).is_err() || failed {
+                    if sender.send(read).is_err() || failed {
                         return;
                     }
                 }
             })?;
-        Ok(Self(told))
+        Ok(Self(events))
     }
 
     /// Waits for input and takes all that is there; returns whether there was any.

@@ -1,7 +1,7 @@
 //! What a view is, and what is said where its table is empty.
 
-use super::hits::Hits;
-use super::sheet::Sheet;
+use super::hits::Place;
+use super::table::{Entry, Table};
 use super::theme::Tone;
 use super::world::World;
 use super::{Records, Tab, fit};
@@ -37,32 +37,25 @@ pub(super) enum Opened {
     Event(Box<EventRecord>),
 }
 
-/// Where a view is drawn.
-pub(super) struct Place<'f, 'b> {
-    pub frame: &'f mut Frame<'b>,
-    pub area: Rect,
-    pub hits: &'f mut Hits,
-}
-
 /// A view: one table, and what stands beside it. The table's state is handed in, as two views may show the same.
 pub(super) trait View {
     /// The table that keys act on.
-    fn table(&self) -> TableId;
+    fn table_id(&self) -> TableId;
 
     /// Filters and orders the table anew.
-    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>);
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>);
 
     /// Draws it.
-    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>);
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>);
 
     /// Which courses over time it draws.
-    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
-        let _ = (sheet, world, wanted);
+    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
+        let _ = (table, world, wanted);
     }
 
     /// What the chosen line leads to.
-    fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
-        let _ = (sheet, world);
+    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
+        let _ = (table, world);
         None
     }
 
@@ -78,7 +71,7 @@ pub(super) trait View {
     }
 
     /// The lines shown, to be written.
-    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records;
+    fn records(&self, table: &Table, world: &World<'_>) -> Records;
 
     /// What it shows, for the help.
     fn about(&self) -> &'static str;
@@ -89,31 +82,48 @@ pub(super) trait View {
     }
 }
 
-/// Says why there are no lines, and what to do.
-pub(super) fn empty(
-    tab: Tab,
-    what: &str,
-    sheet: &Sheet,
-    area: Rect,
-    frame: &mut Frame<'_>,
+/// The room for a table, and below it that for so many lines about the chosen one.
+pub(super) fn parted(area: Rect, panel: u16) -> [Rect; 2] {
+    area.layout(&Layout::vertical([
+        Constraint::Fill(1),
+        Constraint::Length(panel),
+    ]))
+}
+
+/// Draws a table, or why it has no lines: `nothing` tells what did not come, of what packets bring. Returns the line that is
+/// to be told of beside it, where there is room for that.
+pub(super) fn draw<'l, E: Entry>(
+    table: &mut Table,
+    lines: &'l [E],
+    nothing: Option<&str>,
+    place: &mut Place<'_, '_>,
+    [area, beside]: [Rect; 2],
     world: &World<'_>,
-) {
-    let packets = world.moments.shown().totals.packets;
+) -> Option<&'l E> {
+    table.draw(lines, area, place, world);
+    if table.lines.is_empty() {
+        say(&empty(nothing, table, world), area, place.frame, world);
+    }
+    table.current(lines).filter(|_| !beside.is_empty())
+}
+
+/// Why there are no lines, and what to do.
+fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> String {
+    let packets = world.history.shown().totals.packets;
     let seen = counted(packets, "packet");
-    let text = match (world.ended.is_some(), packets) {
-        _ if sheet.all > 0 && sheet.filters() => format!(
+    match (nothing, world.ended.is_some(), packets) {
+        _ if table.all > 0 && table.filters() => format!(
             "The filter lets nothing of {} pass. Change it with /, or drop it with Esc.",
-            counted(sheet.all as u64, "line")
+            counted(table.all as u64, "line")
         ),
-        _ if tab == Tab::Interfaces => "There is no interface yet.".to_owned(),
-        (true, 0) => format!("{what}: no packet came at all."),
-        (true, _) => format!("{what} in {seen}."),
-        (false, 0) => format!(
+        (None, ..) => "There is no interface yet.".to_owned(),
+        (Some(what), true, 0) => format!("{what}: no packet came at all."),
+        (Some(what), true, _) => format!("{what} in {seen}."),
+        (Some(what), false, 0) => format!(
             "{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."
         ),
-        (false, _) => format!("{what} yet in {seen}."),
-    };
-    say(&text, area, frame, world);
+        (Some(what), false, _) => format!("{what} yet in {seen}."),
+    }
 }
 
 /// Says something in the middle of a free area.
@@ -123,8 +133,7 @@ pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'
         .into_iter()
         .map(Line::from)
         .collect();
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    let top = area.height.saturating_sub(height) / 3;
+    let top = area.height.saturating_sub(fit::cells(lines.len())) / 3;
     let [_, area] = area.layout(&Layout::vertical([
         Constraint::Length(top.max(1)),
         Constraint::Min(0),
@@ -155,7 +164,7 @@ pub(super) fn headed(
 }
 
 /// Labels with texts beside them, which go on below where they are too long.
-pub(super) fn facts(
+pub(super) fn labelled(
     facts: Vec<(&'static str, String, Tone)>,
     room: u16,
     world: &World<'_>,

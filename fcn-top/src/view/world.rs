@@ -1,7 +1,7 @@
 //! What every view sees: the moment shown, courses over time, how things are written and coloured.
 
 use super::course::{SECOND, Steps, spark};
-use super::moments::Moments;
+use super::history::History;
 use super::theme::{Theme, Tone};
 use crate::record::Cell;
 use crate::tables::{Detail, Details};
@@ -23,7 +23,7 @@ const PREFIX: usize = 6;
 pub(super) struct World<'a> {
     pub words: &'a Words,
     pub theme: Theme,
-    pub moments: Moments,
+    pub history: History,
     pub details: Details,
     pub ended: Option<String>,
     /// What all IPv6 addresses of the rows shown begin with, without the colon behind it.
@@ -33,7 +33,7 @@ pub(super) struct World<'a> {
 impl World<'_> {
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
-        let shown = self.moments.shown();
+        let shown = self.history.shown();
         let begun = if shown.started == 0 {
             shown.now
         } else {
@@ -54,7 +54,7 @@ impl World<'_> {
 
     /// When nothing is counted any more: what a step that is not over holds lies before that.
     pub(super) fn steps(&self, start: u64, step: u64) -> Steps {
-        let until = self.moments.live().now.saturating_add(1);
+        let until = self.history.live().now.saturating_add(1);
         Steps { start, step, until }
     }
 
@@ -96,7 +96,7 @@ impl World<'_> {
         if self.words.alters_addresses() {
             return String::new();
         }
-        let rows = self.moments.shown().qps.iter().take(LOOKED_AT);
+        let rows = self.history.shown().qps.iter().take(LOOKED_AT);
         let addresses = rows.flat_map(|(_, row)| [row.sender, row.receiver, Some(row.notifier)]);
         let mut common: Option<String> = None;
         let mut differ = false;

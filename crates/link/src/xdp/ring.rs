@@ -18,7 +18,7 @@ impl Entry for XdpDesc {}
 
 /// A ring, of which we are one end.
 #[derive(Debug)]
-struct Ring<T> {
+pub(super) struct Ring<T> {
     // The pointers point into it.
     _memory: Mapping,
     producer: *const AtomicU32,
@@ -32,7 +32,7 @@ struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
-    fn new(
+    pub(super) fn new(
         socket: BorrowedFd<'_>,
         at: u64,
         offsets: &XdpRingOffset,
@@ -115,16 +115,7 @@ pub(super) struct Producer<T> {
 }
 
 impl<T: Entry> Producer<T> {
-    pub(super) fn new(
-        socket: BorrowedFd<'_>,
-        at: u64,
-        offsets: &XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        Ok(Self::of(Ring::new(socket, at, offsets, size)?))
-    }
-
-    fn of(ring: Ring<T>) -> Self {
+    pub(super) fn of(ring: Ring<T>) -> Self {
         let filled = ring.producer().load(Ordering::Relaxed);
         let consumed = ring.consumer().load(Ordering::Acquire);
         Self {
@@ -190,16 +181,7 @@ pub(super) struct Consumer<T> {
 }
 
 impl<T: Entry> Consumer<T> {
-    pub(super) fn new(
-        socket: BorrowedFd<'_>,
-        at: u64,
-        offsets: &XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        Ok(Self::of(Ring::new(socket, at, offsets, size)?))
-    }
-
-    fn of(ring: Ring<T>) -> Self {
+    pub(super) fn of(ring: Ring<T>) -> Self {
         let read = ring.consumer().load(Ordering::Relaxed);
         let produced = ring.producer().load(Ordering::Acquire);
         Self {

@@ -1,6 +1,6 @@
 //! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
 
-use super::ring::{Consumer, Producer};
+use super::ring::{Consumer, Producer, Ring};
 use super::umem::{Layout, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -252,14 +252,14 @@ impl Rings {
             sockopt::set_xdp_tx_ring_size(socket, size)?;
         }
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
-        let transmit = || Producer::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
-        let received = || Consumer::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
+        let transmit = || Ring::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
+        let received = || Ring::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
         let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit: (!receive).then(transmit).transpose()?,
-            completion: Consumer::new(socket, completion, &offsets.cr, size)?,
-            fill: Producer::new(socket, fill, &offsets.fr, size)?,
-            receive: receive.then(received).transpose()?,
+            transmit: (!receive).then(transmit).transpose()?.map(Producer::of),
+            completion: Consumer::of(Ring::new(socket, completion, &offsets.cr, size)?),
+            fill: Producer::of(Ring::new(socket, fill, &offsets.fr, size)?),
+            receive: receive.then(received).transpose()?.map(Consumer::of),
         })
     }
 }

@@ -2,22 +2,29 @@
 //! columns that have room and something in them, the most important first, and only the lines that are seen.
 
 use super::fit;
-use super::hits::{Hit, Hits};
+use super::hits::{Hit, Place};
 use super::theme::Tone;
 use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
-use crate::record::{Cell, Column, Record, RowId};
-use ratatui::Frame;
+use crate::record::{Cell, Column, Holds, Record, RowId};
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Row, Table, TableState};
+use ratatui::widgets::{self, Row, TableState};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Lines that are looked at to see whether a column has anything in it.
 const LOOKED_AT: usize = 1_000;
+
+/// Headings of columns that are not usual, other than the records' own.
+const TITLES: [(&str, &str); 5] = [
+    ("rate_now", "notif/s, 0.1 s"),
+    ("rate_10s", "notif/s, 10 s"),
+    ("rate_mean", "mean notif/s"),
+    ("rate_peak", "peak notif/s"),
+];
 
 /// Names a line for as long as it is in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +48,27 @@ pub(super) enum Key {
 /// A column that only the screen has, made of several.
 #[derive(Debug)]
 pub(super) struct Extra {
-    pub column: Column,
+    column: Column,
     /// The column that is sorted by in its place.
-    pub sorts: &'static str,
+    sorts: &'static str,
+}
+
+impl Extra {
+    pub(super) const fn new(
+        id: &'static str,
+        sorts: &'static str,
+        width: u16,
+        about: &'static str,
+    ) -> Self {
+        let column = Column {
+            id,
+            title: "",
+            about,
+            width,
+            holds: Holds::Text,
+        };
+        Self { column, sorts }
+    }
 }
 
 /// A kind of table.
@@ -54,10 +79,8 @@ pub(super) struct Schema {
     /// The columns of its records, and those that only the screen has, numbered behind them.
     pub columns: &'static [Column],
     pub extra: &'static [Extra],
-    /// Headings other than the records' own.
-    pub titles: &'static [(&'static str, &'static str)],
-    /// The usual columns from left to right; those with the greatest number leave first where room is short.
-    pub usual: &'static [(&'static str, u8)],
+    /// The usual columns from left to right, with their headings; those with the greatest number leave first where room is short.
+    pub usual: &'static [(&'static str, u8, &'static str)],
     /// How many of them stay when the others are scrolled.
     pub fixed: usize,
     pub order: &'static str,
@@ -66,6 +89,20 @@ pub(super) struct Schema {
 }
 
 impl Schema {
+    /// That of a kind of record, of which the first column stays.
+    pub(super) const fn of<R: Record>() -> Self {
+        Self {
+            lines: R::TABLE,
+            columns: R::COLUMNS,
+            extra: &[],
+            usual: &[],
+            fixed: 1,
+            order: "",
+            filter: Filter::parse::<R>,
+            read_order: Order::parse::<R>,
+        }
+    }
+
     /// The heading of a column as it is drawn: a course's says how long it is.
     pub(super) fn heading(&self, column: &'static Column, world: &World<'_>) -> String {
         match column.id {
@@ -98,19 +135,18 @@ impl Schema {
 
     /// The heading of a column.
     pub(super) fn title(&self, column: &'static Column) -> &'static str {
-        let own = self.titles.iter().find(|(id, _)| *id == column.id);
+        let usual = self.usual.iter().map(|(id, _, title)| (*id, *title));
+        let mut titles = usual.chain(TITLES);
+        let own = titles.find(|(id, _)| *id == column.id);
         own.map_or(column.title, |(_, title)| title)
     }
 }
 
 /// A line of a table.
-pub(super) trait Entry {
-    type Record: Record;
+pub(super) trait Entry: Record {
     const SCHEMA: &'static Schema;
     /// Whether a line may have a second one below it.
     const TALL: bool = false;
-
-    fn record(&self) -> &Self::Record;
 
     fn key(&self) -> Key;
 
@@ -120,16 +156,8 @@ pub(super) trait Entry {
     }
 
     /// What stands in a column that has `room` cells.
-    fn text(
-        &self,
-        number: usize,
-        column: &'static Column,
-        room: u16,
-        world: &World<'_>,
-    ) -> Line<'static> {
-        let _ = room;
-        let text = world.words.in_column(column, self.record().cell(number));
-        Line::styled(text, world.theme.style(self.tone(column.id)))
+    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
+        shortened(&world.words.in_column(column, self.cell(number)), room).into_owned()
     }
 
     /// What stands below that, where there is room.
@@ -141,7 +169,7 @@ pub(super) trait Entry {
     /// Whether there is nothing in a column.
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
         let _ = column;
-        number < Self::SCHEMA.columns.len() && self.record().cell(number) == Cell::None
+        number < Self::COLUMNS.len() && self.cell(number) == Cell::None
     }
 
     /// What a column is to the reader.
@@ -159,7 +187,7 @@ pub(super) enum Move {
 
 /// What is remembered of one table.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct Table {
     pub schema: &'static Schema,
     pub order: Order,
     /// Numbers of the columns, in the order shown.
@@ -198,9 +226,9 @@ pub(super) struct Sheet {
     pub more: usize,
 }
 
-impl Sheet {
+impl Table {
     pub(super) fn new(schema: &'static Schema) -> Self {
-        let usual = schema.usual.iter().filter_map(|(id, _)| schema.named(id));
+        let usual = schema.usual.iter().filter_map(|(id, ..)| schema.named(id));
         Self {
             schema,
             order: (schema.read_order)(schema.order).unwrap_or(Order {
@@ -264,9 +292,8 @@ impl Sheet {
         if self.order.column == column {
             self.order.descending = !self.order.descending;
         } else if let Some(about) = self.schema.column(column) {
-            use crate::record::Holds::{Address, Name, Text};
             // The most and the latest first; names from A.
-            let descending = !matches!(about.holds, Address | Name | Text);
+            let descending = !matches!(about.holds, Holds::Address | Holds::Name | Holds::Text);
             self.order = Order { column, descending };
         }
     }
@@ -296,17 +323,17 @@ impl Sheet {
     /// Filters and orders `lines`, and finds the chosen one again.
     pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
-        let fits = |record: &E::Record| {
-            filter.is_none_or(|filter| filter.matches_shown(record, world.words))
+        let fits = |line: &E| {
+            filter.is_none_or(|filter| filter.matches_shown(line, world.words))
                 && self
                     .only
-                    .is_none_or(|(column, cell)| record.cell(column) == cell)
+                    .is_none_or(|(column, cell)| line.cell(column) == cell)
         };
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
         let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
-            .filter(|(line, _)| fits(line.record()))
+            .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
-                let key = SortKey::of(line.record().cell(order.column));
+                let key = SortKey::of(line.cell(order.column));
                 (key, line.rank(at as usize), at)
             })
             .collect();
@@ -320,19 +347,8 @@ impl Sheet {
         });
         self.all = lines.len();
         self.lines = keys.iter().map(|&(.., at)| at).collect();
-        let shown = |at: &u32| lines.get(*at as usize);
-        self.keys = self
-            .lines
-            .iter()
-            .filter_map(shown)
-            .map(Entry::key)
-            .collect();
-        let first: Vec<&E> = self
-            .lines
-            .iter()
-            .filter_map(shown)
-            .take(LOOKED_AT)
-            .collect();
+        self.keys = self.shown(lines).map(Entry::key).collect();
+        let first: Vec<&E> = self.shown(lines).take(LOOKED_AT).collect();
         let is_empty = |number: &&usize| {
             let column = self.schema.column(**number);
             !first.is_empty()
@@ -352,16 +368,20 @@ impl Sheet {
         }
     }
 
-    /// The line chosen, or else the first.
-    pub(super) fn current(&self) -> Option<usize> {
-        let at = if self.chosen.is_some() { self.at } else { 0 };
-        self.lines.get(at).map(|at| *at as usize)
+    /// Those of the table's lines that are shown, in order.
+    pub(super) fn shown<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
+        self.lines.iter().filter_map(|at| lines.get(*at as usize))
     }
 
-    /// The lines on the screen, by their numbers.
-    pub(super) fn visible(&self) -> impl Iterator<Item = usize> {
-        let lines = self.lines.iter().skip(self.top).take(self.page);
-        lines.map(|at| *at as usize)
+    /// The line chosen, or else the first.
+    pub(super) fn current<'l, E>(&self, lines: &'l [E]) -> Option<&'l E> {
+        let at = if self.chosen.is_some() { self.at } else { 0 };
+        lines.get(*self.lines.get(at)? as usize)
+    }
+
+    /// The lines on the screen.
+    pub(super) fn visible<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
+        self.shown(lines).skip(self.top).take(self.page)
     }
 
     /// Chooses the line at a place among those shown, or the last.
@@ -409,9 +429,9 @@ impl Sheet {
     /// How soon a column leaves where room is short.
     fn weight(&self, place: usize, column: usize) -> u8 {
         let id = self.schema.column(column).map_or("", |column| column.id);
-        let usual = self.schema.usual.iter().find(|(usual, _)| *usual == id);
+        let usual = self.schema.usual.iter().find(|(usual, ..)| *usual == id);
         match usual {
-            Some((_, weight)) if self.usual => *weight,
+            Some((_, weight, _)) if self.usual => *weight,
             _ => u8::try_from(place).unwrap_or(u8::MAX),
         }
     }
@@ -420,11 +440,11 @@ impl Sheet {
     pub(super) fn draw<E: Entry>(
         &mut self,
         lines: &[E],
-        frame: &mut Frame<'_>,
         area: Rect,
+        place: &mut Place<'_, '_>,
         world: &World<'_>,
-        hits: &mut Hits,
     ) {
+        let Place { frame, hits, .. } = place;
         let room = usize::from(area.height).saturating_sub(1);
         let tall = if E::TALL && self.lines.len() * 2 <= room {
             2
@@ -432,7 +452,7 @@ impl Sheet {
             1
         };
         self.settle(room / tall);
-        let visible: Vec<&E> = self.visible().filter_map(|at| lines.get(at)).collect();
+        let visible: Vec<&E> = self.visible(lines).collect();
         let mut placed = self.place(&visible, area.width, world);
         if let Some(column) = self.reveal.take() {
             for _ in 0..self.columns.len() {
@@ -474,10 +494,11 @@ impl Sheet {
                 .iter()
                 .map(|&(number, column, width)| {
                     let text = line.text(number, column, width, world);
-                    let mut cell = Text::from(text);
+                    let style = world.style(line.tone(column.id));
+                    let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
                         let below = fit::end(&line.below(column, world), width).into_owned();
-                        cell.push_line(Line::styled(below, world.theme.style(Tone::Dim)));
+                        cell.push_line(Line::styled(below, world.style(Tone::Dim)));
                     }
                     if column.holds.is_number() {
                         cell.right_aligned()
@@ -489,7 +510,7 @@ impl Sheet {
                 .height(tall as u16)
         };
         let chosen = self.chosen.as_ref().and(self.at.checked_sub(self.top));
-        let table = Table::new(
+        let drawn = widgets::Table::new(
             visible.iter().map(cells),
             placed.iter().map(|(.., width)| Constraint::Length(*width)),
         )
@@ -497,7 +518,7 @@ impl Sheet {
         .column_spacing(gap)
         .row_highlight_style(world.theme.chosen());
         let chosen = chosen.filter(|at| *at < visible.len());
-        frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(chosen));
+        frame.render_stateful_widget(drawn, area, &mut TableState::new().with_selected(chosen));
         for place in 0..visible.len() {
             let y = area.y + 1 + (place * tall) as u16;
             hits.push(
@@ -537,8 +558,8 @@ impl Sheet {
             };
             let texts = visible
                 .iter()
-                .map(|line| line.text(number, column, natural, world).width());
-            let widest = texts.max().unwrap_or(0).try_into().unwrap_or(u16::MAX);
+                .map(|line| fit::width(&line.text(number, column, natural, world)));
+            let widest = texts.max().unwrap_or(0);
             let Some(seen) = self.widest.get_mut(number) else {
                 continue;
             };

@@ -7,7 +7,7 @@ use crate::tables::Tables;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Moments remembered, one a second.
+/// History remembered, one a second.
 pub(super) const KEPT: usize = 120;
 /// QP rows remembered of each.
 pub(super) const KEPT_ROWS: usize = 300;
@@ -38,7 +38,7 @@ enum Shown {
 
 /// The moments that can be shown.
 #[derive(Debug)]
-pub(super) struct Moments {
+pub(super) struct History {
     live: Tables,
     shown: Shown,
     kept: VecDeque<Rc<Tables>>,
@@ -46,7 +46,7 @@ pub(super) struct Moments {
     step: u64,
 }
 
-impl Moments {
+impl History {
     pub(super) fn new() -> Self {
         Self {
             live: Tables::default(),
@@ -259,54 +259,54 @@ mod tests {
         tables
     }
 
-    fn take(moments: &mut Moments, tables: Tables) {
-        let all = moments.all_wanted(SECOND / 4);
-        moments.update(tables, all);
-        if all && moments.due(SECOND / 4) {
-            moments.keep(&[]);
+    fn take(history: &mut History, tables: Tables) {
+        let all = history.all_wanted(SECOND / 4);
+        history.update(tables, all);
+        if all && history.due(SECOND / 4) {
+            history.keep(&[]);
         }
     }
 
     #[test]
     fn it_goes_back_and_forward_and_forgets_the_oldest() {
-        let mut moments = Moments::new();
+        let mut history = History::new();
         for second in 1..=200 {
-            take(&mut moments, at(second, second * 50));
+            take(&mut history, at(second, second * 50));
         }
-        assert_eq!(moments.kept.len(), KEPT);
-        assert_eq!(moments.mode(), Mode::Live);
-        moments.back(1);
-        assert_eq!(moments.mode(), Mode::Frozen(SECOND));
-        take(&mut moments, at(201, 10_050));
+        assert_eq!(history.kept.len(), KEPT);
+        assert_eq!(history.mode(), Mode::Live);
+        history.back(1);
+        assert_eq!(history.mode(), Mode::Frozen(SECOND));
+        take(&mut history, at(201, 10_050));
         assert_eq!(
-            (moments.mode(), moments.shown().now),
+            (history.mode(), history.shown().now),
             (Mode::Frozen(2 * SECOND), 199 * SECOND)
         );
-        moments.back(1000);
-        assert_eq!(moments.shown().now, 82 * SECOND);
-        moments.back(1);
-        assert_eq!(moments.shown().now, 82 * SECOND);
-        moments.forward(2);
-        assert_eq!(moments.shown().now, 84 * SECOND);
-        moments.forward(1000);
-        assert_eq!(moments.mode(), Mode::Live);
+        history.back(1000);
+        assert_eq!(history.shown().now, 82 * SECOND);
+        history.back(1);
+        assert_eq!(history.shown().now, 82 * SECOND);
+        history.forward(2);
+        assert_eq!(history.shown().now, 84 * SECOND);
+        history.forward(1000);
+        assert_eq!(history.mode(), Mode::Live);
     }
 
     #[test]
     fn a_pause_stands_and_gets_what_it_lacks_once() {
-        let mut moments = Moments::new();
-        take(&mut moments, at(1, 0));
-        moments.pause(false);
-        assert!(moments.all_wanted(0));
-        take(&mut moments, at(5, 9));
+        let mut history = History::new();
+        take(&mut history, at(1, 0));
+        history.pause(false);
+        assert!(history.all_wanted(0));
+        take(&mut history, at(5, 9));
         assert_eq!(
-            (moments.mode(), moments.shown().now),
+            (history.mode(), history.shown().now),
             (Mode::Paused(4 * SECOND), SECOND)
         );
-        take(&mut moments, at(5, 9));
-        assert!(!moments.all_wanted(0));
-        assert_eq!(moments.shown().totals.notified(), 0);
-        moments.pause(true);
-        assert_eq!(moments.shown().totals.notified(), 9);
+        take(&mut history, at(5, 9));
+        assert!(!history.all_wanted(0));
+        assert_eq!(history.shown().totals.notified(), 0);
+        history.pause(true);
+        assert_eq!(history.shown().totals.notified(), 9);
     }
 }
