@@ -43,15 +43,23 @@ pub(crate) fn check(cli: &Cli) -> Result {
             .and("a file takes both directions")
             .and("leave it out, or choose frames with --filter or --interface"));
     }
-    if cli.link.output.is_some() && cli.timing.top && cli.limits.duration.is_some() {
-        return Err(Failure::usage("--duration")
-            .and("with --top, all frames of a file are due at once")
-            .and("say how many with --count, or how fast with --rate"));
+    if cli.link.output.is_some() && cli.timing.top {
+        refuse_duration(cli, "with --top, all frames of a file are due at once")?;
     }
     if cli.loops.forever && cli.limits.duration.is_none() {
         refuse_endless(&cli.link, "give --loops in its place, or a --duration, too")?;
     }
     Ok(())
+}
+
+/// Refuses a limit of time where none passes.
+pub(crate) fn refuse_duration(cli: &Cli, why: &str) -> Result {
+    if cli.limits.duration.is_none() {
+        return Ok(());
+    }
+    Err(Failure::usage("--duration")
+        .and(why)
+        .and("say how many with --count, or how fast with --rate"))
 }
 
 /// Where frames go; two where there are two interfaces, none of them opened. Refuses what must not be sent on.

@@ -70,6 +70,10 @@ fn from_memory(
     outcome.require_frames()?;
     let variation = pipeline.rewriting.variation()?;
     let loops = pipeline.loops(cli.loops.loop_gap);
+    let several = plan::loops(cli) != Some(1);
+    if several && cli.link.output.is_some() && loops.lasting(1).is_zero() {
+        plan::refuse_duration(cli, "a loop takes no time: all its frames are due at once")?;
+    }
     let totals = loaded.totals(plan::loops(cli), cli.limits.count);
     let longest = loaded.longest();
     let queues = cli.link.queues as usize;

@@ -352,6 +352,14 @@ fn what_is_wrong_is_told_with_its_place() {
     let (code, err) = with(&["--map-ip", "10.0.0.0/8=10.0.0.0/9"]);
     assert_eq!(code, 2);
     assert!(err.contains("--map-ip"), "{err}");
+    let (one, out) = (files.path("one.pcapng"), files.path("endless.pcapng"));
+    write(&one, &[""], &traffic(1, 1_000));
+    for loops in [&["--forever"][..], &["--loops", "1000000000"]] {
+        let fixed = [one.to_str().unwrap(), "-o", out.to_str().unwrap()];
+        let done = replay([&fixed, loops, &["--duration", "3ms"]].concat());
+        assert_eq!(done.code, 2);
+        assert!(done.err.contains("a loop takes no time"), "{}", done.err);
+    }
     for (file, code) in [("no/such/file", 2), ("Cargo.toml", 2)] {
         let done = replay([file, "--dry-run"]);
         assert_eq!(done.code, code, "{done:?}");

@@ -293,3 +293,66 @@ fn a_flow_that_is_only_seen_held_down_is_unclear() {
     }
     assert_eq!(judged.verdict().answer, Answer::Unclear);
 }
+
+#[test]
+fn no_more_is_said_to_be_less_than_is() {
+    // Paced, at half the rate for 20 packets' time after each notification, which come at any phase.
+    for packet in [10 * US, 50 * US, MS] {
+        for phase in 0..10 {
+            let every = 100 * packet + phase * packet / 10;
+            let verdict = run(100 * every, every, |_, since| {
+                let slow = since.is_some_and(|since| since < 20 * packet);
+                if slow { 2 * packet } else { packet }
+            });
+            assert_eq!(verdict.answer, Answer::Obeys, "{packet} {phase}");
+            let change = verdict.evidence.change().unwrap();
+            assert!((-0.505..0.0).contains(&change), "{packet} {phase} {change}");
+        }
+    }
+}
+
+#[test]
+fn who_slowed_down_before_it_was_notified_is_not_said_to_obey() {
+    for before in [2, 10, 50] {
+        let every = 2 * MS;
+        let change = every * 3 / 2 + 20 * MS - before * 100 * US;
+        let mut judged = Obedience::new();
+        let (mut at, mut notified) = (0, every * 3 / 2 + 20 * MS);
+        while at < 200 * MS {
+            judged.data(at, 1_000, 7);
+            at += if at < change { 6_500 } else { 10_000 };
+            while notified <= at && notified < 150 * MS {
+                judged.notified(notified);
+                notified += every;
+            }
+        }
+        let verdict = judged.verdict();
+        assert_ne!(verdict.answer, Answer::Obeys, "{before}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_path_that_changes_by_its_own_clock_is_no_answer() {
+    for (clock, notifications) in [(0.8, 54), (0.8, 500), (4.0 / 3.0, 500)] {
+        for phase in 0..20 {
+            let mut judged = Obedience::new();
+            let begins = MS * phase / 20;
+            let mut next = begins + 3 * MS;
+            for packet in 0..notifications * 100 {
+                let at = packet * 10 * US;
+                let entropy = (at as f64 / (clock * MS as f64)) as u32;
+                judged.data(at, 1_000, entropy);
+                if at >= next {
+                    judged.notified(at + US);
+                    next += MS;
+                }
+            }
+            let verdict = judged.verdict();
+            assert_ne!(
+                verdict.answer,
+                Answer::Obeys,
+                "{clock} {phase}: {verdict:?}"
+            );
+        }
+    }
+}

@@ -127,13 +127,13 @@ impl Evidence<'_> {
 
     fn proxy_cn(&self, profile: &Profile) -> Claim {
         let Ok(message) = ProxyCn::new_checked(self.payload, self.outer) else {
-            return names_roce(self.payload, profile);
+            return names_roce(self.payload, &[Family::V4, Family::V6], profile);
         };
         let tuple = message.five_tuple();
         // Octets that are all the same agree with themselves.
         let filler = tuple.source == tuple.destination && message.reserved() != 0;
         if message.agreement() != Agreement::Addresses || filler {
-            return names_roce(self.payload, profile);
+            return names_roce(self.payload, &[message.family()], profile);
         }
         if self.outer_len <= self.outer.max_packet() && parses(message.invoking_packet()) {
             Claim::Ours
@@ -177,9 +177,10 @@ pub fn proves_roce(
         }
 }
 
-/// [`Claim::Broken`] where the five-tuple is RoCEv2's, in front of reserved bits that are 0 as far as captured.
-fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
-    let is_roce = |family: Family| {
+/// [`Claim::Broken`] where the five-tuple, read as of one of `families`, is RoCEv2's, in front of reserved bits that are 0 as far
+/// as captured.
+fn names_roce(payload: &[u8], families: &[Family], profile: &Profile) -> Claim {
+    let is_roce = |family: &Family| {
         let Some(behind) = payload.get(2 * family.address_len()..) else {
             return false;
         };
@@ -189,7 +190,7 @@ fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
             && behind.get(5).is_none_or(|octet| octet & 0x1F == 0)
             && behind.iter().skip(6).take(2).all(|octet| *octet == 0)
     };
-    if is_roce(Family::V4) || is_roce(Family::V6) {
+    if families.iter().any(is_roce) {
         Claim::Broken
     } else {
         Claim::Others
@@ -326,6 +327,22 @@ mod tests {
         let mut tcp = good.clone();
         (tcp[3], tcp[8]) = (99, 6);
         assert_eq!(of(&tcp), Claim::Others);
+    }
+
+    /// One about an IPv6 flow, sent over IPv4, whose invoking packet the capture has cut off, is not one about IPv4 that is broken.
+    #[test]
+    fn the_family_that_a_message_is_read_as_is_the_one_that_names_roce() {
+        let mut message = vec![0x20; 32];
+        message.extend([17, 0xC0, 0, 0x12, 0xB7, 0x40]);
+        assert_eq!(claim((1, 1021), &message, &Profile::DEFAULT), Claim::Others);
+        let over_v6 = Evidence {
+            ports: (1, 1021),
+            payload: &message,
+            payload_len: 80,
+            outer: Family::V6,
+            outer_len: 128,
+        };
+        assert_eq!(over_v6.claim(&Profile::DEFAULT), Claim::Broken);
     }
 
     #[test]

@@ -469,6 +469,17 @@ impl<'a> Frame<'a> {
         self.ip.as_ref()
     }
 
+    /// The innermost IP packet, unless it is a tunnel's or a mirror's around a frame that has none: its addresses are not those of
+    /// who sent the frame.
+    #[must_use]
+    pub fn sender(&self) -> Option<&Ip> {
+        let inner = |ip: &&Ip| {
+            let behind = |span: &Span| span.layer == Layer::Ethernet && span.start > ip.start;
+            !self.spans.iter().any(behind)
+        };
+        self.ip.as_ref().filter(inner)
+    }
+
     /// What the innermost packet carries.
     #[must_use]
     pub const fn upper(&self) -> &Upper<'a> {

@@ -190,7 +190,7 @@ impl About<'_> {
         text: Arc<str>,
         section: &'static str,
     ) -> EventRecord {
-        let ip = self.frame.ip();
+        let ip = self.frame.sender();
         EventRecord {
             at: self.packet.at,
             severity,

@@ -639,6 +639,57 @@ fn a_switch_is_blamed_where_its_own_packet_was_marked() {
 }
 
 #[test]
+fn an_interface_that_nothing_passes_is_no_second_place() {
+    for idle in [false, true] {
+        let mut monitor = Monitor::new(Settings {
+            able: vec![Prefix::host(SENDER.into())],
+            ..Settings::default()
+        });
+        if idle {
+            monitor.know_interface(1, "idle", "");
+        }
+        see(&mut monitor, START, 0, &data(1, false));
+        see(&mut monitor, START + 10, 0, &fast_cnp(SWITCH, 7));
+        see(&mut monitor, START + 20, 0, &data(2, true));
+        let rules: Vec<_> = monitor.rules().into_iter().map(|(rule, _)| rule).collect();
+        assert_eq!(rules.join(" "), "fastcnp.ce.unclear", "{idle}");
+    }
+}
+
+#[test]
+fn a_tunnel_has_not_sent_what_has_no_addresses() {
+    let broken = [
+        [1, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 0, 1].as_slice(),
+        &[0x88, 0x08, 1, 1],
+        &[0; 4],
+    ]
+    .concat();
+    let udp = Part::Udp {
+        source: 0xC000,
+        destination: 4789,
+        checksum: UdpChecksum::Zero,
+    };
+    let ipv6 = Part::Ipv6 {
+        source: SWITCH,
+        destination: SENDER,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let parts = [ipv6, udp, Part::Vxlan { vni: 1 }, Part::Bytes(&broken)];
+    let tunnelled = packet(&parts, &Profile::DEFAULT).unwrap();
+    let mut monitor = Monitor::new(Settings::default());
+    see(&mut monitor, START, 0, &tunnelled);
+    let events: Vec<_> = monitor.events().collect();
+    assert!(!events.is_empty());
+    assert!(
+        events
+            .iter()
+            .all(|event| event.from.is_none() && event.to.is_none())
+    );
+}
+
+#[test]
 fn the_least_recently_notified_rows_leave_first() {
     let mut monitor = with_rows(32);
     let ids: Vec<RowId> = (0..32)

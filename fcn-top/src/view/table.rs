@@ -19,7 +19,7 @@ use std::sync::Arc;
 const LOOKED_AT: usize = 1_000;
 
 /// Headings of columns that are not usual, other than the records' own.
-const TITLES: [(&str, &str); 5] = [
+const TITLES: [(&str, &str); 4] = [
     ("rate_now", "notif/s, 0.1 s"),
     ("rate_10s", "notif/s, 10 s"),
     ("rate_mean", "mean notif/s"),
