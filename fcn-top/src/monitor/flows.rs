@@ -20,8 +20,8 @@ pub struct Data {
     pub key: FlowKey,
     /// When and where it was seen, and whether it is marked CE.
     pub look: Look,
-    /// Whether packets are remembered by where they are seen, and whether they have been seen at several places by now.
-    pub several: (bool, bool),
+    /// Whether several places are told apart where packets are seen.
+    pub several: bool,
     /// The packet's first sighting, where this is another one, which counts for nothing but a mark.
     pub earlier: Option<Look>,
     /// Octets of the IP packet, header included: of the innermost one where there is a tunnel.

@@ -213,13 +213,6 @@ impl Interfaces {
         self.list.len() > 1
     }
 
-    /// Whether packets have come from another place than this one.
-    #[inline]
-    pub fn passed_elsewhere(&self, place: u32) -> bool {
-        let mut others = (0..).zip(&self.list).filter(|(other, _)| *other != place);
-        others.any(|(_, interface)| interface.octets > 0)
-    }
-
     /// Says what an interface is called, and what else there is to say about it.
     pub fn know(&mut self, number: u32, name: &str, about: &str) {
         let interface = self.entry(number);

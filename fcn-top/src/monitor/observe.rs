@@ -119,14 +119,6 @@ impl Monitor {
         self.interfaces.are_several() || matches!(packet.link, LinkType::LinuxCooked2)
     }
 
-    /// Whether packets have been seen at several places by now.
-    #[inline]
-    fn has_several(&self, packet: &Packet<'_>) -> bool {
-        self.is_several(packet)
-            && (self.interfaces.passed_elsewhere(packet.interface)
-                || matches!(packet.link, LinkType::LinuxCooked2))
-    }
-
     /// Whether packets are remembered, as they may be seen again at another place.
     #[inline]
     const fn remembers(&self, packet: &Packet<'_>) -> bool {
@@ -184,7 +176,6 @@ impl Monitor {
         let interface = self.settings.per_interface.then_some(packet.interface);
         let key = RowKey::of(notification, interface);
         let several = self.is_several(packet);
-        let has_several = self.has_several(packet);
         let earlier = self.remembers(packet).then(|| {
             let identity = self.sightings.notification(notification, frame);
             self.see(packet, identity, false)
@@ -247,7 +238,7 @@ impl Monitor {
         let rule = flow.and_then(|flow| {
             let notified = Notified {
                 fast: Marks::counts(notification).then(|| place_of(packet)),
-                several: has_several,
+                several,
                 answers: said.answers,
             };
             self.flows.notified(at, &flow, &notified)
@@ -354,7 +345,6 @@ impl Monitor {
         let ip_octets = (ip.end - ip.start) as u64;
         let bth = Bth::new_checked(datagram.payload).ok();
         let several = self.is_several(packet);
-        let has_several = self.has_several(packet);
         let remembers = self.remembers(packet);
         let earlier = bth.filter(|_| remembers).and_then(|bth| {
             let identity = self.sightings.data(data, &bth, datagram.payload_len);
@@ -379,7 +369,7 @@ impl Monitor {
             &Data {
                 key,
                 look: look(packet, ce),
-                several: (several, has_several),
+                several,
                 earlier,
                 ip_octets,
                 psn,

@@ -639,24 +639,6 @@ fn a_switch_is_blamed_where_its_own_packet_was_marked() {
 }
 
 #[test]
-fn an_interface_that_nothing_passes_is_no_second_place() {
-    for idle in [false, true] {
-        let mut monitor = Monitor::new(Settings {
-            able: vec![Prefix::host(SENDER.into())],
-            ..Settings::default()
-        });
-        if idle {
-            monitor.know_interface(1, "idle", "");
-        }
-        see(&mut monitor, START, 0, &data(1, false));
-        see(&mut monitor, START + 10, 0, &fast_cnp(SWITCH, 7));
-        see(&mut monitor, START + 20, 0, &data(2, true));
-        let rules: Vec<_> = monitor.rules().into_iter().map(|(rule, _)| rule).collect();
-        assert_eq!(rules.join(" "), "fastcnp.ce.unclear", "{idle}");
-    }
-}
-
-#[test]
 fn a_tunnel_has_not_sent_what_has_no_addresses() {
     let broken = [
         [1, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 0, 1].as_slice(),

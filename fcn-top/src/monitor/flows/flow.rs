@@ -71,7 +71,8 @@ impl Flow {
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.ce += u64::from(new_mark);
-        let rule = (self.marks).data(Look { at, ..look }, data.able, data.several, earlier);
+        let several = (data.several, data.several);
+        let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
         if earlier.is_some() {
             return Effect { rule, back: false };
         }

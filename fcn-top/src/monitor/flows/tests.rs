@@ -36,7 +36,7 @@ fn data(key: FlowKey) -> Data {
     Data {
         key,
         look: look(false),
-        several: (false, false),
+        several: false,
         earlier: None,
         ip_octets: 1000,
         entropy: 0,
@@ -123,7 +123,7 @@ fn a_packet_seen_again_counts_for_its_mark_alone() {
         let earlier = flows.get(&key(1, 2)).unwrap().ce_share() == Some(1.0);
         let again = Data {
             look: look(ce),
-            several: (true, true),
+            several: true,
             earlier: Some(look(earlier)),
             ..first
         };

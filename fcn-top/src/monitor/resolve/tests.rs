@@ -41,7 +41,7 @@ impl Net {
         let data = Data {
             key,
             look: Look::default(),
-            several: (false, false),
+            several: false,
             earlier: None,
             ip_octets: 1000,
             entropy: 0,
@@ -165,7 +165,7 @@ fn play(name: &str, cm: bool) -> Net {
             let data = Data {
                 key: data.flow(),
                 look: Look::default(),
-                several: (false, false),
+                several: false,
                 earlier: None,
                 ip_octets: (ip.end - ip.start) as u64,
                 entropy: 0,
