@@ -111,7 +111,7 @@ impl Window {
 /// What an answer rests on. Parts are of the rate, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Evidence {
-    /// Less data after notifications than around that.
+    /// Less data after notifications than at other times.
     Slower(Less),
     /// Less data while it was notified than without notifications.
     SlowerThanQuiet {
