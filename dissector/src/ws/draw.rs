@@ -121,6 +121,8 @@ impl Pen<'_> {
         }
     }
 
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds.
     unsafe fn step(&mut self, op: Op) {
         let (pinfo, tvb) = (self.pinfo, self.tvb);
         let tree = self.tree();
@@ -199,6 +201,9 @@ impl Pen<'_> {
     }
 
     /// Adds an item by the type that its field was registered with, and opens it if it is to be.
+    ///
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds.
     unsafe fn add(&mut self, item: Item) {
         let (tree, tvb) = (self.tree(), self.tvb);
         let (start, len) = self.clamp(item.at);
@@ -263,6 +268,9 @@ impl Pen<'_> {
     }
 
     /// Adds, unseen, what finds the broken rules of all protocols by one name.
+    ///
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds.
     unsafe fn found(&mut self, rule: Rule, at: At) {
         let (start, len) = self.clamp(at);
         let severity = match rule.info().severity {
@@ -284,6 +292,8 @@ impl Pen<'_> {
         }
     }
 
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds; Wireshark has returned `item` just now.
     unsafe fn added(&mut self, item: *mut sys::proto_item, mark: Mark) {
         self.last = item;
         // SAFETY: passed on.
@@ -300,6 +310,9 @@ impl Pen<'_> {
     }
 
     /// The tree at `anchor`; the root where it is not there (not wanted by a filter, or its protocol is disabled).
+    ///
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds.
     unsafe fn find(&mut self, anchor: Anchor) -> *mut sys::proto_tree {
         let root = self.root;
         self.missed = false;
