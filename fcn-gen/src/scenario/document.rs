@@ -84,9 +84,39 @@ impl<'a> Document<'a> {
     pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let mut spread = self.root.clone();
         remove(&mut spread, "parameters");
-        spread_defaults(&mut spread)
+        self.every_default_is_taken()
+            .and_then(|()| spread_defaults(&mut spread))
             .and_then(|()| deserialize(spread))
             .map_err(|refusal| self.error(refusal))
+    }
+
+    /// Refuses a default that was set although whatever could take it has something nearer.
+    fn every_default_is_taken(&self) -> Result<(), Refusal> {
+        for (path, _) in &self.settings {
+            let [defaults, first, rest @ ..] = path.as_slice() else {
+                continue;
+            };
+            let alone = !ENTRIES.contains(&first.as_str());
+            let key = if alone { path.get(1..) } else { Some(rest) };
+            let key = key.unwrap_or_default().join(".");
+            let takes = |(array, keys): &(&str, &[&str])| match alone {
+                true => keys.contains(&first.as_str()),
+                false => array == first,
+            };
+            let arrays = DEFAULTS.into_iter().filter(takes).map(|(array, _)| array);
+            let all = arrays.flat_map(|array| {
+                let nearer = alone && get(&self.root, &format!("defaults.{array}.{key}")).is_some();
+                let entries = self.root.get(array).and_then(entries).unwrap_or_default();
+                entries.into_iter().map(move |entry| (entry, nearer))
+            });
+            let has_own = |(entry, nearer): (&Item, bool)| nearer || get(entry, &key).is_some();
+            let mut all = all.peekable();
+            if defaults == "defaults" && all.peek().is_some() && all.all(has_own) {
+                let message = "has no effect: whatever could take it has a value of its own";
+                refuse!(path.join("."), "{message}");
+            }
+        }
+        Ok(())
     }
 
     fn find_parameters(&self) -> Result<Vec<Parameter>, Refusal> {

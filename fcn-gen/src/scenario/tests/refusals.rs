@@ -1,6 +1,6 @@
 //! What is refused, with which words and where.
 
-use super::{FINE, source, with};
+use super::{FINE, simulation, source, with};
 use crate::scenario::{Play, Source, load};
 
 fn refusal(text: &str, sets: &[&str]) -> String {
@@ -553,6 +553,17 @@ fn settings_that_make_no_sense_say_what_would() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_default_that_nothing_takes_is_refused() {
+    let near = format!("{FINE}[defaults.host]\nrate = \"25G\"\n");
+    let message = refusal(&near, &["defaults.rate=10G"]);
+    assert!(message.contains("defaults.rate: has no effect"), "{message}");
+    simulation(&source(&near), &["defaults.host.rate=10G"]);
+    let own = FINE.replace("attach", "rate = \"25G\"\nattach");
+    let message = refusal(&own, &["defaults.host.rate=10G"]);
+    assert!(message.contains("no effect"), "{message}");
 }
 
 #[test]
