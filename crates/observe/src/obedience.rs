@@ -39,6 +39,8 @@ const RECOVERS: u64 = 5_000_000;
 /// rate, where a receiver answers every packet or two. With 16, three of 100 flows that never slow down are unclear in addition; of
 /// those held at half their rate 73 % are said not to obey, with 16 58 %.
 const HELD: f64 = 6.0;
+/// Less than this soon after notifications, over all of them together, is no reason not to say that a flow does not obey.
+const FEWER: f64 = 0.1;
 /// An answer that begins later than this after the notification is none, in nanoseconds.
 const LATEST: u64 = 1 << 24;
 /// More than this much less, and than so many standard errors, keeps a flow from not obeying: DCQCN that cuts by a few
@@ -143,27 +145,53 @@ pub enum Evidence {
     TooFew,
     /// It was notified all the time: it may have been held at a lower rate.
     NeverQuiet,
-    /// The rate varies too much of itself.
+    /// Less data after notifications, but no more than chance explains.
     Varies {
         /// How much less there was.
         less: f32,
         /// What chance explains.
         chance: f32,
     },
+    /// Less data after notifications, or while notified, which need not be an answer.
+    Fewer {
+        /// By how much.
+        less: f32,
+        /// The time since notifications in which there was less; `None` for as long as it was notified.
+        within: Option<Window>,
+    },
+    /// The rate varies too much while notified.
+    Unsteady,
+    /// The entropy changed after notifications, but not by them alone.
+    MayTurn,
     /// Time stamps are too coarse for the time between notifications.
     Coarse,
     /// It paused after notifications, which may be the end of what there was to send.
     Pauses,
-    /// More data after notifications, and less than that until the next one.
-    FallsBack(Less),
-    /// Less data, but so late that it is no answer.
-    TooLate(Less),
     /// As much data after notifications, or while notified, but seen behind a queue that marks it.
     BehindQueue,
-    /// Less data after notifications, for less time than from packet to packet.
-    TooShort(Less),
-    /// Less data some time after notifications, and no steady rate without them: the rate may swing by itself.
-    MaySwing(Less),
+    /// Less data after notifications, which is no answer for that reason.
+    Doubtful(Less, Doubt),
+}
+
+/// Why less data after notifications is no answer, or not plainly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// There was more before that: it falls back from a rise.
+    FallsBack,
+    /// It comes too late.
+    TooLate,
+    /// It comes some time after, and without notifications the rate is not steady.
+    MaySwing,
+    /// It lasts for less time than from packet to packet.
+    Short,
+    /// It is less than can be told from what a full queue does to any sender.
+    TooLittle,
+    /// Hardly a packet lies there.
+    Sparse,
+    /// It comes after a time with data as before, or is small beside what single notifications differ by.
+    NotPlain,
+    /// The flow was slower still without notifications.
+    SlowerWithout,
 }
 
 impl Evidence {
@@ -233,23 +261,26 @@ impl fmt::Display for Less {
     }
 }
 
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FallsBack => "but more before that: falling back from a rise is no answer",
+            Self::TooLate => "too late for an answer",
+            Self::MaySwing => "but no steady rate without them: it may swing by itself",
+            Self::Short => "which is shorter than from packet to packet: too few packets to tell",
+            Self::TooLittle => "too little for an answer",
+            Self::Sparse => "with hardly a packet there: too few to tell",
+            Self::NotPlain => "but not at once or not after most of them: no plain answer",
+            Self::SlowerWithout => "but less still without notifications",
+        })
+    }
+}
+
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Slower(less) => write!(f, "{less}"),
-            Self::FallsBack(less) => write!(
-                f,
-                "{less}, but more before that: falling back from a rise is no answer"
-            ),
-            Self::TooLate(less) => write!(f, "{less}, too late for an answer"),
-            Self::MaySwing(less) => write!(
-                f,
-                "{less}, but no steady rate without them: it may swing by itself"
-            ),
-            Self::TooShort(less) => write!(
-                f,
-                "{less}, which is shorter than from packet to packet: too few packets to tell"
-            ),
+            Self::Doubtful(less, why) => write!(f, "{less}, {why}"),
             Self::BehindQueue => write!(
                 f,
                 "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
@@ -296,6 +327,22 @@ impl fmt::Display for Evidence {
                 "{} less data after notifications, where chance explains {}",
                 Percent(less),
                 Percent(chance)
+            ),
+            Self::Fewer { less, within } => {
+                write!(f, "{} less data ", Percent(less))?;
+                match within {
+                    Some(Window(last)) => {
+                        let (_, to) = bounds(last.into());
+                        write!(f, "within {} of notifications than later", Span(to))?;
+                    }
+                    None => write!(f, "while it was notified than while it was left alone")?,
+                }
+                write!(f, ", which need not be an answer")
+            }
+            Self::Unsteady => write!(f, "its rate varies too much while it is notified"),
+            Self::MayTurn => write!(
+                f,
+                "its path changes after notifications, and at other times too"
             ),
             Self::Coarse => write!(
                 f,
@@ -371,6 +418,9 @@ struct Bin {
     part: Part,
     /// Over those before.
     sums: Sums,
+    /// Stamps and time of them all, whatever was around.
+    stamps: f32,
+    time: f32,
 }
 
 /// Natural logarithms of the rates of batches.
@@ -644,6 +694,10 @@ impl Obedience {
                 // In between, the rate was this.
                 self.before = pace.rate;
                 self.before_busy = pace.rate / busy;
+                if let Some(bins) = &mut self.bins {
+                    let between = last_before - first;
+                    bins[bin(between)].time += between as f32;
+                }
             }
             self.waiting = (last >= to).then_some((last, last));
             self.last = last_before;
@@ -750,6 +804,11 @@ impl Obedience {
             self.measured = self.measured.saturating_add(1);
         }
         self.gaps += 1.0;
+        let kept = if self.gaps % KEPT == 0.0 { 0.5 } else { 1.0 };
+        for bin in bins.iter_mut() {
+            bin.stamps = kept * bin.stamps + f32::from(bin.part.stamps);
+            bin.time = kept * bin.time + bin.part.time;
+        }
         self.pauses += self.paused.0;
         self.paused_at += self.paused.1 / length as f32;
         self.turned_ever |= self.turns.0 > 0;
@@ -788,7 +847,7 @@ impl Obedience {
                     rest
                 }
             };
-            for (number, Bin { part, sums }) in bins.iter_mut().enumerate() {
+            for (number, Bin { part, sums, .. }) in bins.iter_mut().enumerate() {
                 let (from, to) = bounds(number);
                 if from >= length {
                     break;
@@ -912,6 +971,48 @@ impl Obedience {
         }
     }
 
+    /// What less data is worth that is no answer.
+    fn doubted(&self, shape: &Shape, why: Doubt) -> Evidence {
+        if shape.is_sure() {
+            return Evidence::Doubtful(self.less(shape), why);
+        }
+        let chance = 4.0 * shape.error;
+        let (less, chance) = (shape.less.min(chance) as f32, chance as f32);
+        Evidence::Varies { less, chance }
+    }
+
+    /// Less data soon after notifications than later, over all of them together: where they come in episodes between which
+    /// the sender recovers, what is around each of them is an episode's, too.
+    fn fewer(&self) -> Option<Evidence> {
+        let bins = self.bins.as_deref()?;
+        let sum = |bins: &[Bin]| {
+            let add = |(stamps, time), bin: &Bin| {
+                (stamps + f64::from(bin.stamps), time + f64::from(bin.time))
+            };
+            bins.iter().fold((0.0, 0.0), add)
+        };
+        // Right behind a packet, the next one is not due yet.
+        let behind_packets = f64::from(self.in_step) > 0.6 * f64::from(self.gaps);
+        let least = if behind_packets {
+            f64::from(self.gaps) * 6.0
+        } else {
+            16.0
+        };
+        (1..BINS).find_map(|split| {
+            let (soon, later) = bins.split_at(split);
+            let [(soon, time), (later, rest)] = [soon, later].map(sum);
+            if soon < least || later < 16.0 || time <= 0.0 || rest <= 0.0 {
+                return None;
+            }
+            let less = 1.0 - soon / time / (later / rest);
+            let error = (1.0 / soon + 1.0 / later).sqrt();
+            (less > FEWER && less > 3.0 * error).then_some(Evidence::Fewer {
+                less: less as f32,
+                within: Some(Window::new(split - 1)),
+            })
+        })
+    }
+
     fn shapes(&self) -> impl Iterator<Item = Shape> {
         // A short bin varies at least as much as a long one: few of them may have shown little.
         let mut spread: f64 = 0.0;
@@ -990,9 +1091,10 @@ impl Obedience {
         }
         // Shape.
         let mut steady: Option<f64> = None;
-        let mut open = false;
+        // What leaves it open, of which the first found says why.
+        let mut open: Option<Evidence> = None;
         let mut most: Option<Shape> = None;
-        let mut suspect: Option<Shape> = None;
+        let mut suspect: Option<(Shape, Doubt)> = None;
         let mut short: Option<Shape> = None;
         let mut too_late: Option<Shape> = None;
         let mut before_steady = false;
@@ -1013,16 +1115,18 @@ impl Obedience {
             // One that is shorter than the time from packet to packet says how far these are apart: where notifications
             // come in step with packets, as a receiver's do, that is no chance.
             let len = to.min(self.typical).saturating_sub(from);
-            let is_short = (len as f32) < self.usual;
+            let is_short = (len as f32) < self.usual || in_bursts && (len as f32) < self.longest;
             // Too few packets to measure, and yet a hint: of packets in bursts these bins may hold all that is less.
             let few = in_bursts && (0.25..3.0).contains(&shape.stamps) && !is_short;
-            open |= few && shape.less > 0.1 && shape.less > HINTED * shape.error;
+            if few && shape.less > 0.1 && shape.less > HINTED * shape.error {
+                open = open.or(Some(self.doubted(&shape, Doubt::Sparse)));
+            }
             if shape.stamps < 0.5 || is_short {
                 // Packets further apart than at other times: nothing was sent, for whatever reason.
                 if sure && is_short && from < LATEST {
                     short = short.or(Some(shape));
                 } else if sure && from < LATEST && shape.less > MOST {
-                    suspect = suspect.or(Some(shape));
+                    suspect = suspect.or(Some((shape, Doubt::Sparse)));
                 }
                 continue;
             }
@@ -1030,7 +1134,9 @@ impl Obedience {
                 if sure {
                     too_late = Some(shape);
                 }
-                open |= !before_steady;
+                if !before_steady {
+                    open = open.or(Some(Evidence::TooFew));
+                }
                 continue;
             }
             let apart = shape.less / shape.spread.max(1e-9);
@@ -1046,15 +1152,14 @@ impl Obedience {
                 continue;
             }
             if sure || shape.less > HINT && shape.less > HINT_ERRORS * shape.error {
-                suspect = Some(shape);
+                suspect = Some((shape, Doubt::NotPlain));
             }
             if shape.stamps >= 3.0 {
                 let bound = (shape.less + 2.0 * shape.error).max(shape.less_busy);
                 if bound < MOST {
                     steady = Some(steady.unwrap_or(0.0).max(bound));
                 } else {
-                    open = true;
-                    suspect = suspect.or(Some(shape));
+                    suspect = suspect.or(Some((shape, Doubt::NotPlain)));
                 }
                 before_steady = true;
             }
@@ -1087,7 +1192,9 @@ impl Obedience {
             faster = less < -0.1 && -less > 4.0 * error;
             let bound = less.max(quiet.rate() - notified.rate()) + 2.0 * error;
             if less > 0.08 && less > 4.0 * error || less > 0.2 && less > 2.0 * error {
-                open = true;
+                let less = counted as f32;
+                let within = None;
+                open = open.or(Some(Evidence::Fewer { less, within }));
             } else if bound < 0.28 {
                 since_quiet = Some(bound);
             }
@@ -1104,26 +1211,35 @@ impl Obedience {
                     .find(|class| class.count >= 2.0)
                     .is_some_and(|class| shape.less >= 2.0 * class.variance().sqrt());
                 if delayed && !steady {
-                    return (Unclear, Evidence::MaySwing(self.less(&shape)));
+                    return (Unclear, self.doubted(&shape, Doubt::MaySwing));
                 }
-                return (Obeys, Evidence::Slower(self.less(&shape)));
+                let less = self.less(&shape);
+                if f64::from(less.at_least) < FINEST {
+                    return (Unclear, Evidence::Doubtful(less, Doubt::TooLittle));
+                }
+                return (Obeys, Evidence::Slower(less));
             }
             if faster {
-                suspect = Some(shape);
+                suspect = Some((shape, Doubt::SlowerWithout));
             }
         }
         if between.count >= 2.0 && notified.count >= 1.0 {
             let less = notified.mean() - between.rate();
             let spread = between.variance().sqrt();
             let error = spread * f64::from(1.0 / between.count + 1.0 / notified.count).sqrt();
-            open |= less > 0.15 && less > 4.0 * error;
+            if less > 0.15 && less > 4.0 * error {
+                open = open.or(Some(Evidence::Unsteady));
+            }
         }
-        open |= notified.count >= 2.0 && notified.mean() - notified.rate() > 0.3;
+        let skewed = notified.count >= 2.0 && notified.mean() - notified.rate() > 0.3;
         // Rates this far apart may be an answer later than the next notification.
-        open |= notified.count >= 8.0 && notified.variance() > 1.2;
-        if self.turned_ever {
-            return (Unclear, Evidence::TooFew);
+        if skewed || notified.count >= 8.0 && notified.variance() > 1.2 {
+            open = open.or(Some(Evidence::Unsteady));
         }
+        if self.turned_ever {
+            return (Unclear, Evidence::MayTurn);
+        }
+        open = open.or(self.fewer());
         // A capture that begins between two of many notifications shows no time without them.
         let was_alone = self.left_alone || self.alone / 3 >= self.typical / 2;
         let rested = self.alone / 3 >= self.typical && self.measured >= 5;
@@ -1136,23 +1252,22 @@ impl Obedience {
                 return (DoesNotObey, Evidence::SteadySinceQuiet { most });
             }
             if bounds(shape.bin).0 < LATEST {
-                return (Unclear, Evidence::FallsBack(self.less(&shape)));
+                return (Unclear, self.doubted(&shape, Doubt::FallsBack));
             }
             too_late = Some(shape);
         }
         if self.pauses > 0.5 * self.gaps && self.paused_at < 0.25 * self.pauses {
             return (Unclear, Evidence::Pauses);
         }
-        if let Some(shape) = suspect {
-            let (less, chance) = (shape.less as f32, (3.0 * shape.error) as f32);
-            return (Unclear, Evidence::Varies { less, chance });
+        if let Some((shape, why)) = suspect {
+            return (Unclear, self.doubted(&shape, why));
         }
         if let Some(shape) = short {
-            return (Unclear, Evidence::TooShort(self.less(&shape)));
+            return (Unclear, self.doubted(&shape, Doubt::Short));
         }
-        if open {
-            let late = too_late.map(|shape| Evidence::TooLate(self.less(&shape)));
-            return (Unclear, late.unwrap_or(Evidence::TooFew));
+        if let Some(why) = open {
+            let late = too_late.map(|shape| self.doubted(&shape, Doubt::TooLate));
+            return (Unclear, late.unwrap_or(why));
         }
         if self.packets / 4 > self.stamped && per_gap < 16.0 {
             return (Unclear, Evidence::Coarse);

@@ -559,7 +559,10 @@ fn settings_that_make_no_sense_say_what_would() {
 fn a_default_that_nothing_takes_is_refused() {
     let near = format!("{FINE}[defaults.host]\nrate = \"25G\"\n");
     let message = refusal(&near, &["defaults.rate=10G"]);
-    assert!(message.contains("defaults.rate: has no effect"), "{message}");
+    assert!(
+        message.contains("defaults.rate: has no effect"),
+        "{message}"
+    );
     simulation(&source(&near), &["defaults.host.rate=10G"]);
     let own = FINE.replace("attach", "rate = \"25G\"\nattach");
     let message = refusal(&own, &["defaults.host.rate=10G"]);
