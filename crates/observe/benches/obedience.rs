@@ -7,7 +7,7 @@ use fcn_observe::obedience::Answer;
 use labelled::{GAPS, Labelled, Sender};
 
 /// None that anything was tried on.
-const FLOWS: core::ops::Range<u64> = 19_000_000..19_010_000;
+const FLOWS: core::ops::Range<u64> = 19_000_000..19_030_000;
 /// Of those made apart.
 const APART: core::ops::Range<u64> = 19_000_000..19_008_000;
 /// Of those whose rate swings by itself.

@@ -8,7 +8,7 @@
 //! or later, is
 //!
 //! - the switch's, where each packet that may have caused the Fast CNP was seen unmarked before the switch and marked behind
-//!   it;
+//!   it, at the next place that saw it: where no other switch stands between the two, which no capture tells;
 //! - nobody's business, where the packet was marked before the switch already, or came by only after the Fast CNP;
 //! - [unclear](Rule::FastCnpMarkUnclear) else: the packet was seen behind the switch alone, or others may have caused the
 //!   Fast CNP; and where packets are seen at one place, each mark.
@@ -28,9 +28,10 @@ const NEVER: u64 = u64::MAX;
 /// A packet that came by.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
-    /// When, where and in which frame it was seen first.
+    /// When and in which frame it was seen first.
     first: u64,
     frame: u32,
+    /// Where it was seen first, or last unmarked.
     place: Place,
     mark: Mark,
 }
@@ -229,10 +230,14 @@ impl Watch {
             });
             return;
         };
-        if look.ce && !earlier.ce && look.at >= earlier.at {
+        if !earlier.ce && look.at >= earlier.at {
             let mut passed = passed.iter_mut().rev();
             if let Some(packet) = passed.find(|packet| packet.frame == earlier.frame) {
-                packet.mark = Mark::Between(look.place);
+                if look.ce {
+                    packet.mark = Mark::Between(look.place);
+                } else {
+                    packet.place = look.place;
+                }
             }
         }
     }
@@ -394,6 +399,17 @@ mod tests {
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);
         assert_eq!(marks.notified(START + 20, BEHIND, true), None);
+        // Unmarked at a second place, and marked at a third: whose Fast CNP came by the first alone stands before the second.
+        let mut marks = Marks::default();
+        assert_eq!(pass(&mut marks, 1, 0, false), None);
+        let third = Look {
+            place: Place::new(2),
+            ..look(3, 20, true)
+        };
+        let first = look(1, 0, false);
+        assert_eq!(marks.data(third, true, SEVERAL, Some(first)), None);
+        assert_eq!(marks.notified(START + 30, HERE, true), UNCLEAR);
+        assert_eq!(marks.notified(START + 30, BEHIND, true), BLAMED);
         // Long ago.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);

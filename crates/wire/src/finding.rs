@@ -160,8 +160,8 @@ rules! {
         "Data is marked CE beside a switch's Fast CNP, and its sender handles those; whether it was the packet that caused it cannot be told";
     FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    FastCnpBorder = "fastcnp.border.crossed", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
-        "The Fast CNP crosses the domain's border, where it is to be dropped";
+    FastCnpBorder = "fastcnp.border.crossed", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+        "The Fast CNP goes across the domain's border, where it is to be dropped: unless this was captured in front of it, it was not";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
         "The IOAM trace cannot be read";
@@ -204,8 +204,8 @@ rules! {
         "One notifier tells the proxy about one flow faster than the rate limit";
     ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
-        "The proxy notification crosses the domain's border, where it is to be dropped";
+    ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+        "The proxy notification goes across the domain's border, where it is to be dropped: unless this was captured in front of it, it was not";
 
     ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
         "Opt Data Len of the proxy address option is not 16";
@@ -230,8 +230,8 @@ rules! {
         "One notifier sends FCNs about one flow label faster than the rate limit";
     WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    WanFcnBorder = "wanfcn.border.crossed", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
-        "The FCN crosses the border of its controlled domain, where it is to be dropped";
+    WanFcnBorder = "wanfcn.border.crossed", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 6",
+        "The FCN goes across the border of its controlled domain, where it is to be dropped: unless this was captured in front of it, it was not";
 
     PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "The routing message around the Proxy Node Capability cannot be read";
