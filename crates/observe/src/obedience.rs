@@ -1171,8 +1171,11 @@ impl Obedience {
             // It may have slowed down by itself before it was notified at all.
             let before = f64::from(self.just_before);
             let sank = before == 0.0 || before.ln() - notified.mean() > 0.5 * less;
+            // An opening burst is no rate.
+            let lasted = self.left_alone || self.alone >= self.typical / 4;
             if too_late.is_none()
                 && sank
+                && lasted
                 && less.min(counted) > 0.1
                 && less > 1.2 * usual
                 && less > 4.0 * error
