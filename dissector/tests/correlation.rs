@@ -39,17 +39,6 @@ fn capture(name: &str) -> PathBuf {
     folder().join(format!("{name}.pcapng"))
 }
 
-/// Captures with a ground truth.
-fn simulated() -> Vec<(String, PathBuf)> {
-    let found: Vec<_> = captures()
-        .into_iter()
-        .filter(|path| path.with_extension("truth.json").exists())
-        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path))
-        .collect();
-    assert!(found.len() > 10);
-    found
-}
-
 fn truth(path: &Path) -> Value {
     let text = std::fs::read_to_string(path.with_extension("truth.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -363,13 +352,26 @@ fn label(packet: &Read, fcn: &Notification) -> Option<bool> {
     }
 }
 
-/// What tshark shows of the fields, by frame number; frames that show none are left out.
-fn shown(
-    tshark: &Tshark,
-    path: &Path,
-    options: &[&str],
-    fields: &[&str],
-) -> BTreeMap<usize, Vec<String>> {
+/// The values of fields by frame number; frames that show none are left out.
+type Shown = BTreeMap<usize, Vec<String>>;
+
+fn shows_any(columns: &[String]) -> bool {
+    columns.iter().any(|column| !column.is_empty())
+}
+
+/// The `wanted` ones of all the fields that were asked for.
+fn part(all: &Shown, asked: &[&str], wanted: &[&str]) -> Shown {
+    let place = |field| asked.iter().position(|name| name == field).unwrap();
+    let places: Vec<usize> = wanted.iter().map(place).collect();
+    let columns = |all: &Vec<String>| places.iter().map(|i| all[*i].clone()).collect();
+    let parts = all.iter().map(|(frame, all)| (*frame, columns(all)));
+    parts
+        .filter(|(_, columns): &(_, Vec<_>)| shows_any(columns))
+        .collect()
+}
+
+/// What tshark shows of the fields.
+fn shown(tshark: &Tshark, path: &Path, options: &[&str], fields: &[&str]) -> Shown {
     let mut arguments = options.to_vec();
     arguments.extend(["-T", "fields", "-E", "separator=|", "-e", "frame.number"]);
     for field in fields {
@@ -382,7 +384,7 @@ fn shown(
             let number = columns.next().unwrap().parse().unwrap();
             (number, columns.collect::<Vec<_>>())
         })
-        .filter(|(_, columns)| columns.iter().any(|column| !column.is_empty()))
+        .filter(|(_, columns)| shows_any(columns))
         .collect()
 }
 
@@ -414,18 +416,13 @@ const LINKS: [&str; 8] = [
 
 /// Compares what is shown of every notification with a look at everything. Returns how many there are with data, marks,
 /// and translations.
-fn compare(
-    tshark: &Tshark,
-    path: &Path,
-    whole: &Whole,
-    options: &[&str],
-    case: &str,
-) -> [usize; 3] {
-    let mut options = options.to_vec();
-    if whole.two_passes {
-        options.extend(SECOND_PASS);
-    }
-    let shown = shown(tshark, path, &options, &LINKS);
+fn compare(tshark: &Tshark, path: &Path, whole: &Whole, case: &str) -> [usize; 3] {
+    let passes = if whole.two_passes { SECOND_PASS } else { &[] };
+    compare_links(&shown(tshark, path, passes, &LINKS), whole, case)
+}
+
+/// The same, with [`LINKS`] as they are shown.
+fn compare_links(shown: &Shown, whole: &Whole, case: &str) -> [usize; 3] {
     let notices: BTreeSet<usize> = whole.notices().map(|notice| notice.number).collect();
     assert_eq!(
         shown.keys().copied().collect::<BTreeSet<_>>(),
@@ -474,125 +471,48 @@ fn compare(
     counts
 }
 
-#[test]
-fn notifications_are_linked_as_a_look_at_all_packets_finds() {
-    let Some(tshark) = with_plugin() else { return };
-    let mut sums = BTreeMap::new();
-    for (name, path) in simulated() {
-        for two_passes in [false, true] {
-            let whole = Whole {
-                packets: read(&packets(&path)),
-                connected: Connected::of(&truth(&path)),
-                two_passes,
-            };
-            let case = format!("{name}, two passes: {two_passes}");
-            let counts = compare(&tshark, &path, &whole, &[], &case);
-            sums.insert((name.clone(), two_passes), counts);
-        }
-        assert_eq!(sums[&(name.clone(), false)], sums[&(name.clone(), true)]);
-    }
-    // What each of them is there to show.
-    for (name, [data, marked, translated]) in [
-        ("incast", [1, 0, 0]),
-        ("fast-cnp", [1, 0, 0]),
-        ("receiver-cnp-ipv4", [1, 1, 0]),
-        ("receiver-cnp-ipv6", [1, 1, 0]),
-        ("proxy-config", [1, 0, 1]),
-        ("wan-fcn-srv6", [1, 0, 1]),
-        ("wan-fcn-vxlan", [1, 0, 1]),
-        ("wan-fcn-sr-mpls", [1, 0, 1]),
-        ("attack", [1, 0, 0]),
-    ] {
-        let counts = sums[&(name.to_owned(), true)];
-        for (count, least) in counts.into_iter().zip([data, marked, translated]) {
-            assert!(count >= least, "{name}: {counts:?}");
-        }
-    }
-}
+/// Links back, which nobody can know in one pass.
+const BACK: [&str; 4] = [
+    "fcn.data_frame",
+    "fcn.translates",
+    "fcn.notified_by",
+    "fcn.translated_by",
+];
 
-#[test]
-fn formats_without_a_simulation_are_linked_likewise() {
-    let Some(tshark) = with_plugin() else { return };
-    let mut linked = 0;
-    for path in captures() {
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        // Fragments are put together by Wireshark, and not by fcn-wire.
-        if !name.starts_with("formats-") || name == "formats-cut" {
-            continue;
-        }
-        let mut whole = Whole {
-            packets: read(&packets(&path)),
-            connected: Connected::default(),
-            two_passes: true,
-        };
-        if name == "formats-rdma-cm" {
-            // Its Fast CNP is about the connection that it sets up: QP 0x11 to QP 0x12.
-            let fast = whole
-                .notices()
-                .find(|notice| notice.gist().unwrap().kind == Kind::FastCnp1);
-            let flow = whole.flow_of(fast.unwrap()).unwrap();
-            assert_eq!(flow.receiver_qp.get(), 0x12);
-            whole.connected.by_flow.insert(flow, Qp::truncate(0x11));
-            whole
-                .connected
-                .by_sender
-                .insert((flow.sender, Qp::truncate(0x11)), flow);
-        }
-        linked += compare(&tshark, &path, &whole, &[], &name)[0];
+/// Data and translated notifications link back to what links to them.
+fn compare_back(shown: &Shown, two_passes: bool, case: &str) {
+    if !two_passes {
+        let mut columns = shown.values();
+        assert!(!columns.any(|columns| shows_any(&columns[2..])), "{case}");
+        return;
     }
-    assert!(linked > 0);
-}
-
-#[test]
-fn data_and_translated_notifications_link_back_in_the_second_pass() {
-    let Some(tshark) = with_plugin() else { return };
-    for (name, path) in simulated() {
-        let fields = [
-            "fcn.data_frame",
-            "fcn.translates",
-            "fcn.notified_by",
-            "fcn.translated_by",
-        ];
-        let all = shown(&tshark, &path, SECOND_PASS, &fields);
-        let mut led: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut translated: BTreeMap<usize, usize> = BTreeMap::new();
-        for (frame, columns) in &all {
-            match (number(&columns[0]), number(&columns[1])) {
-                (_, Some(notice)) => {
-                    translated.entry(notice).or_insert(*frame);
-                }
-                (Some(data), None) => led.entry(data).or_default().push(*frame),
-                (None, None) => {}
+    let mut led: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut translated: BTreeMap<usize, usize> = BTreeMap::new();
+    for (frame, columns) in shown {
+        match (number(&columns[0]), number(&columns[1])) {
+            (_, Some(notice)) => {
+                translated.entry(notice).or_insert(*frame);
             }
+            (Some(data), None) => led.entry(data).or_default().push(*frame),
+            (None, None) => {}
         }
-        let mut got_led = BTreeMap::new();
-        let mut got_translated = BTreeMap::new();
-        for (frame, columns) in &all {
-            if !columns[2].is_empty() {
-                let frames: Vec<usize> =
-                    columns[2].split(',').map(|f| f.parse().unwrap()).collect();
-                got_led.insert(*frame, frames);
-            }
-            if let Some(by) = number::<usize>(&columns[3]) {
-                got_translated.insert(*frame, by);
-            }
-        }
-        for frames in led.values_mut() {
-            frames.truncate(7);
-        }
-        assert_eq!(got_led, led, "{name}");
-        assert_eq!(got_translated, translated, "{name}");
     }
-    // Nobody can know in one pass.
-    for path in [capture("fast-cnp"), capture("proxy-config")] {
-        let back = shown(
-            &tshark,
-            &path,
-            &[],
-            &["fcn.notified_by", "fcn.translated_by"],
-        );
-        assert_eq!(back.len(), 0);
+    let mut got_led = BTreeMap::new();
+    let mut got_translated = BTreeMap::new();
+    for (frame, columns) in shown {
+        if !columns[2].is_empty() {
+            let frames: Vec<usize> = columns[2].split(',').map(|f| f.parse().unwrap()).collect();
+            got_led.insert(*frame, frames);
+        }
+        if let Some(by) = number::<usize>(&columns[3]) {
+            got_translated.insert(*frame, by);
+        }
     }
+    for frames in led.values_mut() {
+        frames.truncate(7);
+    }
+    assert_eq!(got_led, led, "{case}");
+    assert_eq!(got_translated, translated, "{case}");
 }
 
 /// The data packets that are seen for the first time: as the n-th of its like on any interface.
@@ -622,106 +542,116 @@ fn seen_first(packets: &[Read]) -> BTreeSet<usize> {
     first
 }
 
-#[test]
-fn rates_before_and_after_are_those_of_the_octets_counted() {
-    let Some(tshark) = with_plugin() else { return };
-    // The samples are short: 48 µs in steps of 3 µs.
+const RATES: [&str; 3] = ["fcn.rate_before", "fcn.rate_after", "fcn.data_frame"];
+
+/// The samples are short: windows of 48 µs, in steps of 3 µs.
+const RATE_WINDOW: &str = "fcn.rate_window:48";
+
+/// Compares rates before and after notifications with the octets counted; returns how many there are of each.
+fn compare_rates(shown: &Shown, whole: &Whole, case: &str) -> [usize; 2] {
     let (window, step) = (48_000, 3_000);
     let rate = |octets: f64| octets * 8e9 / window as f64;
     let (mut before_seen, mut after_seen) = (0, 0);
-    for (name, path) in simulated() {
-        let whole = Whole {
-            packets: read(&packets(&path)),
-            connected: Connected::of(&truth(&path)),
-            two_passes: true,
+    let end = whole
+        .packets
+        .iter()
+        .filter(|p| !matches!(p.what, What::Other))
+        .map(|p| p.at)
+        .max();
+    let seen_first = seen_first(&whole.packets);
+    let is_new = |packet: &Read| seen_first.contains(&packet.number);
+    for notice in whole.notices() {
+        let none = vec![String::new(); 3];
+        let columns = shown.get(&notice.number).unwrap_or(&none);
+        let case = format!("{case} frame {}: {columns:?}", notice.number);
+        let Some(flow) = whole.flow_of(notice) else {
+            continue;
         };
-        let options = ["-2", "-o", "fcn.rate_window:48"];
-        let shown = shown(
-            &tshark,
-            &path,
-            &options,
-            &["fcn.rate_before", "fcn.rate_after", "fcn.data_frame"],
-        );
-        let end = whole
-            .packets
-            .iter()
-            .filter(|p| !matches!(p.what, What::Other))
-            .map(|p| p.at)
-            .max();
-        let seen_first = seen_first(&whole.packets);
-        let is_new = |packet: &Read| seen_first.contains(&packet.number);
-        for notice in whole.notices() {
-            let none = vec![String::new(); 3];
-            let columns = shown.get(&notice.number).unwrap_or(&none);
-            let case = format!("{name} frame {}: {columns:?}", notice.number);
-            let Some(flow) = whole.flow_of(notice) else {
-                continue;
-            };
-            let of_flow = || {
-                whole
-                    .packets
-                    .iter()
-                    .filter(|packet| packet.flow() == Some(flow))
-            };
-            let Some(first) = of_flow()
-                .next()
-                .filter(|first| first.number < notice.number)
-            else {
-                assert_eq!(
-                    (columns[0].as_str(), columns[1].as_str()),
-                    ("", ""),
-                    "{case}"
-                );
-                continue;
-            };
-            let octets = |wanted: &dyn Fn(&Read) -> bool| -> f64 {
-                let counted = of_flow().filter(|p| is_new(p) && wanted(p));
-                counted
-                    .map(|p| match p.what {
-                        What::Data { octets, .. } => octets as f64,
-                        _ => 0.0,
-                    })
-                    .sum()
-            };
-            let (at, age) = (notice.at, notice.at - first.at);
-            let since = |from: u64| octets(&|p| p.number < notice.number && p.at >= from);
-            if age > 0 && age >= window / 8 {
-                let scale = if age < window {
-                    window as f64 / age as f64
-                } else {
-                    1.0
-                };
-                let from = (at - window) / step * step;
-                let (least, most) = (rate(since(from + step) * scale), rate(since(from) * scale));
-                let got: f64 = columns[0].parse().unwrap();
-                assert!(
-                    least - 1.0 <= got && got <= most + 1.0,
-                    "{case}: {least} to {most}"
-                );
-                before_seen += 1;
+        let of_flow = || {
+            whole
+                .packets
+                .iter()
+                .filter(|packet| packet.flow() == Some(flow))
+        };
+        let Some(first) = of_flow()
+            .next()
+            .filter(|first| first.number < notice.number)
+        else {
+            assert_eq!(
+                (columns[0].as_str(), columns[1].as_str()),
+                ("", ""),
+                "{case}"
+            );
+            continue;
+        };
+        let octets = |wanted: &dyn Fn(&Read) -> bool| -> f64 {
+            let counted = of_flow().filter(|p| is_new(p) && wanted(p));
+            counted
+                .map(|p| match p.what {
+                    What::Data { octets, .. } => octets as f64,
+                    _ => 0.0,
+                })
+                .sum()
+        };
+        let (at, age) = (notice.at, notice.at - first.at);
+        let since = |from: u64| octets(&|p| p.number < notice.number && p.at >= from);
+        if age > 0 && age >= window / 8 {
+            let scale = if age < window {
+                window as f64 / age as f64
             } else {
-                assert_eq!(columns[0], "", "{case}");
-            }
-            if end.is_some_and(|end| end > at + window) {
-                let after = octets(&|p| p.number > notice.number && p.at <= at + window);
-                let got: f64 = columns[1].parse().unwrap_or_else(|_| panic!("{case}"));
-                assert!((rate(after) - got).abs() <= 1.0, "{case}: {}", rate(after));
-                after_seen += 1;
-            } else if end.is_some_and(|end| end < at + window) {
-                assert_eq!(columns[1], "", "{case}");
-            }
+                1.0
+            };
+            let from = (at - window) / step * step;
+            let (least, most) = (rate(since(from + step) * scale), rate(since(from) * scale));
+            let got: f64 = columns[0].parse().unwrap();
+            assert!(
+                least - 1.0 <= got && got <= most + 1.0,
+                "{case}: {least} to {most}"
+            );
+            before_seen += 1;
+        } else {
+            assert_eq!(columns[0], "", "{case}");
+        }
+        if end.is_some_and(|end| end > at + window) {
+            let after = octets(&|p| p.number > notice.number && p.at <= at + window);
+            let got: f64 = columns[1].parse().unwrap_or_else(|_| panic!("{case}"));
+            assert!((rate(after) - got).abs() <= 1.0, "{case}: {}", rate(after));
+            after_seen += 1;
+        } else if end.is_some_and(|end| end < at + window) {
+            assert_eq!(columns[1], "", "{case}");
         }
     }
-    assert!(
-        before_seen > 100 && after_seen > 50,
-        "{before_seen} {after_seen}"
-    );
+    [before_seen, after_seen]
 }
 
 /// Frames that fcn-top's audit names, by rule.
-fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<usize>> {
-    let mut monitor = Monitor::new(settings);
-    audited_by(&mut monitor, &packets(path))
+fn audited(packets: &[Packet], settings: Settings) -> BTreeMap<&'static str, BTreeSet<usize>> {
+    audited_by(&mut Monitor::new(settings), packets)
+}
+
+/// The findings that the plugin says a frame has, or the first of them.
+const FINDINGS: [&str; 1] = ["fcn.finding"];
+
+/// Frames by rule, by [`FINDINGS`] as they are shown.
+fn found(shown: &Shown) -> BTreeMap<&str, BTreeSet<usize>> {
+    let mut found = BTreeMap::<_, BTreeSet<usize>>::new();
+    for (frame, columns) in shown {
+        for rule in columns[0].split(',') {
+            found.entry(rule).or_default().insert(*frame);
+        }
+    }
+    found
+}
+
+/// What is a rule among what the audit names.
+fn broken(
+    audited: &BTreeMap<&'static str, BTreeSet<usize>>,
+) -> BTreeMap<&'static str, BTreeSet<usize>> {
+    let is_rule = |what: &str| Rule::ALL.iter().any(|rule| rule.info().id == what);
+    let broken = audited.iter().filter(|(what, _)| is_rule(what));
+    broken
+        .map(|(rule, frames)| (*rule, frames.clone()))
+        .collect()
 }
 
 fn audited_by(
@@ -787,6 +717,49 @@ fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> Pat
     path
 }
 
+const VERDICTS: [&str; 4] = [
+    "fcn.data_frame",
+    "fcn.verdict",
+    "fcn.measured",
+    "fcn.evidence",
+];
+
+/// Compares verdicts with those of fcn-top, and counts them.
+fn compare_verdicts(
+    shown: &Shown,
+    captured: &[Packet],
+    case: &str,
+    answers: &mut BTreeMap<String, usize>,
+) {
+    let mut monitor = Monitor::new(Settings::default());
+    watch_packets(&mut monitor, captured);
+    let wanted: BTreeMap<FlowKey, Vec<String>> = monitor
+        .rows()
+        .filter_map(|(id, row)| {
+            let flow = monitor.flow_of_row(id)?;
+            let measured = row.measured.to_string();
+            let said = [
+                row.verdict?.id().to_owned(),
+                measured,
+                row.evidence?.to_string(),
+            ];
+            Some((flow, said.to_vec()))
+        })
+        .collect();
+    let packets = read(captured);
+    for (frame, said) in shown {
+        // What it is about may be none but a quoted packet, or wait for more than the file holds.
+        let Some(data) = number::<usize>(&said[0]) else {
+            continue;
+        };
+        let Some(want) = packets[data - 1].flow().and_then(|flow| wanted.get(&flow)) else {
+            continue;
+        };
+        assert_eq!(&said[1..], want, "{case} frame {frame}");
+        *answers.entry(said[1].clone()).or_default() += 1;
+    }
+}
+
 #[test]
 fn verdicts_are_those_of_fcn_top() {
     let Some(tshark) = with_plugin() else { return };
@@ -795,60 +768,53 @@ fn verdicts_are_those_of_fcn_top() {
     let fixed = fcn_gen::scenario::builtin::text("fast-cnp").unwrap();
     let fixed = format!("{fixed}\n[defaults.host]\ncontrol = \"fixed\"\n");
     let long = |name, sets, text| played(folder.path(), name, sets, text);
-    let mut paths: Vec<PathBuf> = simulated().into_iter().map(|(_, path)| path).collect();
-    paths.extend([
+    let mut answers = BTreeMap::<_, usize>::new();
+    for path in [
         long("receiver-cnp", &["duration=20ms", "ip=4"], None),
         long("fixed", &["duration=20ms"], Some(fixed)),
         long("incast", &["duration=10ms"], None),
         long("wan-fcn", &["duration=20ms"], None),
-    ]);
-    let mut answers = BTreeMap::<_, usize>::new();
-    let fields = [
-        "fcn.data_frame",
-        "fcn.verdict",
-        "fcn.measured",
-        "fcn.evidence",
-    ];
-    for path in paths {
-        let mut monitor = Monitor::new(Settings::default());
-        watch(&mut monitor, &path);
-        let wanted: BTreeMap<FlowKey, Vec<String>> = monitor
-            .rows()
-            .filter_map(|(id, row)| {
-                let flow = monitor.flow_of_row(id)?;
-                let measured = row.measured.to_string();
-                let said = [
-                    row.verdict?.id().to_owned(),
-                    measured,
-                    row.evidence?.to_string(),
-                ];
-                Some((flow, said.to_vec()))
-            })
-            .collect();
-        let packets = read(&packets(&path));
-        let mut compared = 0;
-        for (frame, said) in shown(&tshark, &path, SECOND_PASS, &fields) {
-            // What it is about may be none but a quoted packet, or wait for more than the file holds.
-            let Some(data) = number::<usize>(&said[0]) else {
-                continue;
-            };
-            let Some(want) = packets[data - 1].flow().and_then(|flow| wanted.get(&flow)) else {
-                continue;
-            };
-            assert_eq!(&said[1..], want, "{}: frame {frame}", path.display());
-            *answers.entry(said[1].clone()).or_default() += 1;
-            compared += 1;
-        }
-        println!("{}: {compared}", path.display());
+    ] {
+        let shown = shown(&tshark, &path, SECOND_PASS, &VERDICTS);
+        let case = path.display().to_string();
+        compare_verdicts(&shown, &packets(&path), &case, &mut answers);
     }
-    assert!(
-        answers.len() == 3 && answers.values().all(|n| *n > 20),
-        "{answers:?}"
-    );
+    for sure in ["obeys", "does_not_obey"] {
+        assert!(answers[sure] > 20, "{answers:?}");
+    }
 }
 
+/// The connections of a sample, as the generator knows them.
+fn connected(path: &Path, packets: &[Read]) -> Connected {
+    if path.with_extension("truth.json").exists() {
+        return Connected::of(&truth(path));
+    }
+    let mut connected = Connected::default();
+    if path.ends_with("formats-rdma-cm.pcapng") {
+        // Its Fast CNP is about the connection that it sets up: QP 0x11 to QP 0x12.
+        let mut notices = packets.iter().filter_map(Read::gist);
+        let fast = notices.find(|gist| gist.kind == Kind::FastCnp1).unwrap();
+        let Subject::ReceiverQp { receiver, qp } = fast.subject else {
+            panic!("{fast:?}");
+        };
+        assert_eq!(qp.get(), 0x12);
+        let sender = fast.sender.unwrap();
+        let flow = FlowKey {
+            sender,
+            receiver,
+            receiver_qp: qp,
+        };
+        connected.by_flow.insert(flow, Qp::truncate(0x11));
+        connected
+            .by_sender
+            .insert((sender, Qp::truncate(0x11)), flow);
+    }
+    connected
+}
+
+/// All that there is to be found in the samples, each decoded once in one pass and once in two.
 #[test]
-fn rules_that_several_packets_break_are_those_of_the_audit() {
+fn samples_are_shown_as_a_look_at_all_packets_finds() {
     let Some(tshark) = with_plugin() else { return };
     let list = |text: &str| vec![fcn_observe::access::prefix(text).unwrap()];
     let settings = Settings {
@@ -863,31 +829,84 @@ fn rules_that_several_packets_break_are_those_of_the_audit() {
         "fcn.trusted:2001:db8:ffff::1",
         "fcn.able:::/0",
         "fcn.domain:2001:db8:1::/48",
+        RATE_WINDOW,
     ]
     .map(|preference| ["-o", preference])
     .concat();
     let experts: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
+    let fields = [&LINKS, &BACK[..], &RATES, &VERDICTS, &FINDINGS, &experts].concat();
+    // tshark fills one of those that are alike.
+    let fields: Vec<&str> = BTreeSet::from_iter(fields).into_iter().collect();
     let mut frames = vec![0; experts.len()];
+    let (mut sums, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let (mut before, mut after) = (0, 0);
     for path in captures() {
-        // Of what Wireshark puts together from fragments, the audit knows nothing.
+        // Wireshark puts these together from fragments, of which neither fcn-wire nor the audit knows.
         if path.ends_with("formats-cut.pcapng") {
             continue;
         }
-        let wanted = audited(&path, settings.clone());
-        for passes in [&[][..], SECOND_PASS] {
-            let found = shown(&tshark, &path, &[passes, &preferences].concat(), &experts);
-            for (i, rule) in experts.iter().enumerate() {
-                let got: BTreeSet<usize> = found
-                    .iter()
-                    .filter(|(_, columns)| !columns[i].is_empty())
-                    .map(|(frame, _)| *frame)
-                    .collect();
-                let want = wanted.get(*rule).cloned().unwrap_or_default();
-                frames[i] += want.len();
-                assert_eq!(got, want, "{}: {rule}", path.display());
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_simulated = path.with_extension("truth.json").exists();
+        let packets = packets(&path);
+        let audited = audited(&packets, settings.clone());
+        for two_passes in [false, true] {
+            let passes = if two_passes { SECOND_PASS } else { &[] };
+            let all = shown(&tshark, &path, &[passes, &preferences].concat(), &fields);
+            let part = |wanted: &[&str]| part(&all, &fields, wanted);
+            let case = format!("{name}, two passes: {two_passes}");
+            let read = read(&packets);
+            let whole = Whole {
+                connected: connected(&path, &read),
+                packets: read,
+                two_passes,
+            };
+            if is_simulated || name.starts_with("formats-") && two_passes {
+                let counts = compare_links(&part(&LINKS), &whole, &case);
+                sums.insert((name.clone(), two_passes), counts);
+            }
+            compare_back(&part(&BACK), two_passes, &case);
+            if is_simulated && two_passes {
+                let seen = compare_rates(&part(&RATES), &whole, &case);
+                before += seen[0];
+                after += seen[1];
+                compare_verdicts(&part(&VERDICTS), &packets, &case, &mut answers);
+            }
+            assert_eq!(found(&part(&FINDINGS)), broken(&audited), "{case}");
+            for (count, rule) in frames.iter_mut().zip(&experts) {
+                let got: BTreeSet<usize> = part(&[*rule]).into_keys().collect();
+                let want = audited.get(rule).cloned().unwrap_or_default();
+                *count += want.len();
+                assert_eq!(got, want, "{case}: {rule}");
             }
         }
+        if is_simulated {
+            assert_eq!(sums[&(name.clone(), false)], sums[&(name, true)]);
+        }
     }
+    // What each of them is there to show.
+    for (name, [data, marked, translated]) in [
+        ("incast", [1, 0, 0]),
+        ("fast-cnp", [1, 0, 0]),
+        ("receiver-cnp-ipv4", [1, 1, 0]),
+        ("receiver-cnp-ipv6", [1, 1, 0]),
+        ("proxy-config", [1, 0, 1]),
+        ("wan-fcn-srv6", [1, 0, 1]),
+        ("wan-fcn-vxlan", [1, 0, 1]),
+        ("wan-fcn-sr-mpls", [1, 0, 1]),
+        ("attack", [1, 0, 0]),
+    ] {
+        let counts = sums[&(name.to_owned(), true)];
+        for (count, least) in counts.into_iter().zip([data, marked, translated]) {
+            assert!(count >= least, "{name}: {counts:?}");
+        }
+    }
+    let formats = sums
+        .iter()
+        .filter(|((name, _), _)| name.starts_with("formats-"));
+    assert!(formats.map(|(_, counts)| counts[0]).sum::<usize>() > 0);
+    assert!(before > 100 && after > 50, "{before} {after}");
+    // Too short for more.
+    assert!(answers["unclear"] > 20, "{answers:?}");
     // No sample has both sides of a switch that marks, nor proxies that are told too often.
     for rule in [
         Rule::FastCnpRate,
@@ -906,9 +925,7 @@ fn rules_that_several_packets_break_are_those_of_the_audit() {
     let said = decode(&tshark, &capture("attack"), &statistics);
     assert!(said.contains(Rule::FastCnpUntrusted.info().text), "{said}");
     // Nobody is suspected without a list, nor is a scenario's rate above the limit's default.
-    for rule in experts {
-        assert!(matches(&tshark, &capture("fast-cnp"), rule).is_empty());
-    }
+    assert!(shown(&tshark, &capture("fast-cnp"), &[], &experts).is_empty());
 }
 
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
@@ -1312,7 +1329,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
         let want: Vec<_> = (wanted.iter())
             .map(|(place, rule)| (place + interfaces as usize, *rule))
             .collect();
-        let audit = audited(&path, settings.clone());
+        let audit = audited(&common::packets(&path), settings.clone());
         let found = [marked, unclear].into_iter().flat_map(|rule| {
             let frames = audit.get(rule).into_iter().flatten();
             frames.map(move |frame| (*frame, rule))
@@ -1333,7 +1350,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
     let path = by_hand(folder.path(), "known later", 2, &packets);
     let options = [SECOND_PASS, &["-o", "fcn.able:::/0"]].concat();
     assert!(shown(&tshark, &path, &options, &[marked, unclear]).is_empty());
-    let audit = audited(&path, settings);
+    let audit = audited(&common::packets(&path), settings);
     assert!(!audit.contains_key(unclear) && !audit.contains_key(marked));
 }
 
@@ -1445,7 +1462,7 @@ fn frames_out_of_order_and_cut_are_linked_by_their_time() {
                 two_passes,
             };
             let case = format!("{name}, cut to {cut}, two passes: {two_passes}");
-            let [data, ..] = compare(&tshark, file.path(), &whole, &[], &case);
+            let [data, ..] = compare(&tshark, file.path(), &whole, &case);
             assert!(data > 0, "{case}");
         }
     }
@@ -1479,13 +1496,7 @@ fn merged_captures_are_linked_in_whatever_order() {
             connected,
             two_passes: true,
         };
-        let counts = compare(
-            &tshark,
-            &path,
-            &whole,
-            &[],
-            &format!("merged, append: {append}"),
-        );
+        let counts = compare(&tshark, &path, &whole, &format!("merged, append: {append}"));
         assert!(counts[0] > 0 && counts[2] > 0, "{counts:?}");
     }
 }
@@ -1755,49 +1766,17 @@ fn rules_that_a_packet_breaks_are_those_of_the_audit() {
         .iter()
         .map(|packet| (&packet.bytes[..], packet.wire_len));
     let file = TempCapture::new("damaged", frames);
-    let (mut rules, mut differ) = (BTreeSet::new(), Vec::new());
-    for path in captures().into_iter().chain([file.path().to_owned()]) {
-        // Of what Wireshark puts together from fragments, the audit knows nothing.
-        if path.ends_with("formats-cut.pcapng") {
-            continue;
-        }
-        let mut wanted = BTreeMap::<usize, BTreeSet<String>>::new();
-        let mut monitor = Monitor::new(Settings::default());
-        let audited = if path == file.path() {
-            audited_by(&mut monitor, &damaged)
-        } else {
-            audited_by(&mut monitor, &packets(&path))
-        };
-        for (what, frames) in audited {
-            if Rule::ALL.iter().any(|rule| rule.info().id == what) {
-                rules.insert(what);
-                for frame in frames {
-                    wanted.entry(frame).or_default().insert(what.to_owned());
-                }
-            }
-        }
-        let found: BTreeMap<usize, BTreeSet<String>> = shown(&tshark, &path, &[], &["fcn.finding"])
-            .into_iter()
-            .map(|(frame, columns)| (frame, columns[0].split(',').map(str::to_owned).collect()))
-            .collect();
-        let frames: BTreeSet<_> = wanted.keys().chain(found.keys()).copied().collect();
-        for frame in frames {
-            let (got, want) = (found.get(&frame), wanted.get(&frame));
-            if got != want {
-                differ.push(format!(
-                    "{}: frame {frame}: {got:?}, {want:?}",
-                    path.display()
-                ));
-            }
-        }
-    }
-    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    let audited = audited(&damaged, Settings::default());
+    assert_eq!(
+        found(&shown(&tshark, file.path(), &[], &FINDINGS)),
+        broken(&audited)
+    );
     for rule in [
         Rule::PacketLength,
         Rule::WanFcnChecksum,
         Rule::ProxyCnChecksum,
     ] {
-        assert!(rules.contains(rule.info().id), "{rule}: {rules:?}");
+        assert!(audited.contains_key(rule.info().id), "{rule}: {audited:?}");
     }
     // How many are not named is the same, too.
     let mut monitor = Monitor::new(Settings::default());

@@ -55,42 +55,16 @@ fn filter_of(frame: &Frame<'_>) -> Option<&'static str> {
 
 const FILTERS: [&str; 4] = ["cnp", "fastcnp", "proxycn", "wanfcn"];
 
-#[test]
-fn each_filter_matches_its_messages_and_no_others() {
-    let Some(tshark) = with_plugin() else { return };
-    let mut seen = BTreeMap::new();
-    for path in captures() {
-        // Fragments are reassembled by Wireshark, which fcn-wire leaves alone: tested below.
-        let expected: Vec<_> = packets(&path)
-            .iter()
-            .enumerate()
-            .filter_map(|(i, packet)| {
-                let frame = frame(packet);
-                (!matches!(frame.end(), End::Fragment { .. })).then(|| (i + 1, filter_of(&frame)))
-            })
-            .collect();
-        let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
-        for filter in FILTERS {
-            arguments.extend(["-e", filter]);
-        }
-        let text = decode(&tshark, &path, &arguments);
-        let lines: Vec<&str> = text.lines().collect();
-        for (number, expected) in expected {
-            for (filter, value) in FILTERS.iter().zip(lines[number - 1].split('|')) {
-                assert_eq!(
-                    !value.is_empty(),
-                    expected == Some(filter),
-                    "{} frame {number}: filter {filter}",
-                    path.display()
-                );
-                *seen.entry(*filter).or_insert(0) += usize::from(!value.is_empty());
-            }
-        }
+type Seen = BTreeMap<&'static str, usize>;
+
+/// Each filter matches its messages and no others.
+fn compare_filters(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut Seen) {
+    let expected = filter_of(frame);
+    for (filter, value) in FILTERS.iter().zip(values) {
+        let shown = !value.is_empty();
+        assert_eq!(shown, expected == Some(filter), "{which}: filter {filter}");
+        *seen.entry(filter).or_insert(0) += usize::from(shown);
     }
-    // What is a field of a packet matches as a filter; once will do.
-    let path = capture("formats-unaware-sender");
-    assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));
-    assert!(seen.values().all(|count| *count >= 8), "{seen:?}");
 }
 
 /// The fields for notifications of any kind, with what `gist` says of each.
@@ -132,42 +106,28 @@ fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
     .into()
 }
 
-#[test]
-fn every_notification_is_summed_up_as_fcn_wire_reads_it() {
-    let Some(tshark) = with_plugin() else { return };
-    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
-    let names = summary_of(None);
-    for (name, _) in &names {
-        arguments.extend(["-e", name]);
-    }
-    let mut seen = BTreeMap::new();
-    for path in captures() {
-        let text = decode(&tshark, &path, &arguments);
-        for (i, (packet, line)) in packets(&path).iter().zip(text.lines()).enumerate() {
-            let frame = frame(packet);
-            if matches!(frame.end(), End::Fragment { .. }) {
-                continue;
-            }
-            let gist = Notification::of(&frame);
-            for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(line.split('|')) {
-                // Where no sender is named, the frames before may have told it: `correlation.rs`.
-                let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
-                if unnamed && name.starts_with("fcn.sender_ip") {
-                    continue;
-                }
-                // A CNP may translate what its source was told before: `correlation.rs`, too.
-                let receiver = gist.is_some_and(|gist| gist.origin == Origin::Receiver);
-                if receiver && *name == "fcn.origin" && ["proxy", "ingress_pe"].contains(&value) {
-                    continue;
-                }
-                let which = format!("{} frame {}: {name}", path.display(), i + 1);
-                assert_eq!(value, expected, "{which}");
-                *seen.entry(*name).or_insert(0) += usize::from(!value.is_empty());
-            }
+/// Every notification is summed up as fcn-wire reads it.
+fn compare_summary(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut Seen) {
+    let gist = Notification::of(frame);
+    for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(values) {
+        // Where no sender is named, the frames before may have told it: `correlation.rs`.
+        let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
+        if unnamed && name.starts_with("fcn.sender_ip") {
+            continue;
         }
+        // A CNP may translate what its source was told before: `correlation.rs`, too.
+        let receiver = gist.is_some_and(|gist| gist.origin == Origin::Receiver);
+        if receiver && *name == "fcn.origin" && ["proxy", "ingress_pe"].contains(value) {
+            continue;
+        }
+        assert_eq!(value, expected, "{which}: {name}");
+        *seen.entry(name).or_insert(0) += usize::from(!value.is_empty());
     }
-    assert_eq!(seen.len(), names.len());
-    assert!(seen.values().all(|count| *count >= 4), "{seen:?}");
+}
+
+#[test]
+fn fragments_and_quotations_are_summed_up_as_what_they_are() {
+    let Some(tshark) = with_plugin() else { return };
     // What came in fragments is read from what Wireshark has put together.
     let cut = capture("formats-cut");
     let whole = "ipv6.fragments && fcn.kind == \"fast_cnp_1\" && fcn.qp == 0x12 && fcn.sender_ipv6 == 2001:db8:1::1";
@@ -211,52 +171,75 @@ fn expert_field(rule: Rule) -> String {
     }
 }
 
+/// Expert info names every finding of fcn-wire and no more; what is named is no longer among those that `never` were.
+fn compare_findings<'a>(
+    frame: &Frame<'_>,
+    rules: &'a [(Rule, String)],
+    values: &[&str],
+    which: &str,
+    never: &mut BTreeSet<&'a str>,
+) {
+    let mut findings = Findings::new();
+    frame.check(IcrcCheck::On, &mut findings);
+    let empty = frame
+        .datagram()
+        .is_some_and(|datagram| datagram.payload_len == 0);
+    let is_roce = frame.is_roce();
+    for ((rule, name), value) in rules.iter().zip(values) {
+        let mut expected = findings.has(*rule);
+        // Wireshark's UDP asks nobody about an empty payload, and its own IOAM is the one shown elsewhere.
+        if empty && rule.info().id.ends_with("malformed")
+            || rule.info().family == Family::Ioam
+                && !is_roce
+                && !matches!(frame.message(), Message::FastCnp(_))
+        {
+            expected = false;
+        }
+        assert_eq!(!value.is_empty(), expected, "{which}: {name}");
+        if expected {
+            never.remove(name.as_str());
+        }
+    }
+}
+
+/// All samples, each decoded once.
 #[test]
-fn expert_info_names_every_finding_of_fcn_wire_and_no_more() {
+fn each_packet_is_filtered_summed_up_and_judged_as_fcn_wire_reads_it() {
     let Some(tshark) = with_plugin() else { return };
     let rules: Vec<(Rule, String)> = Rule::ALL
         .iter()
         .filter(|rule| !Rule::SEVERAL.contains(rule))
         .map(|rule| (*rule, expert_field(*rule)))
         .collect();
+    let summary = summary_of(None);
     let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
-    for (_, name) in &rules {
-        arguments.extend(["-e", name]);
-    }
+    let names = summary.iter().map(|(name, _)| *name);
+    let experts = rules.iter().map(|(_, name)| name.as_str());
+    let fields = FILTERS.into_iter().chain(names).chain(experts);
+    arguments.extend(fields.flat_map(|field| ["-e", field]));
     let mut never: BTreeSet<&str> = rules.iter().map(|(_, name)| name.as_str()).collect();
+    let (mut filtered, mut summed) = (Seen::new(), Seen::new());
     for path in captures() {
         let text = decode(&tshark, &path, &arguments);
-        for (i, (packet, line)) in packets(&path).iter().zip(text.lines()).enumerate() {
+        let packets = packets(&path);
+        assert_eq!(text.lines().count(), packets.len());
+        for (i, (packet, line)) in packets.iter().zip(text.lines()).enumerate() {
+            let which = format!("{} frame {}", path.display(), i + 1);
             let frame = frame(packet);
-            let mut findings = Findings::new();
-            frame.check(IcrcCheck::On, &mut findings);
-            let empty = frame
-                .datagram()
-                .is_some_and(|datagram| datagram.payload_len == 0);
-            let is_roce = frame.is_roce();
-            for ((rule, name), value) in rules.iter().zip(line.split('|')) {
-                let mut expected = findings.has(*rule);
-                // Wireshark's UDP asks nobody about an empty payload, and its own IOAM is the one shown elsewhere.
-                if empty && rule.info().id.ends_with("malformed")
-                    || rule.info().family == Family::Ioam
-                        && !is_roce
-                        && !matches!(frame.message(), Message::FastCnp(_))
-                {
-                    expected = false;
-                }
-                assert_eq!(
-                    !value.is_empty(),
-                    expected,
-                    "{} frame {}: {name}",
-                    path.display(),
-                    i + 1
-                );
-                if expected {
-                    never.remove(name.as_str());
-                }
+            let values: Vec<&str> = line.split('|').collect();
+            let (filters, rest) = values.split_at(FILTERS.len());
+            let (sums, experts) = rest.split_at(summary.len());
+            compare_findings(&frame, &rules, experts, &which, &mut never);
+            // Fragments are reassembled by Wireshark, which fcn-wire leaves alone: tested below.
+            if !matches!(frame.end(), End::Fragment { .. }) {
+                compare_filters(&frame, filters, &which, &mut filtered);
+                compare_summary(&frame, sums, &which, &mut summed);
             }
         }
     }
+    assert!(filtered.values().all(|count| *count >= 8), "{filtered:?}");
+    assert_eq!(summed.len(), summary.len());
+    assert!(summed.values().all(|count| *count >= 4), "{summed:?}");
     // These take an option type that no profile allows unless forced: below.
     let forced = [
         "fastcnp.type.action",
@@ -264,6 +247,9 @@ fn expert_info_names_every_finding_of_fcn_wire_and_no_more() {
         "proxycn.option.type",
     ];
     assert_eq!(never, BTreeSet::from(forced), "what no capture shows");
+    // What is a field of a packet matches as a filter; once will do.
+    let path = capture("formats-unaware-sender");
+    assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));
 }
 
 #[test]

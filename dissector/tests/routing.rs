@@ -12,6 +12,7 @@ use fcn_wire::pnc::{Flooding, Prefix, Protocol, bgp, bgp_update, ospf2, walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use xtask::captures::COLUMNS;
 use xtask::tshark::Tshark;
 
 fn capture(name: &str) -> PathBuf {
@@ -291,9 +292,11 @@ fn update(count: u32, with_nhc: bool) -> Vec<u8> {
 }
 
 /// Fields that tell how TCP and BGP went.
-const OF_BGP: [&str; 10] = [
+const OF_BGP: [&str; 12] = [
+    "-o",
+    COLUMNS,
     "-e",
-    "_ws.col.Info",
+    "_ws.col.info",
     "-e",
     "bgp.type",
     "-e",

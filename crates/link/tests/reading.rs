@@ -934,35 +934,48 @@ fn by_tshark(path: &Path) -> Option<Vec<String>> {
     Some(text.lines().map(str::to_owned).collect())
 }
 
-fn agrees_with_tshark(folder: &Path) {
-    let paths = captures(folder);
-    assert!(!paths.is_empty(), "no capture in {}", folder.display());
+/// Reads the captures, and compares with what tshark reads in the file that holds them all.
+fn agrees_with_tshark(paths: &[PathBuf], all: &Path) {
+    let Some(want) = by_tshark(all) else {
+        fcn_skip::skipped!("comparing with tshark, which is not installed");
+        return;
+    };
+    let mut got = Vec::new();
     for path in paths {
-        let Some(want) = by_tshark(&path) else {
-            fcn_skip::skipped!("comparing with tshark, which is not installed");
-            return;
-        };
-        let mut reader = CaptureReader::open(&path).unwrap();
-        let mut got = Vec::new();
+        let mut reader = CaptureReader::open(path).unwrap();
         while let Some(packet) = reader.next().unwrap() {
             let (seconds, rest) = (packet.at / 1_000_000_000, packet.at % 1_000_000_000);
             let (wire_len, len) = (packet.wire_len, packet.bytes.len());
             got.push(format!("{seconds}.{rest:09}\t{wire_len}\t{len}"));
         }
-        assert_eq!(got, want, "{}", path.display());
-        println!("{}: {} packets", path.display(), got.len());
     }
+    assert_eq!(got, want, "{}", all.display());
+    println!("{}: {} packets", all.display(), got.len());
 }
 
+/// As the sections of one file: tshark takes longer to start than to read one of them.
 #[test]
 fn our_captures_are_read_as_tshark_reads_them() {
-    agrees_with_tshark(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures"));
+    let paths = captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures"));
+    let folder = tempfile::tempdir().unwrap();
+    let all = folder.path().join("all.pcapng");
+    let sections: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    fs::write(&all, sections.concat()).unwrap();
+    assert!(!paths.is_empty());
+    agrees_with_tshark(&paths, &all);
+    agrees_with_tshark(std::slice::from_ref(&all), &all);
 }
 
 #[test]
 fn captures_of_others_are_read_as_tshark_reads_them() {
     match std::env::var_os("FCN_CAPTURES") {
-        Some(folder) => agrees_with_tshark(Path::new(&folder)),
+        Some(folder) => {
+            let paths = captures(Path::new(&folder));
+            assert!(!paths.is_empty(), "no capture in {folder:?}");
+            for path in &paths {
+                agrees_with_tshark(std::slice::from_ref(path), path);
+            }
+        }
         None => fcn_skip::skipped!("FCN_CAPTURES names no folder of captures"),
     }
 }

@@ -15,6 +15,8 @@ pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
 
 /// The package, and program, that generates captures.
 pub const GENERATOR: &str = "fcn-gen";
+/// Names its program where it was built already, as for the tests.
+pub const BUILT_GENERATOR: &str = "FCN_GENERATOR";
 /// The package, and the program, that puts captures back onto a link.
 pub const REPLAYER: &str = "fcn-replay";
 /// The package, and the program, that tells who is told to slow down.
@@ -112,6 +114,12 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
+    if package == GENERATOR
+        && !release
+        && let Some(built) = std::env::var_os(BUILT_GENERATOR)
+    {
+        return Ok(built.into());
+    }
     executable(&build(package, &["--bins"], release)?, package)
 }
 
@@ -152,17 +160,24 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(move |m| m["reason"] == "compiler-artifact" && m["target"]["name"] == name)
+        .filter(|m| m["profile"]["test"] == false)
 }
 
 /// Finds the program of that name.
-fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
+///
+/// # Errors
+/// It is not among what was built.
+pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
     artifacts(messages, name)
         .find_map(|m| m["executable"].as_str().map(PathBuf::from))
         .with_context(|| format!("cargo made no program {name}"))
 }
 
 /// Finds the plugin's shared library.
-fn shared_library(messages: &str) -> Outcome<PathBuf> {
+///
+/// # Errors
+/// It is not among what was built.
+pub fn shared_library(messages: &str) -> Outcome<PathBuf> {
     artifacts(messages, &PLUGIN_PACKAGE.replace('-', "_"))
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))

@@ -1,5 +1,5 @@
-//! Builds the workspace's tests and runs each in a process of its own, one a processor at a time: its exit status says how it
-//! ended, and what it printed cannot be another's.
+//! Builds the workspace's tests and runs each in a process of its own, as many at once as there are processors, and one: its exit
+//! status says how it ended, and what it printed cannot be another's.
 //! Not here: which tests are run (`suite.rs`, `matrix`), and the counts (`tally.rs`).
 
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::failure::Outcome;
 use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_FILE, SKIP_MARK, Tally, Test};
+use crate::tshark::Tshark;
 use crate::wireshark::supported_minor;
 use crate::{cargo, process};
 
@@ -45,17 +46,37 @@ pub struct Binary {
     folder: PathBuf,
 }
 
+/// What a build made.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// The programs with tests.
+    pub tests: Vec<Binary>,
+    /// The Wireshark plugin.
+    pub plugin: Option<PathBuf>,
+    /// What tests need not find out or build themselves: names in their environment.
+    pub told: Vec<(&'static str, PathBuf)>,
+}
+
 /// Builds the tests of the workspace but for what `scope` leaves out.
 ///
 /// # Errors
 /// The build failed; cargo has said why on standard error.
-pub fn build(scope: &[&str]) -> Outcome<Vec<Binary>> {
+pub fn build(scope: &[&str]) -> Outcome<Built> {
     let mut command = cargo::command(&["test", "--workspace", "--no-run", cargo::MESSAGES])?;
     let messages = cargo::messages(command.args(scope))?;
-    let mut found: Vec<Binary> = messages.lines().filter_map(binary).collect();
-    // Those that run other programs take longest: they begin, lest one of them be left over for the end.
-    found.sort_by_key(|binary| (binary.unit, binary.name.clone()));
-    Ok(found)
+    let mut tests: Vec<Binary> = messages.lines().filter_map(binary).collect();
+    tests.sort_by(|one, other| one.name.cmp(&other.name));
+    let plugin = cargo::shared_library(&messages).ok();
+    // Where there is no tshark, or it does not load the plugin, tests find that out, and say so.
+    let tried = plugin.as_deref().map(|plugin| Tshark::tried(None, plugin));
+    let mut told = tried.and_then(Result::ok).unwrap_or_default();
+    let generator = cargo::executable(&messages, cargo::GENERATOR);
+    told.extend(generator.map(|program| (cargo::BUILT_GENERATOR, program)));
+    Ok(Built {
+        tests,
+        plugin,
+        told,
+    })
 }
 
 /// The test program that a message of cargo tells of.
@@ -106,13 +127,11 @@ impl Binary {
     }
 
     /// Runs one test, and says how it ended, with what it printed.
-    fn run(&self, test: &str, skips: &Path, environment: &[(&str, &Path)]) -> (End, String) {
+    fn run(&self, test: &str, skips: &Path, environment: &[(&str, PathBuf)]) -> (End, String) {
         // One that is ignored is run too: its harness would say that it passed.
         let mut command = self.command(&["--exact", test, "--include-ignored", "--test-threads=1"]);
         command.env(SKIP_FILE, skips);
-        for (name, value) in environment {
-            command.env(name, value);
-        }
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         match process::output(&mut command) {
             Ok(output) if output.status.success() => {
                 // Only a test that skipped has written it.
@@ -139,23 +158,26 @@ impl Binary {
 pub fn run<'a>(
     binaries: impl IntoIterator<Item = &'a Binary>,
     filters: &[String],
-    environment: &[(&str, &Path)],
+    environment: &[(&str, PathBuf)],
     tally: &mut Tally,
 ) -> Outcome<String> {
-    let mut open = Vec::new();
+    let mut listed = Vec::new();
     for binary in binaries {
-        for test in binary.list()? {
-            if filters.is_empty() || filters.iter().any(|part| test.contains(part)) {
-                open.push((binary, test));
-            }
-        }
+        listed.push((binary, binary.list()?));
     }
+    // Where there are few, each takes long: these begin, lest one of them be left over for the end.
+    listed.sort_by_key(|(_, tests)| tests.len());
+    let open = (listed.into_iter())
+        .flat_map(|(binary, tests)| tests.into_iter().map(move |test| (binary, test)));
+    let mut open: Vec<_> = open.collect();
+    open.retain(|(_, test)| filters.is_empty() || filters.iter().any(|part| test.contains(part)));
     let of = open.len();
     let folder = cargo::target_folder("test-skips")?;
     let shared = Mutex::new(&mut *tally);
-    let jobs = std::thread::available_parallelism().map_or(2, Into::into);
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
     process::in_parallel(
-        jobs,
+        // One more, since those with links wait more than they work.
+        processors + 1,
         open.into_iter().enumerate(),
         |(index, (binary, name))| {
             let began = Instant::now();

@@ -9,7 +9,7 @@ use anyhow::bail;
 use crate::failure::{Outcome, Todo};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
-use crate::runner::{self, Binary, Options};
+use crate::runner::{self, Binary, Built, Options};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::{cargo, licences, matrix, process};
 
@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     ];
     titles.retain(|(_, wanted)| *wanted);
 
-    let (mut built, mut rounds) = (Vec::new(), Vec::new());
+    let (mut built, mut rounds) = (Built::default(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
     for (index, (title, _)) in titles.iter().copied().enumerate() {
         let cargo = |words: &str, todo: &str| {
@@ -75,11 +75,11 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             ),
             BUILD => {
                 built = runner::build(&scope)?;
-                Ok(format!("{} programs", built.len()))
+                Ok(format!("{} programs", built.tests.len()))
             }
             TESTS => {
-                let chosen = built.iter().filter(|b| !options.quick || is_quick(b));
-                runner::run(chosen, &options.filter, &[], &mut tally)
+                let chosen = (built.tests.iter()).filter(|b| !options.quick || is_quick(b));
+                runner::run(chosen, &options.filter, &built.told, &mut tally)
             }
             EXAMPLES => cargo(
                 "test --workspace SCOPE --doc --quiet",
@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         }
     }
     let others = titles.iter().any(|(title, _)| *title == OTHERS);
-    let table = matrix::table(&built, &tally, &rounds).filter(|_| others);
+    let table = matrix::table(&built.tests, &tally, &rounds).filter(|_| others);
     for round in rounds {
         tally.absorb(&format!("Wireshark {}", round.name), round.tally);
     }

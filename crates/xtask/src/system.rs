@@ -13,6 +13,9 @@ pub const SYSTEM: &str = "FCN_WIRESHARK";
 /// Names the plugin that was built for that Wireshark.
 pub const PLUGIN: &str = "FCN_WIRESHARK_PLUGIN";
 
+/// Names the folder of that Wireshark's own plugins, where it was seen to load the plugin.
+pub const PLUGINS: &str = "FCN_WIRESHARK_PLUGINS";
+
 /// User and group `nobody` on every Linux.
 pub const NOBODY: u32 = 65534;
 
@@ -116,6 +119,12 @@ impl System {
 #[must_use]
 pub fn plugin_of_tests() -> Option<PathBuf> {
     std::env::var_os(PLUGIN).map(PathBuf::from)
+}
+
+/// The folder of its Wireshark's own plugins, by [`PLUGINS`]: a test need not ask tshark, nor try whether it loads the plugin.
+#[must_use]
+pub fn plugins_of_tests() -> Option<PathBuf> {
+    std::env::var_os(PLUGINS).map(PathBuf::from)
 }
 
 #[cfg(test)]

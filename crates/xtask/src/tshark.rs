@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use fs_err::os::unix::fs::symlink;
 
 use crate::failure::Outcome;
-use crate::system::{self, System};
+use crate::system::{self, PLUGIN, PLUGINS, SYSTEM, System};
 use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders, Version};
 use crate::{cargo, process};
 
@@ -23,6 +23,8 @@ use crate::{cargo, process};
 #[derive(Debug)]
 pub struct Tshark {
     system: System,
+    /// Where its Wireshark has plugins of its own.
+    global: PathBuf,
     folder: TempDir,
     /// Whether files have to be copied for it to read them.
     copies: bool,
@@ -35,8 +37,14 @@ impl Tshark {
     /// # Errors
     /// tshark is not installed, or a temporary folder could not be made.
     pub fn stock() -> Outcome<Self> {
-        let system = System::of_tests();
-        wireshark::version(&system)?;
+        Self::of(System::of_tests())
+    }
+
+    fn of(system: System) -> Outcome<Self> {
+        let global = match system::plugins_of_tests() {
+            Some(folder) => folder,
+            None => PluginFolders::of(&system)?.global,
+        };
         let root = process::is_root();
         let folder = match system.is_here() {
             true => TempDir::new(root)?,
@@ -45,12 +53,12 @@ impl Tshark {
         let this = Self {
             copies: root || !system.is_here(),
             system,
+            global,
             folder,
         };
-        let global = PluginFolders::of(&this.system)?.global;
         for kind in ["epan", "codecs", "wiretap"] {
-            let to = this.folder.subfolder(&Self::plugins(&global).join(kind))?;
-            let Ok(entries) = this.system.outside(&global.join(kind)).read_dir() else {
+            let to = this.plugins(kind)?;
+            let Ok(entries) = this.system.outside(&this.global.join(kind)).read_dir() else {
                 continue;
             };
             let others = entries.flatten().filter(|e| e.file_name() != PLUGIN_FILE);
@@ -70,10 +78,31 @@ impl Tshark {
     /// # Errors
     /// As [`Tshark::stock`]; or tshark does not load the library, with what it says about that.
     pub fn with_plugin(library: &Path) -> Outcome<Self> {
-        let this = Self::stock()?;
-        let epan = Self::plugins(&PluginFolders::of(&this.system)?.global).join("epan");
-        let to = this.folder.subfolder(&epan)?.join(PLUGIN_FILE);
+        let was_tried = system::plugins_of_tests().is_some()
+            && system::plugin_of_tests().is_some_and(|tried| tried == library);
+        Self::loading(System::of_tests(), library, !was_tried)
+    }
+
+    /// Tries whether this machine's tshark, or that of the system in a folder, loads the plugin; returns what tests are to be
+    /// told of the two: each starts many tsharks, and need not start more to find out the same.
+    ///
+    /// # Errors
+    /// As [`Tshark::with_plugin`].
+    pub fn tried(folder: Option<&Path>, library: &Path) -> Outcome<Vec<(&'static str, PathBuf)>> {
+        let system = folder.map_or(System::HERE, System::in_folder);
+        let global = Self::loading(system, library, true)?.global;
+        let told = [(PLUGIN, library.to_owned()), (PLUGINS, global)];
+        let system = folder.map(|folder| (SYSTEM, folder.to_owned()));
+        Ok(system.into_iter().chain(told).collect())
+    }
+
+    fn loading(system: System, library: &Path, try_it: bool) -> Outcome<Self> {
+        let this = Self::of(system)?;
+        let to = this.plugins("epan")?.join(PLUGIN_FILE);
         copy_readable(library, &to)?;
+        if !try_it {
+            return Ok(this);
+        }
         let (listed, complaints) = this.plugin()?;
         let is_it = |p: &Plugin| wireshark::same_file(&this.system.outside(&p.path), &to);
         if !listed.is_some_and(|plugin| is_it(&plugin)) {
@@ -124,9 +153,11 @@ impl Tshark {
         Ok(own.map(str::to_owned).collect())
     }
 
-    /// The plugin folder, inside the temporary one: Wireshark appends its version, so it is named as the global one.
-    fn plugins(global: &Path) -> PathBuf {
-        Path::new("plugins").join(global.file_name().unwrap_or_default())
+    /// The folder of its plugins of that kind: Wireshark appends its version, so it is named as the global one.
+    fn plugins(&self, kind: &str) -> Outcome<PathBuf> {
+        let version = self.global.file_name().unwrap_or_default();
+        self.folder
+            .subfolder(&Path::new("plugins").join(version).join(kind))
     }
 
     /// Has this profile among its own.

@@ -191,6 +191,9 @@ impl PluginFolders {
     /// # Errors
     /// tshark failed, or did not name them.
     pub fn of(system: &System) -> Outcome<Self> {
+        if system.is_here() {
+            process::need("tshark", "tshark")?;
+        }
         let text = process::stdout(&mut report(system, "folders"))?;
         Self::read(&text).context("`tshark -G folders` names no plugin folders")
     }

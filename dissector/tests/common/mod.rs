@@ -28,8 +28,7 @@ pub fn stock() -> Option<Tshark> {
 
 fn has_tshark() -> bool {
     // A tshark that was asked for and is not there fails the test.
-    let found = !System::of_tests().is_here()
-        || xtask::wireshark::program_version("tshark").is_ok_and(|version| version.is_some());
+    let found = !System::of_tests().is_here() || xtask::process::which("tshark").is_some();
     if !found {
         fcn_skip::skipped!("tshark is not installed, so the plugin was not run at all");
     }
@@ -132,7 +131,6 @@ impl TempCapture {
 
     /// Writes `frames`, each with its length on the wire and its time in nanoseconds since 1970.
     pub fn timed<'a>(name: &str, frames: impl Iterator<Item = (&'a [u8], usize, u64)>) -> Self {
-        let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
         let mut file = Vec::new();
         // Magic (times with nanoseconds), version 2.4, zone, accuracy, snap length, Ethernet.
         for word in [0xA1B2_3C4Du32, 0x0004_0002, 0, 0, 262_144, 1] {
@@ -145,6 +143,12 @@ impl TempCapture {
             }
             file.extend(bytes);
         }
+        Self::of(&file, name)
+    }
+
+    /// Writes what is a whole file.
+    pub fn of(file: &[u8], name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
         fs::write(&path, file).unwrap();
         Self(path)
     }

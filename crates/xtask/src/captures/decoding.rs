@@ -23,11 +23,11 @@ const EACH: usize = 2;
 /// Columns of a simulation: the interface says where a packet was seen.
 const COLUMNS: &str = r#"gui.column.format:"No.","%m","Time","%t","Interface","%Cus:frame.interface_name:0:R","Source","%s","Destination","%d","Protocol","%p","Length","%L","Info","%i""#;
 
-/// Decodes the capture of a sample.
+/// Decodes the capture of a sample, with details of the `notable` frames of a simulation.
 ///
 /// # Errors
 /// tshark failed.
-pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<String> {
+pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path, notable: &str) -> Outcome<String> {
     match sample.scene {
         Scene::Gallery => {
             let lines = tshark.decode(capture, &[])?;
@@ -37,9 +37,8 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<Strin
         Scene::Simulation => {
             let lines = tshark.decode(capture, &["-o", COLUMNS])?;
             let protocols = format!("{DETAILS},{DETAILS_AROUND}");
-            let filter = notable(tshark, capture)?;
             // In the second pass a packet is shown with what followed from it.
-            let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", &filter])?;
+            let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", notable])?;
             Ok(format!("{lines}\n{details}"))
         }
     }
@@ -50,8 +49,14 @@ const FIELDS: &str = "frame.number cnp fastcnp fastcnp.option.number proxycn wan
     ipv6.opt.ioam.trace.remlen infiniband.bth.opcode infiniband.mad.attributeid ip.dsfield.ecn \
     ipv6.tclass.ecn";
 
-/// A filter for the frames to show in detail.
-pub(super) fn notable(tshark: &Tshark, capture: &Path) -> Outcome<String> {
+/// A filter for the frames to show in detail: all of a gallery, the first of each kind of a simulation.
+///
+/// # Errors
+/// tshark failed.
+pub fn notable(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<String> {
+    if sample.scene == Scene::Gallery {
+        return Ok("frame".to_owned());
+    }
     let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
     arguments.extend(FIELDS.split(' ').flat_map(|field| ["-e", field]));
     let numbers = first_of_each(&tshark.decode(capture, &arguments)?);

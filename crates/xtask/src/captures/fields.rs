@@ -8,8 +8,6 @@ use std::path::Path;
 
 use anyhow::ensure;
 
-use super::decoding::notable;
-use super::samples::{Sample, Scene};
 use crate::failure::Outcome;
 use crate::pdml::attribute;
 use crate::tshark::Tshark;
@@ -20,8 +18,9 @@ const DIGITS: usize = 72;
 /// The item that holds an expert info; its text says how severe it is.
 const EXPERT: &str = "_ws.expert";
 
-/// Frame number, protocol and Info column.
-pub const COLUMNS: &str = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
+/// Frame number, protocol and Info column. The fields that hold their text are called by these titles in Wireshark 4.0, and so
+/// whatever the titles in others.
+pub const COLUMNS: &str = r#"gui.column.format:"No.","%m","protocol","%p","info","%i""#;
 
 /// The plugin's protocols, by what Wireshark calls them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,21 +59,17 @@ impl Protocols {
     }
 }
 
-/// What is the plugin's in a sample's frames: in all of a gallery's, in the notable ones of a simulation.
+/// What is the plugin's in the notable frames of a sample.
 ///
 /// # Errors
 /// tshark failed.
 pub fn decode(
     tshark: &Tshark,
     protocols: &Protocols,
-    sample: &Sample,
     capture: &Path,
+    notable: &str,
 ) -> Outcome<String> {
-    let filter = match sample.scene {
-        Scene::Gallery => "frame".to_owned(),
-        Scene::Simulation => notable(tshark, capture)?,
-    };
-    let run = |format: &[&str]| tshark.decode(capture, &[format, &["-Y", &filter]].concat());
+    let run = |format: &[&str]| tshark.decode(capture, &[format, &["-Y", notable]].concat());
     let mut text = columns(protocols, &run(&["-T", "tabs", "-o", COLUMNS])?);
     text.push('\n');
     text += &fields(protocols, &run(&["-T", "pdml"])?);

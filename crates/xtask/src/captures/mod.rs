@@ -88,11 +88,12 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
         generator.write(sample, folder)?;
         if let Some((tshark, protocols, as_committed)) = &decoder {
             let capture = folder.join(sample.file_name());
+            let notable = decoding::notable(tshark, sample, &capture)?;
             if *as_committed {
-                let text = decoding::decode(tshark, sample, &capture)?;
+                let text = decoding::decode(tshark, sample, &capture, &notable)?;
                 fs_err::write(folder.join(sample.decoding_name()), &text)?;
             }
-            let text = fields::decode(tshark, protocols, sample, &capture)?;
+            let text = fields::decode(tshark, protocols, &capture, &notable)?;
             fs_err::write(folder.join(sample.fields_name()), &text)?;
         }
     }

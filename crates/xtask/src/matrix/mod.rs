@@ -10,9 +10,10 @@ use anyhow::bail;
 
 use crate::failure::Outcome;
 use crate::report::{Ink, heading, ink};
-use crate::runner::{self, Binary, Options};
-use crate::system::{PLUGIN, SYSTEM, System};
+use crate::runner::{self, Binary, Built, Options};
+use crate::system::System;
 use crate::tally::{End, SKIP_MARK, Tally};
+use crate::tshark::Tshark;
 use crate::wireshark::{self, Version};
 use crate::{cargo, figures};
 
@@ -39,9 +40,8 @@ pub struct Round {
 ///
 /// # Errors
 /// A plugin was not built, or a test failed.
-pub fn run(options: &Options, built: &[Binary], rounds: &mut Vec<Round>) -> Outcome<String> {
-    let tests: Vec<&Binary> = built.iter().filter(|binary| runs_tshark(binary)).collect();
-    if tests.iter().all(|t| t.package != cargo::PLUGIN_PACKAGE) {
+pub fn run(options: &Options, built: &Built, rounds: &mut Vec<Round>) -> Outcome<String> {
+    if built.plugin.is_none() {
         return Ok("none, since the plugin is left out, or was not built".to_owned());
     }
     let here = wireshark::version(&System::HERE)?;
@@ -49,7 +49,7 @@ pub fn run(options: &Options, built: &[Binary], rounds: &mut Vec<Round>) -> Outc
         let minor = release.wireshark;
         let wanted = options.wireshark.is_empty() || options.wireshark.contains(&minor);
         if wanted && here.minor() != minor {
-            rounds.push(round(release, options, &tests));
+            rounds.push(round(release, options, built));
         }
     }
     let counts = |round: &Round| format!("{}: {}", round.name, round.tally.summary());
@@ -69,7 +69,7 @@ fn runs_tshark(binary: &Binary) -> bool {
     of_plugin || OTHER_TESTS.contains(&binary.name.as_str())
 }
 
-fn round(release: &Release, options: &Options, tests: &[&Binary]) -> Round {
+fn round(release: &Release, options: &Options, built: &Built) -> Round {
     let (major, minor) = release.wireshark;
     let mut round = Round {
         name: format!("{major}.{minor}, {}", release.name),
@@ -86,7 +86,7 @@ fn round(release: &Release, options: &Options, tests: &[&Binary]) -> Round {
         }
     };
     round.name = format!("{version}, {}", release.name);
-    if let Err(failure) = tested(release, &folder, options, tests, &mut round.tally) {
+    if let Err(failure) = tested(release, &folder, options, built, &mut round.tally) {
         let failure = format!("{failure:#}");
         println!("{}", ink(Ink::Red, &failure));
         if round.tally.failed() == 0 {
@@ -100,13 +100,16 @@ fn tested(
     release: &Release,
     folder: &Path,
     options: &Options,
-    tests: &[&Binary],
+    built: &Built,
     tally: &mut Tally,
 ) -> Outcome<String> {
     let target = cargo::target_folder(&format!("wireshark/{}/build", release.suite))?;
     let library = cargo::build_plugin_for(folder, &target)?;
-    let environment = [(SYSTEM, folder), (PLUGIN, library.as_path())];
-    runner::run(tests.iter().copied(), &options.filter, &environment, tally)
+    let tried = Tshark::tried(Some(folder), &library)?;
+    // Behind what is told of this machine's.
+    let environment = [built.told.clone(), tried].concat();
+    let tests = built.tests.iter().filter(|binary| runs_tshark(binary));
+    runner::run(tests, &options.filter, &environment, tally)
 }
 
 /// The tests with every Wireshark, as a table; `here` has those of this machine.
