@@ -928,6 +928,70 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     assert!(shown(&tshark, &capture("fast-cnp"), &[], &experts).is_empty());
 }
 
+/// Proxy notifications say the same whichever port RoCEv2 has, by InfiniBand's preference or by Decode As, and the audit agrees.
+#[test]
+fn proxy_notifications_are_read_by_rocev2s_own_port() {
+    const FIELDS: [&str; 6] = [
+        "fcn.qp",
+        "fcn.sender_qp",
+        "fcn.translates",
+        "fcn.data_frame",
+        "proxycn.rate.exceeded",
+        "proxycn.tuple.mismatch",
+    ];
+    let Some(tshark) = with_plugin() else { return };
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    let found = |port: u16, choice: &[&str]| {
+        let set = format!("profile.rocev2_port={port}");
+        let path = played(folder.path(), "proxy", &["ip=4", &set], None);
+        let packets = packets(&path);
+        let is_told = |packet: &Packet| packet.bytes[36..38] == 1021u16.to_be_bytes();
+        let mut broken = packets.into_iter().find(is_told).unwrap();
+        // It ends where it was cut, without a checksum, and is about another sender than that of the packet which it quotes.
+        broken.wire_len = broken.bytes.len();
+        for (at, len) in [
+            (16, broken.wire_len - 14),
+            (38, broken.wire_len - 34),
+            (40, 0),
+        ] {
+            broken.bytes[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
+        }
+        broken.bytes[42] ^= 1;
+        let frame = (&broken.bytes[..], broken.wire_len, broken.at);
+        let file = TempCapture::timed("broken", [frame].into_iter());
+
+        let options = [&["-o", "fcn.flow_rate:1000"], choice].concat();
+        let mut settings = Settings {
+            flow_rate: 1000,
+            ..Settings::default()
+        };
+        settings.profile.rocev2_port = port;
+        let whole = audited(&path, settings.clone());
+        let alone = audited_by(&mut Monitor::new(settings), &[broken]);
+        [(&*path, whole), (file.path(), alone)].map(|(path, audited)| {
+            let shown = shown(&tshark, path, &options, &FIELDS);
+            for (i, field) in FIELDS.iter().enumerate().skip(4) {
+                let frames = shown.iter().filter(|(_, columns)| !columns[i].is_empty());
+                let frames = frames.map(|(frame, _)| *frame).collect();
+                let wanted = audited.get(field).cloned().unwrap_or_default();
+                assert_eq!(wanted, frames, "{field} at {port}");
+            }
+            shown
+        })
+    };
+    let usual = found(4791, &[]);
+    for (i, field) in FIELDS.iter().enumerate() {
+        let mut all = usual.iter().flat_map(BTreeMap::values);
+        assert!(all.any(|columns| !columns[i].is_empty()), "{field}");
+    }
+    for choice in [
+        ["-o", "infiniband.rroce.port:5555"],
+        ["-d", "udp.port==5555,infiniband"],
+    ] {
+        assert_eq!(found(5555, &choice), usual, "{choice:?}");
+    }
+}
+
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);

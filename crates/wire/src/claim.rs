@@ -180,21 +180,24 @@ pub fn proves_roce(
 /// [`Claim::Broken`] where the five-tuple, read as of one of `families`, is RoCEv2's, in front of reserved bits that are 0 as far
 /// as captured.
 fn names_roce(payload: &[u8], families: &[Family], profile: &Profile) -> Claim {
-    let is_roce = |family: &Family| {
-        let Some(behind) = payload.get(2 * family.address_len()..) else {
-            return false;
-        };
-        behind.len() >= 5
-            && u8_at(behind, 0) == next_header::UDP
-            && u16_at(behind, 3) == profile.rocev2_port
-            && behind.get(5).is_none_or(|octet| octet & 0x1F == 0)
-            && behind.iter().skip(6).take(2).all(|octet| *octet == 0)
-    };
+    let is_roce = |family: &Family| flow_port(payload, *family) == Some(profile.rocev2_port);
     if families.iter().any(is_roce) {
         Claim::Broken
     } else {
         Claim::Others
     }
+}
+
+/// The UDP port that the flow in a notification to a proxy node goes to, where the five-tuple, read as of `family`, is in front of
+/// reserved bits that are 0 as far as captured.
+#[must_use]
+pub fn flow_port(payload: &[u8], family: Family) -> Option<u16> {
+    let behind = payload.get(2 * family.address_len()..)?;
+    let names_port = behind.len() >= 5
+        && u8_at(behind, 0) == next_header::UDP
+        && behind.get(5).is_none_or(|octet| octet & 0x1F == 0)
+        && behind.iter().skip(6).take(2).all(|octet| *octet == 0);
+    names_port.then(|| u16_at(behind, 3))
 }
 
 /// Whether the IP header at the start of `packet`, of which 20 or 40 octets are there, can be one.

@@ -17,7 +17,7 @@ pub use connection::{Notified, Record};
 pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
-pub use proxy_cn::{claim, proxy_cn};
+pub use proxy_cn::{claim, flow_ports, proxy_cn};
 pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};
 pub use summary::{gist, summary};
 pub use wan_fcn::wan_fcn;
@@ -77,12 +77,10 @@ impl<'a> Scene<'a> {
     /// The packet whose IP header begins at `start`, with its layers located; offsets from `start`.
     fn frame(&self, start: usize) -> Frame<'a> {
         let bytes = self.bytes.get(start..).unwrap_or_default();
-        // What is quoted is cut by design: its own length fields tell what was there.
-        let wire_len = if self.quoted {
-            usize::from(u16::MAX) + 40
-        } else {
-            self.wire_len.saturating_sub(start)
-        };
+        if self.quoted {
+            return quoted_frame(bytes, self.profile);
+        }
+        let wire_len = self.wire_len.saturating_sub(start);
         Frame::parse(bytes, wire_len, LinkType::RawIp, self.profile)
     }
 
@@ -140,6 +138,12 @@ impl<'a> Scene<'a> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         rest.get(..len).unwrap_or(rest)
     }
+}
+
+/// A packet that is quoted, from its IP header on. It is cut by design: its own length fields tell what was there.
+fn quoted_frame<'a>(packet: &'a [u8], profile: &'a Profile) -> Frame<'a> {
+    let wire_len = usize::from(u16::MAX) + 40;
+    Frame::parse(packet, wire_len, LinkType::RawIp, profile)
 }
 
 /// Whether the extension header at `place` is one of the innermost packet, be it one that the packet does not hold whole.

@@ -1,9 +1,9 @@
 //! Congestion notification to the proxy node.
 
-use super::{Ends, PayloadAt, Scene, Shown, checksum_remark, frame};
+use super::{Ends, PayloadAt, Scene, Shown, checksum_remark, frame, quoted_frame};
 use crate::names::{F, P};
 use crate::plan::{ColumnText, Mark, Plan, at};
-use fcn_wire::claim::Evidence;
+use fcn_wire::claim::{Evidence, flow_port};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::notification::Notification;
 use fcn_wire::proxy_cn::{Agreement, Family, ProxyCn};
@@ -21,6 +21,20 @@ pub fn claim(ports: (u16, u16), payload: &[u8], place: &PayloadAt, profile: &Pro
         outer_len: shortest(outer, place.reported),
     };
     evidence.claim(profile)
+}
+
+/// The UDP ports by which the message in a payload may be about RoCEv2: where the invoking packet goes, and the five-tuple, read
+/// as of either family.
+pub fn flow_ports(scene: &Scene<'_>, place: &PayloadAt) -> impl Iterator<Item = u16> + use<> {
+    let payload = scene.payload(place);
+    let invoking = ProxyCn::new_checked(payload, version(place.addresses))
+        .ok()
+        .and_then(|message| {
+            let frame = quoted_frame(message.invoking_packet(), scene.profile);
+            Some(frame.datagram()?.destination_port)
+        });
+    let [v4, v6] = [Family::V4, Family::V6].map(|family| flow_port(payload, family));
+    [invoking, v4, v6].into_iter().flatten()
 }
 
 /// Version of the IP packet around the message; 6 where it is not known.

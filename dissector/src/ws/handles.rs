@@ -116,6 +116,14 @@ impl Wrapped {
 /// The UDP port of InfiniBand's preference.
 pub static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as u32);
 
+/// Our wrapper's handle, which stands wherever RoCEv2 is dissected.
+pub static ROCE_HANDLE: Handle = Handle::new(core::ptr::null_mut());
+
+/// [`ROCE_PORT`], or 0 where InfiniBand's preference names none.
+pub fn roce_port() -> u16 {
+    u16::try_from(ROCE_PORT.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
 pub fn comes_first(other: u32, roce: u32) -> bool {
@@ -130,6 +138,16 @@ pub fn is_chosen_udp_port(port: u32) -> bool {
     unsafe {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         !table.is_null() && compat::is_true(sys::dissector_is_uint_changed(table, port))
+    }
+}
+
+/// Whether what goes to UDP port `port` is dissected as RoCEv2, by InfiniBand's preference or by Decode As.
+pub fn is_roce_port(port: u16) -> bool {
+    // SAFETY: lookups in tables that exist since start.
+    unsafe {
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        let handle = ROCE_HANDLE.load(Ordering::Relaxed);
+        !table.is_null() && sys::dissector_get_uint_handle(table, port.into()) == handle
     }
 }
 

@@ -20,6 +20,10 @@ pub(super) static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) 
 pub(super) static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
 static NODE_IDS: [[AtomicI32; SAME_NODE]; NODES] =
     [const { [const { AtomicI32::new(-1) }; SAME_NODE] }; NODES];
+/// Wireshark's own protocols that tell what carries a packet, and that nobody took it.
+pub(super) static UDP: AtomicI32 = AtomicI32::new(-1);
+pub(super) static UDP_LITE: AtomicI32 = AtomicI32::new(-1);
+pub(super) static DATA: AtomicI32 = AtomicI32::new(-1);
 pub(super) static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
 pub(super) static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 
@@ -72,8 +76,13 @@ pub fn node(node: Node) -> [c_int; SAME_NODE] {
         .map(|id| id.load(Ordering::Relaxed))
 }
 
-/// Looks the nodes up, once all protocols are registered.
-pub(super) fn find_nodes() {
+/// Looks Wireshark's own protocols and the nodes up, once all are registered.
+pub(super) fn find() {
+    for (place, name) in [(&UDP, c"udp"), (&UDP_LITE, c"udplite"), (&DATA, c"data")] {
+        // SAFETY: a lookup by a text that ends with a NUL.
+        let id = unsafe { sys::proto_get_id_by_filter_name(name.as_ptr()) };
+        place.store(id, Ordering::Relaxed);
+    }
     for (node, names) in Node::ALL {
         for (place, name) in NODE_IDS[*node as usize].iter().zip(*names) {
             // SAFETY: a lookup by a text that ends with a NUL.

@@ -4,25 +4,26 @@ use super::draw::{draw, plan};
 use super::handles;
 use super::packet::{Call, Tree};
 use super::seen::{Note, NoteKind};
-use super::{guard, notes, preferences};
+use super::{guard, notes};
 use crate::names::P;
 use crate::show::{self, PayloadAt, Scene, Shown};
 use core::ffi::c_int;
-use fcn_wire::Claim;
+use fcn_wire::{Claim, Profile};
 
-/// Whose a datagram is that Wireshark hands to the dissector of `protocol`, and notes it unless it is others'.
+/// The code points by which to read a datagram that Wireshark hands to the dissector of `protocol`, where it is ours; notes it
+/// unless it is others'.
 ///
 /// Ours, it is shown in place. Where it is broken, its own dissector refuses it, so that Wireshark asks whoever is known for
 /// the other port, and everybody's heuristics; the postdissector shows it if nobody took it. A user who has chosen the port,
 /// by Decode As or by the preference, has chosen this: then whatever goes there is shown in place.
-fn claim(call: Call<'_>, protocol: P) -> Claim {
+fn claim(call: Call<'_>, protocol: P) -> Option<Profile> {
     let (from, to) = call.packet.ports();
-    if to != call.packet.matched() {
-        return Claim::Others;
+    if to != call.packet.matched() || call.packet.is_by_udp_lite() {
+        return None;
     }
     let mut new = Note::new(call, NoteKind::Broken(protocol), to as u16);
     let here = call.tvb.bytes();
-    let profile = preferences::profile();
+    let profile = new.profile(call.packet);
     let ports = (from as u16, to as u16);
     let found = guard(|| show::claim(ports, here, &new.at, &profile));
     let claim = match handles::is_chosen_udp_port(to) {
@@ -38,16 +39,14 @@ fn claim(call: Call<'_>, protocol: P) -> Claim {
     if claim != Claim::Others {
         notes::note(call.packet, new);
     }
-    claim
+    (claim == Claim::Ours).then_some(profile)
 }
 
 /// Shows a message of ours, and dissects what it quotes; 0 where it is none.
 pub fn dissect(call: Call<'_>, protocol: P) -> c_int {
     let Call { packet, tvb, .. } = call;
-    if claim(call, protocol) != Claim::Ours {
-        return 0;
-    }
-    let Some((open, shown)) = show_message(call, protocol) else {
+    let shown = claim(call, protocol).and_then(|profile| show_message(call, protocol, &profile));
+    let Some((open, shown)) = shown else {
         return 0;
     };
     if let Some((at, ipv6)) = shown.invoking {
@@ -70,21 +69,20 @@ pub fn show_broken<'p>(call: Call<'p>, seen: &Note<'p>, protocol: P) {
             ..
         } = seen.at;
         let tvb = seen.ds.part(start, captured, reported);
-        show_message(Call { tvb, ..call }, protocol);
+        show_message(Call { tvb, ..call }, protocol, &seen.profile(call.packet));
     }
 }
 
 /// Shows the message of `protocol` that is to be dissected, and names it in the columns. Gives the tree that it leaves open.
-fn show_message(call: Call<'_>, protocol: P) -> Option<(Tree<'_>, Shown)> {
+fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(Tree<'p>, Shown)> {
     let Call {
         packet, tvb, tree, ..
     } = call;
     let (ds, place) = PayloadAt::of(call);
-    let profile = preferences::profile_at(protocol, packet.ports().1 as u16);
     let scene = Scene {
         bytes: ds.bytes(),
         wire_len: ds.reported(),
-        profile: &profile,
+        profile,
         check_icrc: false,
         quoted: packet.is_quoted(),
         link: packet.link_of(ds),

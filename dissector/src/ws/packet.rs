@@ -13,7 +13,8 @@ use crate::plan::ColumnText;
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::ptr;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
 use fcn_wire::LinkType;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -288,20 +289,26 @@ impl<'p> Packet<'p> {
 
     /// Whether the payload of UDP is data to Wireshark: nobody took it. What somebody took may hold data further in.
     pub fn is_plain_udp(self) -> bool {
+        let [data, udp] = [&ids::DATA, &ids::UDP].map(|id| id.load(Ordering::Relaxed));
+        let around = self.layers().skip(1);
+        (self.layers().zip(around)).any(|(layer, around)| layer == data && around == udp)
+    }
+
+    /// Whether it is carried by UDP-Lite (RFC 3828), whose ports Wireshark looks up in the table of UDP's.
+    pub fn is_by_udp_lite(self) -> bool {
+        let [lite, udp] = [&ids::UDP_LITE, &ids::UDP].map(|id| id.load(Ordering::Relaxed));
+        self.layers().find(|layer| [lite, udp].contains(layer)) == Some(lite)
+    }
+
+    /// Wireshark's numbers of the packet's protocols, the innermost first.
+    fn layers(self) -> impl Iterator<Item = c_int> + use<'p> {
         // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.
         unsafe {
-            let [data, udp] =
-                [c"data", c"udp"].map(|name| sys::proto_get_id_by_filter_name(name.as_ptr()));
-            let number = |frame| sys::wmem_list_frame_data(frame).addr() as c_int;
-            let mut layer = sys::wmem_list_tail((*self.0).layers);
-            while !layer.is_null() {
-                let before = sys::wmem_list_frame_prev(layer);
-                if number(layer) == data && !before.is_null() && number(before) == udp {
-                    return true;
-                }
-                layer = before;
-            }
-            false
+            let tail = NonNull::new(sys::wmem_list_tail((*self.0).layers));
+            let before =
+                |layer: &NonNull<_>| NonNull::new(sys::wmem_list_frame_prev(layer.as_ptr()));
+            let number = |layer: NonNull<_>| sys::wmem_list_frame_data(layer.as_ptr()).addr();
+            core::iter::successors(tail, before).map(move |layer| number(layer) as c_int)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Code points and switches as preferences.
 
 use super::compat::{self, BoolPreference};
-use super::handles::{Handle, ROCE_PORT, UDP_PORT};
+use super::handles::{Handle, ROCE_PORT, UDP_PORT, roce_port};
 use super::{ids, sys};
 use crate::memory::Settings;
 use crate::names::P;
@@ -170,7 +170,7 @@ pub fn profile_at(protocol: P, port: u16) -> Profile {
     profile
 }
 
-/// The code points by the preferences, at the default ports.
+/// The code points by the preferences; of the ports, RoCEv2's by InfiniBand's.
 pub fn profile() -> Profile {
     // What is out of range was refused when it was set.
     let octet = |preference: &AtomicU32, default| {
@@ -182,6 +182,7 @@ pub fn profile() -> Profile {
         proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
         bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
             .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
+        rocev2_port: roce_port(),
         ..Profile::DEFAULT
     }
 }
@@ -374,7 +375,7 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
                 let chosen = Profile {
                     proxy_cn_port,
                     wan_fcn_port,
-                    rocev2_port: ROCE_PORT.load(Ordering::Relaxed) as u16,
+                    rocev2_port: roce_port(),
                     ..Profile::DEFAULT
                 };
                 super::guard(|| {

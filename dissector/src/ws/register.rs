@@ -1,7 +1,7 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark.
 
 use super::compat;
-use super::handles::{Callback, ROCE_PORT, UDP_PORT};
+use super::handles::{Callback, ROCE_HANDLE, ROCE_PORT, UDP_PORT};
 use super::ids::{
     EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS, PROTOCOL_IDS, RULE_IDS,
     expert, protocol,
@@ -202,7 +202,7 @@ fn register_subtrees() {
 }
 
 unsafe extern "C" fn handoff() {
-    ids::find_nodes();
+    ids::find();
     // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
     unsafe {
         for (port, dissector) in PORTS.iter().zip([
@@ -295,5 +295,6 @@ unsafe fn hook_roce() {
         ROCE.hook_chosen();
         ROCE.hook(port, true);
         INFINIBAND.store(ROCE.original(), Ordering::Relaxed);
+        ROCE_HANDLE.store(ROCE.ours(), Ordering::Relaxed);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::notes::{self, Noted};
 use super::packet::{Call, Packet, Tvb};
-use super::{guard, preferences};
+use super::{guard, handles, preferences};
 use crate::names::P;
 use crate::plan::ColumnText;
 use crate::show::{self, OptionNoted, OptionsAt, PayloadAt, RoceAt, Scene};
@@ -96,11 +96,23 @@ impl<'p> Note<'p> {
     /// The code points by which it is to be read.
     pub fn profile(&self, packet: Packet<'p>) -> Profile {
         match self.kind {
-            NoteKind::Proxy => preferences::profile_at(P::ProxyCn, self.port),
+            NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => self.proxy_profile(packet),
             NoteKind::Wan => preferences::profile_at(P::WanFcn, self.port),
             NoteKind::Broken(protocol) => preferences::profile_at(protocol, self.port),
             _ => preferences::profile_at(P::Roce, self.roce_port(packet)),
         }
+    }
+
+    /// The code points by which a proxy notification is read. Decode As may have RoCEv2 at several ports: it is that of the flow
+    /// that the message is about.
+    fn proxy_profile(&self, packet: Packet<'p>) -> Profile {
+        let mut profile = preferences::profile_at(P::ProxyCn, self.port);
+        let ports = guard(|| show::flow_ports(&self.scene(packet, &profile), &self.at));
+        let mut ports = ports.into_iter().flatten();
+        if let Some(port) = ports.find(|port| handles::is_roce_port(*port)) {
+            profile.rocev2_port = port;
+        }
+        profile
     }
 
     /// The RoCEv2 port that the packet around an options header came by.
@@ -110,7 +122,7 @@ impl<'p> Note<'p> {
         }
         notes::of::<Note<'_>>(packet)
             .and_then(|all| all.iter().find(|other| other.kind == NoteKind::Roce))
-            .map_or(Profile::DEFAULT.rocev2_port, |other| other.port)
+            .map_or_else(handles::roce_port, |other| other.port)
     }
 
     /// Everything that the packet is shown by.

@@ -68,6 +68,9 @@ fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
         // RoCEv2 goes *to* the port.
         return leave(call, wrapped, port);
     }
+    if packet.is_by_udp_lite() {
+        return leave(call, wrapped, from);
+    }
     let new = Note::new(call, NoteKind::Roce, port as u16);
     if must_prove_roce(from as u16, new.port) && !is_roce(packet, &new) {
         return leave(call, wrapped, from);

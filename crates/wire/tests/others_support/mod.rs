@@ -52,7 +52,30 @@ pub fn frames() -> Vec<Other> {
         protocol: "infiniband",
         bytes,
     });
+    frames.extend(by_udp_lite());
     frames
+}
+
+/// What would be messages of ours, were they carried by UDP.
+fn by_udp_lite() -> impl Iterator<Item = Other> {
+    let profile = Profile::DEFAULT;
+    let invoking = frame((50_000, profile.rocev2_port), &[4; 40], false, 99);
+    let invoking = &invoking[14..];
+    let ports = [17, 0xC3, 0x50, 0x12, 0xB7, 5 << 5, 0, 0];
+    let proxy = [&invoking[12..20], &ports, invoking].concat();
+    let cnp = [&[0x81, 0x40, 0xFF, 0xFF, 0, 0, 0, 9][..], &[0; 24]].concat();
+    let messages = [
+        ("proxy notification", profile.proxy_cn_port, proxy),
+        ("WAN FCN", profile.wan_fcn_port, vec![0x12, 0x34, 0x5A, 0]),
+        ("CNP", profile.rocev2_port, cnp),
+    ];
+    messages.into_iter().flat_map(|(name, port, payload)| {
+        [false, true].map(|ipv6| Other {
+            name: format!("{name} by UDP-Lite, IPv6 {ipv6}"),
+            protocol: "udplite",
+            bytes: carried(136, (50_000, port), &payload, ipv6, 99),
+        })
+    })
 }
 
 type Talk = (&'static str, u16, Option<Vec<u8>>, Option<Vec<u8>>);
@@ -111,19 +134,25 @@ fn talks() -> Vec<Talk> {
 
 /// Ethernet, IP and UDP without a checksum, between two hosts numbered `number`.
 fn frame(ports: (u16, u16), payload: &[u8], ipv6: bool, number: u8) -> Vec<u8> {
+    carried(17, ports, payload, ipv6, number)
+}
+
+/// The same with another IP protocol, whose header is like UDP's.
+fn carried(protocol: u8, ports: (u16, u16), payload: &[u8], ipv6: bool, number: u8) -> Vec<u8> {
     let len = 8 + payload.len() as u16;
     let mut frame = vec![2; 12];
     if ipv6 {
         frame.extend([0x86, 0xDD, 0x60, 0, 0, 0]);
         frame.extend(len.to_be_bytes());
-        frame.extend([17, 64]);
+        frame.extend([protocol, 64]);
         for _ in 0..2 {
             frame.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number]);
         }
     } else {
         let mut header = vec![0x45, 0];
         header.extend((20 + len).to_be_bytes());
-        header.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, number, 10, 0, 0, number]);
+        header.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+        header.extend([10, 0, 0, number, 10, 0, 0, number]);
         let sum: u32 = (header.chunks(2))
             .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
             .sum();
