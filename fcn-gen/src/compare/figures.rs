@@ -126,6 +126,16 @@ impl Spread {
         })
     }
 
+    /// With a range that is wider by this share of its ends.
+    #[must_use]
+    pub fn widened(self, share: f64) -> Self {
+        Self {
+            min: self.min * (1.0 - share),
+            max: self.max * (1.0 + share),
+            ..self
+        }
+    }
+
     /// Whether the two ranges are apart by more than half of the wider one. Of many ranges of few seeds some do not touch by
     /// chance: seen of five seeds, which twenty then denied. Measured in ratios, where all values are above 0: what takes three
     /// times as long varies by three times as much.

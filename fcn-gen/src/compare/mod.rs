@@ -15,10 +15,10 @@ pub use table::text;
 
 use crate::scenario::Source;
 use crate::scenario::model::Mechanism;
-use crate::sim::outcome::Metrics;
+use crate::sim::outcome::{Metrics, Timeouts};
 use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
-use figures::Figure;
+use figures::{Figure, Spread};
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -135,6 +135,12 @@ pub struct Row {
     pub played: core::result::Result<Vec<Metrics>, String>,
 }
 
+/// What drifts and what timeouts leave to chance have this name in common.
+const GOODPUT: &str = "goodput";
+
+/// The change of goodput that a longer run may bring where it has settled.
+pub const TOLERANCE: f64 = 0.05;
+
 impl Row {
     /// The figures for each seed, where it was played.
     #[must_use]
@@ -142,15 +148,38 @@ impl Row {
         self.played.as_deref().ok()
     }
 
-    /// What still changed within the time counted, and by how much (the median of the seeds), where that is so much that a
-    /// longer run may turn a conclusion round: goodput by more than 5 %; the mean queue or the senders' rates, which swing
-    /// under control that works, by more than 20 %.
+    /// The retransmission timeouts (medians of the seeds), where they leave more than [`TOLERANCE`] of goodput to chance.
     #[must_use]
-    pub fn unsettled(&self) -> Vec<(&'static str, f64)> {
+    pub fn timeouts(&self) -> Option<Timeouts> {
+        let median = |of: fn(&Timeouts) -> f64| {
+            Spread::of(self.runs()?.iter().map(|run| of(&run.timeouts))).map(|spread| spread.median)
+        };
+        let timeouts = Timeouts {
+            share: median(|timeouts| timeouts.share)?,
+            rounds: median(|timeouts| timeouts.rounds)?,
+        };
+        (timeouts.chance() > TOLERANCE).then_some(timeouts)
+    }
+
+    /// What has not settled: what [drifts](Self::drifts), and goodput that is left to [timeouts](Self::timeouts).
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<&'static str> {
+        let left_to_chance = self.timeouts().map(|_| GOODPUT);
+        let drifts = self.drifts().into_iter().map(|(what, _)| what);
+        let mut unsettled: Vec<_> = left_to_chance.into_iter().chain(drifts).collect();
+        unsettled.dedup();
+        unsettled
+    }
+
+    /// What still changed within the time counted, and by how much (the median of the seeds), where that is so much that a
+    /// longer run may turn a conclusion round: goodput by more than [`TOLERANCE`]; the mean queue or the senders' rates, which
+    /// swing under control that works, by more than 20 %.
+    #[must_use]
+    pub fn drifts(&self) -> Vec<(&'static str, f64)> {
         let runs = self.runs().unwrap_or_default();
         let drift = |figure: Figure| figure.spread(runs).map_or(0.0, |spread| spread.median);
         [
-            ("goodput", drift(figures::GOODPUT_DRIFT), 0.05),
+            (GOODPUT, drift(figures::GOODPUT_DRIFT), TOLERANCE),
             ("the mean queue", drift(figures::QUEUE_DRIFT), 0.2),
             ("the senders' rates", drift(figures::RATE_DRIFT), 0.2),
         ]
@@ -182,7 +211,7 @@ pub mod fixtures {
 
     use super::{Comparison, Group, Row};
     use crate::scenario::model::Mechanism;
-    use crate::sim::outcome::{Half, Metrics};
+    use crate::sim::outcome::{Half, Metrics, Timeouts};
     use crate::units::Ps;
     use fcn_wire::Kind;
     use std::collections::BTreeMap;
@@ -209,6 +238,7 @@ pub mod fixtures {
             goodput: 93.2e9,
             completion: None,
             halves: Some(halves(93.2e9, 0.01)),
+            timeouts: Timeouts::default(),
             utilisation: 0.98,
             by_flow: vec![
                 ("load1".into(), 40e9),

@@ -131,8 +131,9 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> S
     )
 }
 
-/// A figure of the time behind the warm-up against that of receiver CNPs, of mechanisms that have settled, as far as the
-/// ranges over the seeds do not overlap, those over both halves of each either: what half the time would deny is not claimed.
+/// A figure of the time behind the warm-up against that of receiver CNPs, of mechanisms under which it has settled, as far as
+/// the ranges over the seeds do not overlap, those over both halves of each either: what half the time would deny is not
+/// claimed.
 fn steady(
     rows: &[Row],
     name: &str,
@@ -148,7 +149,7 @@ fn steady(
         Spread::of(halves.flatten().map(|half| of_half(&half)))
     };
     let base_halves = halves(baseline);
-    let unsettled: Vec<&str> = baseline.unsettled().iter().map(|(what, _)| *what).collect();
+    let unsettled = baseline.unsettled();
     if !unsettled.is_empty() {
         let have = if unsettled.len() == 1 { "has" } else { "have" };
         return Some(format!(
@@ -159,10 +160,13 @@ fn steady(
     let mut parts = Vec::new();
     let mut alike = Vec::new();
     let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
-    for row in others.filter(|row| row.unsettled().is_empty()) {
+    for row in others.filter(|row| row.drifts().is_empty() && !row.unsettled().contains(&name)) {
         let (Some(this), id) = (spread(row), row.mechanism.id()) else {
             continue;
         };
+        // What timeouts leave to chance bears a direction at most, no figure.
+        let chance = row.timeouts().map_or(0.0, |timeouts| timeouts.chance());
+        let this = this.widened(chance);
         let ratio = this.median / base.median;
         // Where all flows were done there are no halves: the runs are whole.
         let overlap = halves(row)
@@ -174,6 +178,8 @@ fn steady(
             continue;
         }
         parts.push(match ratio {
+            ..1.0 if chance > 0.0 => format!("{less}er under {id}"),
+            _ if chance > 0.0 => format!("{more}er under {id}"),
             ratio if ratio > 2.0 => format!("{ratio:.1} times as {more} under {id}"),
             ..0.5 => format!("{:.1} times as {less} under {id}", 1.0 / ratio),
             ..1.0 => format!("{change:.0} % {less}er under {id}"),
@@ -240,6 +246,7 @@ fn capitalised(text: &str) -> String {
 mod tests {
     use super::super::fixtures::{halves, metrics, refused, row};
     use super::*;
+    use crate::sim::outcome::Timeouts;
 
     #[test]
     fn sooner_later_and_the_same_are_told_from_the_figures() {
@@ -378,6 +385,70 @@ mod tests {
         };
         assert!(text(0.01).contains("goodput was 2 % higher under fast-cnp"));
         assert!(text(0.049).contains("goodput was not surely different under fast-cnp"));
+    }
+
+    #[test]
+    fn what_timeouts_decide_is_claimed_as_far_as_they_leave_it() {
+        let with = |mechanism, queue: f64, timeouts| {
+            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
+            for run in row.played.as_mut().unwrap() {
+                run.goodput = if mechanism == Mechanism::Cnp {
+                    20e9
+                } else {
+                    25e9
+                };
+                run.mean_queue = queue;
+                let half = Half {
+                    queue,
+                    ..halves(run.goodput, 0.0)[0]
+                };
+                run.halves = Some([half; 2]);
+                run.timeouts = timeouts;
+            }
+            row
+        };
+        let text = |queue, share, rounds| {
+            let rows = [
+                with(Mechanism::Cnp, 10e3, Timeouts::default()),
+                with(Mechanism::Pfc, queue, Timeouts { share, rounds }),
+            ];
+            sentence(&rows)
+        };
+        let longer = text(100e3, 0.5, 3.0);
+        assert!(
+            longer.ends_with(" Over the time counted, the mean queue was longer under pfc."),
+            "{longer}"
+        );
+        assert!(!longer.contains("goodput"), "{longer}");
+        assert!(text(1e3, 0.5, 3.0).contains("the mean queue was shorter under pfc."));
+        assert!(
+            text(12e3, 0.5, 3.0).contains("the mean queue was not surely different under pfc.")
+        );
+        // Seldom, or often enough.
+        for (share, rounds) in [(0.04, 0.5), (0.5, 201.0)] {
+            let text = text(100e3, share, rounds);
+            assert!(
+                text.contains("goodput was 25 % higher under pfc."),
+                "{text}"
+            );
+            assert!(
+                text.contains("the mean queue was 10.0 times as long under pfc."),
+                "{text}"
+            );
+        }
+        let rows = [
+            with(
+                Mechanism::Cnp,
+                10e3,
+                Timeouts {
+                    share: 0.5,
+                    rounds: 3.0,
+                },
+            ),
+            with(Mechanism::Pfc, 10e3, Timeouts::default()),
+        ];
+        let why = "is not compared: under receiver CNPs goodput has not settled.";
+        assert!(sentence(&rows).contains(&format!("Goodput {why} The mean queue {why}")));
     }
 
     #[test]

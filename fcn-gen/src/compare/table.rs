@@ -2,7 +2,7 @@
 
 use super::figures::{self, Figure};
 use super::sentence::{listed, sentence};
-use super::{Comparison, Group};
+use super::{Comparison, Group, TOLERANCE};
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
 /// How a figure went on, by a drift that is a share of the greater half.
@@ -23,15 +23,28 @@ pub fn text(comparison: &Comparison) -> String {
         let mut part = heading(comparison, group);
         part += &table(group, &figures(group));
         for row in &group.rows {
-            let changes = row.unsettled().into_iter();
+            let timeouts = row.timeouts().map(|timeouts| {
+                format!(
+                    "{:.0} % of the time counted flows waited for retransmission timeouts; {:.0} of these fit into it one after \
+                     the other, and until some {:.0} do, chance decides goodput",
+                    timeouts.share * 100.0,
+                    timeouts.rounds,
+                    timeouts.rounds_for(TOLERANCE)
+                )
+            });
+            let changes = row.drifts().into_iter();
             let changes = changes.map(|(what, drift)| format!("{what} {}", change(drift)));
             let changes: Vec<String> = changes.collect();
-            if !changes.is_empty() {
+            let drifts = (!changes.is_empty()).then(|| {
+                let changes = listed(&changes);
+                format!("from the earlier to the later half of the time counted {changes}")
+            });
+            let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
+            if !why.is_empty() {
                 part += &format!(
-                    "Not settled: {}: from the earlier to the later half of the time counted {}; a longer run \
-                     (--set duration=...) may turn conclusions round\n",
+                    "Not settled: {}: {}; a longer run (--set duration=...) may turn conclusions round\n",
                     row.mechanism.id(),
-                    listed(&changes)
+                    why.join("; ")
                 );
             }
         }
@@ -105,6 +118,7 @@ fn matters(figure: &Figure, group: &Group) -> bool {
 mod tests {
     use super::super::fixtures::{comparison, comparison_over, halves};
     use super::*;
+    use crate::sim::outcome::Timeouts;
 
     #[test]
     fn figures_stand_under_their_mechanism() {
@@ -158,6 +172,27 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("of these told twice"), "{text}");
+    }
+
+    #[test]
+    fn timeouts_that_decide_are_said_before_what_they_change() {
+        let mut comparison = comparison();
+        for run in comparison.groups[0].rows[0].played.as_mut().unwrap() {
+            run.halves = Some(halves(93.2e9, -0.25));
+            run.timeouts = Timeouts {
+                share: 0.5,
+                rounds: 3.0,
+            };
+        }
+        let text = text(&comparison);
+        assert!(
+            text.contains(
+                "\nNot settled: pfc: 50 % of the time counted flows waited for retransmission timeouts; 3 of these fit into it \
+                 one after the other, and until some 200 do, chance decides goodput; from the earlier to the later half of \
+                 the time counted goodput fell by 22 %; a longer run"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct Counts {
     pub delivered: u64,
     /// Of these, those of the warm-up.
     pub warm: u64,
+    /// How long it waited since the warm-up, whenever a retransmission timeout ended that.
+    pub waited: Ps,
     /// Data packets that arrived marked CE.
     pub ce: u64,
     /// Fast CNPs that made it take another path.

@@ -371,6 +371,9 @@ impl World<'_> {
             Stage::Open if connection.sent > connection.acknowledged => {
                 if self.now >= connection.deadline {
                     connection.next = connection.acknowledged;
+                    let counted = self.now.since(self.simulation.warm_up);
+                    connection.counts.waited =
+                        connection.counts.waited + values.retransmit_timeout.min(counted);
                     connection.deadline = self.now + values.retransmit_timeout;
                     self.make_ready(flow);
                 }

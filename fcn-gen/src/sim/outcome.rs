@@ -39,6 +39,8 @@ pub struct Metrics {
     pub goodput: f64,
     /// The time after the warm-up, halved; `None` where all flows were done.
     pub halves: Option<[Half; 2]>,
+    /// What flows waited for retransmission timeouts in that time.
+    pub timeouts: Timeouts,
     /// Share of the time after the warm-up in which the busiest egress port of a switch sent, 0 to 1.
     pub utilisation: f64,
     /// Goodput of each flow, by name, in the scenario's order.
@@ -76,6 +78,33 @@ pub struct Half {
     pub rate: f64,
 }
 
+/// How long the flows that are not done waited for retransmission timeouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timeouts {
+    /// Share of their time, 0 to 1.
+    pub share: f64,
+    /// How many of the longest of these timeouts fit into the time counted, one after the other.
+    pub rounds: f64,
+}
+
+impl Timeouts {
+    /// The share of a figure that they leave to chance.
+    ///
+    /// Flows that lose packets together stand still together, and each timeout decides anew which of them go on, if any: all
+    /// of them draw no more often than one flow. So `share` times `rounds` are the independent draws; the share is known to
+    /// its value over their square root, or to its value where they are less than one.
+    #[must_use]
+    pub fn chance(&self) -> f64 {
+        self.share.min((self.share / self.rounds).sqrt())
+    }
+
+    /// How many rounds it takes until chance is down to this.
+    #[must_use]
+    pub fn rounds_for(&self, chance: f64) -> f64 {
+        self.share / chance.powi(2)
+    }
+}
+
 impl Metrics {
     /// From the onset of congestion to the first cut.
     #[must_use]
@@ -95,5 +124,24 @@ impl Metrics {
             0.0 => 0.0,
             greater => (after - before) / greater,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_wears_off_with_the_rounds_and_never_exceeds_what_was_waited() {
+        let chance = |share, rounds| Timeouts { share, rounds }.chance();
+        assert_eq!(Timeouts::default().chance(), 0.0);
+        assert_eq!(chance(0.04, 0.5), 0.04);
+        assert_eq!(chance(1.0, 0.5), 1.0);
+        assert_eq!(chance(0.5, 50.0), 0.1);
+        let timeouts = Timeouts {
+            share: 0.5,
+            rounds: 3.0,
+        };
+        assert!((chance(0.5, timeouts.rounds_for(0.05)) - 0.05).abs() < 1e-9);
     }
 }

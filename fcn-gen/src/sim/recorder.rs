@@ -1,7 +1,7 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
 use super::connection::Connection;
-use super::outcome::{Half, Metrics, Outcome, SAMPLES};
+use super::outcome::{Half, Metrics, Outcome, SAMPLES, Timeouts};
 use super::packet::{CE, Packet, PacketKind};
 use super::port::{Port, Work};
 use crate::scenario::model::{NodeKind, Simulation};
@@ -305,6 +305,33 @@ impl<'s> Recorder<'s> {
         };
         let halves = (!all_done).then(|| [half(warm, &self.half), half(&self.half, &end)]);
 
+        let open = connections.iter().zip(&simulation.flows);
+        let open = open.filter(|(connection, _)| !connection.is_done());
+        let (mut flows, mut longest, mut stood_still) = (0_u32, Ps(0), 0.0);
+        for (connection, flow) in open {
+            let timeout = flow.retransmit_timeout;
+            // What has sent all it may waits for a timeout yet to come, where packets are lost at all.
+            let waits = self.metrics.lost > 0
+                && connection.sent > connection.acknowledged
+                && !connection.may_send(flow);
+            let last = connection.deadline.since(timeout);
+            let pending = if waits {
+                to.since(last.max(from))
+            } else {
+                Ps(0)
+            };
+            let waited = connection.counts.waited + pending;
+            if waited > Ps(0) {
+                longest = longest.max(timeout);
+            }
+            flows += 1;
+            stood_still += waited.0 as f64;
+        }
+        let timeouts = Timeouts {
+            share: (stood_still / (f64::from(flows.max(1)) * span.0 as f64)).min(1.0),
+            rounds: span.0 as f64 / longest.0.max(1) as f64,
+        };
+
         let goodput = connections.iter().map(|connection| {
             let counts = &connection.counts;
             let before = if all_done { 0 } else { counts.warm };
@@ -317,6 +344,7 @@ impl<'s> Recorder<'s> {
 
         let metrics = &mut self.metrics;
         metrics.halves = halves;
+        metrics.timeouts = timeouts;
         metrics.completion = all_done.then_some(self.last_finished);
         // A packet that is being sent at the end counts whole.
         metrics.utilisation = (busy as f64 / span.0 as f64).min(1.0);
