@@ -265,6 +265,15 @@ impl Cnp {
             after: soon.map_or(u32::MAX, |after| u32::try_from(after).unwrap_or(u32::MAX)),
         }
     }
+
+    /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
+    const fn not_the_receivers(&self, evidence: Evidence) -> Inference {
+        let maker = match self.said {
+            Origin::Ambiguous => Maker::IngressPe,
+            _ => Maker::Network,
+        };
+        Inference { maker, evidence }
+    }
 }
 
 /// The packets from one host to another, at one place.
@@ -428,9 +437,9 @@ impl Origins {
         [own, other]
     }
 
-    /// Who made a CNP from `notifier` to `told`, by all that has been seen so far.
+    /// Who made a CNP about `flow`, by all that has been seen so far.
     #[must_use]
-    pub fn judge(&self, cnp: &Cnp, notifier: IpAddr, told: IpAddr) -> Inference {
+    pub fn judge(&self, cnp: &Cnp, flow: Option<&FlowKey>) -> Inference {
         let maker = match cnp.said {
             Origin::Proxy => Some(Maker::Proxy),
             Origin::IngressPe => Some(Maker::IngressPe),
@@ -440,12 +449,13 @@ impl Origins {
             let evidence = Evidence::Asked;
             return Inference { maker, evidence };
         }
-        match cnp.in_name {
-            None => return Inference::unknown(Evidence::NoFlow),
-            Some(false) => return self.not_the_receiver(cnp, Evidence::OtherAddress),
-            Some(true) => {}
+        let (Some(flow), Some(in_name)) = (flow, cnp.in_name) else {
+            return Inference::unknown(Evidence::NoFlow);
+        };
+        if !in_name {
+            return cnp.not_the_receivers(Evidence::OtherAddress);
         }
-        let (key, is_upper) = pair(notifier, told);
+        let (key, is_upper) = pair(flow.receiver, flow.sender);
         let ways = self.ways.get(&(key.0, key.1, cnp.place));
         let known = ways.map(|[lower, upper]| match is_upper {
             true => (upper, lower),
@@ -456,7 +466,7 @@ impl Origins {
             _ => Evidence::NothingAlike,
         };
         let unmarked = || {
-            let link = self.links.get(&(notifier, told));
+            let link = self.links.get(&(flow.receiver, flow.sender));
             cnp.unmarked && link.is_some_and(|link| *link != cnp.place)
         };
         match compared {
@@ -465,10 +475,10 @@ impl Origins {
                 evidence: compared,
             },
             Evidence::Alike | Evidence::OtherPath | Evidence::NothingAlike => match unmarked() {
-                true => self.not_the_receiver(cnp, Evidence::NoMark),
+                true => cnp.not_the_receivers(Evidence::NoMark),
                 false => Inference::unknown(compared),
             },
-            evidence => self.not_the_receiver(cnp, evidence),
+            evidence => cnp.not_the_receivers(evidence),
         }
     }
 
@@ -500,15 +510,6 @@ impl Origins {
             true => Evidence::Alike,
             false => Evidence::OtherPath,
         }
-    }
-
-    /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
-    const fn not_the_receiver(&self, cnp: &Cnp, evidence: Evidence) -> Inference {
-        let maker = match cnp.said {
-            Origin::Ambiguous => Maker::IngressPe,
-            _ => Maker::Network,
-        };
-        Inference { maker, evidence }
     }
 }
 
@@ -559,11 +560,11 @@ impl Tally {
         }
     }
 
-    /// Who made them, by all that has been seen so far of the flow from `told` to `receiver`; `None` where there are none.
+    /// Who made them, by all that has been seen so far of `flow`; `None` where there are none.
     #[must_use]
-    pub fn judge(&self, origins: &Origins, receiver: IpAddr, told: IpAddr) -> Option<Inference> {
+    pub fn judge(&self, origins: &Origins, flow: Option<&FlowKey>) -> Option<Inference> {
         let Some(known) = self.known else {
-            return Some(origins.judge(self.open.as_ref()?, receiver, told));
+            return Some(origins.judge(self.open.as_ref()?, flow));
         };
         let [known_ones, unknown] = [known.maker, Maker::Unknown].map(|m| self.counts[m as usize]);
         let all = self.counts.iter().copied().fold(0, u32::saturating_add);
@@ -702,7 +703,7 @@ mod tests {
     }
 
     /// A CNP that looks like `packet`, so long after the flow's first data.
-    fn cnp(packet: Passing, said: Origin, after: u64) -> (Cnp, IpAddr, IpAddr) {
+    fn cnp(packet: Passing, said: Origin, after: u64) -> (Cnp, FlowKey) {
         let (notifier, told) = packet.addresses();
         let gist = Notification {
             kind: Kind::Cnp,
@@ -727,12 +728,12 @@ mod tests {
         };
         let signs = Some(packet.signs());
         let cnp = Cnp::new((after, HERE), signs, (&gist, said), Some(&flow), Some(data));
-        (cnp, notifier, told)
+        (cnp, flow)
     }
 
     fn judge(origins: &Origins, packet: Passing) -> Inference {
-        let (cnp, notifier, told) = cnp(packet, Origin::Receiver, 1_000_000 * US);
-        origins.judge(&cnp, notifier, told)
+        let (cnp, flow) = cnp(packet, Origin::Receiver, 1_000_000 * US);
+        origins.judge(&cnp, Some(&flow))
     }
 
     fn on_the_way(evidence: Evidence) -> Inference {
@@ -883,8 +884,8 @@ mod tests {
             .collect();
         let verdict = |seen: usize, sooner: u64| {
             let origins = after(&rounds[..seen]);
-            let (cnp, notifier, told) = cnp(ACK, Origin::Receiver, sooner);
-            origins.judge(&cnp, notifier, told)
+            let (cnp, flow) = cnp(ACK, Origin::Receiver, sooner);
+            origins.judge(&cnp, Some(&flow))
         };
         let early = on_the_way(Evidence::TooEarly {
             after: 4_000,
@@ -929,25 +930,25 @@ mod tests {
             (Origin::Proxy, Maker::Proxy),
             (Origin::IngressPe, Maker::IngressPe),
         ] {
-            let (cnp, notifier, told) = cnp(ACK, said, US);
+            let (cnp, flow) = cnp(ACK, said, US);
             let evidence = Evidence::Asked;
             let inference = Inference { maker, evidence };
-            assert_eq!(origins.judge(&cnp, notifier, told), inference);
+            assert_eq!(origins.judge(&cnp, Some(&flow)), inference);
         }
-        let (named, _, told) = cnp(ACK, Origin::Receiver, US);
+        let (named, flow) = cnp(ACK, Origin::Receiver, US);
         let other = Cnp {
             in_name: Some(false),
             ..named
         };
         let by_address = on_the_way(Evidence::OtherAddress);
-        assert_eq!(origins.judge(&other, SWITCH.into(), told), by_address);
+        assert_eq!(origins.judge(&other, Some(&flow)), by_address);
         // The receiver or an ingress PE: what is not the receiver's is the other's.
         let nearer = Passing {
             hop_limit: 63,
             ..ACK
         };
-        let (cnp, notifier, told) = cnp(nearer, Origin::Ambiguous, US);
-        assert_eq!(origins.judge(&cnp, notifier, told).maker, Maker::IngressPe);
+        let (cnp, flow) = cnp(nearer, Origin::Ambiguous, US);
+        assert_eq!(origins.judge(&cnp, Some(&flow)).maker, Maker::IngressPe);
     }
 
     #[test]
@@ -981,15 +982,15 @@ mod tests {
             ..ACK
         };
         let mut tally = Tally::NEW;
-        let (_, notifier, told) = cnp(ACK, Origin::Receiver, US);
+        let (_, flow) = cnp(ACK, Origin::Receiver, US);
         let add = |tally: &mut Tally, origins: &Origins, packet, said| {
-            let (cnp, notifier, told) = cnp(packet, said, US);
-            tally.add(cnp, origins.judge(&cnp, notifier, told));
+            let (cnp, flow) = cnp(packet, said, US);
+            tally.add(cnp, origins.judge(&cnp, Some(&flow)));
         };
-        assert_eq!(tally.judge(&origins, notifier, told), None);
+        assert_eq!(tally.judge(&origins, Some(&flow)), None);
         add(&mut tally, &origins, nearer, Origin::Receiver);
         let judged = |tally: &Tally, origins: &Origins| {
-            let inference = tally.judge(origins, notifier, told).unwrap();
+            let inference = tally.judge(origins, Some(&flow)).unwrap();
             (inference.maker, inference.evidence)
         };
         let nothing = (Maker::Unknown, Evidence::NothingAlike);
