@@ -41,13 +41,13 @@ pub struct Limits {
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
     pub connections: usize,
-    /// Notifications, of about 265 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
+    /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
     /// takes more for a frame.
     pub notices: usize,
 }
 
 impl Limits {
-    /// At most about 530 MB in all, where everything is full.
+    /// At most about 550 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
@@ -624,8 +624,7 @@ impl Memory {
             None => self.flows.evicted(),
         };
         let verdict = flow.map(Flow::verdict);
-        let cnp = notice.cnp.as_ref();
-        let made = cnp.map(|cnp| self.origins.judge(cnp, notice.flow.as_ref()));
+        let made = notice.cnp.map(|cnp| self.origins.judge(&cnp));
         Context::Notice(
             notice,
             Outcome {

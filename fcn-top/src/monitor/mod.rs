@@ -380,11 +380,10 @@ impl Monitor {
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
         }
-        let flow = self.flow_of(key, row.told(key));
-        let made = row.makers.judge(&self.origins, flow.as_ref());
+        let made = row.makers.judge(&self.origins);
         record.origin_inferred = made.map(|made| made.maker);
         record.origin_evidence = made.map(|made| made.evidence);
-        let Some(key) = flow else {
+        let Some(key) = self.flow_of(key, row.told(key)) else {
             return record;
         };
         record.sender = record.sender.or(Some(key.sender));

@@ -221,7 +221,7 @@ impl Monitor {
             let moment = (at, place_of(packet));
             let by = (notification, said.origin);
             let cnp = Cnp::new(moment, Signs::of(frame), by, flow.as_ref(), seen);
-            let made = self.origins.judge(&cnp, flow.as_ref());
+            let made = self.origins.judge(&cnp);
             row.makers.add(cnp, made);
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
