@@ -43,6 +43,10 @@ const SURELY: u32 = 5_000;
 const SETTLED: u64 = 10_000_000;
 /// Data whose acknowledgement is waited for longer was lost, or is acknowledged with other data, in nanoseconds.
 const LOST: u64 = 10_000_000;
+/// Paths between two hosts that are told apart, by hashes of 16 bits. A Bloom filter of 8 octets took one in ten paths for
+/// another's.
+const PATHS: usize = 12;
+const NO_PATH: u16 = 0;
 /// Source MAC addresses are kept as hashes of 16 bits: none was seen, or several.
 const NO_MAC: u16 = 0;
 const SEVERAL_MACS: u16 = u16::MAX;
@@ -187,7 +191,7 @@ impl Signs {
         Some(Self {
             hop_limit: ip.hop_limit,
             mac,
-            path: (entropy.wrapping_mul(0x9E37_79B1) >> 16) as u16,
+            path: ((entropy.wrapping_mul(0x9E37_79B1) >> 16) as u16).max(NO_PATH + 1),
         })
     }
 
@@ -203,11 +207,6 @@ impl Signs {
     /// Routers passed since.
     const fn passed(self) -> u8 {
         self.start() - self.hop_limit
-    }
-
-    /// Two bits of 64 for its path.
-    const fn path_bits(self) -> u64 {
-        1 << (self.path & 63) | 1 << (self.path >> 6 & 63)
     }
 }
 
@@ -294,8 +293,8 @@ struct Way {
     /// Times taken of acknowledgements the other way.
     timed: u8,
     mac: u16,
-    /// The paths taken, two bits each.
-    paths: u64,
+    /// The first paths taken.
+    paths: [u16; PATHS],
     /// Data whose acknowledgement is waited for: its PSN, and when it passed.
     psn: u32,
     passed: u64,
@@ -314,7 +313,7 @@ impl Way {
         start: 0,
         timed: 0,
         mac: NO_MAC,
-        paths: 0,
+        paths: [NO_PATH; PATHS],
         psn: NO_PSN,
         passed: 0,
         takes: u32::MAX,
@@ -330,9 +329,14 @@ impl Way {
         (1..=FARTHEST).contains(&self.least)
     }
 
+    /// Whether there is room for another path.
+    fn took_few(&self) -> bool {
+        self.paths.contains(&NO_PATH)
+    }
+
     /// Whether a packet on it took the same path.
-    const fn took(&self, signs: Signs) -> bool {
-        self.paths & signs.path_bits() == signs.path_bits()
+    fn took(&self, signs: Signs) -> bool {
+        self.paths.contains(&signs.path)
     }
 }
 
@@ -341,7 +345,7 @@ type Ways = [Way; 2];
 
 /// What the packets of hosts look like, by place.
 ///
-/// Bounded: at most `limit` pairs of hosts, of 190 octets each; those used longest ago leave first.
+/// Bounded: at most `limit` pairs of hosts, of 210 octets each; those used longest ago leave first.
 #[derive(Debug)]
 pub struct Origins {
     ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
@@ -449,12 +453,16 @@ impl Origins {
             }
             if (passed, passed) != (own.least, own.most) {
                 self.unlike = self.unlike.saturating_add(1);
-            } else if !own.took(signs) {
+            } else if !own.took(signs) && own.took_few() {
                 self.alike = self.alike.saturating_add(1);
             }
         }
         own.count = own.count.saturating_add(1);
-        own.paths |= signs.path_bits();
+        if !own.took(signs)
+            && let Some(free) = own.paths.iter_mut().find(|path| **path == NO_PATH)
+        {
+            *free = signs.path;
+        }
         (own.least, own.most) = (own.least.min(passed), own.most.max(passed));
         [own, other]
     }
@@ -1050,6 +1058,6 @@ mod tests {
         assert!(size_of::<Tally>() <= 112, "{}", size_of::<Tally>());
         assert!(size_of::<Cnp>() <= 60, "{}", size_of::<Cnp>());
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
-        assert!(ways <= 168, "{ways}");
+        assert!(ways <= 184, "{ways}");
     }
 }
