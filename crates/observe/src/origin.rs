@@ -12,8 +12,8 @@
 //!    where paths between two hosts have been seen to be of one length, often and without exception. Routers passed are
 //!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements.
 //! 5. It came sooner after the flow's first data than half the time that any acknowledgement takes.
-//! 6. The receiver's link was watched, and no CE mark went over it.
-//! 7. It was seen on the receiver's link, like the receiver's packets: the receiver made it.
+//! 6. It was seen on the receiver's link, like the receiver's packets: the receiver made it.
+//! 7. The receiver's link was watched, and no CE mark went over it.
 //!
 //! What CNPs have for themselves by configuration says nothing: DSCP, UDP source port, the start of the hop limit. Neither
 //! does likeness: a switch that copies what the receiver's packets look like cannot be told from it elsewhere than on the
