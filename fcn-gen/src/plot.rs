@@ -92,6 +92,7 @@ const fn colour(mechanism: Mechanism) -> RGBColor {
         Mechanism::None => RGBColor(0, 0, 0),
         Mechanism::Pfc => RGBColor(230, 159, 0),
         Mechanism::Cnp => RGBColor(213, 94, 0),
+        Mechanism::SwitchCnp => RGBColor(240, 228, 66),
         Mechanism::FastCnp => RGBColor(0, 114, 178),
         Mechanism::FastCnpIoam => RGBColor(86, 180, 233),
         Mechanism::Proxy => RGBColor(0, 158, 115),

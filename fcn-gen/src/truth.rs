@@ -136,6 +136,9 @@ pub struct NotificationTruth {
     pub flow_label: Option<u32>,
     /// The flow that it is about, by name, where there is one (a spoofed notification may be about none).
     pub flow: Option<String>,
+    /// Who made it, whatever it says of itself, by its [`id`](MadeBy::id); nothing in a gallery.
+    #[serde(default)]
+    pub made_by: Option<String>,
     /// Congestion level, where the format has one: how many of each.
     pub levels: BTreeMap<u8, u64>,
     /// How many.
@@ -179,6 +182,23 @@ impl Truth {
     }
 }
 
+fcn_wire::identified! {
+    /// Who made a notification, whatever it says of itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    MadeBy {
+        /// The receiver of the flow.
+        Receiver = "receiver",
+        /// A congested switch.
+        Switch = "switch",
+        /// A proxy node.
+        Proxy = "proxy",
+        /// An ingress PE.
+        IngressPe = "ingress_pe",
+        /// A host that the scenario has inject it.
+        Injected = "injected",
+    }
+}
+
 /// A notification as the truth counts it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Note {
@@ -198,12 +218,14 @@ pub struct Note {
     pub level: Option<u8>,
     /// Index of the flow that it is about, or [`NONE`].
     pub flow: u32,
+    /// Who made it, where that is known.
+    pub made_by: Option<MadeBy>,
 }
 
 impl Note {
     /// Of a notification that was read.
     #[must_use]
-    pub fn of(gist: &Notification, flow: u32) -> Self {
+    pub fn of(gist: &Notification, flow: u32, made_by: Option<MadeBy>) -> Self {
         Self {
             kind: gist.kind,
             notifier: gist.notifier,
@@ -216,6 +238,7 @@ impl Note {
             },
             level: gist.level,
             flow,
+            made_by,
         }
     }
 }
@@ -240,6 +263,7 @@ impl Notifications {
             qp_side: note.qp.map(|(_, side)| side.id().to_owned()),
             flow_label: note.flow_label,
             flow: flow.map(str::to_owned),
+            made_by: note.made_by.map(|by| by.id().to_owned()),
             levels: BTreeMap::new(),
             total: 0,
             by_second: BTreeMap::new(),
@@ -281,7 +305,7 @@ pub fn of_gallery(scenario: &str, capture: &Capture, profile: &Profile) -> Truth
         if let Some(notification) = Notification::of(&frame) {
             let vantage_point = capture.interface_of(packet);
             let second = (EPOCH + packet.at) / 1_000_000_000;
-            let note = Note::of(&notification, NONE);
+            let note = Note::of(&notification, NONE, None);
             notifications.count(vantage_point, second, &note, None);
         }
         if !packet.breaks.is_empty() {

@@ -55,6 +55,8 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         measured: 12,
         verdict: Some(Answer::Obeys),
         evidence: Some(Evidence::SlowerThanQuiet { less: 0.4 }),
+        origin_inferred: None,
+        origin_evidence: None,
         first_seen: 1,
         last_seen: 2,
         icrc_bad: 0,

@@ -3,6 +3,7 @@
 //! The columns are written once, here: screens, sorting, filters, JSON, CSV and reports all go through them. How a cell is
 //! written out is `text.rs`'s business, where the values come from the monitor's.
 
+use core::fmt;
 use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub enum Cell<'a> {
     Name(&'static str),
     /// Free text.
     Text(&'a str),
-    /// What a verdict rests on: a text.
-    Evidence(Evidence),
+    /// What a judgement rests on: a text.
+    Evidence(Grounds),
     /// An address: masked, or with its name, where that is asked for.
     Address(IpAddr),
     /// A number of things, or a number that names something (a QP, a flow label, a frame).
@@ -162,8 +163,27 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 }
 
 pub use fcn_observe::obedience::{Less, Window};
+pub use fcn_observe::origin::{self, Maker};
 pub use fcn_observe::{Answer, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
+
+/// What a judgement rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Grounds {
+    /// Whether a sender obeys.
+    Verdict(Evidence),
+    /// Who made CNPs.
+    Origin(origin::Evidence),
+}
+
+impl fmt::Display for Grounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verdict(evidence) => evidence.fmt(f),
+            Self::Origin(evidence) => evidence.fmt(f),
+        }
+    }
+}
 
 records! {
     /// What one sender's QP is told, by one kind of notification.
@@ -202,7 +222,9 @@ records! {
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
-        evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, Cell::Evidence);
+        evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
+        origin_inferred: Option<Maker> = "Made by", 10, Name, "Who really made plain CNPs, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
+        origin_evidence: Option<origin::Evidence> = "Evidence of that", 80, Text, "What that inference rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Origin(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);

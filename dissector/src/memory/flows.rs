@@ -5,6 +5,7 @@ use super::rate::{self, Steps};
 use super::recent::{FrameTime, Recent};
 use fcn_observe::FlowKey;
 use fcn_observe::marks::Marks;
+use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Obedience, Pairs, SeenFlows, Verdict};
 use fcn_wire::Rule;
@@ -219,6 +220,15 @@ impl Flow {
     /// When the last CE mark was seen that the receiver has not answered.
     pub fn unanswered(&self) -> Option<u64> {
         self.marks.unanswered()
+    }
+
+    /// What tells who made a CNP about it; `whole` is whether its connection was seen to be set up.
+    pub fn seen(&self, whole: bool) -> SeenData {
+        SeenData {
+            first: self.first,
+            marked: self.marked.latest().is_some(),
+            whole,
+        }
     }
 
     /// Octets in the window before `at`; `None` where the flow is too young to say.

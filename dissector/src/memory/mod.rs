@@ -19,6 +19,7 @@ pub use recent::FrameTime;
 
 use fcn_observe::data::acknowledges;
 use fcn_observe::marks::Marks;
+use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
@@ -40,13 +41,13 @@ pub struct Limits {
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
     pub connections: usize,
-    /// Notifications, of about 240 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
+    /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
     /// takes more for a frame.
     pub notices: usize,
 }
 
 impl Limits {
-    /// At most about 490 MB in all, where everything is full.
+    /// At most about 550 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
@@ -120,6 +121,8 @@ pub struct Notice {
     pub copy_of: Option<u32>,
     /// The rules that it shows broken.
     pub broken: Broken,
+    /// Of a CNP, what tells who made it.
+    cnp: Option<Cnp>,
 }
 
 impl Notice {
@@ -213,12 +216,15 @@ pub struct Seen {
 pub struct Outcome {
     /// Whether the flow's sender obeys.
     pub verdict: Option<Verdict>,
+    /// Who made it, where it is a CNP.
+    pub made: Option<Inference>,
     /// Flows that were forgotten, where the data that it is about is not known.
     pub flows_forgotten: u64,
 }
 
 /// What is known about a frame beside what its packet says.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Context {
     /// It is a notification.
     Notice(Notice, Outcome),
@@ -238,6 +244,7 @@ pub struct Memory {
     topics: Bounded<RowKey, Topic>,
     sightings: Sightings,
     translations: Translations,
+    origins: Origins,
     /// Where the first frame was seen, and the first one that was seen elsewhere, or 0.
     places: Option<(Place, u32)>,
     /// When a sort of notifications was seen last, by interface.
@@ -261,6 +268,7 @@ impl Memory {
             topics: Bounded::new(limits.flows),
             sightings: Sightings::default(),
             translations: Translations::new(limits.connections),
+            origins: Origins::new(limits.connections),
             places: None,
             last: Bounded::new(limits.flows),
             notices: Bounded::new(limits.notices),
@@ -290,7 +298,7 @@ impl Memory {
         let moment = self.frame_time(&seen);
         match DataPacket::of(frame) {
             Some(data) => self.data(moment, seen.place, frame, &data),
-            None => self.other(moment, frame),
+            None => self.other(moment, seen.place, frame),
         }
     }
 
@@ -307,8 +315,10 @@ impl Memory {
             notices,
             labels,
             sightings,
+            origins,
             ..
         } = self;
+        origins.data(moment.at, place, frame, data, &bth);
         let key = data.flow();
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
         let octets = (ip.end - ip.start) as u64;
@@ -394,8 +404,16 @@ impl Memory {
         self.led.get_or_insert_with(frame, self.tick, Led::default)
     }
 
-    /// Takes in a notification from that UDP port with that payload, once, in the order of the file.
-    pub fn notified(&mut self, seen: Seen, gist: &Notification, port: u16, payload: &[u8]) {
+    /// Takes in a notification from that UDP port with that payload, and with those signs of its way, once, in the order of
+    /// the file.
+    pub fn notified(
+        &mut self,
+        seen: Seen,
+        gist: &Notification,
+        port: u16,
+        payload: &[u8],
+        signs: Option<Signs>,
+    ) {
         let moment = self.frame_time(&seen);
         let FrameTime { at, frame } = moment;
         let key = RowKey::of(gist, None);
@@ -432,6 +450,7 @@ impl Memory {
             origin: gist.origin,
             copy_of: earlier.map(|earlier| earlier.frame),
             broken,
+            cnp: None,
         };
         if earlier.is_none() {
             (self.translations).request((at, frame), gist, flow.as_ref());
@@ -441,6 +460,17 @@ impl Memory {
         let copy_of = notice.copy_of;
         let said = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
         notice.origin = said.origin;
+        if gist.kind == Kind::Cnp {
+            let whole = flow.is_some_and(|flow| {
+                let connections = self.resolver.connections();
+                connections.sender_qp(&flow).is_some()
+            });
+            let data = known.filter(|_| copy_of.is_none());
+            let data = data.map(|known| known.seen(whole));
+            let by = (gist, said.origin);
+            let cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
+            notice.cnp = Some(cnp);
+        }
         notice.translates = said.translates.map(|asked| FrameTime {
             at: asked.at,
             frame: asked.frame,
@@ -543,9 +573,10 @@ impl Memory {
     }
 
     /// What is neither data nor a notification.
-    fn other(&mut self, moment: FrameTime, frame: &Frame<'_>) {
+    fn other(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>) {
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
+                (self.origins).acknowledged(moment.at, place, frame, &bth);
                 if let Some(ip) = frame.ip() {
                     let (from, to) = (ip.source, ip.destination);
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
@@ -593,10 +624,12 @@ impl Memory {
             None => self.flows.evicted(),
         };
         let verdict = flow.map(Flow::verdict);
+        let made = notice.cnp.map(|cnp| self.origins.judge(&cnp));
         Context::Notice(
             notice,
             Outcome {
                 verdict,
+                made,
                 flows_forgotten,
             },
         )

@@ -18,6 +18,18 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         let fields = (F::FcnSender4, F::FcnSender6);
         plan.address(fields, here, sender, Mark::Generated);
     }
+    if let Some(made) = outcome.made {
+        plan.text(
+            F::FcnOriginInferred,
+            here,
+            format_args!("{}", made.maker.id()),
+        );
+        plan.text(
+            F::FcnOriginEvidence,
+            here,
+            format_args!("{}", made.evidence),
+        );
+    }
     if let Some((qp, by)) = notice.sender_qp {
         plan.generated(F::FcnSenderQp, here, qp.get());
         plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));

@@ -4,6 +4,7 @@
 use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
 use crate::memory::{Context, Limits, Memory, Seen};
+use fcn_observe::origin::Signs;
 use fcn_observe::sightings::Place;
 use fcn_observe::{FlowKey, RowKey};
 use fcn_wire::notification::Notification;
@@ -36,8 +37,8 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
 }
 
 /// Takes in a notification.
-pub fn notified(seen: Seen, gist: &Notification, port: u16, payload: &[u8]) {
-    with(|memory| memory.notified(seen, gist, port, payload));
+pub fn notified(seen: Seen, gist: &Notification, port: u16, payload: &[u8], signs: Option<Signs>) {
+    with(|memory| memory.notified(seen, gist, port, payload, signs));
 }
 
 /// Takes in a packet that is no notification.

@@ -14,6 +14,7 @@ use crate::plan::{Mark, Op, Plan, at};
 use crate::show::{self, Notified, OptionNoted, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::broken::Broken;
+use fcn_observe::origin::Signs;
 use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Notification;
@@ -148,8 +149,26 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
         return;
     };
     let inner = seen.ds.bytes();
+    let profile = seen.profile(packet);
+    let scene = seen.scene(packet, &profile);
+    // From the link layer on, tunnels and their labels can be read, too.
+    let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
+    let with_frame = |work: &mut dyn FnMut(&Frame<'_>)| {
+        if let Some(link) = link {
+            let mut whole = Frame::empty(&profile);
+            whole.renew(inner, scene.wire_len, link);
+            if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
+                return work(&whole);
+            }
+        }
+        if let Some(frame) = show::frame(&scene, &seen.at) {
+            work(&frame);
+        }
+    };
     if let Some(gist) = gist(packet, seen) {
         guard(|| {
+            let mut signs = None;
+            with_frame(&mut |frame| signs = Signs::of(frame));
             let PayloadAt {
                 start, captured, ..
             } = seen.at;
@@ -157,25 +176,10 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             let port = start.checked_sub(UDP_HEADER_LEN);
             let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
             let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
-            memory::notified(visit, &gist, port, payload.unwrap_or_default());
+            memory::notified(visit, &gist, port, payload.unwrap_or_default(), signs);
         });
     } else if seen.kind == NoteKind::Roce {
-        // From the link layer on, tunnels and their labels can be read, too.
-        let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
-        let profile = seen.profile(packet);
-        let scene = seen.scene(packet, &profile);
-        guard(|| {
-            if let Some(link) = link {
-                let mut whole = Frame::empty(&profile);
-                whole.renew(inner, scene.wire_len, link);
-                if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
-                    return memory::passed(visit, &whole);
-                }
-            }
-            if let Some(frame) = show::frame(&scene, &seen.at) {
-                memory::passed(visit, &frame);
-            }
-        });
+        guard(|| with_frame(&mut |frame| memory::passed(visit, frame)));
     }
 }
 

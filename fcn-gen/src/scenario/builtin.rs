@@ -8,6 +8,7 @@ macro_rules! embedded {
 
 embedded!(
     "receiver-cnp",
+    "switch-cnp",
     "fast-cnp",
     "fast-cnp-ioam",
     "receiver-fast-cnp",

@@ -84,6 +84,8 @@ fcn_wire::identified! {
         Pfc = "pfc",
         /// ECN marks, and CNPs from the receiver.
         Cnp = "cnp",
+        /// Plain CNPs from the congested switch, which knows the QPs at senders.
+        SwitchCnp = "switch-cnp",
         /// Fast CNPs from the congested switch.
         FastCnp = "fast-cnp",
         /// Fast CNPs with the IOAM trace of the path; senders control their rate from it.
@@ -137,6 +139,8 @@ pub struct Host {
 pub struct Switch {
     /// Its congestion point.
     pub congestion: congestion_point::Config,
+    /// Whether its plain CNPs have the hop limit that the receiver's packets have here, once it has seen one.
+    pub imitates: bool,
     /// Thresholds of each of its ports, by the port's link.
     pub ports: BTreeMap<LinkId, Thresholds>,
     /// How long a notification takes to be made, or to be translated.

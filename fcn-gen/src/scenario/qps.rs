@@ -1,4 +1,4 @@
-//! QPs that proxy nodes and provider edges know by configuration: those of flows that a switch's `qps` names.
+//! QPs that proxy nodes, provider edges and congestion points know by configuration: those of flows that a switch's `qps` names.
 
 use super::error::{Refusal, refuse};
 use super::limits;
@@ -31,6 +31,7 @@ pub(super) fn configure(
             listed += qps.len() - before;
             limits::at_most(listed, limits::LISTED, "QPs in all lists together", path)?;
         }
+        switch.congestion.qps.clone_from(&qps);
         if let Some(proxy) = &mut switch.proxy {
             proxy.config.qps.clone_from(&qps);
         }

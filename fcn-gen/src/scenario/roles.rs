@@ -8,13 +8,14 @@ use super::model::{
 };
 use super::pairs::Pair;
 use super::schema::{
-    Ability, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys, TunnelKind,
+    Ability, CnpAs, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys,
+    TunnelKind,
 };
 use super::thresholds::thresholds;
 use super::topology::{Entry, Topology};
 use crate::units::Ps;
 use core::cell::Cell;
-use fcn_node::congestion_point::{self, Ability as Known};
+use fcn_node::congestion_point::{self, Ability as Known, CnpName};
 use fcn_node::proxy_directory::Reading;
 use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control};
@@ -368,6 +369,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             .collect();
         Ok(Switch {
             congestion: self.congestion(id, switch, senders)?,
+            imitates: switch.cnp_hop_limit == Some(CnpAs::Receiver),
             ports: ports?,
             notification_delay: switch.notification_delay.unwrap_or(NOTIFICATION_DELAY),
             ioam_node: self.ioam_node(id, switch, node_ids)?,
@@ -388,7 +390,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         let in_wan = self.mechanism == Mechanism::WanFcn && self.wan.contains(&id);
         let marks = match self.mechanism {
             Mechanism::None | Mechanism::Pfc | Mechanism::Proxy => false,
-            Mechanism::Cnp | Mechanism::FastCnp | Mechanism::FastCnpIoam => true,
+            Mechanism::Cnp | Mechanism::SwitchCnp | Mechanism::FastCnp | Mechanism::FastCnpIoam => {
+                true
+            }
             Mechanism::WanFcn => !in_wan,
         };
         let mut config = congestion_point::Config::new(own.ipv6);
@@ -396,6 +400,11 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.limits = switch.limits;
         config.ecn = active && switch.ecn.unwrap_or(marks);
         config.fast_cnp = active && self.fast();
+        config.cnp =
+            (active && self.mechanism == Mechanism::SwitchCnp).then_some(match switch.cnp_source {
+                Some(CnpAs::Own) => CnpName::Own,
+                None | Some(CnpAs::Receiver) => CnpName::Receiver,
+            });
         config.proxy = active && self.mechanism == Mechanism::Proxy;
         config.wan_fcn = active && in_wan;
         config.mark_unknown = switch.mark_unknown.unwrap_or(config.mark_unknown);

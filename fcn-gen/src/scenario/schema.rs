@@ -225,6 +225,8 @@ words! {
     Ability { Able, AbleUnknown, Unable, UnableUnknown }
     /// How a host answers CE.
     CnpForm { Cnp, FastCnp }
+    /// In whose name a switch sends plain CNPs, and whose hop limit they have.
+    CnpAs { Receiver, Own }
     /// How a host controls its rates.
     ControlKind { Dcqcn, Telemetry, Fixed }
     /// How a provider edge encapsulates.
@@ -360,6 +362,8 @@ pub(super) struct SwitchKeys {
     pub congestion_point: Option<bool>,
     pub ecn: Option<bool>,
     pub mark_unknown: Option<bool>,
+    pub cnp_source: Option<CnpAs>,
+    pub cnp_hop_limit: Option<CnpAs>,
     pub copy_flow_label: Option<bool>,
     pub level: Option<bool>,
     pub tells: Option<Vec<String>>,

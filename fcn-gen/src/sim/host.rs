@@ -8,7 +8,7 @@ use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
-use crate::truth::Note;
+use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Ignored, Reaction};
 use fcn_node::{NotificationPoint, Outgoing, ReactionPoint, Time};
@@ -263,7 +263,12 @@ impl World<'_> {
         let point = self.host(node).notification.as_mut();
         let cnp = point.and_then(|point| point.on_data(now, &view, values.sender_qp));
         if let Some(outgoing) = cnp {
-            self.notify(node, &outgoing, Some(packet), packet.flow);
+            self.notify(
+                (node, MadeBy::Receiver),
+                &outgoing,
+                Some(packet),
+                packet.flow,
+            );
         }
     }
 
@@ -431,7 +436,7 @@ impl World<'_> {
             }
         };
         let flow = self.flow_of(&outgoing);
-        if let Some(packet) = self.notification(&outgoing, None, flow) {
+        if let Some(packet) = self.notification(MadeBy::Injected, &outgoing, None, flow) {
             self.host_sends(node, packet);
         }
     }
@@ -447,7 +452,7 @@ impl World<'_> {
             return;
         };
         let destination = read.told;
-        octets.note = Some(Note::of(&read, flow));
+        octets.note = Some(Note::of(&read, flow, Some(MadeBy::Injected)));
         if let Some(packet) = self.frame(destination, octets) {
             self.host_sends(node, packet);
         }

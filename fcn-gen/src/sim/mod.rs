@@ -21,7 +21,7 @@ mod tcp;
 mod tests;
 
 use crate::scenario::model::{FaultKind, NodeKind, Simulation};
-use crate::truth::Note;
+use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
@@ -532,6 +532,7 @@ impl<'s> World<'s> {
     /// The packet that says `outgoing`; `about` the data packet that it is about, where its kind quotes it.
     fn notification(
         &mut self,
+        by: MadeBy,
         outgoing: &Outgoing,
         about: Option<&Packet>,
         flow: u32,
@@ -554,7 +555,7 @@ impl<'s> World<'s> {
             .emit(&about, &self.simulation.profile, &mut self.emitted)
             .ok()?;
         let octets = Octets {
-            note: Some(self.note(outgoing, kind, flow)),
+            note: Some(self.note(by, outgoing, kind, flow)),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)
@@ -569,7 +570,7 @@ impl<'s> World<'s> {
     }
 
     /// What the ground truth says about a notification.
-    fn note(&self, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
+    fn note(&self, by: MadeBy, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
         let (notifier, told) = outgoing.addresses();
         // The packet that a proxy notification quotes names the QP.
         let about = self.simulation.flows.get(flow as usize);
@@ -599,6 +600,7 @@ impl<'s> World<'s> {
             flow_label,
             level,
             flow,
+            made_by: Some(by),
         }
     }
 

@@ -7,7 +7,7 @@ use super::hash::mix;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
 use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
-use crate::truth::SwitchTruth;
+use crate::truth::{MadeBy, SwitchTruth};
 use crate::units::Ps;
 use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
@@ -22,6 +22,7 @@ use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, LinkType, Profile};
 use rand_xoshiro::rand_core::Rng;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -35,8 +36,14 @@ pub struct SwitchState {
     border: Option<Border>,
     /// Its node identifier in IOAM traces.
     ioam_node: Option<u32>,
-    /// Whether its proxy or provider edge has to know the QPs at senders.
+    /// Whether its roles have to know the QPs at senders.
     learns_qps: bool,
+    /// Whether it sends plain CNPs of its own.
+    sends_cnps: bool,
+    /// Whether its CNPs imitate the receiver's packets.
+    imitates: bool,
+    /// With which hop limit packets from one host to another leave it, if so.
+    hop_limits: FxHashMap<(IpAddr, IpAddr), u8>,
     pub ports: Vec<u32>,
     /// Routing messages passed on: who advertised, and which time.
     pub flooded: BTreeMap<u32, u32>,
@@ -54,18 +61,30 @@ impl SwitchState {
                 .map(|e| IngressPe::new(e.config.clone())),
             border: switch.border_filter.then(Border::default),
             ioam_node: switch.ioam_node,
+            sends_cnps: switch.congestion.cnp.is_some(),
+            imitates: switch.imitates && switch.congestion.cnp.is_some(),
+            hop_limits: FxHashMap::default(),
             learns_qps: switch.proxy.is_some()
+                || switch.congestion.cnp.is_some()
                 || switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
             ports,
             flooded: BTreeMap::new(),
         }
     }
 
-    /// What its proxy and its provider edge know of the QPs at senders.
+    /// A packet from one host to another passes by.
+    fn sees(&mut self, ends: (IpAddr, IpAddr), hops: u8) {
+        if self.imitates {
+            self.hop_limits.insert(ends, hops.saturating_sub(1));
+        }
+    }
+
+    /// What its roles know of the QPs at senders.
     fn sender_qps(&mut self) -> impl Iterator<Item = &mut SenderQps> {
+        let congestion = self.sends_cnps.then_some(&mut self.congestion.qps);
         let proxy = self.proxy.as_mut().map(|proxy| &mut proxy.qps);
         let edge = self.edge.as_mut().map(|edge| &mut edge.qps);
-        proxy.into_iter().chain(edge)
+        proxy.into_iter().chain(edge).chain(congestion)
     }
 
     /// Fills in what it has counted.
@@ -283,21 +302,31 @@ impl World<'_> {
         }
         if let Some(outgoing) = verdict.notify {
             let flow = packet.flow;
-            self.notify(node, &outgoing, Some(packet), flow);
+            let by = (node, MadeBy::Switch);
+            self.notify(by, &outgoing, Some(packet), flow);
         }
     }
 
     /// Sends what a role wants sent, as soon as the node has made it.
     pub(super) fn notify(
         &mut self,
-        node: u32,
+        (node, by): (u32, MadeBy),
         outgoing: &Outgoing,
         about: Option<&Packet>,
         flow: u32,
     ) {
-        let Some(packet) = self.notification(outgoing, about, flow) else {
+        let Some(mut packet) = self.notification(by, outgoing, about, flow) else {
             return;
         };
+        if let State::Switch(switch) = &self.nodes[node as usize]
+            && let (MadeBy::Switch, Outgoing::Cnp { .. }) = (by, outgoing)
+        {
+            packet.hops = switch
+                .hop_limits
+                .get(&outgoing.addresses())
+                .copied()
+                .unwrap_or(HOPS);
+        }
         let kind = self
             .octets
             .at(packet.extra)
@@ -389,7 +418,7 @@ impl World<'_> {
         border.stops(from, to, &frame).is_some()
     }
 
-    /// Lets proxy and provider edge see a flow's data and acknowledgements: it shows the QPs that no RDMA CM did.
+    /// Lets the roles see a flow's data and acknowledgements: it shows the QPs that no RDMA CM did.
     fn snoop_flow(&mut self, node: u32, packet: &Packet) {
         let state = self.nodes[node as usize].switch();
         if !state.learns_qps {
@@ -398,6 +427,9 @@ impl World<'_> {
         let Some(flow) = self.simulation.flows.get(packet.flow as usize) else {
             return;
         };
+        if packet.kind != PacketKind::Data {
+            state.sees((flow.destination, flow.source), packet.hops);
+        }
         let psn = psn(flow, packet.index);
         for qps in state.sender_qps() {
             if packet.kind == PacketKind::Data {
@@ -408,13 +440,18 @@ impl World<'_> {
         }
     }
 
-    /// Lets proxy and provider edge see what passes: connections being set up.
+    /// Lets the roles see what passes: connections being set up.
     fn snoop(&mut self, node: u32, packet: &Packet) {
         let Some(octets) = self.octets.at(packet.extra).filter(|o| o.note.is_none()) else {
             return;
         };
-        for qps in self.nodes[node as usize].switch().sender_qps() {
-            qps.learn(self.now.into(), &raw(octets, &self.simulation.profile));
+        let state = self.nodes[node as usize].switch();
+        let frame = raw(octets, &self.simulation.profile);
+        if let Some(ip) = frame.ip() {
+            state.sees((ip.source, ip.destination), packet.hops);
+        }
+        for qps in state.sender_qps() {
+            qps.learn(self.now.into(), &frame);
         }
     }
 
@@ -433,14 +470,14 @@ impl World<'_> {
         let proxied = state
             .proxy
             .as_mut()
-            .and_then(|proxy| proxy.on_message(now, &frame).ok());
+            .and_then(|proxy| Some((MadeBy::Proxy, proxy.on_message(now, &frame).ok()?)));
         let translated = proxied.or_else(|| {
             let edge = state.edge.as_mut()?;
-            edge.on_message(now, &frame).ok()
+            Some((MadeBy::IngressPe, edge.on_message(now, &frame).ok()?))
         });
-        if let Some(outgoing) = translated {
+        if let Some((by, outgoing)) = translated {
             let flow = self.flow_of(&outgoing);
-            self.notify(node, &outgoing, None, flow);
+            self.notify((node, by), &outgoing, None, flow);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::World;
 use super::packet::{CE, ECT0, NONE, Octets, Packet};
+use crate::truth::MadeBy;
 use fcn_node::Ecn;
 use fcn_node::congestion_point::{Marking, OtherPacket};
 use fcn_wire::compose::{self, Part, UdpChecksum};
@@ -81,7 +82,7 @@ impl World<'_> {
             self.recorder.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
-            self.notify(node, &outgoing, Some(packet), NONE);
+            self.notify((node, MadeBy::Switch), &outgoing, Some(packet), NONE);
         }
     }
 }

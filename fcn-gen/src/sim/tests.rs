@@ -62,6 +62,7 @@ fn switch(name: &str, number: u16) -> Node {
             congestion: congestion_point::Config::new(ipv6),
             ports: BTreeMap::new(),
             notification_delay: Ps::from_nanos(1_000),
+            imitates: false,
             ioam_node: None,
             proxy: None,
             edge: None,

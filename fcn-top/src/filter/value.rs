@@ -4,7 +4,7 @@ use super::numbers::{moment, part, scaled, span, whole};
 use super::words::{Operator, short};
 use crate::columns::{near, unknown};
 use crate::order::rank;
-use crate::record::{Cell, Column, Holds};
+use crate::record::{Cell, Column, Holds, Maker};
 use crate::text::Words;
 use fcn_observe::access::prefix;
 use fcn_wire::pnc::Prefix;
@@ -222,6 +222,7 @@ fn known(column: &Column, name: String) -> Result<String, String> {
             let all = [Severity::Note, Severity::Warning, Severity::Error];
             ("severity", all.map(Severity::name).to_vec())
         }
+        "origin_inferred" => ("inferred origin", Maker::ALL.map(Maker::id).to_vec()),
         "origin" => ("origin", Origin::ALL.map(Origin::id).to_vec()),
         "qp_side" => ("side", vec!["sender", "receiver"]),
         "trusted" => ("answer", vec!["yes", "no"]),

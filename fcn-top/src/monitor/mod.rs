@@ -32,6 +32,7 @@ use crate::tables::{
 };
 use events::Log;
 use fcn_observe::FlowKey;
+use fcn_observe::origin::Origins;
 use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
 use fcn_observe::{Labels, Routing, RowKey};
@@ -74,6 +75,7 @@ pub struct Monitor {
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
     translations: Translations,
+    origins: Origins,
     findings: Option<Box<Findings>>,
 }
 
@@ -101,6 +103,7 @@ impl Monitor {
             sightings: Sightings::default(),
             later_interfaces: false,
             translations: Translations::new(limits.connections),
+            origins: Origins::new(limits.connections),
             findings: None,
         }
     }
@@ -377,6 +380,9 @@ impl Monitor {
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
         }
+        let made = row.makers.judge(&self.origins);
+        record.origin_inferred = made.map(|made| made.maker);
+        record.origin_evidence = made.map(|made| made.evidence);
         let Some(key) = self.flow_of(key, row.told(key)) else {
             return record;
         };

@@ -11,6 +11,7 @@ use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::data::acknowledges;
 use fcn_observe::marks::Marks;
+use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
 use fcn_observe::translation::Attribution;
@@ -212,6 +213,17 @@ impl Monitor {
         if several {
             row.seen_on(packet.interface);
         }
+        if notification.kind == Kind::Cnp {
+            let seen = flow.filter(|_| !is_copy).and_then(|flow| {
+                let whole = self.resolver.connections().sender_qp(&flow).is_some();
+                Some(self.flows.get(&flow)?.seen(whole))
+            });
+            let moment = (at, place_of(packet));
+            let by = (notification, said.origin);
+            let cnp = Cnp::new(moment, Signs::of(frame), by, flow.as_ref(), seen);
+            let made = self.origins.judge(&cnp);
+            row.makers.add(cnp, made);
+        }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let observed = Observed {
             row: Some(id),
@@ -350,6 +362,9 @@ impl Monitor {
             let identity = self.sightings.data(data, &bth, datagram.payload_len);
             self.see(packet, identity, ce)
         });
+        if let Some(bth) = &bth {
+            (self.origins).data(at, place_of(packet), frame, data, bth);
+        }
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);
         }
@@ -417,6 +432,8 @@ impl Monitor {
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {
+                    let place = place_of(packet);
+                    self.origins.acknowledged(packet.at, place, frame, &bth);
                     let (from, to) = (ip.source, ip.destination);
                     let flows = self.flows.paired();
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);

@@ -6,6 +6,7 @@ use super::series::{Burst, Bursts, Series};
 use super::windows::Windows;
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
+use fcn_observe::origin::Tally;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_wire::{Kind, Notification, Origin, Qp};
@@ -70,6 +71,8 @@ pub struct Row {
     gaps: Gaps,
     queue: Option<u32>,
     queue_max: Option<u32>,
+    /// Who made the CNPs.
+    pub makers: Tally,
     /// Notifications over time.
     pub series: Series<Bursts>,
     rare: Option<Box<Rare>>,
@@ -110,6 +113,7 @@ impl Row {
             first_seen: u64::MAX,
             queue: None,
             queue_max: None,
+            makers: Tally::NEW,
             rare: None,
         }
     }
@@ -269,6 +273,8 @@ impl Row {
             measured: 0,
             verdict: None,
             evidence: None,
+            origin_inferred: None,
+            origin_evidence: None,
             first_seen: self.first_seen,
             last_seen: self.last_seen,
             icrc_bad: rare.icrc_bad,

@@ -2,8 +2,8 @@
 
 use crate::record::RowId;
 use crate::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, PointRecord, QpRecord, QpSide,
-    Resolved, Window,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker, PointRecord, QpRecord,
+    QpSide, Resolved, Window, origin,
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -63,6 +63,8 @@ pub(crate) fn qp() -> QpRecord {
             window: Window::new(4),
             than: None,
         })),
+        origin_inferred: None,
+        origin_evidence: None,
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,
@@ -99,6 +101,11 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
+        origin_inferred: Some(Maker::Network),
+        origin_evidence: Some(origin::Evidence::Nearer {
+            passed: 1,
+            receiver: 3,
+        }),
         icrc_bad: 2,
         findings: 2,
         ..fast.clone()

@@ -6,7 +6,7 @@ use super::table::shortened;
 use super::theme::Tone;
 use super::views::{headed, labelled};
 use super::world::{World, kind_name};
-use crate::record::{Answer, Cell, QpRecord, QpSide, Resolved, RowId};
+use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::NOTHING;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
@@ -114,6 +114,16 @@ pub(super) fn about(
             Tone::Plain,
         ),
     ];
+    if let Some((maker, evidence)) = record.origin_inferred.zip(record.origin_evidence) {
+        let who = match maker {
+            Maker::Receiver => "the receiver",
+            Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
+            Maker::Proxy => "the proxy",
+            Maker::IngressPe => "the ingress PE",
+            Maker::Unknown => "cannot be told",
+        };
+        lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
+    }
     if record.gap_p50.is_some() {
         let gaps = [
             record.gap_min,

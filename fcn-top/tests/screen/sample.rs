@@ -2,8 +2,8 @@
 
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, PointRecord, QpRecord, QpSide,
-    Resolved, Window,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker, PointRecord, QpRecord,
+    QpSide, Resolved, Window, origin,
 };
 use fcn_top::tables::{
     Detail, Details, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -115,6 +115,11 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     most: 0.05,
                     alone: true,
                 }
+            }),
+            origin_inferred: Some(Maker::Network),
+            origin_evidence: Some(origin::Evidence::Nearer {
+                passed: 1,
+                receiver: 3,
             }),
             first_seen: START + SECOND,
             last_seen: now - 1_000_000,
@@ -230,6 +235,8 @@ pub fn empty(now: u64) -> QpRecord {
         measured: 0,
         verdict: None,
         evidence: None,
+        origin_inferred: None,
+        origin_evidence: None,
         first_seen: START,
         last_seen: now,
         icrc_bad: 0,

@@ -2,6 +2,8 @@
 
 use crate::limiter::Limits;
 use crate::proxy_directory::Reading;
+use fcn_observe::data::FlowKey;
+use fcn_wire::Qp;
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -78,6 +80,16 @@ pub enum Ability {
     Unknown,
 }
 
+/// In whose name a congestion point sends plain CNPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum CnpName {
+    /// The receiver's: its address is the source.
+    #[default]
+    Receiver,
+    /// Its own.
+    Own,
+}
+
 /// The settings. The three mechanisms of the drafts are off by default, as they demand.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -91,6 +103,12 @@ pub struct Config {
     pub ecn: bool,
     /// Whether to send Fast CNPs. Default false.
     pub fast_cnp: bool,
+    /// Whether to send plain CNPs, and in whose name. Default: none.
+    pub cnp: Option<CnpName>,
+    /// QPs at senders, by flow, that need not be learnt: plain CNPs name them.
+    pub qps: Vec<(FlowKey, Qp)>,
+    /// Connections remembered, and as many flows whose acknowledgements are watched. Default 65 536.
+    pub connections: usize,
     /// Whether to notify proxy nodes. Default false.
     pub proxy: bool,
     /// Whether to send Fast CNPs in the WAN. Default false.
@@ -128,6 +146,9 @@ impl Config {
             ingress: None,
             ecn: true,
             fast_cnp: false,
+            cnp: None,
+            qps: Vec::new(),
+            connections: 65_536,
             proxy: false,
             wan_fcn: false,
             mark_unknown: true,
@@ -155,6 +176,8 @@ pub struct Counters {
     pub marked: u64,
     /// Fast CNPs sent.
     pub fast_cnps: u64,
+    /// Plain CNPs sent.
+    pub cnps: u64,
     /// Proxy notifications sent.
     pub proxy_cns: u64,
     /// Of these, those about flows that are not RoCEv2.
@@ -179,6 +202,10 @@ pub struct Counters {
     pub sender_unable: u64,
     /// No Fast CNP: the data packet is IPv4.
     pub not_ipv6: u64,
+    /// No plain CNP: the QP at the sender is neither configured nor learnt.
+    pub cnp_unknown: u64,
+    /// No plain CNP: the sender has an IPv4 address and this node, in whose name it would be, none.
+    pub cnp_no_source: u64,
     /// Fast CNPs sent with option 1 because the packet's IOAM trace does not fit option 2, or is none.
     pub trace_left_out: u64,
     /// No proxy notification: no proxy is known for the sender.

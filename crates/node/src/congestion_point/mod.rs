@@ -12,7 +12,8 @@
 //! 3. Fast CNP to the sender (draft-xiao-rtgwg-rocev2-fast-cnp section 4): a sender that handles them gets one and its
 //!    packet MUST NOT be marked CE; one that may or may not gets one, and its packet MAY be marked; the packets of one
 //!    that does not are marked.
-//! 4. ECN CE, where the packet is ECN-capable.
+//! 4. A plain CNP to the sender, as switches that are sold today do, where the QP at the sender is known; not marked CE.
+//! 5. ECN CE, where the packet is ECN-capable.
 //!
 //! A packet of any other transport is notified to the proxy, or marked.
 //!
@@ -22,12 +23,13 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Ability, Config, Counters, Marking};
+pub use config::{Ability, CnpName, Config, Counters, Marking};
 
 use crate::limiter::{Limiter, Suppressed};
 use crate::outgoing::{About, Outgoing};
 use crate::prefix_map::{PrefixMap, is_allowed};
 use crate::proxy_directory::ProxyDirectory;
+use crate::sender_qps::SenderQps;
 use fcn_observe::data::{DataPacket, Ecn, FlowKey};
 use fcn_observe::time::Time;
 use fcn_wire::ip::can_be_a_node;
@@ -76,6 +78,8 @@ pub struct CongestionPoint {
     senders: PrefixMap<Ability>,
     proxies: PrefixMap<IpAddr>,
     directory: ProxyDirectory,
+    /// The QPs at senders, learnt from what passes by.
+    pub qps: SenderQps,
     limiter: Limiter<Topic>,
     counters: Counters,
 }
@@ -88,6 +92,7 @@ impl CongestionPoint {
             senders: config.senders.iter().copied().collect(),
             proxies: config.proxies.iter().copied().collect(),
             directory: ProxyDirectory::new(config.directory, config.pnc_reading, profile),
+            qps: SenderQps::new(&config.qps, config.connections),
             limiter: Limiter::new(config.limits),
             counters: Counters::default(),
             config,
@@ -219,6 +224,10 @@ impl CongestionPoint {
         if self.config.fast_cnp {
             return self.fast_cnp(packet);
         }
+        if let Some(name) = self.config.cnp {
+            let cnp = self.cnp(packet, name);
+            return (cnp, cnp.is_none());
+        }
         (None, true)
     }
 
@@ -342,6 +351,27 @@ impl CongestionPoint {
         (Some(fast_cnp), mark)
     }
 
+    fn cnp(&mut self, packet: &DataPacket<'_>, name: CnpName) -> Option<Outgoing> {
+        if !self.may_tell(packet.source) {
+            return None;
+        }
+        let Some((qp, _)) = self.qps.of(&packet.flow()) else {
+            self.counters.cnp_unknown += 1;
+            return None;
+        };
+        let source = match (name, packet.source) {
+            (CnpName::Receiver, _) => Some(packet.destination),
+            (CnpName::Own, IpAddr::V6(_)) => Some(self.config.address.into()),
+            (CnpName::Own, IpAddr::V4(_)) => self.config.address4.map(IpAddr::V4),
+        };
+        self.counters.cnp_no_source += u64::from(source.is_none());
+        Some(Outgoing::Cnp {
+            source: source?,
+            destination: packet.source,
+            qp,
+        })
+    }
+
     /// Whether a packet with this ECN field is to be marked, if anything is; counts it.
     fn may_mark(&mut self, ecn: Ecn) -> bool {
         if !self.config.ecn {
@@ -365,8 +395,7 @@ impl CongestionPoint {
             (Ok(()), Outgoing::FastCnp { .. }) => self.counters.fast_cnps += 1,
             (Ok(()), Outgoing::WanFcn { .. }) => self.counters.wan_fcns += 1,
             (Ok(()), Outgoing::ProxyCn { .. }) => self.counters.proxy_cns += 1,
-            // A congestion point never sends one: it does not know the sender's QP.
-            (Ok(()), Outgoing::Cnp { .. }) => {}
+            (Ok(()), Outgoing::Cnp { .. }) => self.counters.cnps += 1,
         }
         admitted
     }

@@ -558,6 +558,52 @@ fn wan_fcn_comes_before_proxy_and_proxy_before_fast_cnp() {
 }
 
 #[test]
+fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
+    let qp = Qp::truncate(0x77);
+    let v4 = Ipv4Addr::new(10, 0, 0, 9);
+    for (packet, name, address4, source) in [
+        (data(), CnpName::Receiver, None, Some(RECEIVER.into())),
+        (data(), CnpName::Own, None, Some(IpAddr::from(SWITCH))),
+        (data4(), CnpName::Receiver, None, Some(data4().destination)),
+        (data4(), CnpName::Own, Some(v4), Some(v4.into())),
+        (data4(), CnpName::Own, None, None),
+    ] {
+        let mut node = node(|config| {
+            config.cnp = Some(name);
+            config.address4 = address4;
+        });
+        assert_eq!(verdict(&mut node, &packet), (true, None), "not known");
+        // Two acknowledgements tell.
+        for psn in [8, 9] {
+            let (flow, now) = (packet.flow(), Time::from_nanos(psn.into()));
+            node.qps.data(now, flow, psn);
+            (node.qps).acknowledged(flow.receiver, flow.sender, qp, psn);
+        }
+        let cnp = source.map(|source| Outgoing::Cnp {
+            source,
+            destination: packet.source,
+            qp,
+        });
+        assert_eq!(verdict(&mut node, &packet), (cnp.is_none(), cnp));
+        let counters = node.counters();
+        let sent = u64::from(cnp.is_some());
+        assert_eq!((counters.cnps, counters.cnp_no_source), (sent, 1 - sent));
+        assert_eq!(counters.cnp_unknown, 1);
+        let elsewhere = Prefix::host(PE.into());
+        node.config.tells = vec![elsewhere];
+        assert_eq!(verdict(&mut node, &packet), (true, None), "not to be told");
+    }
+    let mut configured = node(|config| {
+        config.cnp = Some(CnpName::Receiver);
+        config.qps = vec![(data().flow(), qp)];
+    });
+    assert!(matches!(
+        verdict(&mut configured, &data()),
+        (false, Some(Outgoing::Cnp { .. }))
+    ));
+}
+
+#[test]
 fn the_limits_hold_for_all_flows_together() {
     let mut node = node(|config| {
         config.fast_cnp = true;

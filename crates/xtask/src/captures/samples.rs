@@ -70,6 +70,10 @@ fn small(scenario: &str) -> &'static str {
         "receiver-cnp" | "receiver-fast-cnp" => {
             "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=300us"
         }
+        "switch-cnp" => {
+            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; message=256; \
+             defaults.marking.kmin=2kB; duration=220us"
+        }
         "fast-cnp" => {
             "mtu=256; rate=1G; link.down.rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=240us"
         }
@@ -114,6 +118,7 @@ fn small(scenario: &str) -> &'static str {
 const SIMULATED: &str = "\
     receiver-cnp-ipv6           receiver-cnp       ip=6
     receiver-cnp-ipv4           receiver-cnp       ip=4
+    switch-cnp                  switch-cnp
     fast-cnp                    fast-cnp
     fast-cnp-ioam-preallocated  fast-cnp-ioam      trace=preallocated
     fast-cnp-ioam-incremental   fast-cnp-ioam      trace=incremental
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (39, 39));
+        assert_eq!((names.len(), all().len()), (40, 40));
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
         congestion: congestion_point::Config::new(Ipv6Addr::LOCALHOST),
         ports: [(0, bottleneck)].into(),
         notification_delay: Ps(0),
+        imitates: false,
         ioam_node: None,
         proxy: None,
         edge: None,

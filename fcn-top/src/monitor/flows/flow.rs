@@ -4,6 +4,7 @@ use super::{Data, Notified};
 use crate::monitor::series::Series;
 use crate::monitor::windows::{ENOUGH, Ring};
 use fcn_observe::marks::Marks;
+use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
 use fcn_observe::{Obedience, Verdict};
 use fcn_wire::Rule;
@@ -112,6 +113,15 @@ impl Flow {
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
         let least = ENOUGH * self.packet();
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
+    }
+
+    /// What tells who made a CNP about it; `whole` is whether its connection was seen to be set up.
+    pub const fn seen(&self, whole: bool) -> SeenData {
+        SeenData {
+            first: self.first,
+            marked: self.ce > 0,
+            whole,
+        }
     }
 
     /// Part of the packets that was marked CE, 0 to 1.

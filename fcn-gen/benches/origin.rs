@@ -1,0 +1,73 @@
+//! How often what is said of who made CNPs is right, wrong or undecided, by who made them, where one looks on, and by
+//! evidence.
+
+#[path = "../tests/labelled/mod.rs"]
+mod labelled;
+
+use fcn_top::record::Maker;
+use labelled::{Case, PLACES, Said, Scene};
+use std::collections::BTreeMap;
+
+/// None that anything was tried on.
+const SEEDS: core::ops::Range<u64> = 2_000..2_004;
+
+fn print<'a>(name: &str, said: impl Iterator<Item = &'a Said>) {
+    let (mut right, mut wrong, mut unclear) = (0_u32, 0_u32, 0_u32);
+    for said in said {
+        match said.maker {
+            Maker::Unknown => unclear += 1,
+            _ if said.is_wrong() => wrong += 1,
+            _ => right += 1,
+        }
+    }
+    let all = f64::from(right + wrong + unclear).max(1.0);
+    let part = |n: u32| f64::from(n) / all * 100.0;
+    println!(
+        "{name:44} {all:6.0} {:8.1} {:8.1} {:10.1}",
+        part(right),
+        part(wrong),
+        part(unclear)
+    );
+}
+
+fn main() {
+    let all: Vec<Said> = SEEDS.flat_map(Case::all).flat_map(labelled::said).collect();
+    let known = || all.iter().filter(|said| said.truth.is_some());
+    println!(
+        "{:44} {:>6} {:>8} {:>8} {:>10}",
+        "", "QPs", "right %", "wrong %", "undecided %"
+    );
+    for scene in Scene::ALL {
+        print(
+            scene.about(),
+            known().filter(|said| said.case.scene == scene && said.truth == Some(scene.maker())),
+        );
+    }
+    for (place, (name, _)) in PLACES.iter().enumerate() {
+        print(
+            &format!("seen on {name}"),
+            known().filter(|said| said.case.place == place),
+        );
+    }
+    for (name, is) in [
+        ("IPv4", (|case| case.ipv4) as fn(Case) -> bool),
+        ("IPv6", |case| !case.ipv4),
+        ("RDMA CM", |case| case.rdma_cm),
+        ("without RDMA CM", |case| !case.rdma_cm),
+        ("paths of one length", |case| !case.uneven),
+        ("paths of four lengths", |case| case.uneven),
+    ] {
+        print(name, known().filter(|said| is(said.case)));
+    }
+    print("all", known());
+    println!("by evidence:");
+    let mut evidence: BTreeMap<String, Vec<&Said>> = BTreeMap::new();
+    for said in known() {
+        let name = format!("{:?}", said.evidence);
+        let name = name.split(' ').next().unwrap_or_default().to_owned();
+        evidence.entry(name).or_default().push(said);
+    }
+    for (name, said) in evidence {
+        print(&name, said.into_iter());
+    }
+}

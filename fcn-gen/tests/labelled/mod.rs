@@ -1,0 +1,264 @@
+//! CNPs of which it is known who made them, and what fcn-top says of them.
+
+use fcn_gen::scenario::{self, Play, Source, builtin};
+use fcn_gen::sim::{Captured, Sink, play};
+use fcn_top::monitor::{Monitor, Settings};
+use fcn_top::packet::Packet;
+use fcn_top::record::{Maker, QpRecord, origin};
+use fcn_wire::header::ethernet;
+use fcn_wire::{Frame, Kind, LinkType, Notification, Profile, ip};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::IpAddr;
+
+/// Who makes the CNPs of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scene {
+    /// Receivers.
+    Receiver,
+    /// A switch, in its own name.
+    OwnName,
+    /// A switch, in the receiver's name.
+    InName,
+    /// The same, with the receiver's hop limit.
+    Imitates,
+    /// A proxy node.
+    Proxy,
+    /// An ingress PE.
+    IngressPe,
+}
+
+impl Scene {
+    pub const ALL: [Self; 6] = [
+        Self::Receiver,
+        Self::OwnName,
+        Self::InName,
+        Self::Imitates,
+        Self::Proxy,
+        Self::IngressPe,
+    ];
+
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Receiver => "receivers",
+            Self::OwnName => "a switch, in its own name",
+            Self::InName => "a switch, in the receiver's name",
+            Self::Imitates => "the same, with its hop limit",
+            Self::Proxy => "a proxy node",
+            Self::IngressPe => "an ingress PE",
+        }
+    }
+
+    /// Who that is.
+    pub const fn maker(self) -> Maker {
+        match self {
+            Self::Receiver => Maker::Receiver,
+            Self::OwnName | Self::InName | Self::Imitates => Maker::Network,
+            Self::Proxy => Maker::Proxy,
+            Self::IngressPe => Maker::IngressPe,
+        }
+    }
+
+    const fn scenario(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Receiver => ("switch-cnp", &["mechanism=cnp"]),
+            Self::OwnName => ("switch-cnp", &["source=own"]),
+            Self::InName => ("switch-cnp", &[]),
+            Self::Imitates => ("switch-cnp", &["hop_limit=receiver"]),
+            Self::Proxy => ("switch-cnp", &["mechanism=proxy"]),
+            Self::IngressPe => ("wan-fcn", &[]),
+        }
+    }
+}
+
+/// Where one looks on: at the sender, twice on the way, at the receiver, at two places at once.
+pub const PLACES: [(&str, &str); 5] = [
+    ("the sender's link", r#"["leaf1:s1"]"#),
+    ("a link between switches", r#"["leaf1:spine1"]"#),
+    ("behind the congestion", r#"["spine1:leaf2"]"#),
+    ("the receiver's link", r#"["leaf2:r1"]"#),
+    (
+        "sender's and receiver's links",
+        r#"["leaf1:s1", "leaf2:r1"]"#,
+    ),
+];
+
+/// One capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub scene: Scene,
+    pub place: usize,
+    pub ipv4: bool,
+    /// Whether connections are set up by RDMA CM; else the QPs have to be learnt from acknowledgements.
+    pub rdma_cm: bool,
+    /// Whether paths of equal cost have one, two or three routers more.
+    pub uneven: bool,
+    pub seed: u64,
+}
+
+impl Case {
+    /// The captures of that seed.
+    pub fn all(seed: u64) -> impl Iterator<Item = Self> {
+        let scenes = Scene::ALL.into_iter();
+        scenes.flat_map(move |scene| {
+            (0..PLACES.len() * 8).map(move |number| Self {
+                scene,
+                place: number / 8,
+                ipv4: number & 1 == 1,
+                rdma_cm: number & 2 == 2,
+                uneven: number & 4 == 4,
+                seed,
+            })
+        })
+    }
+}
+
+/// What is said of the CNPs about one QP, of which it is known who made them.
+#[derive(Clone, Copy, Debug)]
+pub struct Said {
+    pub case: Case,
+    /// Who made at least 31 of 32, by the ground truth; nothing where nobody did.
+    pub truth: Option<Maker>,
+    pub maker: Maker,
+    pub evidence: origin::Evidence,
+}
+
+impl Said {
+    /// Whether it names the receiver where that made none, or another where the receiver made all.
+    pub fn is_wrong(&self) -> bool {
+        match (self.maker, self.truth) {
+            (Maker::Unknown, _) | (_, None) => false,
+            (Maker::Network, Some(truth)) => truth == Maker::Receiver,
+            (maker, Some(truth)) => maker != truth,
+        }
+    }
+}
+
+struct Listener {
+    monitor: Monitor,
+    case: Case,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+impl Sink for Listener {
+    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
+        self.bytes.resize(packet.len, 0);
+        (packet.fill)(&mut self.bytes);
+        self.number += 1;
+        if self.case.seed % 2 == 1 {
+            start_higher(&mut self.bytes);
+        }
+        if self.case.uneven {
+            lengthen(&mut self.bytes, self.case.seed);
+        }
+        self.monitor.observe(&Packet {
+            at: packet.at,
+            bytes: &self.bytes,
+            wire_len: packet.wire_len as usize,
+            link: LinkType::Ethernet,
+            interface: packet.vantage_point as u32,
+            number: self.number,
+        });
+        Ok(())
+    }
+}
+
+/// Has a CNP begin with another hop limit than acknowledgements, as some NICs may.
+fn start_higher(bytes: &mut [u8]) {
+    let profile = Profile::DEFAULT;
+    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+    let is_cnp = Notification::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp);
+    if let Some(ip) = frame.ip().filter(|ip| is_cnp && ip.start == ethernet::LEN) {
+        let (start, hops) = (ip.start, ip.hop_limit.saturating_add(255 - 64));
+        ip::set_hop_limit(&mut bytes[start..], hops);
+    }
+}
+
+/// Takes up to three from the hop limit of a packet that has passed a router, by its addresses and entropy.
+fn lengthen(bytes: &mut [u8], seed: u64) {
+    let profile = Profile::DEFAULT;
+    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+    let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+        return;
+    };
+    if ip.start != ethernet::LEN || [64, 255].contains(&ip.hop_limit) {
+        return;
+    }
+    let ends = [ip.source, ip.destination].map(|address| match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits() as u64,
+    });
+    let entropy = u64::from(datagram.source_port) << 20 | u64::from(ip.flow_label);
+    let mut hash = seed;
+    for value in [ends[0], ends[1], entropy] {
+        hash = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash ^= hash >> 29;
+    }
+    let (start, hops) = (ip.start, ip.hop_limit.saturating_sub((hash % 4) as u8));
+    ip::set_hop_limit(&mut bytes[start..], hops);
+}
+
+/// What is said of every QP in a capture.
+pub fn said(case: Case) -> Vec<Said> {
+    let (name, sets) = case.scene.scenario();
+    let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    let (_, vantage) = PLACES[case.place];
+    let vantage = match case.scene {
+        Scene::IngressPe => vantage
+            .replace("leaf1:spine1", "pe1:p1")
+            .replace("spine1:leaf2", "p2:pe2"),
+        _ => vantage.to_owned(),
+    };
+    sets.push(format!("seed={}", case.seed));
+    sets.push(format!("vantage={vantage}"));
+    sets.push(format!("ip={}", if case.ipv4 { 4 } else { 6 }));
+    sets.push(format!("flow.load.rdma_cm={}", case.rdma_cm));
+    let source = Source::Text {
+        name: name.to_owned(),
+        text: builtin::text(name).unwrap().to_owned(),
+    };
+    let loaded = scenario::load(&source, &sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    let Play::Simulation(simulation) = loaded.play else {
+        panic!("{name} is no simulation");
+    };
+    let mut listener = Listener {
+        monitor: Monitor::new(Settings::default()),
+        case,
+        bytes: Vec::new(),
+        number: 0,
+    };
+    for number in 0..simulation.vantage_points.len() {
+        listener.monitor.know_interface(number as u32, "", "");
+    }
+    let outcome = play(&simulation, "", Some(&mut listener), &mut |_| true).unwrap();
+    let mut makers: BTreeMap<(IpAddr, u32), BTreeMap<Maker, u64>> = BTreeMap::new();
+    for note in &outcome.truth.notifications {
+        if note.kind != Kind::Cnp.id() {
+            continue;
+        }
+        let maker = match note.made_by.as_deref() {
+            Some("receiver") => Maker::Receiver,
+            Some("switch") => Maker::Network,
+            Some("proxy") => Maker::Proxy,
+            Some("ingress_pe") => Maker::IngressPe,
+            other => panic!("{other:?}"),
+        };
+        let of_qp = makers.entry((note.told, note.qp.unwrap())).or_default();
+        *of_qp.entry(maker).or_default() += note.total;
+    }
+    let judge = |row: QpRecord| {
+        let (maker, evidence) = row.origin_inferred.zip(row.origin_evidence)?;
+        let made = &makers[&(row.sender?, row.sender_qp?)];
+        let all: u64 = made.values().sum();
+        let most = made.iter().find(|(_, count)| **count * 32 >= all * 31);
+        Some(Said {
+            case,
+            truth: most.map(|(maker, _)| *maker),
+            maker,
+            evidence,
+        })
+    };
+    let rows = listener.monitor.rows();
+    rows.filter_map(|(_, row)| judge(row)).collect()
+}
