@@ -966,7 +966,7 @@ fn proxy_notifications_are_read_by_rocev2s_own_port() {
             ..Settings::default()
         };
         settings.profile.rocev2_port = port;
-        let whole = audited(&path, settings.clone());
+        let whole = audited(&common::packets(&path), settings.clone());
         let alone = audited_by(&mut Monitor::new(settings), &[broken]);
         [(&*path, whole), (file.path(), alone)].map(|(path, audited)| {
             let shown = shown(&tshark, path, &options, &FIELDS);
