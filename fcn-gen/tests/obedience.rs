@@ -1,58 +1,20 @@
 //! Whether senders obey, as fcn-top says of the built-in scenarios, against what the scenarios have them do.
 
-use fcn_gen::scenario::{self, Play, Source, builtin};
-use fcn_gen::sim::{Captured, Sink, play};
+mod watched;
+
+use fcn_gen::scenario::{Source, builtin};
 use fcn_observe::Answer;
-use fcn_top::monitor::{Monitor, Settings};
-use fcn_top::packet::Packet;
-use fcn_wire::LinkType;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::net::IpAddr;
-
-/// Listens to the simulation.
-struct Listener {
-    monitor: Monitor,
-    bytes: Vec<u8>,
-    number: u64,
-}
-
-impl Sink for Listener {
-    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
-        self.bytes.resize(packet.len, 0);
-        (packet.fill)(&mut self.bytes);
-        self.number += 1;
-        self.monitor.observe(&Packet {
-            at: packet.at,
-            bytes: &self.bytes,
-            wire_len: packet.wire_len as usize,
-            link: LinkType::Ethernet,
-            interface: packet.vantage_point as u32,
-            number: self.number,
-        });
-        Ok(())
-    }
-}
+use watched::watch;
 
 /// Answers about flows with 1,000 data packets and 20 notifications at least.
 fn answers(source: &Source, sets: &[&str]) -> BTreeMap<(IpAddr, IpAddr, u32), Answer> {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    let loaded = scenario::load(source, &sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let Play::Simulation(simulation) = loaded.play else {
-        panic!("{} is no simulation", loaded.name);
-    };
-    let mut listener = Listener {
-        monitor: Monitor::new(Settings::default()),
-        bytes: Vec::new(),
-        number: 0,
-    };
-    for number in 0..simulation.vantage_points.len() {
-        listener.monitor.know_interface(number as u32, "", "");
-    }
-    play(&simulation, "", Some(&mut listener), &mut |_| true).unwrap();
-    let rows = listener.monitor.rows();
+    let (monitor, _) = watch(source, &sets, |_| {});
+    let rows = monitor.rows();
     rows.filter_map(|(id, row)| {
-        let flow = listener.monitor.flow_of_row(id)?;
+        let flow = monitor.flow_of_row(id)?;
         let counts = row.data_packets? >= 1_000 && row.total >= 20;
         let key = (flow.sender, flow.receiver, flow.receiver_qp.get());
         counts.then_some((key, row.verdict?))

@@ -6,6 +6,8 @@
 //!   nothing of notifications the answer is nothing, on average over notifications, however it sends: each time between
 //!   notifications is its own control, and so is a steady trend. That notifications come when a sender is fast makes the
 //!   first bins higher, not lower. Less in the last bin, after more in one before, is no answer: it may fall back from a rise.
+//!   Where they come in episodes, between which a sender recovers, what is around one is the episode's: so all of them
+//!   together must not show less soon after than later either, before a sender is said not to obey.
 //! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long after the last one? That
 //!   is what remains to be seen where notifications come so fast that they hold a sender down.
 //! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
@@ -61,8 +63,8 @@ pub enum Answer {
     /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
     /// explains. A twentieth less suffices, where it is there after notification upon notification.
     Obeys,
-    /// A fifth less after notifications can be excluded at every time scale that was measured, and nothing hints at less; and it
-    /// was seen before the queue that marks it.
+    /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
+    /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
     DoesNotObey,
     /// Neither can be told.
     #[default]
@@ -157,9 +159,9 @@ pub enum Evidence {
         /// The time since notifications in which there was less; `None` for as long as it was notified.
         within: Option<Window>,
     },
-    /// The rate varies too much while notified.
+    /// The rate varies too much around notifications.
     Unsteady,
-    /// The entropy changed after notifications, but not by them alone.
+    /// The entropy changed, but not plainly in answer to notifications.
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
     Coarse,
@@ -180,7 +182,7 @@ pub enum Doubt {
     TooLate,
     /// It comes some time after, and without notifications the rate is not steady.
     MaySwing,
-    /// It lasts for less time than from packet to packet.
+    /// It lasts for less time than from packet to packet, or from burst to burst.
     Short,
     /// It is less than can be told from what a full queue does to any sender.
     TooLittle,
@@ -188,6 +190,8 @@ pub enum Doubt {
     Sparse,
     /// It comes after a time with data as before, or is small beside what single notifications differ by.
     NotPlain,
+    /// It is mostly gaps that stand out.
+    Idle,
     /// The flow was slower still without notifications.
     SlowerWithout,
 }
@@ -265,10 +269,13 @@ impl fmt::Display for Doubt {
             Self::FallsBack => "but more before that: falling back from a rise is no answer",
             Self::TooLate => "too late for an answer",
             Self::MaySwing => "but no steady rate without them: it may swing by itself",
-            Self::Short => "which is shorter than from packet to packet: too few packets to tell",
+            Self::Short => {
+                "which is shorter than from packet or burst to the next: too few to tell"
+            }
             Self::TooLittle => "too little for an answer",
             Self::Sparse => "with hardly a packet there: too few to tell",
             Self::NotPlain => "but not at once or not after most of them: no plain answer",
+            Self::Idle => "mostly in gaps, in which there may have been nothing to send",
             Self::SlowerWithout => "but less still without notifications",
         })
     }
@@ -337,10 +344,10 @@ impl fmt::Display for Evidence {
                 }
                 write!(f, ", which need not be an answer")
             }
-            Self::Unsteady => write!(f, "its rate varies too much while it is notified"),
+            Self::Unsteady => write!(f, "its rate varies too much around notifications"),
             Self::MayTurn => write!(
                 f,
-                "its path changes after notifications, and at other times too"
+                "it took another path, but not plainly in answer to notifications"
             ),
             Self::Coarse => write!(
                 f,
@@ -922,16 +929,25 @@ struct Shape {
 
 /// What must be excluded for a flow not to obey; less is allowed for in [`Answer::DoesNotObey`], as no answer is for certain.
 const MOST: f64 = 0.2;
-/// The least that is said to be excluded: of cuts by a hundredth or two, which hide among sparse bins, the bounds know nothing.
+/// The least that is said to be excluded, and the least that is an answer: of cuts by a hundredth or two, which hide among sparse
+/// bins, the bounds know nothing, and a queue that fills makes as much of any sender.
 const FINEST: f64 = 0.05;
 /// Notifications with data in a bin, from which on it is looked at.
 const ENOUGH: f32 = 5.0;
 
 impl Shape {
-    /// Less data than chance explains. In the labelled set 4.5 errors mean no fewer wrong answers than 4.
+    /// How much less data chance explains. In the labelled set 4.5 errors mean no fewer wrong answers than 4.
+    fn chance(&self) -> f64 {
+        if self.less >= 0.01 {
+            4.0 * self.error
+        } else {
+            (6.0 * self.error).max(0.003)
+        }
+    }
+
+    /// Less data than chance explains.
     fn is_sure(&self) -> bool {
-        self.less > 4.0 * self.error
-            && (self.less >= 0.01 || self.less > 0.003 && self.less > 6.0 * self.error)
+        self.less > self.chance()
     }
 }
 
@@ -976,8 +992,7 @@ impl Obedience {
         if shape.is_sure() {
             return Evidence::Doubtful(self.less(shape), why);
         }
-        let chance = 4.0 * shape.error;
-        let (less, chance) = (shape.less.min(chance) as f32, chance as f32);
+        let (less, chance) = (shape.less as f32, shape.chance() as f32);
         Evidence::Varies { less, chance }
     }
 
@@ -1104,7 +1119,7 @@ impl Obedience {
             stamps += shape.stamps;
             less_before += shape.less * (to - from) as f64;
             // One that is shorter than the time from packet to packet says how far these are apart: where notifications
-            // come in step with packets, as a receiver's do, that is no chance.
+            // come in step with packets, as a receiver's do, that is no chance. So it is with bursts, and what is between them.
             let len = to.min(self.typical).saturating_sub(from);
             let is_short = (len as f32) < self.usual || in_bursts && (len as f32) < self.longest;
             // Too few packets to measure, and yet a hint: of packets in bursts these bins may hold all that is less.
@@ -1133,7 +1148,9 @@ impl Obedience {
             let apart = shape.less / shape.spread.max(1e-9);
             let seldom = shape.count <= 0.25 * f64::from(self.gaps);
             let late = before_steady && (apart <= 1.5 || seldom) || apart < 0.25;
-            if sure && !late && shape.less_busy >= 0.4 * shape.less && falls_back.is_none() {
+            let is_plain = sure && !late && falls_back.is_none();
+            let is_idle = shape.less_busy < 0.4 * shape.less;
+            if is_plain && !is_idle {
                 if most.is_none() {
                     delayed = steady_before && from >= SOON;
                 }
@@ -1143,7 +1160,11 @@ impl Obedience {
                 continue;
             }
             if sure || shape.less > HINT && shape.less > HINT_ERRORS * shape.error {
-                suspect = Some((shape, Doubt::NotPlain));
+                let doubt = match is_plain {
+                    true => Doubt::Idle,
+                    false => Doubt::NotPlain,
+                };
+                suspect = Some((shape, doubt));
             }
             if shape.stamps >= 3.0 {
                 let bound = (shape.less + 2.0 * shape.error).max(shape.less_busy);
@@ -1186,9 +1207,11 @@ impl Obedience {
             faster = less < -0.1 && -less > 4.0 * error;
             let bound = less.max(quiet.rate() - notified.rate()) + 2.0 * error;
             if less > 0.08 && less > 4.0 * error || less > 0.2 && less > 2.0 * error {
-                let less = counted as f32;
-                let within = None;
-                open = open.or(Some(Evidence::Fewer { less, within }));
+                let (less, within) = (counted as f32, None);
+                open = open.or(Some(match less > 0.0 {
+                    true => Evidence::Fewer { less, within },
+                    false => Evidence::Unsteady,
+                }));
             } else if bound < 0.28 {
                 since_quiet = Some(bound);
             }

@@ -10,7 +10,8 @@
 //! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
 //!    acknowledgements (NICs give it a UDP source port of its own), so this counts where acknowledgements took its path, or
 //!    where paths between two hosts have been seen to be of one length, often and without exception. Routers passed are
-//!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements.
+//!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements; of one that
+//!    starts somewhere in between, it shows as more routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
 //! 5. It came sooner after the flow's first data than half the time that any acknowledgement takes.
 //! 6. It was seen on the receiver's link, like the receiver's packets: the receiver made it.
 //! 7. The receiver's link was watched, and no CE mark went over it.
@@ -522,7 +523,8 @@ impl Origins {
         {
             return Evidence::OtherMac;
         }
-        let comparable = own.start == signs.start() || own.start != 0 && own.most <= FARTHEST;
+        let same_start = own.start == signs.start() && own.most.saturating_sub(passed) <= FARTHEST;
+        let comparable = same_start || own.start != 0 && own.most <= FARTHEST;
         let same_path = own.took(signs) || self.unlike == 0 && self.alike >= ALL_ALIKE;
         if passed < receiver && comparable && same_path {
             return Evidence::Nearer { passed, receiver };
@@ -866,6 +868,15 @@ mod tests {
             ..ACK
         };
         assert_eq!(judge(&origins, copied).maker, Maker::Network);
+        // One that lets them start at 16.
+        let odd = Passing {
+            hop_limit: 13,
+            ..ACK
+        };
+        assert_eq!(
+            judge(&after(&[odd; 3]), usual),
+            Inference::unknown(Evidence::OtherPath)
+        );
     }
 
     #[test]

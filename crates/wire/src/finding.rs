@@ -161,7 +161,7 @@ rules! {
     FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
     FastCnpBorder = "fastcnp.border.crossed", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
-        "The Fast CNP goes across the domain's border, where it is to be dropped: unless this was captured in front of it, it was not";
+        "The Fast CNP goes across the domain's border, which has to drop it; seen behind the border, it did not";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
         "The IOAM trace cannot be read";
@@ -205,7 +205,7 @@ rules! {
     ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
     ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
-        "The proxy notification goes across the domain's border, where it is to be dropped: unless this was captured in front of it, it was not";
+        "The proxy notification goes across the domain's border, which has to drop it; seen behind the border, it did not";
 
     ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
         "Opt Data Len of the proxy address option is not 16";
@@ -231,7 +231,7 @@ rules! {
     WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
     WanFcnBorder = "wanfcn.border.crossed", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 6",
-        "The FCN goes across the border of its controlled domain, where it is to be dropped: unless this was captured in front of it, it was not";
+        "The FCN goes across the border of its controlled domain, which has to drop it; seen behind the border, it did not";
 
     PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "The routing message around the Proxy Node Capability cannot be read";

@@ -84,35 +84,44 @@ impl<'a> Document<'a> {
     pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let mut spread = self.root.clone();
         remove(&mut spread, "parameters");
-        self.every_default_is_taken()
-            .and_then(|()| spread_defaults(&mut spread))
+        spread_defaults(&mut spread)
             .and_then(|()| deserialize(spread))
+            .and_then(|keys| self.every_default_is_taken().map(|()| keys))
             .map_err(|refusal| self.error(refusal))
     }
 
-    /// Refuses a default that was set although whatever could take it has something nearer.
+    /// Refuses a default that was set, but that no entry takes.
     fn every_default_is_taken(&self) -> Result<(), Refusal> {
         for (path, _) in &self.settings {
-            let [defaults, first, rest @ ..] = path.as_slice() else {
+            let [defaults, first, ..] = path.as_slice() else {
                 continue;
             };
-            let alone = !ENTRIES.contains(&first.as_str());
-            let key = if alone { path.get(1..) } else { Some(rest) };
-            let key = key.unwrap_or_default().join(".");
-            let takes = |(array, keys): &(&str, &[&str])| match alone {
-                true => keys.contains(&first.as_str()),
-                false => array == first,
-            };
-            let arrays = DEFAULTS.into_iter().filter(takes).map(|(array, _)| array);
-            let all = arrays.flat_map(|array| {
-                let nearer = alone && get(&self.root, &format!("defaults.{array}.{key}")).is_some();
-                let entries = self.root.get(array).and_then(entries).unwrap_or_default();
-                entries.into_iter().map(move |entry| (entry, nearer))
+            let is_table = value_at(&self.root, path).is_some_and(Item::is_table_like);
+            if defaults != "defaults" || is_table {
+                continue;
+            }
+            let is_taken = DEFAULTS.into_iter().any(|(array, keys)| {
+                let skipped = match keys.contains(&first.as_str()) {
+                    true => 1,
+                    false if array == first => 2,
+                    false => return false,
+                };
+                let key = path.get(skipped..).unwrap_or_default();
+                let count = self
+                    .root
+                    .get(array)
+                    .and_then(entries)
+                    .map_or(0, |all| all.len());
+                (0..count).any(|index| {
+                    let entry = [array.to_owned(), index.to_string()];
+                    let mut sources = sources(&[&entry, key].concat()).into_iter();
+                    let nearest = sources.find(|path| value_at(&self.root, path).is_some());
+                    nearest.as_ref() == Some(path)
+                })
             });
-            let has_own = |(entry, nearer): (&Item, bool)| nearer || get(entry, &key).is_some();
-            let mut all = all.peekable();
-            if defaults == "defaults" && all.peek().is_some() && all.all(has_own) {
-                let message = "has no effect: whatever could take it has a value of its own";
+            if !is_taken {
+                let message =
+                    "has no effect: nothing takes it, or whatever could has a value of its own";
                 refuse!(path.join("."), "{message}");
             }
         }
@@ -190,9 +199,7 @@ impl<'a> Document<'a> {
     fn locate(&self, path: &[String], span: Option<&Range<usize>>) -> Option<(Place, String)> {
         let nearest = (1..=path.len()).rev().filter_map(|len| path.get(..len));
         nearest.flat_map(sources).find_map(|path| {
-            let item = path
-                .iter()
-                .try_fold(&self.root, |item, step| child(item, step))?;
+            let item = value_at(&self.root, &path)?;
             let own = item.span();
             let set = self.settings.iter().rev().find(|(set, _)| {
                 path.starts_with(set) || (own.is_none() && set.starts_with(&path))
@@ -309,8 +316,12 @@ fn steps(root: &Item, path: &str) -> Vec<String> {
 
 /// The value at a dotted path as people write it.
 fn get<'t>(root: &'t Item, path: &str) -> Option<&'t Item> {
-    let steps = steps(root, path);
-    steps.iter().try_fold(root, |item, step| child(item, step))
+    value_at(root, &steps(root, path))
+}
+
+/// The value at a path.
+fn value_at<'t>(root: &'t Item, path: &[String]) -> Option<&'t Item> {
+    path.iter().try_fold(root, |item, step| child(item, step))
 }
 
 /// Puts `value` at a dotted path as people write it, and says where that is. Tables on the way are made where they are

@@ -1,15 +1,15 @@
 //! CNPs of which it is known who made them, and what fcn-top says of them.
 
-use fcn_gen::scenario::{self, Play, Source, builtin};
-use fcn_gen::sim::{Captured, Sink, play};
-use fcn_top::monitor::{Monitor, Settings};
-use fcn_top::packet::Packet;
+#[path = "../watched/mod.rs"]
+mod watched;
+
+use fcn_gen::scenario::{Source, builtin};
 use fcn_top::record::{Maker, QpRecord, origin};
 use fcn_wire::header::ethernet;
 use fcn_wire::{Frame, Kind, LinkType, Notification, Profile, ip};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::net::IpAddr;
+use watched::watch;
 
 /// Who makes the CNPs of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,36 +134,6 @@ impl Said {
     }
 }
 
-struct Listener {
-    monitor: Monitor,
-    case: Case,
-    bytes: Vec<u8>,
-    number: u64,
-}
-
-impl Sink for Listener {
-    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
-        self.bytes.resize(packet.len, 0);
-        (packet.fill)(&mut self.bytes);
-        self.number += 1;
-        if self.case.seed % 2 == 1 {
-            start_higher(&mut self.bytes);
-        }
-        if self.case.uneven {
-            lengthen(&mut self.bytes, self.case.seed);
-        }
-        self.monitor.observe(&Packet {
-            at: packet.at,
-            bytes: &self.bytes,
-            wire_len: packet.wire_len as usize,
-            link: LinkType::Ethernet,
-            interface: packet.vantage_point as u32,
-            number: self.number,
-        });
-        Ok(())
-    }
-}
-
 /// Has a CNP begin with another hop limit than acknowledgements, as some NICs may.
 fn start_higher(bytes: &mut [u8]) {
     let profile = Profile::DEFAULT;
@@ -218,20 +188,14 @@ pub fn said(case: Case) -> Vec<Said> {
         name: name.to_owned(),
         text: builtin::text(name).unwrap().to_owned(),
     };
-    let loaded = scenario::load(&source, &sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let Play::Simulation(simulation) = loaded.play else {
-        panic!("{name} is no simulation");
-    };
-    let mut listener = Listener {
-        monitor: Monitor::new(Settings::default()),
-        case,
-        bytes: Vec::new(),
-        number: 0,
-    };
-    for number in 0..simulation.vantage_points.len() {
-        listener.monitor.know_interface(number as u32, "", "");
-    }
-    let outcome = play(&simulation, "", Some(&mut listener), &mut |_| true).unwrap();
+    let (monitor, outcome) = watch(&source, &sets, |bytes| {
+        if case.seed % 2 == 1 {
+            start_higher(bytes);
+        }
+        if case.uneven {
+            lengthen(bytes, case.seed);
+        }
+    });
     let mut makers: BTreeMap<(IpAddr, u32), BTreeMap<Maker, u64>> = BTreeMap::new();
     for note in &outcome.truth.notifications {
         if note.kind != Kind::Cnp.id() {
@@ -259,6 +223,5 @@ pub fn said(case: Case) -> Vec<Said> {
             evidence,
         })
     };
-    let rows = listener.monitor.rows();
-    rows.filter_map(|(_, row)| judge(row)).collect()
+    monitor.rows().filter_map(|(_, row)| judge(row)).collect()
 }
