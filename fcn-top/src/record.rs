@@ -164,7 +164,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 
 pub use fcn_observe::obedience::{Less, Window};
 pub use fcn_observe::origin::{self, Maker};
-pub use fcn_observe::{Answer, Evidence, Resolved};
+pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
 /// What a judgement rests on.
@@ -217,6 +217,12 @@ records! {
         queue: Option<u32> = "Queue", 9, Count, "Deepest queue in the IOAM trace of the last notification, in the unit of its namespace", |v| count(v);
         queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace", |v| count(v);
         ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
+        dscp: Option<u8> = "DSCP", 4, Number, "DSCP of the last notification, 0 to 63", |v| count(v);
+        ecn: Option<Ecn> = "ECN", 7, Name, "ECN field of the last notification: not_ect, ect_1, ect_0, ce", |v| some(v, |v| Cell::Name(v.id()));
+        vlan_priority: Option<u8> = "PCP", 3, Number, "VLAN priority of the last notification, 0 to 7; nothing without a tag", |v| count(v);
+        data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the flow's last data packet, 0 to 63", |v| count(v);
+        data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; nothing without a tag", |v| count(v);
+        class: Option<Company> = "Class", 9, Name, "In which class (DSCP and VLAN priority) notifications travel: apart from the data, with_data, or in several", |v| some(v, |v| Cell::Name(v.id()));
         data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);

@@ -21,6 +21,17 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The name in JSON, filters and reports: `not_ect`, `ect_1`, `ect_0` or `ce`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::NotCapable => "not_ect",
+            Self::Ect1 => "ect_1",
+            Self::Ect0 => "ect_0",
+            Self::Ce => "ce",
+        }
+    }
+
     /// From the two low bits of a TOS or traffic class octet; the others are dropped.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {

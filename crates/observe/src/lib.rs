@@ -4,13 +4,14 @@
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
 //! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
-//! places; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes. `bounded.rs`, `table.rs`,
+//! places; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes; `class.rs` what packets are queued by. `bounded.rs`, `table.rs`,
 //! `pairs.rs` and `hashing.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
 
 pub mod access;
 pub mod bounded;
 pub mod broken;
+pub mod class;
 pub mod connections;
 pub mod data;
 pub mod labels;
@@ -30,6 +31,7 @@ pub mod topic;
 pub mod translation;
 
 pub use bounded::{Bounded, Slot};
+pub use class::{Class, Classes, Company};
 pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use labels::Labels;

@@ -7,9 +7,9 @@ mod flow;
 
 pub use flow::{Effect, Flow, PART};
 
-use fcn_observe::FlowKey;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Pairs};
+use fcn_observe::{Class, FlowKey};
 use fcn_wire::Rule;
 use std::net::IpAddr;
 
@@ -28,6 +28,8 @@ pub struct Data {
     pub ip_octets: u64,
     /// What the network may choose its path by.
     pub entropy: u32,
+    /// What it is queued by.
+    pub class: Option<Class>,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
     /// Whether its sender is known to handle Fast CNPs.

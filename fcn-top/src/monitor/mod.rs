@@ -31,10 +31,10 @@ use crate::tables::{
     Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
 };
 use events::Log;
-use fcn_observe::FlowKey;
 use fcn_observe::origin::Origins;
 use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
+use fcn_observe::{Class, FlowKey};
 use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
@@ -401,6 +401,9 @@ impl Monitor {
         };
         if let Some(flow) = self.flows.get(&key) {
             record.ce_share = flow.ce_share();
+            record.data_dscp = flow.class.map(Class::dscp);
+            record.data_vlan_priority = flow.class.and_then(Class::priority);
+            record.class = row.classes.company(flow.class);
             record.data_rate = flow.data_rate(self.now, self.since());
             record.data_packets = Some(flow.packets);
             let verdict = flow.verdict();

@@ -15,7 +15,7 @@ use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
 use fcn_observe::translation::Attribution;
-use fcn_observe::{DataPacket, Ecn, FlowKey, access};
+use fcn_observe::{Class, DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
@@ -233,6 +233,10 @@ impl Monitor {
         if is_copy && row.total > 0 && !settings.per_interface {
             return observed;
         }
+        let news = Class::of(frame).filter(|_| !is_copy).and_then(|class| {
+            let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
+            Some((row.classes.add(class, data)?, class))
+        });
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
             return observed;
@@ -288,6 +292,14 @@ impl Monitor {
         traffic.add(at, step);
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
+        }
+        if let Some((company, class)) = news {
+            let about = About {
+                packet,
+                frame,
+                interface: self.interfaces.name(packet.interface),
+            };
+            self.reporter.class(&about, company, class);
         }
         observed
     }
@@ -388,6 +400,7 @@ impl Monitor {
                 earlier,
                 ip_octets,
                 psn,
+                class: Class::of(frame),
                 entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },

@@ -5,10 +5,10 @@ use super::gaps::Gaps;
 use super::series::{Burst, Bursts, Series};
 use super::windows::Windows;
 use crate::record::{QpRecord, QpSide, Resolved};
-use fcn_observe::RowKey;
 use fcn_observe::origin::Tally;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
+use fcn_observe::{Class, Classes, RowKey};
 use fcn_wire::{Kind, Notification, Origin, Qp};
 use std::net::IpAddr;
 
@@ -73,6 +73,8 @@ pub struct Row {
     queue_max: Option<u32>,
     /// Who made the CNPs.
     pub makers: Tally,
+    /// In which classes they came.
+    pub classes: Classes,
     /// Notifications over time.
     pub series: Series<Bursts>,
     rare: Option<Box<Rare>>,
@@ -114,6 +116,7 @@ impl Row {
             queue: None,
             queue_max: None,
             makers: Tally::NEW,
+            classes: Classes::default(),
             rare: None,
         }
     }
@@ -237,6 +240,7 @@ impl Row {
         };
         let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
         let sender_qp = number(QpSide::Sender);
+        let class = self.classes.last();
         QpRecord {
             sender: key.sender(),
             qp: qp.map(Qp::get),
@@ -267,6 +271,12 @@ impl Row {
             queue: self.queue,
             queue_max: self.queue_max,
             ce_share: None,
+            dscp: class.map(Class::dscp),
+            ecn: class.map(Class::ecn),
+            vlan_priority: class.and_then(Class::priority),
+            data_dscp: None,
+            data_vlan_priority: None,
+            class: self.classes.company(None),
             data_rate: None,
             data_packets: None,
             change: None,

@@ -3,7 +3,7 @@
 use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::record::{QpRecord, QpSide, Resolved};
+use crate::record::{Company, Ecn, QpRecord, QpSide, Resolved};
 use crate::tables::Wanted;
 use fcn_observe::RowKey;
 use fcn_observe::testing::Setup;
@@ -130,6 +130,38 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
     let totals = monitor.totals();
     assert_eq!((totals.notified(), totals.rows, totals.points), (5, 1, 1));
     assert_eq!(monitor.started(), START);
+}
+
+#[test]
+fn notifications_in_several_classes_are_a_note_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    let notes = |monitor: &Monitor| {
+        let wanted = Wanted {
+            events: true,
+            ..Wanted::default()
+        };
+        let events = monitor.tables(wanted).events;
+        let notes = events
+            .iter()
+            .filter(|event| event.what.starts_with("class"));
+        let notes: Vec<_> = notes.map(|event| (event.what, event.times)).collect();
+        notes
+    };
+    let with_class = |octet: u8| {
+        let mut bytes = cnp(0x12);
+        (bytes[0], bytes[1]) = (0x60 | octet >> 4, octet << 4);
+        bytes
+    };
+    see(&mut monitor, START, 0, &with_class(48 << 2 | 2));
+    let row = only(&monitor);
+    assert_eq!((row.dscp, row.ecn), (Some(48), Some(Ecn::Ect0)));
+    assert_eq!((row.vlan_priority, row.class), (None, None));
+    assert!(notes(&monitor).is_empty());
+    for at in 1..5 {
+        see(&mut monitor, START + at, 0, &with_class(26 << 2));
+    }
+    assert_eq!(only(&monitor).class, Some(Company::Several));
+    assert_eq!(notes(&monitor), [("class.several", 1)]);
 }
 
 #[test]

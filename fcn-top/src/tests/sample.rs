@@ -2,8 +2,8 @@
 
 use crate::record::RowId;
 use crate::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker, PointRecord, QpRecord,
-    QpSide, Resolved, Window, origin,
+    Answer, Company, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker,
+    PointRecord, QpRecord, QpSide, Resolved, Window, origin,
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -53,6 +53,12 @@ pub(crate) fn qp() -> QpRecord {
         queue: Some(4_096),
         queue_max: Some(65_536),
         ce_share: Some(0.125),
+        dscp: Some(48),
+        ecn: Some(Ecn::Ect0),
+        vlan_priority: None,
+        data_dscp: Some(26),
+        data_vlan_priority: Some(3),
+        class: Some(Company::Apart),
         data_rate: Some(9.87e9),
         data_packets: Some(1_234_567),
         change: Some(-0.42),
@@ -124,6 +130,12 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         gap_p99: None,
         findings: 0,
         ce_share: None,
+        dscp: None,
+        ecn: None,
+        vlan_priority: None,
+        data_dscp: None,
+        data_vlan_priority: None,
+        class: None,
         data_rate: None,
         data_packets: None,
         change: None,

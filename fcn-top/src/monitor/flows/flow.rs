@@ -6,7 +6,7 @@ use crate::monitor::windows::{ENOUGH, Ring};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
-use fcn_observe::{Obedience, Verdict};
+use fcn_observe::{Class, Obedience, Verdict};
 use fcn_wire::Rule;
 
 /// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
@@ -26,6 +26,8 @@ pub struct Flow {
     ce: u64,
     /// Packet sequence number of the last packet.
     pub last_psn: u32,
+    /// What the last packet is queued by.
+    pub class: Option<Class>,
     /// Octets that are not in the series yet: less than a part.
     rest: u32,
     marks: Marks,
@@ -60,6 +62,7 @@ impl Flow {
             ce: 0,
             marks: Marks::default(),
             last_psn: 0,
+            class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
             series: Series::new(),
@@ -81,6 +84,7 @@ impl Flow {
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.last_psn = data.psn;
+        self.class = data.class;
         self.octets_by_time.add_at(at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
         if look.ce {

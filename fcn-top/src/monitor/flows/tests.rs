@@ -39,6 +39,7 @@ fn data(key: FlowKey) -> Data {
         several: false,
         earlier: None,
         ip_octets: 1000,
+        class: None,
         entropy: 0,
         psn: 7,
         able: false,

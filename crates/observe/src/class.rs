@@ -1,0 +1,186 @@
+//! The traffic class of a packet: what switches choose a queue for it by. Notifications in the class of data come late where data
+//! of that class queues on their way, or is paused.
+
+use crate::data::Ecn;
+use core::fmt;
+use fcn_wire::{Frame, Layer, identified};
+
+/// DSCP and ECN of the outermost IP header, and the priority of the outermost VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    traffic_class: u8,
+    priority: Option<u8>,
+}
+
+impl Class {
+    /// That of the packet in `frame`: within a [mirror](Frame::mirror), the packet that it copied.
+    #[must_use]
+    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+        let mut priority = None;
+        for span in frame.own_spans() {
+            let octets = frame.bytes().get(span.start..)?;
+            let traffic_class = match span.layer {
+                Layer::Vlan => {
+                    priority = priority.or(Some(octets.first()? >> 5));
+                    continue;
+                }
+                Layer::Ipv4 => *octets.get(1)?,
+                Layer::Ipv6 => octets.first()? << 4 | octets.get(1)? >> 4,
+                _ => continue,
+            };
+            return Some(Self {
+                traffic_class,
+                priority,
+            });
+        }
+        None
+    }
+
+    /// Differentiated services code point (RFC 2474), 0 to 63.
+    #[must_use]
+    pub const fn dscp(self) -> u8 {
+        self.traffic_class >> 2
+    }
+
+    /// The ECN field (RFC 3168).
+    #[must_use]
+    pub const fn ecn(self) -> Ecn {
+        Ecn::from_bits(self.traffic_class)
+    }
+
+    /// Priority code point of the VLAN tag (IEEE 802.1Q), 0 to 7; `None` without one.
+    #[must_use]
+    pub const fn priority(self) -> Option<u8> {
+        self.priority
+    }
+
+    /// Whether both have the same DSCP and VLAN priority: switches put them into queues alike, by whichever they go.
+    #[must_use]
+    pub fn is_queued_as(self, other: Self) -> bool {
+        (self.dscp(), self.priority) == (other.dscp(), other.priority)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DSCP {}", self.dscp())?;
+        match self.priority {
+            Some(priority) => write!(f, ", VLAN priority {priority}"),
+            None => Ok(()),
+        }
+    }
+}
+
+identified! {
+    /// In which class notifications about a flow travel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    Company {
+        /// In another one than its data.
+        Apart = "apart",
+        /// In that of its data.
+        WithData = "with_data",
+        /// In several.
+        Several = "several",
+    }
+}
+
+/// The classes of the notifications of one sort.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Classes {
+    last: Option<Class>,
+    several: bool,
+    with_data: bool,
+}
+
+impl Classes {
+    /// Adds a notification of that class about a flow whose last data had that class, where it is known. Returns what is thereby
+    /// known for the first time and worth a word.
+    pub fn add(&mut self, class: Class, data: Option<Class>) -> Option<Company> {
+        let other = self.last.is_some_and(|last| !last.is_queued_as(class));
+        let with_data = data.is_some_and(|data| data.is_queued_as(class));
+        let news = [
+            (other && !self.several).then_some(Company::Several),
+            (with_data && !self.with_data).then_some(Company::WithData),
+        ];
+        self.several |= other;
+        self.with_data |= with_data;
+        self.last = Some(class);
+        news.into_iter().flatten().next()
+    }
+
+    /// That of the last notification.
+    #[must_use]
+    pub const fn last(&self) -> Option<Class> {
+        self.last
+    }
+
+    /// How the notifications travel beside the data; `data` is the class of the flow's last data. `None` where they travel in one
+    /// class, and that of the data is not known.
+    #[must_use]
+    pub fn company(&self, data: Option<Class>) -> Option<Company> {
+        match (self.several, data) {
+            (true, _) => Some(Company::Several),
+            (false, None) => None,
+            (false, Some(_)) if self.with_data => Some(Company::WithData),
+            (false, Some(_)) => Some(Company::Apart),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::{LinkType, Profile};
+
+    const fn class(dscp: u8, priority: Option<u8>) -> Class {
+        Class {
+            traffic_class: dscp << 2 | 2,
+            priority,
+        }
+    }
+
+    #[test]
+    fn it_is_read_behind_vlan_tags() {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        frame.extend([0x88, 0xA8, 0xA0, 7, 0x81, 0, 0x60, 9, 0x86, 0xDD]);
+        frame.extend([0x6C, 0x20, 0, 0, 0, 0, 59, 64]);
+        frame.extend([1; 32]);
+        let of = |bytes: &[u8]| {
+            let profile = Profile::DEFAULT;
+            Class::of(&Frame::parse(
+                bytes,
+                bytes.len(),
+                LinkType::Ethernet,
+                &profile,
+            ))
+        };
+        let read = of(&frame).unwrap();
+        assert_eq!(
+            (read.dscp(), read.ecn(), read.priority()),
+            (48, Ecn::Ect0, Some(5))
+        );
+        for len in 0..frame.len() {
+            let _ = of(&frame[..len]);
+        }
+    }
+
+    #[test]
+    fn what_is_new_is_said_once() {
+        let (data, own) = (class(26, None), class(48, None));
+        let mut classes = Classes::default();
+        assert_eq!(classes.add(own, None), None);
+        assert_eq!(classes.company(None), None);
+        assert_eq!(classes.add(own, Some(data)), None);
+        assert_eq!(classes.company(Some(data)), Some(Company::Apart));
+        assert_eq!(classes.add(data, Some(data)), Some(Company::Several));
+        assert_eq!(classes.add(own, Some(data)), None);
+        assert_eq!(classes.company(Some(data)), Some(Company::Several));
+        let mut classes = Classes::default();
+        let tagged = class(26, Some(3));
+        assert_eq!(classes.add(tagged, Some(data)), None, "by the tag");
+        let mut classes = Classes::default();
+        assert_eq!(classes.add(data, Some(data)), Some(Company::WithData));
+        assert_eq!(classes.add(data, Some(data)), None);
+        assert_eq!(classes.company(Some(data)), Some(Company::WithData));
+    }
+}
