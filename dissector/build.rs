@@ -5,11 +5,11 @@
 //! versions means that the way used for 4.4 and 4.6 is the one tested on 4.0. epan-sys stays for linking, and a test
 //! compares its layouts with ours.
 
-use std::env;
 use std::path::PathBuf;
 use std::process::exit;
+use std::{env, fs};
 
-/// Wireshark minor versions that this source is written for.
+/// Wireshark minor versions that this source was tested with.
 const KNOWN: [(u32, u32); 3] = include!("versions.rs");
 
 /// Patterns, by the names' first words.
@@ -105,15 +105,16 @@ fn main() {
     );
     let names = KNOWN.map(|(major, minor)| format!("{major}.{minor}"));
     if !KNOWN.contains(&version) {
-        stop(&format!(
-            "Wireshark {} is installed; this plugin is written for {}.",
+        println!(
+            "cargo:warning=the plugin was never tested with Wireshark {}, only with {}",
             wireshark.version,
             names.join(", ")
-        ));
+        );
     }
-    let values = names.map(|name| format!("\"{name}\"")).join(", ");
-    println!("cargo:rustc-check-cfg=cfg(wireshark, values({values}))");
-    println!("cargo:rustc-cfg=wireshark=\"{}.{}\"", version.0, version.1);
+    println!("cargo:rustc-check-cfg=cfg(wireshark_4_0, has_gboolean, has_uint_value_real)");
+    if version == (4, 0) {
+        println!("cargo:rustc-cfg=wireshark_4_0");
+    }
 
     let mut builder = bindgen::Builder::default()
         .header("wireshark.h")
@@ -144,9 +145,22 @@ fn main() {
     // bindgen panics where it finds no libclang; the panic's text does not name the package.
     let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.generate()));
     match made {
-        Ok(Ok(bindings)) => bindings
-            .write_to_file(&out)
-            .unwrap_or_else(|e| stop(&format!("cannot write {}: {e}", out.display()))),
+        Ok(Ok(bindings)) => {
+            let bindings = bindings.to_string();
+            // What differs between versions is read from the headers, so that a version not known yet may do as well.
+            let signature = |name: &str| {
+                let (_, rest) = bindings.split_once(&format!("fn {name}("))?;
+                Some(rest.split_once(';')?.0)
+            };
+            if signature("prefs_register_bool_preference").is_some_and(|s| s.contains("gboolean")) {
+                println!("cargo:rustc-cfg=has_gboolean");
+            }
+            if signature("prefs_get_uint_value_real").is_some() {
+                println!("cargo:rustc-cfg=has_uint_value_real");
+            }
+            fs::write(&out, bindings)
+                .unwrap_or_else(|e| stop(&format!("cannot write {}: {e}", out.display())));
+        }
         Ok(Err(e)) => stop(&format!("cannot read Wireshark's headers: {e}")),
         Err(_) => stop(
             "bindgen needs libclang.\nOn Debian: apt-get install libclang-dev\n\

@@ -1,2 +1,2 @@
-// Minor versions of Wireshark that the plugin is written for. Included by its build script and by xtask.
+// Minor versions of Wireshark that the plugin is tested with. Included by its build script and by xtask.
 [(4, 0), (4, 4), (4, 6)]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, Todo};
 use crate::system::System;
 use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
-use crate::{cargo, extcap, files, packages, process, profile};
+use crate::{captures, cargo, extcap, files, packages, process, profile};
 
 /// What to install or remove.
 #[derive(Clone, Debug, clap::Args)]
@@ -59,10 +59,9 @@ pub fn run(options: &Options) -> Outcome<String> {
 /// Checks that the plugin can be built for the Wireshark that is installed, and returns its version.
 ///
 /// # Errors
-/// Its version is not supported, or its headers are of another.
-pub fn check_version() -> Outcome<Version> {
+/// Its headers are of another version.
+fn check_version() -> Outcome<Version> {
     let version = wireshark::version(&System::HERE)?;
-    version.supported()?;
     wireshark::agree(version, wireshark::headers_version()?)?;
     if let Some(gui) = wireshark::program_version("wireshark")?
         && gui.minor() != version.minor()
@@ -79,15 +78,21 @@ pub fn check_version() -> Outcome<Version> {
 /// # Errors
 /// Anything missing, unsupported, not built, not written or not loaded.
 pub fn install(folder: Option<&Path>) -> Outcome<String> {
-    // Before any package: headers do not help a version that is not supported.
-    if let Some(version) = wireshark::program_version("tshark")? {
-        version.supported()?;
-    }
     packages::ensure(packages::PLUGIN)?;
     let version = check_version()?;
+    let untested = version.untested();
+    if let Some(warning) = &untested {
+        println!("      {warning}: it has to build, and to decode the samples as they do");
+    }
     let library = cargo::build_plugin(true)?;
     // Tried before it replaces one that works.
-    drop(Tshark::with_plugin(&library)?);
+    let tshark = Tshark::with_plugin(&library)?;
+    if untested.is_some() {
+        let count = captures::check_fields(&tshark)
+            .todo("the plugin is not installed: with this Wireshark it would mislead; use one that it was tested with")?;
+        println!("      {count} samples are decoded as committed");
+    }
+    drop(tshark);
 
     let root = process::is_root();
     let (own, other) = PluginFolders::of(&System::HERE)?.for_user(root);

@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_FILE, SKIP_MARK, Tally, Test};
 use crate::tshark::Tshark;
-use crate::wireshark::supported_minor;
+use crate::wireshark::tested_minor;
 use crate::{cargo, process};
 
 /// How to run the checks.
@@ -23,8 +23,8 @@ pub struct Options {
     /// Install nothing; what cannot be built or run without is skipped, and listed
     #[arg(long)]
     pub no_install: bool,
-    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
-    #[arg(long, value_name = "VERSION", value_parser = supported_minor)]
+    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is tested with if none is named
+    #[arg(long, value_name = "VERSION", value_parser = tested_minor)]
     pub wireshark: Vec<(u32, u32)>,
     /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
     #[arg(long)]

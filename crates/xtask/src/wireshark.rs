@@ -11,25 +11,25 @@ use crate::failure::Outcome;
 use crate::process;
 use crate::system::System;
 
-/// The minor versions the plugin builds for and was tried with.
-pub const SUPPORTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
+/// The minor versions that the plugin is tested with.
+pub const TESTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
 
-/// Reads a minor version that the plugin builds for, "4.4".
+/// Reads a minor version that the plugin is tested with, "4.4".
 ///
 /// # Errors
 /// It is no such version.
-pub fn supported_minor(text: &str) -> Result<(u32, u32), String> {
+pub fn tested_minor(text: &str) -> Result<(u32, u32), String> {
     let read = || {
         let (major, minor) = text.split_once('.')?;
         let version = (major.parse().ok()?, minor.parse().ok()?);
-        SUPPORTED.contains(&version).then_some(version)
+        TESTED.contains(&version).then_some(version)
     };
-    read().ok_or_else(|| format!("the plugin supports {}", supported_names()))
+    read().ok_or_else(|| format!("the plugin is tested with {}", tested_names()))
 }
 
-fn supported_names() -> String {
+fn tested_names() -> String {
     let name = |(major, minor): &(u32, u32)| format!("{major}.{minor}");
-    SUPPORTED.iter().map(name).collect::<Vec<_>>().join(", ")
+    TESTED.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// The plugin's file name in Wireshark's plugin folder.
@@ -71,20 +71,13 @@ impl Version {
         (self.major, self.minor)
     }
 
-    /// Refuses a version that the plugin does not build for.
-    ///
-    /// # Errors
-    /// It is not in [`SUPPORTED`].
-    pub fn supported(self) -> Outcome {
-        if !SUPPORTED.contains(&self.minor()) {
-            bail!(
-                "Wireshark {self} is installed; the plugin supports {}\n  what to do: install one of these with its \
-                 headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), first in PATH and in \
-                 PKG_CONFIG_PATH",
-                supported_names()
-            );
-        }
-        Ok(())
+    /// A warning where the plugin was never tested with that version.
+    #[must_use]
+    pub fn untested(self) -> Option<String> {
+        (!TESTED.contains(&self.minor())).then(|| {
+            let tested = tested_names();
+            format!("Wireshark {self} is installed; the plugin was tested with {tested} alone")
+        })
     }
 }
 
@@ -323,22 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_supported() {
-        assert!(V4_0_17.supported().is_ok());
-        let text = Version {
-            major: 4,
+    fn says_what_is_untested() {
+        assert_eq!(V4_0_17.untested(), None);
+        let other = Version {
             minor: 2,
-            micro: 2,
-        }
-        .supported()
-        .unwrap_err()
-        .to_string();
-        assert!(
-            text.contains(
-                "4.2.2 is installed; the plugin supports 4.0, 4.4, 4.6\n  what to do: install"
-            ),
-            "{text}"
-        );
+            ..V4_0_17
+        };
+        let text = "Wireshark 4.2.17 is installed; the plugin was tested with 4.0, 4.4, 4.6 alone";
+        assert_eq!(other.untested().as_deref(), Some(text));
     }
 
     #[test]

@@ -1,22 +1,23 @@
-//! What differs between Wireshark 4.0, 4.4 and 4.6, under one name each. Layouts and constants come from bindgen.
+//! What differs between versions of Wireshark, under one name each, as its headers have it (`build.rs`). Layouts and constants
+//! come from bindgen.
 
 use super::sys;
 use core::ffi::c_int;
 
-/// What a Boolean preference is stored in: `gboolean` up to 4.0, `bool` later.
-#[cfg(wireshark = "4.0")]
+/// What a Boolean preference is stored in: `gboolean` in older versions, `bool` later.
+#[cfg(has_gboolean)]
 pub type BoolPreference = core::sync::atomic::AtomicI32;
-/// What a Boolean preference is stored in: `gboolean` up to 4.0, `bool` later.
-#[cfg(not(wireshark = "4.0"))]
+/// What a Boolean preference is stored in: `gboolean` in older versions, `bool` later.
+#[cfg(not(has_gboolean))]
 pub type BoolPreference = core::sync::atomic::AtomicBool;
 
 /// A Boolean preference.
-#[cfg(wireshark = "4.0")]
+#[cfg(has_gboolean)]
 pub const fn preference(is_on: bool) -> BoolPreference {
     BoolPreference::new(is_on as i32)
 }
 /// A Boolean preference.
-#[cfg(not(wireshark = "4.0"))]
+#[cfg(not(has_gboolean))]
 pub const fn preference(is_on: bool) -> BoolPreference {
     BoolPreference::new(is_on)
 }
@@ -36,20 +37,20 @@ pub fn is_true<T: Default + PartialEq>(value: T) -> bool {
 /// # Safety
 /// `preference` was found just now, and is one of numbers.
 pub unsafe fn uint_value(preference: *mut sys::preference) -> u32 {
-    #[cfg(wireshark = "4.6")]
+    #[cfg(not(has_uint_value_real))]
     use sys::prefs_get_uint_value as get;
-    // Renamed in 4.6, where the old function of that name is gone.
-    #[cfg(not(wireshark = "4.6"))]
+    // Up to 4.4, where the other name is another function's.
+    #[cfg(has_uint_value_real)]
     use sys::prefs_get_uint_value_real as get;
     // SAFETY: reads a live preference.
     unsafe { get(preference, sys::pref_current) }
 }
 
-/// A C Boolean that is handed over: `gboolean` up to 4.0, `bool` later.
-#[cfg(wireshark = "4.0")]
+/// A C Boolean that is handed over: `gboolean` in older versions, `bool` later.
+#[cfg(has_gboolean)]
 pub type Boolean = c_int;
-/// A C Boolean that is handed over: `gboolean` up to 4.0, `bool` later.
-#[cfg(not(wireshark = "4.0"))]
+/// A C Boolean that is handed over: `gboolean` in older versions, `bool` later.
+#[cfg(not(has_gboolean))]
 pub type Boolean = bool;
 
 /// `value` as Wireshark's functions take it.

@@ -77,7 +77,7 @@ impl<T> PerFile<T> {
 }
 
 /// Bindings made here against the ones that epan-sys brings for 4.0: two ways to the same structures.
-#[cfg(all(test, wireshark = "4.0"))]
+#[cfg(all(test, wireshark_4_0))]
 mod tests {
     use super::sys;
     use core::mem::offset_of;

@@ -13,7 +13,7 @@ mod samples;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
 use crate::failure::Outcome;
 use crate::tshark::{TempDir, Tshark};
@@ -122,27 +122,51 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
             fs_err::copy(folder.join(name), place)?;
         }
     }
-    compare(folder, fresh.path())?;
-    Ok(count)
+    match differences(folder, fresh.path())? {
+        Some(lines) => bail!(
+            "the sample captures are not as committed:{lines}\nWhere the change is meant, `cargo xtask captures` writes them anew."
+        ),
+        None => Ok(count),
+    }
+}
+
+/// Compares what is the plugin's in the sample captures, as this tshark decodes them, with what is committed; returns how many
+/// there are.
+///
+/// # Errors
+/// What differs, or tshark failed.
+pub fn check_fields(tshark: &Tshark) -> Outcome<usize> {
+    let folder = folder()?;
+    let (committed, decoded) = (TempDir::new(false)?, TempDir::new(false)?);
+    let protocols = Protocols::of(tshark)?;
+    let samples = all();
+    for sample in &samples {
+        let capture = folder.join(sample.file_name());
+        let notable = decoding::notable(tshark, sample, &capture)?;
+        let text = fields::decode(tshark, &protocols, &capture, &notable)?;
+        let name = sample.fields_name();
+        fs_err::write(decoded.path().join(&name), &text)?;
+        fs_err::copy(folder.join(&name), committed.path().join(&name))?;
+    }
+    match differences(committed.path(), decoded.path())? {
+        Some(lines) => bail!("the samples are not decoded as committed:{lines}"),
+        None => Ok(samples.len()),
+    }
 }
 
 /// How much of a difference is shown: lines, and characters of each.
 const SHOWN: (usize, usize) = (40, 160);
 
-/// Compares the committed files with the same written anew.
-fn compare(committed: &Path, fresh: &Path) -> Outcome {
+/// What differs between committed files and the same written anew.
+fn differences(committed: &Path, fresh: &Path) -> Outcome<Option<String>> {
     let mut diff = Command::new("diff");
     diff.args(["--recursive", "--unified=0"]);
     let output = process::output(diff.arg(committed).arg(fresh))?;
     let differences = String::from_utf8_lossy(&output.stdout);
     let (lines, width) = SHOWN;
     let shown = differences.lines().take(lines);
-    let shown: String = shown.map(|line| format!("\n  {line:.width$}")).collect();
-    ensure!(
-        output.status.success(),
-        "the sample captures are not as committed:{shown}\nWhere the change is meant, `cargo xtask captures` writes them anew."
-    );
-    Ok(())
+    let shown = shown.map(|line| format!("\n  {line:.width$}")).collect();
+    Ok((!output.status.success()).then_some(shown))
 }
 
 #[cfg(test)]
@@ -161,15 +185,16 @@ mod tests {
             write(folder, "a.txt", "x\ny\n");
             write(folder, "a.pcapng", "\0x");
         }
-        compare(&committed, &fresh).unwrap();
+        assert_eq!(differences(&committed, &fresh).unwrap(), None);
         write(&committed, "a.txt", "x\nz\n");
         write(&committed, "b.txt", "");
         write(&fresh, "a.pcapng", "\0y");
-        let text = compare(&committed, &fresh).unwrap_err().to_string();
+        let text = differences(&committed, &fresh).unwrap().unwrap();
         let holds = |expected: &str| assert!(text.contains(expected), "{expected}: {text}");
         holds("\n  @@ -2 +2 @@\n  -z\n  +y\n");
         holds("committed: b.txt");
         holds("a.pcapng differ");
-        assert!(compare(&folder.path().join("none"), &fresh).is_err());
+        let none = folder.path().join("none");
+        assert!(differences(&none, &fresh).unwrap().is_some());
     }
 }
