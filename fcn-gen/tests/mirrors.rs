@@ -22,8 +22,8 @@ fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
         command.args(["--mirror", mirror]);
     }
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words} {mirror:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words} {mirror:?}: {stderr}");
     path
 }
 
@@ -57,10 +57,10 @@ fn report(path: &Path, origins: bool) -> (Vec<String>, bool) {
         ..Wanted::default()
     });
     let interfaces = tables.interfaces.iter();
-    let mirrored = interfaces.filter(|one| one.name.contains("/erspan"));
-    let mirrored = mirrored.map(|one| one.received).sum::<u64>() == number;
+    let mirrored = interfaces.filter(|interface| interface.name.contains("/erspan"));
+    let mirrored = mirrored.map(|interface| interface.received).sum::<u64>() == number;
     tables.totals.octets = 0;
-    let mut said: Vec<String> = (tables.qps.iter_mut())
+    let mut rows: Vec<String> = (tables.qps.iter_mut())
         .map(|(_, row)| {
             row.interface = None;
             if !origins {
@@ -69,11 +69,11 @@ fn report(path: &Path, origins: bool) -> (Vec<String>, bool) {
             format!("{row:?}")
         })
         .collect();
-    said.extend(tables.points.iter().map(|point| format!("{point:?}")));
-    said.extend(tables.hops.iter().map(|hop| format!("{hop:?}")));
-    said.sort();
-    said.push(format!("{:?} {:?}", tables.totals, tables.rules));
-    (said, mirrored)
+    rows.extend(tables.points.iter().map(|point| format!("{point:?}")));
+    rows.extend(tables.hops.iter().map(|hop| format!("{hop:?}")));
+    rows.sort();
+    rows.push(format!("{:?} {:?}", tables.totals, tables.rules));
+    (rows, mirrored)
 }
 
 #[test]
