@@ -1,5 +1,5 @@
 //! Protocols and fields as Wireshark shows and filters them: names, types, masks, value texts. Data only; what is
-//! shown of a packet is decided in `show`, and registering is `register.rs`'s business.
+//! shown of a packet is decided in `show`, and registering is in `register.rs`.
 #![forbid(unsafe_code)]
 
 use core::ffi::CStr;

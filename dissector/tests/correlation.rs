@@ -52,7 +52,7 @@ struct Connected {
 }
 
 impl Connected {
-    fn of(truth: &Value) -> Self {
+    fn from_truth(truth: &Value) -> Self {
         let mut connected = Self::default();
         for flow in truth["flows"].as_array().unwrap() {
             let address = |field: &str| flow[field].as_str().unwrap().parse::<IpAddr>().unwrap();
@@ -121,7 +121,10 @@ fn read(packets: &[Packet]) -> Vec<Read> {
     let read = packets.iter().zip(1..).map(|(packet, number)| {
         let profile = Profile::DEFAULT;
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
-        let what = match (Notification::of(&frame), DataPacket::of(&frame)) {
+        let what = match (
+            Notification::from_frame(&frame),
+            DataPacket::from_frame(&frame),
+        ) {
             (Some(gist), _) => What::Notice(gist),
             (None, Some(data)) => {
                 let ip = frame.ip().unwrap();
@@ -222,13 +225,13 @@ impl Whole {
     fn translations(&self) -> BTreeMap<usize, usize> {
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let mut here: BTreeMap<(u32, String), usize> = BTreeMap::new();
-        let mut told: Vec<(FlowKey, &Read)> = Vec::new();
+        let mut requests: Vec<(FlowKey, &Read)> = Vec::new();
         let mut found = BTreeMap::new();
         for notice in self.notices() {
             let gist = notice.gist().unwrap();
-            let said = format!("{gist:?}");
-            let nth = here.entry((notice.interface, said.clone())).or_default();
-            let alike = alike.entry(said).or_default();
+            let text = format!("{gist:?}");
+            let nth = here.entry((notice.interface, text.clone())).or_default();
+            let alike = alike.entry(text).or_default();
             *nth += 1;
             if let Some(first) = alike.get(*nth - 1) {
                 if let Some(earlier) = found.get(first).copied() {
@@ -241,16 +244,16 @@ impl Whole {
                 continue;
             };
             match gist.kind {
-                Kind::ProxyCn | Kind::WanFcn => told.push((flow, notice)),
+                Kind::ProxyCn | Kind::WanFcn => requests.push((flow, notice)),
                 Kind::Cnp => {
-                    let place = told.iter().rposition(|(about, earlier)| {
-                        let who = [earlier.gist().unwrap().told, flow.receiver];
+                    let place = requests.iter().rposition(|(about, earlier)| {
+                        let who = [earlier.gist().unwrap().destination, flow.receiver];
                         let in_time = (notice.at.checked_sub(earlier.at))
                             .is_some_and(|delay| delay <= TRANSLATION);
                         *about == flow && in_time && who.contains(&gist.notifier)
                     });
                     if let Some(place) = place {
-                        found.insert(notice.number, told.remove(place).1.number);
+                        found.insert(notice.number, requests.remove(place).1.number);
                     }
                 }
                 Kind::FastCnp1 | Kind::FastCnp2 => {}
@@ -317,7 +320,11 @@ impl Whole {
                 },
                 other => other,
             };
-            (gist.kind, gist.sender.unwrap_or(gist.told), receiver_qp)
+            (
+                gist.kind,
+                gist.sender.unwrap_or(gist.destination),
+                receiver_qp,
+            )
         };
         let about = topic(notice.gist().unwrap());
         let last = self
@@ -347,7 +354,7 @@ fn label(packet: &Read, fcn: &Notification) -> Option<bool> {
     };
     let outer = outer.filter(|outer| outer.flow_label == label)?;
     match outer.ingress {
-        Some(ingress) => (fcn.told == ingress).then_some(true),
+        Some(ingress) => (fcn.destination == ingress).then_some(true),
         None => Some(false),
     }
 }
@@ -360,8 +367,8 @@ fn shows_any(columns: &[String]) -> bool {
 }
 
 /// The `wanted` ones of all the fields that were asked for.
-fn part(all: &Shown, asked: &[&str], wanted: &[&str]) -> Shown {
-    let place = |field| asked.iter().position(|name| name == field).unwrap();
+fn part(all: &Shown, fields: &[&str], wanted: &[&str]) -> Shown {
+    let place = |field| fields.iter().position(|name| name == field).unwrap();
     let places: Vec<usize> = wanted.iter().map(place).collect();
     let columns = |all: &Vec<String>| places.iter().map(|i| all[*i].clone()).collect();
     let parts = all.iter().map(|(frame, all)| (*frame, columns(all)));
@@ -738,25 +745,25 @@ fn compare_verdicts(
         .filter_map(|(id, row)| {
             let flow = monitor.flow_of_row(id)?;
             let measured = row.measured.to_string();
-            let said = [
+            let expected = [
                 row.verdict?.id().to_owned(),
                 measured,
                 row.evidence?.to_string(),
             ];
-            Some((flow, said.to_vec()))
+            Some((flow, expected.to_vec()))
         })
         .collect();
     let packets = read(captured);
-    for (frame, said) in shown {
+    for (frame, values) in shown {
         // What it is about may be none but a quoted packet, or wait for more than the file holds.
-        let Some(data) = number::<usize>(&said[0]) else {
+        let Some(data) = number::<usize>(&values[0]) else {
             continue;
         };
         let Some(want) = packets[data - 1].flow().and_then(|flow| wanted.get(&flow)) else {
             continue;
         };
-        assert_eq!(&said[1..], want, "{case} frame {frame}");
-        *answers.entry(said[1].clone()).or_default() += 1;
+        assert_eq!(&values[1..], want, "{case} frame {frame}");
+        *answers.entry(values[1].clone()).or_default() += 1;
     }
 }
 
@@ -787,7 +794,7 @@ fn verdicts_are_those_of_fcn_top() {
 /// The connections of a sample, as the generator knows them.
 fn connected(path: &Path, packets: &[Read]) -> Connected {
     if path.with_extension("truth.json").exists() {
-        return Connected::of(&truth(path));
+        return Connected::from_truth(&truth(path));
     }
     let mut connected = Connected::default();
     if path.ends_with("formats-rdma-cm.pcapng") {
@@ -838,7 +845,7 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     // tshark fills one of those that are alike.
     let fields: Vec<&str> = BTreeSet::from_iter(fields).into_iter().collect();
     let mut frames = vec![0; experts.len()];
-    let (mut sums, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let (mut links, mut answers) = (BTreeMap::new(), BTreeMap::new());
     let (mut before, mut after) = (0, 0);
     for path in captures() {
         // Wireshark puts these together from fragments, of which neither fcn-wire nor the audit knows.
@@ -862,7 +869,7 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
             };
             if is_simulated || name.starts_with("formats-") && two_passes {
                 let counts = compare_links(&part(&LINKS), &whole, &case);
-                sums.insert((name.clone(), two_passes), counts);
+                links.insert((name.clone(), two_passes), counts);
             }
             compare_back(&part(&BACK), two_passes, &case);
             if is_simulated && two_passes {
@@ -880,7 +887,7 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
             }
         }
         if is_simulated {
-            assert_eq!(sums[&(name.clone(), false)], sums[&(name, true)]);
+            assert_eq!(links[&(name.clone(), false)], links[&(name, true)]);
         }
     }
     // What each of them is there to show.
@@ -895,12 +902,12 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
         ("wan-fcn-sr-mpls", [1, 0, 1]),
         ("attack", [1, 0, 0]),
     ] {
-        let counts = sums[&(name.to_owned(), true)];
+        let counts = links[&(name.to_owned(), true)];
         for (count, least) in counts.into_iter().zip([data, marked, translated]) {
             assert!(count >= least, "{name}: {counts:?}");
         }
     }
-    let formats = sums
+    let formats = links
         .iter()
         .filter(|((name, _), _)| name.starts_with("formats-"));
     assert!(formats.map(|(_, counts)| counts[0]).sum::<usize>() > 0);
@@ -922,8 +929,11 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     }
     // Where nobody looks into the tree, either.
     let statistics = [&["-q", "-z", "expert"][..], &preferences].concat();
-    let said = decode(&tshark, &capture("attack"), &statistics);
-    assert!(said.contains(Rule::FastCnpUntrusted.info().text), "{said}");
+    let output = decode(&tshark, &capture("attack"), &statistics);
+    assert!(
+        output.contains(Rule::FastCnpUntrusted.info().text),
+        "{output}"
+    );
     // Nobody is suspected without a list, nor is a scenario's rate above the limit's default.
     assert!(shown(&tshark, &capture("fast-cnp"), &[], &experts).is_empty());
 }
@@ -1267,24 +1277,24 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
             let shown = shown(&tshark, &path, passes, &fields);
             let got: Vec<_> = shown
                 .iter()
-                .filter(|(_, said)| said[2] == "cnp")
-                .map(|(frame, said)| (*frame, said[0].as_str(), number::<usize>(&said[1])))
+                .filter(|(_, values)| values[2] == "cnp")
+                .map(|(frame, values)| (*frame, values[0].as_str(), number::<usize>(&values[1])))
                 .collect();
             let want: Vec<_> = wanted
                 .iter()
-                .map(|(place, by, told)| (frame(*place), *by, told.map(frame)))
+                .map(|(place, by, translates)| (frame(*place), *by, translates.map(frame)))
                 .collect();
             assert_eq!(got, want, "{name}");
         }
-        let mut sums = BTreeMap::new();
+        let mut expected = BTreeMap::new();
         // What the second interface has is a copy.
         for (place, by, _) in wanted.iter().filter(|(place, ..)| behind[*place].0 == 0) {
             let Cnp(from) = behind[*place].2 else {
                 panic!("{name}")
             };
-            *sums.entry((IpAddr::from(from), *by)).or_default() += 1;
+            *expected.entry((IpAddr::from(from), *by)).or_default() += 1;
         }
-        assert_eq!(senders_of_cnps(&path), sums, "{name}");
+        assert_eq!(senders_of_cnps(&path), expected, "{name}");
     }
 }
 
@@ -1402,8 +1412,12 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
         for passes in [&[][..], SECOND_PASS] {
             let options = [passes, &["-o", "fcn.able:::/0"]].concat();
             let shown = shown(&tshark, &path, &options, &[marked, unclear]);
-            let got = shown.iter().map(|(frame, said)| {
-                let rule = if said[0].is_empty() { unclear } else { marked };
+            let got = shown.iter().map(|(frame, values)| {
+                let rule = if values[0].is_empty() {
+                    unclear
+                } else {
+                    marked
+                };
                 (*frame, rule)
             });
             assert_eq!(got.collect::<Vec<_>>(), want, "{name}");
@@ -1433,8 +1447,11 @@ fn a_list_that_is_none_is_said_and_not_used() {
             ],
         )
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("\"everybody\" is no prefix"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("\"everybody\" is not a valid prefix"),
+        "{stderr}"
+    );
     assert!(output.stdout.is_empty());
 }
 
@@ -1522,7 +1539,7 @@ fn frames_out_of_order_and_cut_are_linked_by_their_time() {
         for two_passes in [false, true] {
             let whole = Whole {
                 packets: read(&packets),
-                connected: Connected::of(&truth(&path)),
+                connected: Connected::from_truth(&truth(&path)),
                 two_passes,
             };
             let case = format!("{name}, cut to {cut}, two passes: {two_passes}");
@@ -1551,8 +1568,8 @@ fn merged_captures_are_linked_in_whatever_order() {
                 return;
             }
         }
-        let mut connected = Connected::of(&truth(&one));
-        let others = Connected::of(&truth(&other));
+        let mut connected = Connected::from_truth(&truth(&one));
+        let others = Connected::from_truth(&truth(&other));
         connected.by_sender.extend(others.by_sender);
         connected.by_flow.extend(others.by_flow);
         let whole = Whole {
@@ -1622,21 +1639,21 @@ fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
         "fcn.translated_by",
         "fcn.notified_by",
     ];
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (name, file) in [(one, &files[0]), (other, &files[1]), (one, &files[0])] {
         ask("load", serde_json::json!({"file": file}));
         for filter in filters {
             // It remembers the results of a filter, even those of another file.
-            let filter = format!("{filter} && frame.number != {}", 100_000 + asked.len());
+            let filter = format!("{filter} && frame.number != {}", 100_000 + requested.len());
             let place = ask("frames", serde_json::json!({"filter": filter}));
-            asked.push((name, filter, place));
+            requested.push((name, filter, place));
         }
     }
     let Some(answers) = sharkd(&tshark, &requests) else {
         return;
     };
     let mut found = 0;
-    for (name, filter, place) in asked {
+    for (name, filter, place) in requested {
         let got: BTreeSet<usize> = answers[place]["result"]
             .as_array()
             .unwrap_or_else(|| panic!("{}", answers[place]))
@@ -1723,10 +1740,10 @@ fn damaged() -> Vec<Packet> {
         udp(4791, UdpChecksum::Zero),
         Part::Bytes(&[0; 1000]),
     ]);
-    let mut told = [sender.octets(), receiver.octets()].concat();
-    told.extend([17, 0xC0, 0, 0x12, 0xB7, 5 << 5, 0, 0]);
-    told.extend(&invoking[14..]);
-    let proxy = summed(1021, &told);
+    let mut datagram = [sender.octets(), receiver.octets()].concat();
+    datagram.extend([17, 0xC0, 0, 0x12, 0xB7, 5 << 5, 0, 0]);
+    datagram.extend(&invoking[14..]);
+    let proxy = summed(1021, &datagram);
     let cnp = build(&[
         ends[0],
         udp(4791, UdpChecksum::Zero),

@@ -108,7 +108,7 @@ fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
 
 /// Every notification is summed up as fcn-wire reads it.
 fn compare_summary(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut Seen) {
-    let gist = Notification::of(frame);
+    let gist = Notification::from_frame(frame);
     for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(values) {
         // Where no sender is named, the frames before may have told it: `correlation.rs`.
         let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
@@ -228,12 +228,12 @@ fn each_packet_is_filtered_summed_up_and_judged_as_fcn_wire_reads_it() {
             let frame = frame(packet);
             let values: Vec<&str> = line.split('|').collect();
             let (filters, rest) = values.split_at(FILTERS.len());
-            let (sums, experts) = rest.split_at(summary.len());
+            let (columns, experts) = rest.split_at(summary.len());
             compare_findings(&frame, &rules, experts, &which, &mut never);
             // Fragments are reassembled by Wireshark, which fcn-wire leaves alone: tested below.
             if !matches!(frame.end(), End::Fragment { .. }) {
                 compare_filters(&frame, filters, &which, &mut filtered);
-                compare_summary(&frame, sums, &which, &mut summed);
+                compare_summary(&frame, columns, &which, &mut summed);
             }
         }
     }
@@ -453,8 +453,8 @@ fn harmless(name: &str, bad: &[(Vec<u8>, usize)]) {
         "-e",
         "_ws.col.Info",
     ];
-    let said = decode(&tshark, file.path(), &columns);
-    let lines: Vec<&str> = said.lines().collect();
+    let output = decode(&tshark, file.path(), &columns);
+    let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines.len(), 2 * bad.len());
     for (i, line) in lines.iter().enumerate().skip(1).step_by(2) {
         assert_eq!(
@@ -630,8 +630,8 @@ fn a_preference_out_of_range_is_refused_and_said() {
             "\"rate_window\": 1000001 is refused",
         ),
     ] {
-        let (shown, said) = run(preference);
-        assert!(said.contains(name), "{said}");
+        let (shown, stderr) = run(preference);
+        assert!(stderr.contains(name), "{stderr}");
         assert_eq!(shown, usual, "{preference}");
     }
 }
@@ -650,7 +650,7 @@ fn ports_of_others_are_refused_and_stay_theirs() {
     };
     let (wan, proxy, vxlan) = ("formats-wan-fcn", "formats-proxy-cn", "wan-fcn-vxlan");
     let usual = |name, filter| count(name, filter, &[]).0;
-    for (preference, said, kept) in [
+    for (preference, message, kept) in [
         (
             "wanfcn.udp.port:1021",
             "wanfcn.udp.port: wan_fcn_port = 1021 is refused: proxy_cn_port has",
@@ -674,7 +674,7 @@ fn ports_of_others_are_refused_and_stay_theirs() {
     ] {
         for (name, filter) in kept {
             let (found, errors) = count(name, filter, &[preference]);
-            assert!(errors.contains(said), "{preference}: {errors}");
+            assert!(errors.contains(message), "{preference}: {errors}");
             assert!(found > 0, "{preference}");
             assert_eq!(found, usual(name, filter), "{preference}: {filter}");
         }
@@ -746,7 +746,7 @@ fn options_that_run_past_their_header_make_no_notification() {
         frame.check(IcrcCheck::On, &mut findings);
         let broken: Vec<Rule> = findings.into_iter().map(|finding| finding.rule).collect();
         assert_eq!(broken, rule.into_iter().collect::<Vec<_>>());
-        assert_eq!(Notification::of(&frame).is_some(), rule.is_none());
+        assert_eq!(Notification::from_frame(&frame).is_some(), rule.is_none());
     }
 }
 
@@ -813,15 +813,15 @@ fn what_decode_as_has_chosen_keeps_nothing_of_what_the_port_says() {
 #[test]
 fn infinibands_port_that_is_a_messages_is_said() {
     let Some(tshark) = with_plugin() else { return };
-    let said = |preference: &str| {
+    let stderr = |preference: &str| {
         let mut command = tshark.command();
         let path = tshark.readable(&capture("formats-wan-fcn")).unwrap();
         let output = command.args(["-o", preference, "-r"]).arg(path).output();
         String::from_utf8_lossy(&output.unwrap().stderr).into_owned()
     };
-    let text = said("infiniband.rroce.port:1022");
+    let text = stderr("infiniband.rroce.port:1022");
     assert!(text.contains("1022 is also wanfcn.udp.port"), "{text}");
-    assert!(!said("infiniband.rroce.port:4800").contains("is also"));
+    assert!(!stderr("infiniband.rroce.port:4800").contains("is also"));
 }
 
 #[test]
@@ -904,7 +904,7 @@ fn other_ways_of_looking_agree() {
     assert!(faked.contains(','), "{faked}");
     // Expert info alone is asked for, in a tree that is not shown.
     let broken = capture("malformed-fast-cnp");
-    let asked = [
+    let arguments = [
         "-T",
         "fields",
         "-e",
@@ -912,7 +912,7 @@ fn other_ways_of_looking_agree() {
         "-Y",
         "frame.number == 7",
     ];
-    assert!(decode(&tshark, &broken, &asked).contains("More than one Fast CNP option"));
+    assert!(decode(&tshark, &broken, &arguments).contains("More than one Fast CNP option"));
     let pdml = decode(&tshark, path, &["-T", "pdml", "-Y", "fastcnp"]);
     assert!(pdml.contains("<field name=\"fastcnp.option\""));
     let hierarchy = decode(&tshark, path, &["-q", "-z", "io,phs"]);

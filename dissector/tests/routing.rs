@@ -34,14 +34,14 @@ fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
     };
     let wire_len = frame.spans().last()?.end - at;
     let walk = walk(protocol, bytes, wire_len, &profile).ok()??;
-    let said = walk
+    let prefixes = walk
         .filter(|found| match protocol {
             Protocol::Bgp => found.carrier.is_some(),
             _ => found.flag_offset.is_some(),
         })
         .filter_map(|found| Some(format!("{}={}", found.prefix?, u8::from(found.pnc))))
         .collect();
-    Some((protocol, said))
+    Some((protocol, prefixes))
 }
 
 /// A Boolean as 4.0 prints it in fields.
@@ -87,11 +87,11 @@ fn every_prefix_is_shown_as_fcn_wire_reads_it() {
         }
         let shown = shown(&tshark, &path, &[]);
         for (i, (packet, shown)) in packets.iter().zip(&shown).enumerate() {
-            let (protocol, said) = expected(packet).unzip();
-            let said: Vec<String> = said.unwrap_or_default();
-            assert_eq!(&said, shown, "{} frame {}", path.display(), i + 1);
+            let (protocol, prefixes) = expected(packet).unzip();
+            let prefixes: Vec<String> = prefixes.unwrap_or_default();
+            assert_eq!(&prefixes, shown, "{} frame {}", path.display(), i + 1);
             if let Some(protocol) = protocol {
-                *seen.entry(protocol).or_insert(0) += said.len();
+                *seen.entry(protocol).or_insert(0) += prefixes.len();
             }
         }
     }
@@ -145,9 +145,9 @@ fn what_is_said_stands_at_its_prefix() {
     let Some(tshark) = with_plugin() else { return };
     let trees = trees(&tshark, &capture("formats-pnc"), &[]);
     let advertised = |prefix: &str| format!("Proxy Node Capability of {prefix}: advertised");
-    let isis = |from: &str, prefix: &str, said: &str| {
+    let isis = |from: &str, prefix: &str, state: &str| {
         let part = subtree(&trees[0], from).join("\n");
-        let wanted = format!("    Proxy Node Capability of {prefix}: {said}");
+        let wanted = format!("    Proxy Node Capability of {prefix}: {state}");
         assert!(part.contains(&wanted), "no `{wanted}` in\n{part}");
         assert_eq!(
             part.matches("Proxy Node Capability of ").count(),

@@ -58,7 +58,7 @@ fn gists(packets: &[Packet]) -> (Vec<Known>, bool) {
             });
             let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
             has_fragments |= matches!(frame.end(), End::Fragment { .. });
-            let gist = Notification::of(&frame)?;
+            let gist = Notification::from_frame(&frame)?;
             let payload = frame.datagram()?.payload.to_vec();
             let same = seen.iter_mut().find(|(at, other, content, places)| {
                 packet.at.abs_diff(*at) <= 10_000_000
@@ -96,7 +96,7 @@ fn expected_tree(gists: &[Known]) -> BTreeMap<&'static str, Counts> {
             _ => RECEIVER,
         };
         count(notifier, gist.notifier.to_string());
-        let who = gist.sender.unwrap_or(gist.told);
+        let who = gist.sender.unwrap_or(gist.destination);
         let subject = match gist.subject {
             _ if row.sender_qp.is_some() => {
                 let sender = row.sender.unwrap();
@@ -133,8 +133,9 @@ fn numbers(columns: &[&str]) -> Vec<u64> {
 }
 
 /// The part of what tshark printed that begins behind the line which begins with `title`, without its head.
-fn table<'a>(said: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
-    said.lines()
+fn table<'a>(output: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
+    output
+        .lines()
         .skip_while(move |line| !line.starts_with(title))
         .skip(1)
         .skip_while(|line| !line.starts_with("---") && !line.starts_with(' '))
@@ -142,10 +143,10 @@ fn table<'a>(said: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
 }
 
 /// The tree as tshark printed it, without the average.
-fn printed_tree(said: &str) -> BTreeMap<String, Counts> {
+fn printed_tree(output: &str) -> BTreeMap<String, Counts> {
     let mut tree: BTreeMap<String, Counts> = BTreeMap::new();
     let mut heading = String::new();
-    for line in table(said, "Congestion Notification:").filter(|line| !line.starts_with("---")) {
+    for line in table(output, "Congestion Notification:").filter(|line| !line.starts_with("---")) {
         let Some((name, columns)) = row(line) else {
             continue;
         };
@@ -178,9 +179,9 @@ fn expected_conversations(gists: &[Known]) -> BTreeMap<(String, String), u64> {
 }
 
 /// Conversations as tshark printed them, both directions.
-fn printed_conversations(said: &str) -> BTreeMap<(String, String), u64> {
+fn printed_conversations(output: &str) -> BTreeMap<(String, String), u64> {
     let mut counts = BTreeMap::new();
-    for line in table(said, "FCN Conversations").filter(|line| line.contains(" <-> ")) {
+    for line in table(output, "FCN Conversations").filter(|line| line.contains(" <-> ")) {
         let (a, rest) = line.split_once(" <-> ").unwrap();
         let (b, rest) = rest.split_once("  ").unwrap();
         let (a, b) = (a.trim().to_owned(), b.to_owned());
@@ -197,8 +198,8 @@ fn printed_conversations(said: &str) -> BTreeMap<(String, String), u64> {
 }
 
 /// Endpoints as tshark printed them: sent and received.
-fn printed_endpoints(said: &str) -> BTreeMap<String, (u64, u64)> {
-    table(said, "FCN Endpoints")
+fn printed_endpoints(output: &str) -> BTreeMap<String, (u64, u64)> {
+    table(output, "FCN Endpoints")
         .filter(|line| !line.contains('|'))
         .filter_map(row)
         .map(|(name, columns)| {
@@ -227,7 +228,7 @@ fn malformed(packets: &[Packet]) -> Counts {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
         let mut findings = Findings::new();
         frame.check(IcrcCheck::Off, &mut findings);
-        if let Some(broken) = Broken::of(&frame, &findings) {
+        if let Some(broken) = Broken::from_frame(&frame, &findings) {
             *lines.get_mut(MALFORMED).unwrap() += 1;
             *lines.entry(broken.notifier.to_string()).or_default() += 1;
         }
@@ -235,30 +236,30 @@ fn malformed(packets: &[Packet]) -> Counts {
     lines
 }
 
-fn assert_counts(said: &str, gists: &[Known], malformed: Counts, which: &str) {
-    let mut printed = printed_tree(said);
+fn assert_counts(output: &str, gists: &[Known], malformed: Counts, which: &str) {
+    let mut printed = printed_tree(output);
     assert_eq!(
         printed.remove(MALFORMED),
         Some(malformed),
-        "{which}\n{said}"
+        "{which}\n{output}"
     );
     for (heading, lines) in expected_tree(gists) {
         let shown = printed.remove(heading);
-        assert_eq!(shown, Some(lines), "{which}: {heading}\n{said}");
+        assert_eq!(shown, Some(lines), "{which}: {heading}\n{output}");
     }
     assert!(printed.is_empty(), "{which}: {printed:?}");
     let conversations = expected_conversations(gists);
     assert_eq!(
-        printed_conversations(said),
+        printed_conversations(output),
         conversations,
-        "{which}\n{said}"
+        "{which}\n{output}"
     );
     let mut endpoints: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for ((from, to), count) in conversations {
         endpoints.entry(from).or_default().0 += count;
         endpoints.entry(to).or_default().1 += count;
     }
-    assert_eq!(printed_endpoints(said), endpoints, "{which}\n{said}");
+    assert_eq!(printed_endpoints(output), endpoints, "{which}\n{output}");
 }
 
 #[test]
@@ -274,14 +275,14 @@ fn every_capture_is_counted_as_fcn_wire_and_its_truth_count_it() {
             continue;
         }
         total += gists.len();
-        let said = decode(&tshark, &path, &ALL);
+        let output = decode(&tshark, &path, &ALL);
         let malformed = malformed(&packets);
         broken += malformed[MALFORMED];
         let which = path.display().to_string();
-        assert_counts(&said, &gists, malformed, &which);
+        assert_counts(&output, &gists, malformed, &which);
         if let Ok(truth) = std::fs::read_to_string(path.with_extension("truth.json")) {
             let by_kind = by_kind(&serde_json::from_str(&truth).unwrap());
-            assert_eq!(printed_tree(&said)[KIND], by_kind, "{which}\n{said}");
+            assert_eq!(printed_tree(&output)[KIND], by_kind, "{which}\n{output}");
             kinds.extend(by_kind.into_keys());
         }
     }
@@ -311,12 +312,12 @@ fn by_kind(truth: &serde_json::Value) -> Counts {
 }
 
 fn tree_of(tshark: &Tshark, path: &Path, arguments: &[&str]) -> BTreeMap<String, Counts> {
-    let said = decode(
+    let output = decode(
         tshark,
         path,
         &[&["-q", "-z", "fcn,tree"], arguments].concat(),
     );
-    printed_tree(&said)
+    printed_tree(&output)
 }
 
 #[test]
@@ -428,8 +429,8 @@ fn messages_in_fragments_and_cut_ones_count_once() {
         .collect();
     let (gists, _) = self::gists(&as_packets);
     assert!(gists.len() > whole.len());
-    let said = decode(&tshark, file.path(), &ALL);
-    assert_counts(&said, &gists, malformed(&as_packets), "cut");
+    let output = decode(&tshark, file.path(), &ALL);
+    assert_counts(&output, &gists, malformed(&as_packets), "cut");
 }
 
 /// The attack's flows that receivers and switches tell alike have one line each, and one row.
@@ -438,30 +439,30 @@ fn a_flow_has_one_name_whichever_kind_tells_it() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("attack");
     let (gists, _) = gists(&packets(&path));
-    let told: BTreeSet<_> = (gists.iter())
+    let notified: BTreeSet<_> = (gists.iter())
         .map(|(gist, row)| ((row.sender, row.sender_qp), gist.kind.id()))
         .collect();
-    let twice: Vec<_> = (told.iter())
+    let twice: Vec<_> = (notified.iter())
         .filter(|((_, qp), kind)| qp.is_some() && *kind == "cnp")
         .map(|(flow, _)| flow)
-        .filter(|flow| told.contains(&(**flow, "fast_cnp_1")))
+        .filter(|flow| notified.contains(&(**flow, "fast_cnp_1")))
         .collect();
-    assert_eq!(twice.len(), 2, "{told:?}");
-    let said = decode(&tshark, &path, &ALL);
+    assert_eq!(twice.len(), 2, "{notified:?}");
+    let output = decode(&tshark, &path, &ALL);
     for (sender, qp) in twice {
         let all = gists
             .iter()
             .filter(|(_, row)| (row.sender, row.sender_qp) == (*sender, *qp));
         let all = all.count() as u64;
         let (sender, qp) = (sender.unwrap(), qp.unwrap());
-        let tree = &printed_tree(&said)[SUBJECT];
+        let tree = &printed_tree(&output)[SUBJECT];
         assert_eq!(
             tree[&format!("{sender}, its own QP {qp:#x}")],
             all,
-            "{said}"
+            "{output}"
         );
         let end = format!("{sender} QP {qp:#x}");
-        assert_eq!(printed_endpoints(&said)[&end], (0, all), "{said}");
+        assert_eq!(printed_endpoints(&output)[&end], (0, all), "{output}");
     }
 }
 
@@ -478,11 +479,11 @@ fn rates_and_averages_are_those_of_the_notifications() {
     );
     let times: Vec<f64> = times.lines().map(|line| line.parse().unwrap()).collect();
     let span = (times[times.len() - 1] - times[0]) * 1000.0;
-    let said = decode(&tshark, &path, &["-q", "-z", "fcn,tree"]);
+    let output = decode(&tshark, &path, &["-q", "-z", "fcn,tree"]);
     let column = |name: &str| -> Vec<f64> {
-        let line = table(&said, "Congestion Notification:")
+        let line = table(&output, "Congestion Notification:")
             .find_map(|line| row(line).filter(|(found, _)| found == name));
-        let (_, columns) = line.unwrap_or_else(|| panic!("no {name} in\n{said}"));
+        let (_, columns) = line.unwrap_or_else(|| panic!("no {name} in\n{output}"));
         columns
             .iter()
             .map_while(|column| column.trim_end_matches('%').parse().ok())
@@ -490,8 +491,8 @@ fn rates_and_averages_are_those_of_the_notifications() {
     };
     // Count, rate, percent, burst rate.
     let kind = column(KIND);
-    assert!((kind[1] - kind[0] / span).abs() < 0.01, "{said}");
-    assert!(kind[3] > 0.0, "{said}");
+    assert!((kind[1] - kind[0] / span).abs() < 0.01, "{output}");
+    assert!(kind[3] > 0.0, "{output}");
     // Count, average, least, most.
     let depths: Vec<f64> = gists
         .iter()
@@ -501,7 +502,7 @@ fn rates_and_averages_are_those_of_the_notifications() {
     let deepest = column(DEEPEST);
     let average = depths.iter().sum::<f64>() / depths.len() as f64;
     assert_eq!(deepest[0], depths.len() as f64);
-    assert!((deepest[1] - average).abs() < 0.01, "{said}");
+    assert!((deepest[1] - average).abs() < 0.01, "{output}");
     assert_eq!(deepest[2], depths.iter().copied().fold(f64::MAX, f64::min));
     assert_eq!(deepest[3], depths.iter().copied().fold(0.0, f64::max));
 }

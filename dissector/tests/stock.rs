@@ -193,7 +193,7 @@ fn our_captures_keep_all_that_wireshark_shows() {
     }
     // The others as the sections of one file: tshark takes longer to start than to show one of them.
     let sections = together.iter().map(|path| std::fs::read(path).unwrap());
-    let file = TempCapture::of(&sections.collect::<Vec<_>>().concat(), "sections");
+    let file = TempCapture::whole(&sections.collect::<Vec<_>>().concat(), "sections");
     let compared = compare(file.path(), &stock, &ours);
     let whole: usize = together.iter().map(|path| packets(path).len()).sum();
     assert_eq!(
@@ -284,8 +284,8 @@ fn what_mirrors_copy_is_found_as_in_what_they_copied() {
         };
         let copies = plain.iter().map(|(bytes, wire_len)| {
             let mut copy = vec![0; bytes.len() + Copied::MAX_HEADERS];
-            let written = copied.write(bytes, *wire_len, &Profile::DEFAULT, &mut copy);
-            let (len, wire_len) = written.unwrap().expect("an IP packet");
+            let result = copied.write(bytes, *wire_len, &Profile::DEFAULT, &mut copy);
+            let (len, wire_len) = result.unwrap().expect("an IP packet");
             copy.truncate(len);
             (copy, wire_len)
         });

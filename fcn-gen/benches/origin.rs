@@ -5,18 +5,18 @@
 mod labelled;
 
 use fcn_top::record::Maker;
-use labelled::{Case, PLACES, Said, Scene};
+use labelled::{Case, Judged, PLACES, Scene};
 use std::collections::BTreeMap;
 
 /// None that anything was tried on.
 const SEEDS: core::ops::Range<u64> = 2_000..2_004;
 
-fn print<'a>(name: &str, said: impl Iterator<Item = &'a Said>) {
+fn print<'a>(name: &str, judged: impl Iterator<Item = &'a Judged>) {
     let (mut right, mut wrong, mut unclear) = (0_u32, 0_u32, 0_u32);
-    for said in said {
-        match said.maker {
+    for judged in judged {
+        match judged.maker {
             Maker::Unknown => unclear += 1,
-            _ if said.is_wrong() => wrong += 1,
+            _ if judged.is_wrong() => wrong += 1,
             _ => right += 1,
         }
     }
@@ -31,8 +31,11 @@ fn print<'a>(name: &str, said: impl Iterator<Item = &'a Said>) {
 }
 
 fn main() {
-    let all: Vec<Said> = SEEDS.flat_map(Case::all).flat_map(labelled::said).collect();
-    let known = || all.iter().filter(|said| said.truth.is_some());
+    let all: Vec<Judged> = SEEDS
+        .flat_map(Case::all)
+        .flat_map(labelled::judged)
+        .collect();
+    let known = || all.iter().filter(|judged| judged.truth.is_some());
     println!(
         "{:44} {:>6} {:>8} {:>8} {:>10}",
         "", "QPs", "right %", "wrong %", "undecided %"
@@ -40,13 +43,14 @@ fn main() {
     for scene in Scene::ALL {
         print(
             scene.about(),
-            known().filter(|said| said.case.scene == scene && said.truth == Some(scene.maker())),
+            known()
+                .filter(|judged| judged.case.scene == scene && judged.truth == Some(scene.maker())),
         );
     }
     for (place, (name, _)) in PLACES.iter().enumerate() {
         print(
             &format!("seen on {name}"),
-            known().filter(|said| said.case.place == place),
+            known().filter(|judged| judged.case.place == place),
         );
     }
     for (name, is) in [
@@ -57,17 +61,17 @@ fn main() {
         ("paths of one length", |case| !case.uneven),
         ("paths of four lengths", |case| case.uneven),
     ] {
-        print(name, known().filter(|said| is(said.case)));
+        print(name, known().filter(|judged| is(judged.case)));
     }
     print("all", known());
     println!("by evidence:");
-    let mut evidence: BTreeMap<String, Vec<&Said>> = BTreeMap::new();
-    for said in known() {
-        let name = format!("{:?}", said.evidence);
+    let mut evidence: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
+    for judged in known() {
+        let name = format!("{:?}", judged.evidence);
         let name = name.split(' ').next().unwrap_or_default().to_owned();
-        evidence.entry(name).or_default().push(said);
+        evidence.entry(name).or_default().push(judged);
     }
-    for (name, said) in evidence {
-        print(&name, said.into_iter());
+    for (name, judged) in evidence {
+        print(&name, judged.into_iter());
     }
 }

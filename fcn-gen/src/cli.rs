@@ -1,4 +1,4 @@
-//! The command line: its commands and options. What they lead to is `commands.rs`'s business.
+//! The command line: commands and options. `commands.rs` carries them out.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
@@ -9,7 +9,7 @@ use fcn_wire::emit::Encapsulation;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Congestion scenarios of RoCEv2 networks, played in virtual time into capture files, or onto a link
+/// Plays congestion scenarios of RoCEv2 networks, into capture files in virtual time, or onto a link
 #[derive(Debug, Parser)]
 #[command(name = "fcn-gen", version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -32,7 +32,7 @@ pub enum Command {
     /// Play a scenario into a pcapng file
     #[command(after_long_help = WRITE_EXAMPLES)]
     Write(Write),
-    /// Send a scenario on a link: a simulation as it goes, or a stress as fast as the link takes it
+    /// Send a scenario on a link: a simulation in real time, or a stress as fast as the link takes it
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Box<Run>),
     /// Play a scenario under several mechanisms and compare the figures
@@ -43,7 +43,7 @@ pub enum Command {
 const SHOW_EXAMPLES: &str = "\
 Examples:
   fcn-gen show incast
-  fcn-gen show incast --toml > mine.toml    # a scenario of one's own, to start from
+  fcn-gen show incast --toml > mine.toml    # a starting point for your own scenario
   fcn-gen show mine.toml --set mechanism=fast-cnp";
 
 const WRITE_EXAMPLES: &str = "\
@@ -55,7 +55,7 @@ Examples:
 const RUN_EXAMPLES: &str = "\
 Examples:
   fcn-gen run fast-cnp --iface veth0                         # in real time, once
-  fcn-gen run incast --iface veth0 --speed 0.01 --forever    # a hundredth as fast, again and again
+  fcn-gen run incast --iface veth0 --speed 0.01 --forever    # at a hundredth of the speed, repeatedly
   fcn-gen run stress-mix --iface veth0 --queues 2 --duration 10s
   fcn-gen run stress-cnp --iface veth0 --rate 500kpps --count 10M --set flows=100000
   fcn-gen run stress-fast-cnp -o fast.pcapng --count 1000    # into a capture file instead";
@@ -91,7 +91,7 @@ pub struct Show {
     /// Which scenario.
     #[command(flatten)]
     pub chosen: Chosen,
-    /// Print the scenario's file, to start one's own from
+    /// Print the scenario's file, as a starting point for your own
     #[arg(long, conflicts_with_all = ["json", "sets"])]
     pub toml: bool,
     /// Print JSON
@@ -108,16 +108,16 @@ pub struct Write {
     /// The pcapng file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Seed of everything that chance decides
+    /// Seed of all random decisions
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
-    /// Also write the ground truth there, as JSON
+    /// Also write the ground truth to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
-    /// Keep at most so many octets of each packet; 0: all
+    /// Keep at most this many octets of each packet; 0 keeps all
     #[arg(long, value_name = "N")]
     pub snap_len: Option<u32>,
-    /// Write frames as a switch's mirror copies them; truth and report are of the frames themselves
+    /// Write frames as a switch's mirror sends its copies; truth and report describe the original frames
     #[arg(long, value_name = "HOW", value_parser = encapsulation())]
     pub mirror: Option<Encapsulation>,
     /// Print the report as JSON
@@ -147,19 +147,19 @@ pub struct Run {
     /// Send as fast as the link takes it [default for a stress]
     #[arg(long, group = "pace")]
     pub top: bool,
-    /// Send when the simulation does [default for a simulation]
+    /// Send at the simulation's own times [default for a simulation]
     #[arg(long, group = "pace")]
     pub realtime: bool,
-    /// Send when the simulation does, but X times as fast
+    /// Send at the simulation's own times, X times as fast
     #[arg(long, value_name = "X", group = "pace", value_parser = quantity::factor)]
     pub speed: Option<f64>,
-    /// Stop after so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub count: Option<u64>,
-    /// Play a simulation or gallery again and again; do not end a stress
+    /// Repeat a simulation or gallery, or continue a stress, until interrupted
     #[arg(long, conflicts_with = "count")]
     pub forever: bool,
     /// How.
@@ -171,19 +171,19 @@ pub struct Run {
     /// Source MAC address [default: the interface's]
     #[arg(long, value_name = "MAC", value_parser = quantity::mac, conflicts_with = "keep_macs")]
     pub source_mac: Option<[u8; 6]>,
-    /// Leave a simulation's MAC addresses as they are
+    /// Keep a simulation's MAC addresses
     #[arg(long, conflicts_with = "peer_mac")]
     pub keep_macs: bool,
     /// Send what passes this vantage point of a simulation, or `all` [default: the first]
     #[arg(long, value_name = "NAME")]
     pub vantage: Option<String>,
-    /// Seed of everything that chance decides
+    /// Seed of all random decisions
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
-    /// Write frames as a switch's mirror copies them, into a file only; truth and report are of the frames themselves
+    /// Write frames as a switch's mirror sends its copies, only to a file; truth and report describe the original frames
     #[arg(long, value_name = "HOW", value_parser = encapsulation(), conflicts_with = "iface")]
     pub mirror: Option<Encapsulation>,
-    /// Write the ground truth of a simulation that was sent to its end there, as JSON
+    /// Write the ground truth to this file, as JSON, once all of a simulation has been sent
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
     /// Print the report as JSON
@@ -198,7 +198,7 @@ pub struct Run {
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
     let seed = text.parse().ok().filter(|seed| *seed <= MOST);
-    seed.ok_or_else(|| format!("`{text}` is no seed: write a number, 0 to {MOST}"))
+    seed.ok_or_else(|| format!("`{text}` is not a valid seed: write a number, 0 to {MOST}"))
 }
 
 /// Reads in what a mirror carries frames.
@@ -206,7 +206,7 @@ fn encapsulation() -> impl TypedValueParser<Value = Encapsulation> {
     let names = Encapsulation::ALL.map(Encapsulation::id);
     PossibleValuesParser::new(names).try_map(|text| {
         let mut all = Encapsulation::ALL.into_iter();
-        all.find(|one| one.id() == text).ok_or("none of these")
+        all.find(|kind| kind.id() == text).ok_or("none of these")
     })
 }
 
@@ -219,13 +219,13 @@ pub struct Compare {
     /// Only these mechanisms, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub mechanisms: Vec<String>,
-    /// Play each with so many seeds; median and range are shown
+    /// Play each with this many seeds; shows median and range
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
     /// Compare once for each value of a parameter
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub over: Option<String>,
-    /// Also draw queue and rate over time there
+    /// Also draw queue and rate over time into this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Print JSON

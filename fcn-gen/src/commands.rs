@@ -62,7 +62,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     let to_stdout = options.output == *"-";
     write::check_truth(options.truth.as_deref(), None)?;
     if to_stdout && console.out_is_terminal {
-        return Err(Failure::usage("a capture is nothing for a terminal")
+        return Err(Failure::usage("will not write a capture to a terminal")
             .and("standard output")
             .and("redirect it into a file or a program, or name a file with -o"));
     }

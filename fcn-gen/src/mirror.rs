@@ -1,4 +1,4 @@
-//! Frames as a switch's mirror copies them to whoever looks at them.
+//! Frames as a switch's mirror sends them: copies inside ERSPAN, GRE or another tunnel.
 
 use fcn_wire::Profile;
 use fcn_wire::emit::{Copied, Encapsulation};

@@ -1,4 +1,4 @@
-//! When packets of a simulation go into a pipe that somebody watches: as fast as they did in it, or slower, or faster.
+//! Paces a simulation's packets into a pipe: in real time, slower, or faster.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A file that is there whole or not at all: written beside its place, renamed into it at the end.
+//! A file that appears whole or not at all: written under a temporary name, and renamed at the end.
 
 use fcn_tool::failure::{Failure, Result};
 use std::fs::{self, File, OpenOptions};

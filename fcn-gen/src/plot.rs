@@ -54,17 +54,21 @@ fn draw(area: &Area<'_>, comparison: &Comparison, rows: usize) -> Drawn {
     }
     for (group, panel) in comparison.groups.iter().zip(panels) {
         let (left, right) = panel.split_horizontally(WIDTH / 2);
-        let of = match (&comparison.over, &group.value) {
+        let suffix = match (&comparison.over, &group.value) {
             (Some(key), Some(value)) => format!(" at {key} {value}"),
             _ => String::new(),
         };
-        let queue = (format!("Deepest egress queue{of}"), "queue", Unit::Octets);
+        let queue = (
+            format!("Deepest egress queue{suffix}"),
+            "queue",
+            Unit::Octets,
+        );
         draw_over_time(&left, queue, group, |metrics| {
             let series = metrics.queue_over_time.iter();
             series.map(|(at, octets)| (*at, *octets as f64)).collect()
         })?;
         let rate = (
-            format!("Sum of senders' rates{of}"),
+            format!("Sum of senders' rates{suffix}"),
             "rate",
             Unit::BitsPerSecond,
         );

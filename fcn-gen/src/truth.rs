@@ -225,11 +225,11 @@ pub struct Note {
 impl Note {
     /// Of a notification that was read.
     #[must_use]
-    pub fn of(gist: &Notification, flow: u32, made_by: Option<MadeBy>) -> Self {
+    pub fn from_notification(gist: &Notification, flow: u32, made_by: Option<MadeBy>) -> Self {
         Self {
             kind: gist.kind,
             notifier: gist.notifier,
-            told: gist.told,
+            told: gist.destination,
             sender: gist.sender,
             qp: gist.subject.qp().map(|(side, qp)| (qp.get(), side)),
             flow_label: match gist.subject {
@@ -302,10 +302,10 @@ pub fn of_gallery(scenario: &str, capture: &Capture, profile: &Profile) -> Truth
     let mut findings = BTreeMap::new();
     for (number, packet) in (1..).zip(&capture.packets) {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
-        if let Some(notification) = Notification::of(&frame) {
+        if let Some(notification) = Notification::from_frame(&frame) {
             let vantage_point = capture.interface_of(packet);
             let second = (EPOCH + packet.at) / 1_000_000_000;
-            let note = Note::of(&notification, NONE, None);
+            let note = Note::from_notification(&notification, NONE, None);
             notifications.count(vantage_point, second, &note, None);
         }
         if !packet.breaks.is_empty() {

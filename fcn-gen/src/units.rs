@@ -165,7 +165,8 @@ fn rate(text: &str) -> Result<Rate, String> {
     let digits = units.find_map(|unit| trimmed.strip_suffix(unit));
     let bits = KIND.read(digits.unwrap_or(trimmed))?;
     let bits = at_most(text, bits, FASTEST, "10 Tbit/s")?;
-    Rate::new(bits).ok_or_else(|| format!("`{text}` is no rate; 1 bit/s to 10 Tbit/s are allowed"))
+    Rate::new(bits)
+        .ok_or_else(|| format!("`{text}` is not a valid rate; 1 bit/s to 10 Tbit/s are allowed"))
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -264,24 +265,24 @@ mod tests {
     #[test]
     fn what_makes_no_sense_says_what_would() {
         for (got, part) in [
-            (duration("50"), "is no time"),
+            (duration("50"), "is not a valid time"),
             (duration("-5us"), "negative"),
-            (duration("0.1ps"), "finer"),
-            (duration("2h"), "is no time: write 500ns"),
-            (duration("5s.5"), "is no "),
-            (duration("1..5s"), "is no "),
-            (duration(".5s"), "is no "),
-            (duration("5.s"), "is no "),
+            (duration("0.1ps"), "too fine"),
+            (duration("2h"), "is not a valid time: write 500ns"),
+            (duration("5s.5"), "is not a valid "),
+            (duration("1..5s"), "is not a valid "),
+            (duration(".5s"), "is not a valid "),
+            (duration("5.s"), "is not a valid "),
             (duration("3601s"), "an hour"),
-            (duration("5km"), "is no "),
+            (duration("5km"), "is not a valid "),
             (delay("300000km"), "200,000 km"),
-            (delay("999999999999999999999s"), "is no "),
+            (delay("999999999999999999999s"), "is not a valid "),
         ] {
             let message = got.unwrap_err();
             assert!(message.contains(part), "{message}");
         }
-        assert!(rate("0").unwrap_err().contains("no rate"));
-        assert!(rate("0G").unwrap_err().contains("no rate"));
+        assert!(rate("0").unwrap_err().contains("not a valid rate"));
+        assert!(rate("0G").unwrap_err().contains("not a valid rate"));
         assert!(rate("11T").unwrap_err().contains("10 Tbit/s"));
         assert!(size("64 KB").unwrap_err().contains("64KiB"));
     }

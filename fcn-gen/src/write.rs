@@ -1,6 +1,6 @@
 //! Plays a scenario into a capture file, and the ground truth beside it: both, or neither.
 //!
-//! When packets go into a pipe that somebody watches is `pace.rs`'s business.
+//! When packets go into a pipe that somebody watches is in `pace.rs`.
 
 use crate::gallery::{self, EPOCH, Selection};
 use crate::mirror::Mirrors;
@@ -114,16 +114,16 @@ fn finish(
 ) -> Result {
     let document = pending.as_ref().map(|_| truth.document()).transpose()?;
     writer.finish().map_err(capture_failure)?;
-    let written = match (pending, document) {
+    let result = match (pending, document) {
         (Some(pending), Some(document)) => pending.finish(&document),
         _ => Ok(()),
     };
-    if let (Err(_), Some(path)) = (&written, path)
+    if let (Err(_), Some(path)) = (&result, path)
         && path.is_file()
     {
         fs::remove_file(path).map_err(|error| Failure::io("remove", path, &error))?;
     }
-    written
+    result
 }
 
 /// Loads the scenario with everything that the request changes.
@@ -264,8 +264,8 @@ impl Sink for FileSink<'_, '_> {
             frame.resize(len, 0);
             fill(frame);
             let wire_len = mirrors.copy((interface, at), frame, wire_len, copy);
-            let written = self.writer.packet(interface, at, copy, wire_len);
-            return written.map_err(|error| capture_failure(error).into());
+            let result = self.writer.packet(interface, at, copy, wire_len);
+            return result.map_err(|error| capture_failure(error).into());
         }
         self.writer
             .packet_with(interface, at, len, wire_len, fill)

@@ -264,7 +264,7 @@ fn every_field_of_the_truth_is_described_and_no_other() {
             .flat_map(|line| quoted(line.split('|').nth(1).unwrap()))
             .collect();
         let Some(Value::Object(fields)) = truth.pointer(place) else {
-            panic!("{place} is no object");
+            panic!("{place} is not an object");
         };
         let fields: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
         assert_eq!(described, fields, "{heading}");

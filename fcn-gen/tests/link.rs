@@ -154,7 +154,7 @@ fn an_interrupt_and_a_lost_link_end_it() {
         let mut command = program(&pair, words);
         let child = command.spawn().unwrap();
         thread::sleep(Duration::from_millis(700));
-        let told = Instant::now();
+        let stopped = Instant::now();
         if lost {
             pair.ip(End::Near, &["link", "del", "near"]);
         } else {
@@ -174,7 +174,7 @@ fn an_interrupt_and_a_lost_link_end_it() {
             String::from_utf8_lossy(&output.stderr),
         );
         // Not a figure, but what tells an end from a hang.
-        assert!(told.elapsed() < Duration::from_secs(10), "{words} hung");
+        assert!(stopped.elapsed() < Duration::from_secs(10), "{words} hung");
         let code = if lost { 1 } else { 130 };
         assert_eq!(output.status.code(), Some(code), "{words}: {err}");
         assert!(out.contains("sent"), "{words}: {out}");

@@ -23,8 +23,8 @@ fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
         command.args(["--mirror", mirror]);
     }
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words} {mirror:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words} {mirror:?}: {stderr}");
     path
 }
 
@@ -67,8 +67,8 @@ fn report(path: &Path) -> (Tables, bool) {
         ..Wanted::default()
     });
     let interfaces = tables.interfaces.iter();
-    let mirrored = interfaces.filter(|one| one.name.contains("/erspan"));
-    let mirrored = mirrored.map(|one| one.received).sum::<u64>() == number;
+    let mirrored = interfaces.filter(|interface| interface.name.contains("/erspan"));
+    let mirrored = mirrored.map(|interface| interface.received).sum::<u64>() == number;
     tables.totals.octets = 0;
     for (_, row) in &mut tables.qps {
         row.interface = None;
@@ -77,15 +77,15 @@ fn report(path: &Path) -> (Tables, bool) {
 }
 
 /// The tables, to be compared.
-fn said(tables: &Tables) -> Vec<String> {
-    let mut said: Vec<String> = (tables.qps.iter())
+fn lines(tables: &Tables) -> Vec<String> {
+    let mut lines: Vec<String> = (tables.qps.iter())
         .map(|(_, row)| format!("{row:?}"))
         .collect();
-    said.extend(tables.points.iter().map(|point| format!("{point:?}")));
-    said.extend(tables.hops.iter().map(|hop| format!("{hop:?}")));
-    said.sort();
-    said.push(format!("{:?} {:?}", tables.totals, tables.rules));
-    said
+    lines.extend(tables.points.iter().map(|point| format!("{point:?}")));
+    lines.extend(tables.hops.iter().map(|hop| format!("{hop:?}")));
+    lines.sort();
+    lines.push(format!("{:?} {:?}", tables.totals, tables.rules));
+    lines
 }
 
 /// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the number of
@@ -112,21 +112,21 @@ fn copies_are_reported_as_what_they_are_copies_of() {
         "run fast-cnp --vantage all",
     ] {
         let (plain, mirrored) = report(&write(folder.path(), words, None));
-        let wanted = said(&plain);
+        let wanted = lines(&plain);
         assert!(!mirrored && wanted.len() > 2, "{words}: {wanted:?}");
         let mut tunnelled = without_signs(plain);
         for (_, row) in &mut tunnelled.qps {
             put_into_a_tunnel(row);
         }
-        let tunnelled = said(&tunnelled);
+        let tunnelled = lines(&tunnelled);
         for name in Encapsulation::ALL.map(Encapsulation::id) {
             let (copied, mirrored) = report(&write(folder.path(), words, Some(name)));
             let is_mirror = name.starts_with("erspan");
             if is_mirror {
-                assert_eq!(said(&copied), wanted, "{words} {name}");
+                assert_eq!(lines(&copied), wanted, "{words} {name}");
             } else {
                 let copied = without_signs(copied);
-                assert_eq!(said(&copied), tunnelled, "{words} {name}");
+                assert_eq!(lines(&copied), tunnelled, "{words} {name}");
             }
             assert_eq!(mirrored, is_mirror, "{words} {name}");
         }

@@ -30,7 +30,7 @@ struct Decoder {
     data: BTreeMap<Flow, (u64, u64, u64)>,
     /// Queue depths that the last node of a Fast CNP's trace tells.
     depths: Vec<u32>,
-    told: BTreeMap<Counted, u64>,
+    notified: BTreeMap<Counted, u64>,
     levels: BTreeMap<(usize, u8), u64>,
     /// UDP source ports of each flow, at all vantage points.
     ports: BTreeMap<(IpAddr, IpAddr, u32), BTreeSet<u16>>,
@@ -75,7 +75,7 @@ impl Decoder {
         let counts = self.packets.entry(point).or_default();
         counts.0 += 1;
         counts.1 += bytes.len() as u64;
-        if let (Some(data), Some(ip)) = (DataPacket::of(&frame), frame.ip()) {
+        if let (Some(data), Some(ip)) = (DataPacket::from_frame(&frame), frame.ip()) {
             let key = (point, data.source, data.destination, data.dest_qp.get());
             let counts = self.data.entry(key).or_default();
             let ends = (data.source, data.destination, data.dest_qp.get());
@@ -88,16 +88,24 @@ impl Decoder {
             let last = trace.nodes().next().and_then(Result::ok);
             self.depths.extend(last.and_then(|node| node.queue_depth()));
         }
-        if let Some(told) = Notification::of(&frame) {
-            let (qp, label) = match told.subject {
+        if let Some(notification) = Notification::from_frame(&frame) {
+            let (qp, label) = match notification.subject {
                 Subject::SenderQp(qp) | Subject::ReceiverQp { qp, .. } => (Some(qp.get()), None),
                 Subject::FlowLabel(label) => (None, Some(label)),
                 Subject::Flow { receiver_qp, .. } => (receiver_qp.map(fcn_wire::Qp::get), None),
             };
-            let kind = told.kind.id().to_owned();
-            let key = (point, kind, told.notifier, told.told, qp, label, second);
-            *self.told.entry(key).or_default() += 1;
-            if let Some(level) = told.level {
+            let kind = notification.kind.id().to_owned();
+            let key = (
+                point,
+                kind,
+                notification.notifier,
+                notification.destination,
+                qp,
+                label,
+                second,
+            );
+            *self.notified.entry(key).or_default() += 1;
+            if let Some(level) = notification.level {
                 *self.levels.entry((point, level)).or_default() += 1;
             }
         }
@@ -128,17 +136,17 @@ impl Decoder {
             }
         }
         assert_eq!(self.data, data, "{what}: data packets");
-        let mut told: BTreeMap<Counted, u64> = BTreeMap::new();
+        let mut notified: BTreeMap<Counted, u64> = BTreeMap::new();
         let mut levels = BTreeMap::new();
         for entry in &truth.notifications {
             for (key, n) in by_second(entry) {
-                *told.entry(key).or_default() += n;
+                *notified.entry(key).or_default() += n;
             }
             for (level, n) in &entry.levels {
                 *levels.entry((entry.vantage_point, *level)).or_default() += n;
             }
         }
-        assert_eq!(self.told, told, "{what}: notifications");
+        assert_eq!(self.notified, notified, "{what}: notifications");
         assert_eq!(self.levels, levels, "{what}: levels");
     }
 }
@@ -172,7 +180,7 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     let loaded = scenario::load(&Source::Builtin(name.to_owned()), &sets);
     match loaded.map(|scenario| scenario.play) {
         Ok(Play::Simulation(simulation)) => simulation,
-        Ok(Play::Gallery(_) | Play::Stress(_)) => panic!("{name} is no simulation"),
+        Ok(Play::Gallery(_) | Play::Stress(_)) => panic!("{name} is not a simulation"),
         Err(error) => panic!("{name} {sets:?}: {error}"),
     }
 }
@@ -241,10 +249,10 @@ fn fast_cnps_of_the_receiver() {
     ] {
         let (outcome, _) = played("receiver-fast-cnp", &[trace]);
         assert_eq!(kinds(&outcome), [kind], "{trace}");
-        for told in &outcome.truth.notifications {
+        for entry in &outcome.truth.notifications {
             let flow = &outcome.truth.flows[0];
-            assert_eq!(told.notifier, flow.receiver, "its own address");
-            assert_eq!(told.qp_side.as_deref(), Some("receiver"));
+            assert_eq!(entry.notifier, flow.receiver, "its own address");
+            assert_eq!(entry.qp_side.as_deref(), Some("receiver"));
         }
         let slowed = |name: &str| {
             outcome
@@ -316,8 +324,8 @@ fn a_wan_fcn_need_not_give_a_level() {
     let simulation = simulation("wan-fcn", &["level=false"]);
     let outcome = play(&simulation, "wan-fcn", None, &mut |_| true).unwrap();
     assert!(kinds(&outcome).contains(&Kind::WanFcn));
-    let told = outcome.truth.notifications;
-    assert!(told.iter().all(|entry| entry.levels.is_empty()));
+    let entries = outcome.truth.notifications;
+    assert!(entries.iter().all(|entry| entry.levels.is_empty()));
 }
 
 #[test]
@@ -348,15 +356,15 @@ interval = "5us"
         let outcome = play(&simulation, "t", Some(&mut decoder), &mut |_| true).unwrap();
         decoder.agrees(&outcome, ip);
         assert!(decoder.broken.is_empty(), "{ip}: {:#?}", decoder.broken);
-        let told = &outcome.truth.notifications;
-        let foreign: u64 = told
+        let entries = &outcome.truth.notifications;
+        let foreign: u64 = entries
             .iter()
             .filter(|entry| entry.kind == "proxy_cn" && entry.qp.is_none())
             .map(|entry| entry.total)
             .sum();
         assert!(foreign > 0, "{ip}: the proxy is told");
         // Every CNP is about a QP of a flow: none is made up for what has none.
-        let cnps = told.iter().filter(|entry| entry.kind == "cnp");
+        let cnps = entries.iter().filter(|entry| entry.kind == "cnp");
         let flows = &outcome.truth.flows;
         assert!(
             cnps.clone().count() > 0
@@ -456,8 +464,8 @@ fn access_lists_and_limits_hold_at_proxies_and_ingress_pes() {
             }];
             all.extend(sets.iter().map(String::as_str));
             let (outcome, _) = played(name, &all);
-            let of = |kind| outcome.metrics.notifications.get(&kind).copied();
-            (of(kind).unwrap_or(0), of(Kind::Cnp).unwrap_or(0))
+            let sent = |kind| outcome.metrics.notifications.get(&kind).copied();
+            (sent(kind).unwrap_or(0), sent(Kind::Cnp).unwrap_or(0))
         };
         let (sent, cnps) = count(&[]);
         assert!(sent > 0 && cnps > 0, "{name}");
@@ -562,8 +570,8 @@ fn every_mechanism_where_it_fits() {
             let (outcome, _) = played(name, &[&format!("mechanism={mechanism}")]);
             let metrics = &outcome.metrics;
             assert_eq!(metrics.lost > 0, mechanism == "none", "{name} {mechanism}");
-            let told = !["none", "pfc"].contains(&mechanism);
-            assert_eq!(metrics.first_cut.is_some(), told, "{name} {mechanism}");
+            let notifies = !["none", "pfc"].contains(&mechanism);
+            assert_eq!(metrics.first_cut.is_some(), notifies, "{name} {mechanism}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Frames one behind another in one piece of memory.
+//! A batch of frames in one contiguous piece of memory.
 
 /// A frame in a [`Batch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The command line: what can be asked for. What it leads to is `run.rs`'s business.
+//! The command line's options. `run.rs` carries them out.
 
 use crate::rules::Rewriting;
 use crate::selection::Numbers;
@@ -10,7 +10,7 @@ use fcn_tool::sending::{LinkOptions, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Puts a capture back onto a link: pcap or pcapng, also compressed by gzip or zstd
+/// Replays a capture onto a link: pcap or pcapng, optionally compressed with gzip or zstd
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-replay",
@@ -50,9 +50,9 @@ pub struct Cli {
     /// Memory.
     #[command(flatten)]
     pub memory: Memory,
-    /// What is said.
+    /// What is printed.
     #[command(flatten)]
-    pub saying: Saying,
+    pub printing: Printing,
 }
 
 const EXIT_CODES: &str = "\
@@ -73,11 +73,11 @@ Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong option
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Two interfaces")]
 pub struct Second {
-    /// Send one direction by this second interface
+    /// Send one direction on this second interface
     #[arg(long, value_name = "IF", requires_all = ["iface", "split"], conflicts_with = "output")]
     pub iface2: Option<String>,
-    /// What leaves by --iface: first-seen (whoever speaks first in a conversation of two hosts), source
-    /// addresses by prefixes (10.0.0.0/8,fd00::/8), or interface (the first one of the capture)
+    /// What leaves by --iface: first-seen (frames of the host that sends first in each conversation), prefixes
+    /// of source addresses (10.0.0.0/8,fd00::/8), or interface (what the capture's first interface saw)
     #[arg(long, value_name = "HOW", value_parser = Sides::read, requires = "iface2")]
     pub split: Option<Sides>,
 }
@@ -86,7 +86,7 @@ pub struct Second {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Timing")]
 pub struct Timing {
-    /// The capture's own timing, so many times as fast [default: 1]
+    /// The capture's own timing, X times as fast [default: 1]
     #[arg(long, value_name = "X", value_parser = quantity::factor, group = "pace")]
     pub speed: Option<f64>,
     /// At a rate over all queues: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
@@ -95,7 +95,7 @@ pub struct Timing {
     /// As fast as the link takes them
     #[arg(long, group = "pace")]
     pub top: bool,
-    /// Let no gap between frames be longer
+    /// Shorten longer gaps between frames to this
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with_all = ["rate", "top"])]
     pub max_gap: Option<Duration>,
 }
@@ -104,7 +104,7 @@ pub struct Timing {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Loops")]
 pub struct Looping {
-    /// Send the capture so often
+    /// Send the capture this many times
     #[arg(long, value_name = "N", value_parser = quantity::count, default_value = "1")]
     pub loops: u64,
     /// Send it until stopped
@@ -119,10 +119,10 @@ pub struct Looping {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// Send so many frames at most
+    /// Send at most this many frames
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub count: Option<u64>,
-    /// Send for so long at most
+    /// Send for at most this long
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
 }
@@ -131,16 +131,16 @@ pub struct Limits {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct Selecting {
-    /// Only frames that match, in the language of tcpdump
+    /// Only frames that match this filter, in tcpdump's syntax
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Only frames of this interface of the capture; may be given several times
+    /// Only frames captured on this interface; may be given several times
     #[arg(long, value_name = "NAME|NUMBER")]
     pub interface: Vec<String>,
     /// Only frames with these numbers, from 1: 1-100,205,300-
     #[arg(long, value_name = "LIST", value_parser = Numbers::read)]
     pub frames: Option<Numbers>,
-    /// Also send pause frames (PFC) to the interface: they may stop the link
+    /// Also send pause frames (PFC) on the interface, although they may stop the link
     #[arg(long, conflicts_with = "output")]
     pub send_pause: bool,
 }
@@ -152,7 +152,7 @@ pub struct Memory {
     /// Whether the capture is read into memory before the first frame leaves
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub preload: Preload,
-    /// Memory for frames, as 500MB or 2GiB [default: a quarter of the machine's]
+    /// Memory for frames, such as 500MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub memory_limit: Option<u64>,
 }
@@ -160,22 +160,22 @@ pub struct Memory {
 /// When the capture is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Preload {
-    /// Before, where it is small enough; else while it is sent
+    /// Before sending if it fits into --memory-limit, else while sending
     Auto,
-    /// Before, else fail
+    /// Before sending; fail if it does not fit
     Yes,
-    /// While it is sent
+    /// While sending
     No,
 }
 
-/// What is said.
+/// What is printed.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
-pub struct Saying {
-    /// Show what would be sent, and send nothing
+pub struct Printing {
+    /// Show what would be sent, without sending it
     #[arg(long)]
     pub dry_run: bool,
-    /// Frames that --dry-run shows
+    /// Number of frames that --dry-run shows
     #[arg(long, value_name = "N", default_value_t = 20, requires = "dry_run")]
     pub show: usize,
     /// Print the report as JSON

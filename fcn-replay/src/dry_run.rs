@@ -36,7 +36,7 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
     let profile = Profile::default();
     let mut rows = Vec::new();
     while pipeline.step(|frame| {
-        if rows.len() < cli.saying.show {
+        if rows.len() < cli.printing.show {
             rows.push(Row {
                 number: frame.number,
                 at: timed.then(|| first.due(0, frame.place) as f64 / 1e9),
@@ -47,8 +47,8 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
             });
         }
     })? {}
-    let outcome = Outcome::of(&pipeline, false);
-    if cli.saying.json {
+    let outcome = Outcome::new(&pipeline, false);
+    if cli.printing.json {
         say_json(console.out, &as_json(cli, &pipeline, &rows, &outcome))?;
     } else {
         say(console.out, &as_text(cli, &pipeline, &rows, &outcome))?;
@@ -140,7 +140,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     if cli.link.iface.is_none() {
         lines.push((
             "length",
-            "not held against an MTU (give --iface)".to_owned(),
+            "not checked against an MTU (give --iface)".to_owned(),
         ));
     }
     for (name, what) in lines {

@@ -115,7 +115,7 @@ impl Tally {
             let count = grouped(self.went_back);
             lines.push((
                 "times",
-                format!("{count} went back and were held where they were"),
+                format!("{count} went back and were held at the latest one"),
             ));
         }
         if self.unstamped > 0 {

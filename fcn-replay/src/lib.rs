@@ -1,4 +1,4 @@
-//! Puts captures back onto a link.
+//! Replays captures onto a link.
 //!
 //! A frame's way: `pipeline.rs` reads it, chooses it (`selection.rs`, `filter.rs`), gives it an interface and a queue
 //! (`splitting.rs`), changes it (`rewriting.rs`, by `rules.rs`), and gives it a place in time (`timing.rs`). `loading.rs` keeps all of

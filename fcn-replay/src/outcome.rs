@@ -1,4 +1,4 @@
-//! What is said of a capture: beside the report of sending, or where there is nothing to send.
+//! What became of a capture's frames: part of the report, also if nothing was sent.
 
 use crate::left_out::Tally;
 use crate::pipeline::Pipeline;
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(pipeline: &Pipeline, streamed: bool) -> Self {
+    pub(crate) fn new(pipeline: &Pipeline, streamed: bool) -> Self {
         Self {
             tally: pipeline.tally().clone(),
             interfaces: pipeline.about_interfaces(),

@@ -1,4 +1,4 @@
-//! From options to what is to be done: checked, with defaults filled in.
+//! Turns the options into a plan: checked, with defaults filled in.
 
 use crate::cli::{Cli, Preload};
 use crate::filter::Filter;
@@ -82,7 +82,7 @@ pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
             let interface = options.iface.as_deref().map(Interface::named).transpose();
             let interface = interface.map_err(|error| Failure::usage(error.to_string()))?;
             if let Some(interface) = &interface
-                && !cli.saying.dry_run
+                && !cli.printing.dry_run
             {
                 interface::check_may_send(interface, options.allow_default_route)
                     .map_err(|refusal| Failure::failed(refusal.to_string()))?;
@@ -108,7 +108,7 @@ pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
         *mac = target.interface.as_ref().and_then(Interface::mac);
     }
     let longest = usize::MAX;
-    let rewriting = Rewriting::of(&cli.rewriting, macs)?;
+    let rewriting = Rewriting::new(&cli.rewriting, macs)?;
     let splitting = Splitting::new(cli.second.split.clone(), cli.link.queues as usize);
     let by = by(cli, splitting.jobs());
     Pipeline::open(
@@ -136,7 +136,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
             },
         },
         None => By::Stamps {
-            speed: cli.timing.speed.map_or(Speed::CAPTURED, Speed::of),
+            speed: cli.timing.speed.map_or(Speed::CAPTURED, Speed::from_factor),
             max_gap: cli
                 .timing
                 .max_gap

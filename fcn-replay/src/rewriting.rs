@@ -33,7 +33,7 @@ impl Rewriting {
     ///
     /// # Errors
     /// The options contradict each other.
-    pub fn of(options: &rules::Rewriting, own: [Option<[u8; 6]>; 2]) -> failure::Result<Self> {
+    pub fn new(options: &rules::Rewriting, own: [Option<[u8; 6]>; 2]) -> failure::Result<Self> {
         let side = |own| {
             let rules = rules::rules(options, own)?;
             Ok((rules::variation(&rules, &options.vary)?, rules))
@@ -135,7 +135,7 @@ impl Rewriting {
         }
         if self.wrong > 0 {
             lines.push(format!(
-                "{} with a wrong ICRC (--repair makes it right)",
+                "{} with a wrong ICRC (--repair corrects it)",
                 counted(self.wrong, "frame")
             ));
         }
@@ -194,7 +194,7 @@ impl Variation {
 
     /// Writes the frame that `frame` is in loop `loop_` to the start of `out`. Its length stays.
     pub fn write(&mut self, frame: &[u8], loop_: u64, out: &mut [u8]) {
-        let written = match self.rules.as_deref_mut().filter(|_| loop_ > 0) {
+        let varied = match self.rules.as_deref_mut().filter(|_| loop_ > 0) {
             None => false,
             Some(varied) => {
                 if varied.loop_ != loop_ {
@@ -207,7 +207,7 @@ impl Variation {
                     .is_ok()
             }
         };
-        if !written && let Some(out) = out.get_mut(..frame.len()) {
+        if !varied && let Some(out) = out.get_mut(..frame.len()) {
             out.copy_from_slice(frame);
         }
     }

@@ -21,34 +21,34 @@ pub struct Rewriting {
     /// Source MAC address of all frames
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub src_mac: Option<[u8; 6]>,
-    /// Another MAC address for one of the capture; may be given several times, as all that has OLD=NEW
+    /// Replace a MAC address; may be given several times, like every option with OLD=NEW
     #[arg(long, value_name = "OLD=NEW", value_parser = macs)]
     pub map_mac: Vec<Pair<[u8; 6]>>,
-    /// Set the outermost tag's VLAN, take all tags off, map one VLAN, or put a tag in front
+    /// Set the outermost tag's VLAN ID, remove all tags, replace one VLAN ID, or push a tag
     #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
     pub vlan: Vec<Vlan>,
-    /// Other IPv4 or IPv6 addresses, by prefix: wherever they occur, in options, five-tuples and quoted packets, too
+    /// Replace an IPv4 or IPv6 prefix wherever it occurs, including options, five-tuples and quoted packets
     #[arg(long, value_name = "PREFIX=PREFIX", value_parser = prefixes)]
     pub map_ip: Vec<Pair<Prefix>>,
-    /// UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
+    /// Change UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
     #[arg(long, value_name = "PORT|OLD=NEW|+N")]
     pub udp_source: Vec<Port>,
-    /// Another QP number for one of the capture
+    /// Replace a QP number
     #[arg(long, value_name = "OLD=NEW", value_parser = qps)]
     pub map_qp: Vec<Pair<Qp>>,
-    /// Add to QP numbers, but for those of management (0, 1) and multicast
+    /// Add to QP numbers, except those of management (0, 1) and multicast
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = difference)]
     pub add_qp: Option<i32>,
-    /// Add to PSNs, but for those of CNPs, which are 0
+    /// Add to PSNs, except those of CNPs, which are 0
     #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub add_psn: Option<u32>,
     /// Set all IPv6 flow labels
     #[arg(long, value_name = "LABEL", value_parser = label)]
     pub flow_label: Option<u32>,
-    /// Make checksums and ICRC right that were wrong in the capture; those that were right always stay so
+    /// Correct checksums and ICRCs that were wrong in the capture; those that were right always stay right
     #[arg(long)]
     pub repair: bool,
-    /// Let something move on with every loop: psn, flow (the UDP source port) or qp, each =STEP, address=PREFIX[+STEP]
+    /// Change fields with every loop: psn, flow (the UDP source port) or qp, each with =STEP, or address=PREFIX[+STEP]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub vary: Vec<Vary>,
 }
@@ -130,7 +130,7 @@ fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     };
     value
         .and_then(|value| value.try_into().ok())
-        .ok_or_else(|| format!("`{text}` is no number that fits"))
+        .ok_or_else(|| format!("`{text}` is not a number that fits"))
 }
 
 /// Reads an IPv6 flow label.

@@ -28,7 +28,7 @@ const PROGRAM: &str = "fcn-replay";
 /// Does what `args` ask for (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let done = match Cli::try_parse_from(args) {
-        Ok(cli) => plan::check(&cli).and_then(|()| match cli.saying.dry_run {
+        Ok(cli) => plan::check(&cli).and_then(|()| match cli.printing.dry_run {
             true => dry_run::show(&cli, console),
             false => replay(&cli, console),
         }),
@@ -52,7 +52,7 @@ fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
             Loading::TooMuch => {
                 return Err(Failure::failed("the capture does not fit into memory")
                     .and(format!("{} octets are allowed", grouped(limit)))
-                    .and("give more with --memory-limit, or stream a file with --preload no"));
+                    .and("allow more with --memory-limit, or stream the file with --preload no"));
             }
         }
     }
@@ -66,7 +66,7 @@ fn from_memory(
     stop: &AtomicBool,
     console: &mut Console<'_>,
 ) -> Result {
-    let outcome = Outcome::of(pipeline, false);
+    let outcome = Outcome::new(pipeline, false);
     outcome.require_frames()?;
     let variation = pipeline.rewriting.variation()?;
     let loops = pipeline.loops(cli.loops.loop_gap);
@@ -148,7 +148,7 @@ fn streamed(
     thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let result = feeder.feed(pipeline, stop);
-            (Outcome::of(pipeline, true), result)
+            (Outcome::new(pipeline, true), result)
         });
         let read = || {
             let (outcome, result) = reading.join().map_err(|_| streaming::panicked())?;
@@ -204,7 +204,7 @@ fn announce(
     lines: Vec<(&'static str, String)>,
     console: &mut Console<'_>,
 ) -> Result {
-    if cli.saying.quiet {
+    if cli.printing.quiet {
         return Ok(());
     }
     let mut details = vec![("sending", what)];
@@ -257,7 +257,7 @@ fn send(
         })
         .collect();
     let interfaces: Vec<&Interface> = interfaces.iter().collect();
-    let quiet = cli.saying.quiet;
+    let quiet = cli.printing.quiet;
     let (report, rest) = run_on(jobs, &interfaces, stop, &mut |tick| {
         if !quiet {
             sending::tick(tick, console);
@@ -285,7 +285,7 @@ fn send(
         &report,
         queues,
         (&lines, json),
-        (quiet, cli.saying.json),
+        (quiet, cli.printing.json),
         console,
     );
     match failed {

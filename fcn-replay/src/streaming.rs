@@ -110,9 +110,9 @@ impl Feeder {
             if loop_ == 1 {
                 loops = pipeline.loops(self.extent.loop_gap);
             }
-            pipeline
-                .again()
-                .map_err(|failure| failure.and("what is read once only cannot be looped"))?;
+            pipeline.again().map_err(|failure| {
+                failure.and("a capture that can be read only once cannot be looped")
+            })?;
         }
         let _ = self.hand_over(pipeline.begins());
         Ok(())

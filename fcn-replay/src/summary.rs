@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// The line for a frame that begins with an Ethernet header.
 pub(crate) fn line(octets: &[u8], profile: &Profile) -> String {
     let frame = Frame::parse(octets, octets.len(), LinkType::Ethernet, profile);
-    if let Some(notification) = Notification::of(&frame) {
+    if let Some(notification) = Notification::from_frame(&frame) {
         return notification.to_string();
     }
     let ends = frame

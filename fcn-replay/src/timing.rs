@@ -15,7 +15,7 @@ impl Speed {
 
     /// The nearest to this factor, 0.000001 to 1000000.
     #[must_use]
-    pub const fn of(factor: f64) -> Self {
+    pub const fn from_factor(factor: f64) -> Self {
         let trillionths = (factor * Self::WHOLE as f64).round() as u64;
         Self(if trillionths == 0 { 1 } else { trillionths })
     }
@@ -228,7 +228,7 @@ mod tests {
         let stamps = [1_000_000, 1_000_500, 1_000_500, 1_009_500];
         assert_eq!(places(OWN, &stamps), [0, 500, 500, 9_500]);
         let twice = By::Stamps {
-            speed: Speed::of(2.0),
+            speed: Speed::from_factor(2.0),
             max_gap: None,
         };
         assert_eq!(places(twice, &stamps), [0, 250, 250, 4_750]);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn long_gaps_are_cut_as_they_are_sent() {
         let by = By::Stamps {
-            speed: Speed::of(2.0),
+            speed: Speed::from_factor(2.0),
             max_gap: Some(1_000),
         };
         assert_eq!(
@@ -314,7 +314,7 @@ mod tests {
             loop_ in 0u64..1_000_000_000,
             gap in proptest::option::of(0u64..1_000_000),
         ) {
-            let speed = Speed::of(dividend as f64 / divisor as f64);
+            let speed = Speed::from_factor(dividend as f64 / divisor as f64);
             let mut places = Places::new(By::Stamps { speed, max_gap: None });
             let mut elapsed = 0;
             let mut placed = vec![places.next(Some(7), 60).0];
@@ -341,7 +341,7 @@ mod tests {
             speed in 0.001f64..1_000.0,
             max_gap in proptest::option::of(any::<u64>()),
         ) {
-            let speed = Speed::of(speed);
+            let speed = Speed::from_factor(speed);
             let mut places = Places::new(By::Stamps { speed, max_gap });
             let placed: Vec<u64> = stamps.iter().map(|at| places.next(*at, 1).0).collect();
             let loops = places.end(None);

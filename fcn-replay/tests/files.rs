@@ -338,7 +338,7 @@ fn what_is_wrong_is_told_with_its_place() {
     let (code, err) = with(&["--preload", "yes", "--memory-limit", "500"]);
     assert_eq!(code, 1);
     assert!(err.contains("--memory-limit"), "{err}");
-    for (options, said) in [
+    for (options, message) in [
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
         (&["--vary", "psn"], "sent once"),
@@ -347,7 +347,7 @@ fn what_is_wrong_is_told_with_its_place() {
     ] {
         let (code, err) = with(options);
         assert_eq!(code, 2);
-        assert!(err.contains(said), "{err}");
+        assert!(err.contains(message), "{err}");
     }
     let (code, err) = with(&["--map-ip", "10.0.0.0/8=10.0.0.0/9"]);
     assert_eq!(code, 2);
@@ -473,8 +473,8 @@ fn a_capture_on_standard_output_is_alone_there() {
     let to = files.path("out.pcapng");
     fs::write(&to, &output.stdout).unwrap();
     assert!(octets(&to) == sendable(&capture));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("all was written"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("all was written"), "{message}");
 }
 
 #[test]
@@ -518,7 +518,7 @@ fn standard_input_is_a_capture_too() {
             .stdin(fs::File::open(&capture).unwrap())
             .output()
             .unwrap();
-        common::Done::of(&output).well();
+        common::Done::from_output(&output).well();
         assert_eq!(
             octets(&to).len(),
             if options.contains("loops") { 120 } else { 40 }
@@ -531,9 +531,9 @@ fn standard_input_is_a_capture_too() {
         .stdin(fs::File::open(&capture).unwrap())
         .output()
         .unwrap();
-    let done = common::Done::of(&output);
+    let done = common::Done::from_output(&output);
     assert_eq!(done.code, 1);
-    assert!(done.err.contains("read once only"), "{done:?}");
+    assert!(done.err.contains("cannot be looped"), "{done:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn program(pair: &Pair, capture: &Path, options: &str) -> Command {
 }
 
 fn replay(pair: &Pair, capture: &Path, options: &str) -> Done {
-    Done::of(&program(pair, capture, options).output().unwrap())
+    Done::from_output(&program(pair, capture, options).output().unwrap())
 }
 
 /// Runs `send`, and returns what arrives at the far end meanwhile, `count` frames at most.
@@ -197,7 +197,7 @@ fn flows_stay_in_order_on_two_queues() {
         };
         assert!(sorted(arrived.clone()) == sorted(octets(&frames)), "{way}");
         for port in 1_000..1_007u16 {
-            let of = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {
+            let with_port = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {
                 let port = port.to_be_bytes();
                 frames
                     .iter()
@@ -205,7 +205,10 @@ fn flows_stay_in_order_on_two_queues() {
                     .cloned()
                     .collect()
             };
-            assert!(of(&arrived) == of(&octets(&frames)), "port {port}");
+            assert!(
+                with_port(&arrived) == with_port(&octets(&frames)),
+                "port {port}"
+            );
         }
     }
 }
@@ -313,7 +316,7 @@ fn interrupted(command: &mut Command, what: impl FnOnce(u32)) -> (Done, Duration
         panic!("it hangs");
     }
     let took = since.elapsed();
-    (Done::of(&waiting.join().unwrap()), took)
+    (Done::from_output(&waiting.join().unwrap()), took)
 }
 
 #[test]

@@ -74,11 +74,11 @@ fn every_option_of_the_readme_is_one_and_the_other_way_round() {
     for option in options(&readme) {
         assert!(known.contains(&option), "{option} is in README.md only");
     }
-    let said = options(&readme);
+    let listed = options(&readme);
     for option in known {
         let everywhere = ["--help", "--version"].contains(&option.as_str());
         assert!(
-            everywhere || said.contains(&option),
+            everywhere || listed.contains(&option),
             "{option} is not in README.md"
         );
     }

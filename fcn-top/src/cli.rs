@@ -1,5 +1,5 @@
-//! The command line: what can be asked for. What may also stand in the configuration file is in `config.rs`; what it leads
-//! to is `run.rs`'s business.
+//! The command line's options, except those that the configuration file has as well: they are in `config.rs`. `run.rs`
+//! carries them out.
 
 use crate::config::Preferences;
 use crate::output::prometheus;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who is told to slow down, by whom, how often, and does it obey: RoCEv2 congestion notifications, live or from a capture
+/// Shows who is told to slow down, by whom, how often, and whether they obey: RoCEv2 congestion notifications, live or from a capture
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-top",
@@ -39,8 +39,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
-3 packets were dropped on the way here, 130 interrupted (what was seen until then is printed; metrics alone end with 0).";
+Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
+dropped before they were read, 130 interrupted (prints what was seen until then; 0 if it only served metrics).";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,19 +54,19 @@ Examples:
   fcn-top -r prototype.pcapng --audit
   fcn-top -i eth1 --prometheus 127.0.0.1:9464
 
-Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
-3 packets were dropped on the way here, 130 interrupted (what was seen until then is printed; metrics alone end with 0).";
+Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
+dropped before they were read, 130 interrupted (prints what was seen until then; 0 if it only served metrics).";
 
 /// Where packets come from.
 #[derive(Clone, Debug, Args)]
 pub struct Input {
-    /// Capture on this interface; may be given several times, `any` is all of them
+    /// Capture on this interface; may be given several times; `any` means all
     #[arg(short, long, value_name = "IF")]
     pub iface: Vec<String>,
-    /// Read this capture: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
+    /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Play a built-in capture: a simulated incast, slowed down ten times; takes no rights, interface or file
+    /// Play a built-in capture: a simulated incast at a tenth of its speed; needs no privileges, interface or file
     #[arg(long)]
     pub demo: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
@@ -77,13 +77,13 @@ pub struct Input {
         conflicts_with = "iface"
     )]
     pub interface: Vec<String>,
-    /// Play the capture at its own pace (real), or so many times as fast [default: at once]
+    /// Play the capture at its own pace (real), or X times as fast [default: as fast as possible]
     #[arg(long, value_name = "real|X", value_parser = values::pace, requires = "read", conflicts_with = "iface")]
     pub pace: Option<f64>,
-    /// Only packets that match, in the language of tcpdump
+    /// Only packets that match this filter, in tcpdump's syntax
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// List the interfaces, and nothing else
+    /// List the interfaces and exit
     #[arg(long, exclusive = true)]
     pub list_interfaces: bool,
 }
@@ -101,22 +101,22 @@ pub struct Mode {
     /// Print the rows as CSV at the end
     #[arg(long)]
     pub csv: bool,
-    /// Print a report for people at the end
+    /// Print a readable report at the end
     #[arg(long)]
     pub report: bool,
-    /// List the rules that were broken, with frame numbers; exit with 1 if there are any. With --json as JSON
+    /// List broken rules with frame numbers, as JSON with --json; exit with 1 if there are any
     #[arg(long, conflicts_with_all = ["jsonl", "csv", "report"])]
     pub audit: bool,
     /// Let notes fail the audit as well
     #[arg(long, requires = "audit")]
     pub strict: bool,
-    /// Write the packets behind the rows into a pcapng file at the end
+    /// Write the packets behind the rows to a pcapng file at the end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Serve metrics for Prometheus, with a screen or without; a port alone is one of this machine only
+    /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
-    /// Print no messages beside what was asked for, but for what goes wrong
+    /// Print only the requested output and errors
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -132,16 +132,16 @@ impl Mode {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct Limiting {
-    /// Stop after this time; in a capture that is read, so long after its first packet
+    /// Stop after this time; when reading a capture, counted from its first packet
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
-    /// Stop after so many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub count: Option<u64>,
-    /// Only rows that match, as 'kind=cnp rate>100' or '10.0.0.0/8'
+    /// Only rows that match, such as 'kind=cnp rate>100' or '10.0.0.0/8'
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub rows: Option<String>,
-    /// Rows at most, 0 for all [default: all; in a report 20]
+    /// Maximum number of rows, 0 for all [default: all; 20 in a report]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 }
@@ -150,13 +150,13 @@ pub struct Limiting {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub struct Configuring {
-    /// Read this configuration [default: fcn-top/config.toml where configurations are kept]
+    /// Read this configuration file [default: fcn-top/config.toml in $XDG_CONFIG_HOME, else in ~/.config]
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
-    /// Read no configuration
+    /// Read no configuration file
     #[arg(long)]
     pub no_config: bool,
-    /// Print a configuration with all defaults, explained
+    /// Print a commented configuration file with all defaults
     #[arg(long, exclusive = true)]
     pub print_config: bool,
 }

@@ -1,4 +1,4 @@
-//! Columns as people name them: by their identifier, or shortly; and what a name that is none was meant to be.
+//! Finds columns by name: the identifier or an abbreviation; suggests the nearest for a wrong name.
 
 use crate::record::{Record, column_named};
 
@@ -135,13 +135,13 @@ mod tests {
             ("gap_", "gap_p50"),
             ("zebra", ""),
         ] {
-            let said = named::<QpRecord>(name, Rates::Latest).unwrap_err();
+            let message = named::<QpRecord>(name, Rates::Latest).unwrap_err();
             if meant.is_empty() {
-                assert!(said.contains("there are: sender, qp"), "{said}");
+                assert!(message.contains("there are: sender, qp"), "{message}");
             } else {
                 assert!(
-                    said.ends_with(&format!("did you mean `{meant}`?")),
-                    "{said}"
+                    message.ends_with(&format!("did you mean `{meant}`?")),
+                    "{message}"
                 );
             }
         }

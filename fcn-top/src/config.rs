@@ -1,4 +1,4 @@
-//! What one prefers: options that may also stand in a configuration file, under the same names. The command line wins.
+//! The options that may also stand in the configuration file, under the same names. The command line wins.
 
 use crate::columns::near;
 use crate::text::clean;
@@ -27,7 +27,7 @@ pub enum Colours {
 
 macro_rules! preferences {
     ($($(#[doc = $doc:literal])+ $(#[arg($($arg:tt)*)])* $field:ident: $type:ty = $default:literal;)+) => {
-        /// What one prefers; `None` where nothing was said.
+        /// Options that may stand in the configuration file; `None` if not given.
         #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct Preferences {
@@ -39,7 +39,7 @@ macro_rules! preferences {
             const DEFAULTS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($field), $default),)+];
 
-            /// Takes from `others` what is not said here.
+            /// Takes from `others` what is not given here.
             pub fn or(self, others: Self) -> Self {
                 Self { $($field: self.$field.or(others.$field),)+ }
             }
@@ -48,64 +48,64 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Octets of the ring that the kernel puts packets into, 1MiB or more and less than 2GiB [default: 16MiB]
+    /// Size of the ring into which the kernel puts packets, 1MiB or more and less than 2GiB [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 512]
     #[arg(value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(128..=262_144), help_heading = "Capture")]
     snap_length: u32 = "512";
-    /// Leave the interface as it is: packets for other hosts may stay away
+    /// Do not switch the interface to promiscuous mode: packets for other hosts may be missing
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_promiscuous: bool = "false";
-    /// Have the kernel hand over every packet, not only what may be a notification, RoCEv2 or a tunnel
+    /// Have the kernel hand over every packet, not only possible notifications, RoCEv2 and tunnels
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_kernel_filter: bool = "false";
-    /// Keep all privileges: a deleted interface can be opened again then
+    /// Keep all privileges, so that an interface deleted and created again can be reopened
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     keep_privileges: bool = "false";
-    /// Room for packets that can be exported [default: 8MiB]
+    /// Memory for packets that can be exported [default: 8MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     keep: Size = "\"8MiB\"";
-    /// Code points other than the defaults, a TOML file. Keys: fast_cnp_option1, fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port, wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true takes what the drafts forbid
+    /// TOML file with code points other than the defaults. Keys: fast_cnp_option1, fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port, wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true accepts values that the drafts forbid
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";
-    /// Who may notify; anybody else becomes an event. Prefixes or addresses, separated by commas
+    /// Who may notify, as prefixes or addresses; a notification from anybody else is an event
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     trust: Vec<Net> = "[]";
-    /// Senders able to obey Fast CNPs, whose data must not be marked CE as well
+    /// Senders that handle Fast CNPs, whose data must not be marked CE as well
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     able: Vec<Net> = "[]";
-    /// The domain, whose border notifications must not cross, neither in nor out
+    /// The domain whose border notifications must not cross in either direction
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     domain: Vec<Net> = "[]";
-    /// Notifications a second, of each kind but CNPs, that one notifier may send about one flow; 0: any [default: 20000]
+    /// Limit of notifications a second from one notifier about one flow, for each kind except CNPs; 0: no limit [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: u32 = "20000";
-    /// Tell interfaces apart: a row each
+    /// Count interfaces separately: a row for each
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     per_interface: bool = "false";
     /// Do not verify the ICRC of notifications
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     no_icrc: bool = "false";
-    /// Rows at most: past it, those notified longest ago leave [default: 100000]
+    /// Maximum number of rows; beyond it, those notified longest ago are dropped [default: 100000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     max_rows: Count = "100000";
-    /// Column to sort by, as sender or rate_1s; with a minus before its name the greatest comes first; nothing: the most notifications
+    /// Column to sort by, such as sender or rate_1s; a leading minus puts the greatest first; empty: most notifications first
     #[arg(value_name = "COLUMN", allow_hyphen_values = true, help_heading = "Output")]
     sort: String = "\"\"";
-    /// Length of an interval of --jsonl; on the command line it also makes --csv write rows by the interval [default: 1s]
+    /// Interval of --jsonl; given on the command line, --csv also writes its rows for each interval [default: 1s]
     #[arg(value_name = "TIME", help_heading = "Output")]
     interval: Span = "\"1s\"";
-    /// Show names of addresses, as the system's resolver has them
+    /// Show host names from the system's resolver instead of addresses
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
     resolve: bool = "false";
     /// Mask every address, everywhere
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
     privacy: bool = "false";
-    /// Times in UTC
+    /// Show times in UTC
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
     utc: bool = "false";
-    /// What is shown first: qps, points, flow, paths, events, interfaces [default: qps]
+    /// View to start with: qps, points, flow, paths, events, interfaces [default: qps]
     #[arg(value_name = "VIEW", help_heading = "Screen")]
     view: String = "\"qps\"";
     /// Colours [default: auto]
@@ -123,17 +123,17 @@ struct Bare {
     preferences: Preferences,
 }
 
-/// How an option is called on the command line and in the file.
+/// The name of an option on the command line and in the file.
 fn key(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// A file with all that can be preferred, explained, as if nothing was.
+/// A configuration file with every option, its meaning and its default, commented out.
 pub fn template() -> String {
     let mut text = String::from(
         "# fcn-top's configuration: $XDG_CONFIG_HOME/fcn-top/config.toml, else ~/.config/fcn-top/config.toml.\n\
-         # These are the defaults; what you change takes effect without the # before its name.\n\
-         # The command line wins over it: every name is an option there.\n",
+         # These are the defaults; remove the # before a name to change its value.\n\
+         # Every name is also an option of the command line, which wins.\n",
     );
     let command = Bare::command();
     let mut heading = None;
@@ -183,10 +183,10 @@ impl Preferences {
             let name = clean(name);
             return Err(bad(
                 match near(&name.replace('_', "-"), known.iter().map(String::as_str)) {
-                    Some(near) => format!("`{name}` is no option of it; did you mean `{near}`?"),
-                    None => format!(
-                        "`{name}` is no option of it; those are in what fcn-top --print-config prints"
-                    ),
+                    Some(near) => format!("`{name}` is not an option; did you mean `{near}`?"),
+                    None => {
+                        format!("`{name}` is not an option; fcn-top --print-config prints them all")
+                    }
                 },
             ));
         }
@@ -266,11 +266,11 @@ mod tests {
             };
             assert!(uncommented.contains(&format!("\n{long} = ")), "{long}");
             let help = arg.get_help().unwrap().to_string();
-            if let Some((_, said)) = help.split_once(" [default: ") {
-                let said = said.trim_end_matches(']');
+            if let Some((_, default)) = help.split_once(" [default: ") {
+                let default = default.trim_end_matches(']');
                 assert!(
-                    uncommented.contains(&format!("\n{long} = {said}\n"))
-                        || uncommented.contains(&format!("\n{long} = \"{said}\"\n")),
+                    uncommented.contains(&format!("\n{long} = {default}\n"))
+                        || uncommented.contains(&format!("\n{long} = \"{default}\"\n")),
                     "{help}"
                 );
             }
@@ -303,15 +303,18 @@ mod tests {
             ("privcy = true", "did you mean `privacy`?"),
             ("max_rows = 5", "did you mean `max-rows`?"),
             ("kubernetes = 1", "--print-config"),
-            ("buffer = \"lots\"", "`lots` is no size"),
+            ("buffer = \"lots\"", "`lots` is not a valid size"),
             ("buffer = ", "line 1"),
             ("colours = \"pink\"", "expected one of"),
         ] {
             let failure = parse(text).unwrap_err();
             assert_eq!(failure.exit().code(), 2);
-            let said = failure.to_string();
-            assert!(said.starts_with("bad configuration: c.toml: "), "{said}");
-            assert!(said.contains(part), "{text}: {said}");
+            let message = failure.to_string();
+            assert!(
+                message.starts_with("bad configuration: c.toml: "),
+                "{message}"
+            );
+            assert!(message.contains(part), "{text}: {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Without a screen: what is printed as packets come, and at the end.
+//! Runs without a screen: what is printed while packets come, and at the end.
 
 use crate::engine::intervals::IntervalTimer;
 use crate::engine::{Engine, nanoseconds};
@@ -116,13 +116,13 @@ impl Printer {
             _ => Printed::Text(&mut *console.out),
         };
         let mut warnings = Warnings::default();
-        let mut written = Ok(());
+        let mut result = Ok(());
         // Also where nobody reads on, what comes is taken: whoever sends must not wait for it.
         let mut print = |piece: Piece| {
-            if written.is_ok() {
-                written = self.print(&mut printed, piece);
+            if result.is_ok() {
+                result = self.print(&mut printed, piece);
             }
-            if written.is_err() {
+            if result.is_err() {
                 over.store(true, Ordering::Release);
             }
         };
@@ -161,7 +161,7 @@ impl Printer {
             print(piece);
         }
         warnings.finish(engine, console.err);
-        written?;
+        result?;
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
         }

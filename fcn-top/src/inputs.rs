@@ -1,4 +1,4 @@
-//! Opens what packets come from, gives up privileges, and lists interfaces.
+//! Opens the interfaces or the file that packets come from, drops privileges, and lists interfaces.
 
 use crate::cli::Cli;
 use crate::config::Preferences;

@@ -1,4 +1,4 @@
-//! Who is told to slow down, by whom, how often, and does it obey: RoCEv2 congestion notifications as they pass.
+//! Shows who is told to slow down, by whom, how often, and whether they obey: a monitor of RoCEv2 congestion notifications.
 //!
 //! `engine/` takes packets in from interfaces and captures, and feeds the `monitor`, which knows nothing of where they come
 //! from. What it has seen comes out as `tables` of `record`s, which `view/` shows and `output/` prints; `text` and
@@ -28,6 +28,6 @@ mod tests {
     pub(crate) mod sample;
     mod schemas;
 }
+mod no_effect;
 pub mod text;
-mod useless;
 mod values;

@@ -1,4 +1,4 @@
-//! What addresses are called: names that reverse lookups find, in the background; and pseudonyms that hide addresses.
+//! Names of addresses: host names from reverse lookups in the background, and pseudonyms that hide addresses.
 
 use crate::text::clean;
 use lru::LruCache;
@@ -25,7 +25,7 @@ impl Pseudonyms {
     }
 
     /// That of an address: `host-1a2b3c4d`.
-    pub fn of(&self, address: IpAddr) -> String {
+    pub fn pseudonym(&self, address: IpAddr) -> String {
         // The halves of the hash are both as good.
         format!("host-{:08x}", self.key.hash_one(address) as u32)
     }
@@ -58,7 +58,7 @@ impl Pseudonyms {
         (2..=run).rev().find_map(|len| {
             let part = text.get(..len)?;
             let mask = match part.parse::<IpAddr>() {
-                Ok(address) => self.of(address),
+                Ok(address) => self.pseudonym(address),
                 Err(_) if is_ethernet(part) => {
                     format!(
                         "mac-{:08x}",
@@ -111,12 +111,12 @@ impl Names {
     /// Names from somewhere else.
     pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
         let known = Arc::new(Mutex::new(Known::new(KEPT)));
-        let (wanted, asked) = sync_channel(WAITING);
+        let (wanted, requests) = sync_channel(WAITING);
         let answers = Arc::clone(&known);
         // Without the thread nothing has a name. It is never waited for: a lookup can take long.
         let _ = thread::Builder::new()
             .name("names".to_owned())
-            .spawn(move || answer(&asked, &answers, lookup));
+            .spawn(move || answer(&requests, &answers, lookup));
         Self { known, wanted }
     }
 
@@ -140,11 +140,11 @@ impl fmt::Debug for Names {
 }
 
 fn answer(
-    asked: &Receiver<IpAddr>,
+    requests: &Receiver<IpAddr>,
     answers: &Mutex<Known>,
     lookup: impl Fn(&IpAddr) -> Option<String>,
 ) {
-    for address in asked {
+    for address in requests {
         // Who answers for an address may be anyone: the name is a text like any other from the network.
         let name = lookup(&address)
             .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
@@ -166,12 +166,15 @@ mod tests {
     #[test]
     fn a_pseudonym_is_the_same_within_a_run_only() {
         let (one, other) = (Pseudonyms::new(), Pseudonyms::new());
-        assert_eq!(one.of(EXAMPLE), one.clone().of(EXAMPLE));
-        assert_ne!(one.of(EXAMPLE), one.of("192.0.2.8".parse().unwrap()));
+        assert_eq!(one.pseudonym(EXAMPLE), one.clone().pseudonym(EXAMPLE));
+        assert_ne!(
+            one.pseudonym(EXAMPLE),
+            one.pseudonym("192.0.2.8".parse().unwrap())
+        );
         // One in 2^32 each.
         let different = (0..4).any(|i| {
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, i));
-            one.of(address) != other.of(address)
+            one.pseudonym(address) != other.pseudonym(address)
         });
         assert!(different);
     }
@@ -179,8 +182,8 @@ mod tests {
     #[test]
     fn addresses_are_found_in_texts() {
         let pseudonyms = Pseudonyms::new();
-        let v4 = pseudonyms.of(EXAMPLE);
-        let v6 = pseudonyms.of("2001:db8::7".parse().unwrap());
+        let v4 = pseudonyms.pseudonym(EXAMPLE);
+        let v6 = pseudonyms.pseudonym("2001:db8::7".parse().unwrap());
         for (text, expected) in [
             ("192.0.2.7", v4.clone()),
             ("from 192.0.2.7.", format!("from {v4}.")),

@@ -33,7 +33,7 @@ pub enum SortKey {
 
 impl SortKey {
     /// That of a cell.
-    pub fn of(cell: Cell<'_>) -> Self {
+    pub fn from_cell(cell: Cell<'_>) -> Self {
         match cell {
             Cell::None => Self::Nothing,
             Cell::Name(name) => Self::Name(rank(name), name),
@@ -85,7 +85,7 @@ impl Order {
     /// Which of two lines comes first. What has nothing in the column comes last either way; equal lines are equal, so that
     /// a stable sort leaves them where they are.
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
-        let key = |record| SortKey::of(R::cell(record, self.column));
+        let key = |record| SortKey::from_cell(R::cell(record, self.column));
         self.compare_keys(&key(a), &key(b))
     }
 
@@ -127,8 +127,8 @@ mod tests {
             assert_eq!(Some(order.column), column_named::<QpRecord>(column));
             assert_eq!(order.descending, descending);
         }
-        let said = Order::parse::<QpRecord>("-totl").unwrap_err();
-        assert_eq!(said, "there is no column `totl`; did you mean `total`?");
+        let message = Order::parse::<QpRecord>("-totl").unwrap_err();
+        assert_eq!(message, "there is no column `totl`; did you mean `total`?");
         assert!(Order::parse::<QpRecord>("").is_err());
     }
 

@@ -1,7 +1,7 @@
 //! What the tables show: one record for each kind of line, and the columns that each has.
 //!
 //! The columns are written once, here: screens, sorting, filters, JSON, CSV and reports all go through them. How a cell is
-//! written out is `text.rs`'s business, where the values come from the monitor's.
+//! written out is in `text.rs`, where the values come from the monitor's.
 
 use core::fmt;
 use fcn_wire::{Kind, Origin, Severity};

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Limits};
 use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
+use crate::no_effect;
 use crate::output::Selection;
 use crate::output::audit;
 use crate::output::prometheus::{self, Exposition};
@@ -17,7 +18,6 @@ use crate::running::feed;
 use crate::setup::{self, Printing, Way};
 use crate::tables::{Wanted, Watched};
 use crate::text::Words;
-use crate::useless;
 use crate::view::{self, Tab, Writing};
 use clap::Parser;
 use fcn_tool::console::{Console, conclude, say, usage};
@@ -57,7 +57,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
     // What is asked for on the command line alone decides about intervals.
     let way = setup::way(&cli, console.out_is_terminal)?;
-    useless::refuse(&cli, way)?;
+    no_effect::refuse(&cli, way)?;
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let options = setup::screen(&cli, &preferences, way)?;
@@ -268,9 +268,9 @@ fn export(
         qps: true,
         ..Wanted::default()
     });
-    let selected = selection.of(&tables, words);
+    let selected = selection.apply(&tables, words);
     let rows = selected.rows.iter().map(|(id, _)| *id).collect();
-    let (written, gone) = engine.export_rows(&rows, to).map_err(|why| {
+    let (count, gone) = engine.export_rows(&rows, to).map_err(|why| {
         let denied = why.contains("ermission denied");
         let failure = Failure::failed("cannot export").and(why);
         if denied && dropped {
@@ -279,7 +279,7 @@ fn export(
             failure
         }
     })?;
-    let mut text = format!("{}: {}", to.display(), counted(written, "packet"));
+    let mut text = format!("{}: {}", to.display(), counted(count, "packet"));
     if gone > 0 {
         text += &format!(
             "; {} older ones had left: give more room with --keep",

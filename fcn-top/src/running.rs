@@ -1,4 +1,4 @@
-//! Threads: inputs that feed the engine, the clock beside them, and whoever shows what comes of it.
+//! The threads: inputs that feed the engine, the clock, and the output.
 
 use crate::engine::{Engine, Input};
 use fcn_tool::failure::{Failure, Result};

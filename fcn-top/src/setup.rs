@@ -1,4 +1,4 @@
-//! What was asked for, checked and put together from the command line and the configuration, before anything is opened.
+//! The settings of a run, checked and combined from command line and configuration before anything is opened.
 
 use crate::cli::Cli;
 use crate::columns::Rates;

@@ -179,8 +179,8 @@ impl Tables {
 
     /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
     pub fn dropped(&self) -> Dropped {
-        let sum = |of: fn(&InterfaceRecord) -> Option<u64>| {
-            let known = self.interfaces.iter().filter_map(of);
+        let sum = |field: fn(&InterfaceRecord) -> Option<u64>| {
+            let known = self.interfaces.iter().filter_map(field);
             known.reduce(u64::saturating_add)
         };
         (sum(|i| i.dropped_kernel), sum(|i| i.dropped_interface))

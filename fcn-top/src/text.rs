@@ -69,7 +69,7 @@ impl Words {
     /// An address as people are to see it: its mask, its name, or itself.
     pub fn address(&self, address: IpAddr) -> String {
         if let Some(pseudonyms) = &self.privacy {
-            return pseudonyms.of(address);
+            return pseudonyms.pseudonym(address);
         }
         match self.names.as_ref().and_then(|names| names.get(address)) {
             Some(name) => name.to_string(),
@@ -80,7 +80,7 @@ impl Words {
     /// An address as programs are to see it: its mask or itself, never a name.
     pub fn exact_address(&self, address: IpAddr) -> String {
         match &self.privacy {
-            Some(pseudonyms) => pseudonyms.of(address),
+            Some(pseudonyms) => pseudonyms.pseudonym(address),
             None => address.to_string(),
         }
     }

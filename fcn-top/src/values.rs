@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_none_says_how_it_is_written() {
-        for (said, how) in [
+        for (message, how) in [
             ("1MiBs".parse::<Size>().unwrap_err(), "64MiB"),
             ("0".parse::<Size>().unwrap_err(), "64MiB"),
             ("99999999999GiB".parse::<Size>().unwrap_err(), "64MiB"),
@@ -89,10 +89,13 @@ mod tests {
             (pace("0").unwrap_err(), "real"),
             (pace("nan").unwrap_err(), "real"),
         ] {
-            assert!(said.contains(how), "{said}");
+            assert!(message.contains(how), "{message}");
         }
         assert_eq!((pace("real"), pace("2.5x")), (Ok(1.0), Ok(2.5)));
-        let said = toml::from_str::<Sample>("size = \"much\"\nspan = 2\nnet = []").unwrap_err();
-        assert!(said.to_string().contains("`much` is no size"), "{said}");
+        let message = toml::from_str::<Sample>("size = \"much\"\nspan = 2\nnet = []").unwrap_err();
+        assert!(
+            message.to_string().contains("`much` is not a valid size"),
+            "{message}"
+        );
     }
 }

@@ -37,7 +37,7 @@ fn piped(options: &str, input: &[u8]) -> Done {
         // It may have seen enough.
         let _ = pipe.write_all(&input);
     });
-    let done = Done::of(&child.wait_with_output().unwrap());
+    let done = Done::from_output(&child.wait_with_output().unwrap());
     feeding.join().unwrap();
     done
 }
@@ -263,7 +263,7 @@ fn what_comes_by_a_pipe_is_as_good_as_a_file() {
         .stdin(fs::File::open(&path).unwrap())
         .output()
         .unwrap();
-    assert_eq!(Done::of(&output).well().out, file.out);
+    assert_eq!(Done::from_output(&output).well().out, file.out);
 }
 
 #[test]
@@ -599,11 +599,11 @@ fn limits_and_choices_are_exact() {
     assert!(early > 5 && early < frames.len());
     assert_eq!(packets("--duration 100us"), early as u64);
     for number in [0u32, 1] {
-        let of = frames
+        let count = frames
             .iter()
             .filter(|(interface, _, _)| *interface == number)
             .count();
-        assert_eq!(packets(&format!("--interface {number}")), of as u64);
+        assert_eq!(packets(&format!("--interface {number}")), count as u64);
     }
     assert_eq!(
         packets("--interface leaf1:s1 --interface 0"),
@@ -721,7 +721,7 @@ fn the_configuration_is_read_and_the_command_line_wins() {
             .args(more)
             .env("XDG_CONFIG_HOME", folder.path())
             .output();
-        Done::of(&output.unwrap()).well().out
+        Done::from_output(&output.unwrap()).well().out
     };
     assert!(run(&[]).contains("host-"));
     assert!(!run(&["--privacy=false"]).contains("host-"));
@@ -773,14 +773,14 @@ fn metrics_are_served_until_someone_stops_it() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut line = String::new();
     let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
-    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
-    let address = said
+    std::io::BufRead::read_line(&mut err, &mut line).unwrap();
+    let address = line
         .split("http://")
         .nth(1)
         .and_then(|rest| rest.split('/').next())
-        .unwrap_or_else(|| panic!("{said}"))
+        .unwrap_or_else(|| panic!("{line}"))
         .to_owned();
     let page = || {
         let mut stream = TcpStream::connect(&address).unwrap();

@@ -28,16 +28,16 @@ const NOBODY: &str = "65534";
 struct Running {
     child: Child,
     err: BufReader<ChildStderr>,
-    said: String,
+    stderr: String,
 }
 
 impl Running {
     /// Starts a command and waits until it captures.
     fn start(mut command: Command) -> Self {
         let mut running = Self::spawn(&mut command);
-        while !running.said.contains("capturing on") {
-            let read = running.err.read_line(&mut running.said).unwrap();
-            assert!(read > 0, "it ended: {}", running.said);
+        while !running.stderr.contains("capturing on") {
+            let read = running.err.read_line(&mut running.stderr).unwrap();
+            assert!(read > 0, "it ended: {}", running.stderr);
         }
         running
     }
@@ -47,8 +47,8 @@ impl Running {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let err = BufReader::new(child.stderr.take().unwrap());
-        let said = String::new();
-        Self { child, err, said }
+        let stderr = String::new();
+        Self { child, err, stderr }
     }
 
     fn id(&self) -> u32 {
@@ -68,11 +68,11 @@ impl Running {
             }
             let _ = kill_process(Pid::from_raw(id as i32).unwrap(), Signal::KILL);
         });
-        self.err.read_to_string(&mut self.said).unwrap();
+        self.err.read_to_string(&mut self.stderr).unwrap();
         let output = self.child.wait_with_output().unwrap();
         watching.join().unwrap();
-        let mut done = Done::of(&output);
-        done.err = self.said;
+        let mut done = Done::from_output(&output);
+        done.err = self.stderr;
         done
     }
 
@@ -225,8 +225,8 @@ fn what_mirrors_copy_is_counted_as_what_they_copied() {
                     at: *at,
                 };
                 let mut copy = vec![0; frame.len() + Copied::MAX_HEADERS];
-                let written = copied.write(frame, frame.len(), &Profile::DEFAULT, &mut copy);
-                let (len, _) = written.unwrap().expect("an IP packet");
+                let result = copied.write(frame, frame.len(), &Profile::DEFAULT, &mut copy);
+                let (len, _) = result.unwrap().expect("an IP packet");
                 copy.truncate(len);
                 copy
             })
@@ -319,8 +319,8 @@ fn an_interface_that_goes_down_is_waited_out() {
     let events = events(&done);
     assert!(events.contains(&"interface.down".to_owned()), "{events:?}");
     assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
-    for said in ["warning: far: it was set down", "note: far: it is back"] {
-        assert!(done.err.contains(said), "{said}: {done:?}");
+    for message in ["warning: far: it was set down", "note: far: it is back"] {
+        assert!(done.err.contains(message), "{message}: {done:?}");
     }
 }
 
@@ -333,7 +333,7 @@ fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then
     let done = watch(&pair, "--json --duration 500ms").end().with(1);
     assert!(done.err.contains("far is down"), "{done:?}");
     let running = watch(&pair, "--json");
-    assert!(running.said.contains("CAP_NET_RAW"), "{}", running.said);
+    assert!(running.stderr.contains("CAP_NET_RAW"), "{}", running.stderr);
     assert!(effective(running.id()).iter().any(|set| *set != 0));
     pair.ip(End::Far, &["link", "set", "far", "up"]);
     pair.wait_for_carrier(End::Far);
@@ -345,13 +345,13 @@ fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then
     send(&pair, slices(&cnps(3)));
     let done = running.interrupt().with(130);
     assert_eq!(notified(&done), 3, "{done:?}");
-    for (said, is) in [
+    for (message, is) in [
         ("it is down: waiting", true),
         ("it is up, and captured on", true),
         ("was set down", false),
         ("is back", false),
     ] {
-        assert_eq!(done.err.contains(said), is, "{said}: {done:?}");
+        assert_eq!(done.err.contains(message), is, "{message}: {done:?}");
     }
 }
 
@@ -398,8 +398,8 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
         assert!(events.contains(&"interface.gone".to_owned()), "{events:?}");
         // In whose words, depends on who was told first.
         let words = ["it is gone", "The interface disappeared"];
-        let told = words.map(|words| done.err.contains(&format!("warning: far: {words}")));
-        assert!(told.contains(&true), "{done:?}");
+        let found = words.map(|words| done.err.contains(&format!("warning: far: {words}")));
+        assert!(found.contains(&true), "{done:?}");
         let json = done.json();
         let interface = &json["interfaces"][0];
         if expected == 7 {
@@ -500,7 +500,7 @@ fn without_rights_the_message_says_how_to_get_them() {
             return;
         }
     };
-    let done = Done::of(&output);
+    let done = Done::from_output(&output);
     if done.err.starts_with("setpriv:") {
         fcn_skip::skipped!("rights: {}", done.err.trim());
         return;
@@ -698,11 +698,11 @@ fn what_the_kernel_had_no_room_for_is_told_everywhere() {
         "{done:?}"
     );
     let events = json["events"].as_array().unwrap();
-    let told = events
+    let counts = events
         .iter()
         .filter(|event| event["what"] == "capture.lost.kernel");
-    let told: u64 = told.map(|event| event["times"].as_u64().unwrap()).sum();
-    assert!(lost > 0 && told == lost, "{done:?}");
+    let counts: u64 = counts.map(|event| event["times"].as_u64().unwrap()).sum();
+    assert!(lost > 0 && counts == lost, "{done:?}");
     for part in [
         "warning: packets are being lost: dropped by the kernel",
         "--buffer",

@@ -82,8 +82,8 @@ impl<'p> Terminal<'p> {
     /// What tmux knows of the terminal.
     fn state(&self, what: &str) -> String {
         let format = format!("#{{{what}}}");
-        let said = self.output(&["display-message", "-p", &format]);
-        said.trim_end().to_owned()
+        let size = self.output(&["display-message", "-p", &format]);
+        size.trim_end().to_owned()
     }
 
     /// Presses keys as tmux calls them.
@@ -276,15 +276,15 @@ fn keys_do_what_help_says_while_packets_come() {
     // The packets behind it, and what another run makes of them.
     screen.press_for("x", &["Packets to pcapng file: fcn-top-qp-"]);
     let text = screen.press_for("Enter", &["written to fcn-top-qp-"]);
-    let said = text
+    let message = text
         .lines()
         .find(|line| line.contains("written to"))
         .unwrap();
     let exported = screen.file(&format!("fcn-top-qp-{name}.pcapng"));
     let packets = read(&exported).len() as u64;
     assert!(
-        said.starts_with(&format!("{} packets written", grouped(packets))),
-        "{packets}: {said}"
+        message.starts_with(&format!("{} packets written", grouped(packets))),
+        "{packets}: {message}"
     );
     let again = top_words(&format!("-r {} --json", exported.display())).well();
     let json = again.json();
@@ -394,7 +394,7 @@ fn what_the_view_cannot_do_is_told_before_the_screen() {
     let Some(pair) = pair("wrong view") else {
         return;
     };
-    for (options, said) in [
+    for (options, message) in [
         ("--view points --sort qp", "fcn-top: --sort: "),
         ("--view events --where hop=1", "fcn-top: --where: "),
     ] {
@@ -402,7 +402,7 @@ fn what_the_view_cannot_do_is_told_before_the_screen() {
             return;
         };
         assert_eq!(screen.ended(), "2", "{options}");
-        screen.shows(&[said]);
+        screen.shows(&[message]);
     }
     // Printed without a screen, the QPs are meant, and there is no other view.
     let file = capture(&format!("{SCENARIO}.pcapng"));

@@ -223,8 +223,8 @@ fn breaks((what, keys, code, last): Case) {
 }
 
 impl Terminal {
-    fn state(&self, of: &str) -> String {
-        self.output(&["display-message", "-p", of])
+    fn state(&self, process: &str) -> String {
+        self.output(&["display-message", "-p", process])
             .trim()
             .to_owned()
     }

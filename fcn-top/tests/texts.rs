@@ -84,14 +84,14 @@ fn every_option_of_the_readme_is_one_and_the_other_way_round() {
             .collect()
     };
     let known = options(&help);
-    let said = options(&readme);
-    for option in &said {
+    let listed = options(&readme);
+    for option in &listed {
         assert!(known.contains(option), "{option} is in README.md only");
     }
     for option in known {
         let everywhere = ["--help", "--version"].contains(&option.as_str());
         assert!(
-            everywhere || said.contains(&option),
+            everywhere || listed.contains(&option),
             "{option} is not in README.md"
         );
     }
@@ -113,6 +113,6 @@ fn the_report_of_the_readme_is_what_is_printed() {
         .args(["-r", "captures/incast.pcapng", "--report", "--utc"])
         .current_dir(folder)
         .output();
-    let done = common::Done::of(&output.unwrap()).well();
+    let done = common::Done::from_output(&output.unwrap()).well();
     assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
 }

@@ -42,7 +42,7 @@ fn text(value: &Value) -> String {
 }
 
 /// What was told: at each vantage point, or what passes several once, as the one that saw most of it.
-fn told(truth: &Value, per_interface: bool) -> Counts {
+fn expected(truth: &Value, per_interface: bool) -> Counts {
     let mut counts = Counts::default();
     // By second, for each notifier.
     let mut seconds = BTreeMap::new();
@@ -168,18 +168,19 @@ fn counts_are_the_ground_truth() {
             };
             let mut monitor = Monitor::new(settings);
             let found = play(&name, &mut monitor, per_interface);
-            let wanted = told(&truth, per_interface);
+            let wanted = expected(&truth, per_interface);
             assert_eq!(found.0, wanted.0, "{name}, {per_interface}");
             assert_eq!(found.1, wanted.1, "{name}, {per_interface}, by second");
             told_any += wanted.0.len();
 
-            let points: BTreeMap<_, u64> = monitor.points().fold(BTreeMap::new(), |mut sums, p| {
-                *sums.entry(p.notifier.to_string()).or_default() += p.total;
-                sums
-            });
+            let points: BTreeMap<_, u64> =
+                monitor.points().fold(BTreeMap::new(), |mut totals, p| {
+                    *totals.entry(p.notifier.to_string()).or_default() += p.total;
+                    totals
+                });
             let mut notifiers = BTreeMap::new();
             // Sums count once in any case.
-            for ((_, notifier), count) in &told(&truth, false).0 {
+            for ((_, notifier), count) in &expected(&truth, false).0 {
                 *notifiers.entry(notifier.clone()).or_default() += count;
             }
             assert_eq!(points, notifiers, "{name}");

@@ -1,4 +1,4 @@
-//! The queues of an interface, opened in the best way that it has, or in the one asked for.
+//! Opens the queues of an interface, with the best backend it supports or the one requested.
 
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocketError, PacketTransmit};
@@ -105,7 +105,7 @@ impl Queue {
 pub enum OpenError {
     /// More queues are asked for than there are.
     #[error(
-        "{interface}: {wanted} queues are asked for, it has {there} for sending (more: ethtool -L {interface} …)"
+        "{interface}: {wanted} queues were requested, but it has {there} for sending (ethtool -L {interface} … sets more)"
     )]
     Queues {
         /// The interface.

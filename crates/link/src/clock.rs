@@ -1,5 +1,5 @@
 //! The clock, and waiting for it: by spinning, or by sleeping and spinning the rest; and a virtual one, which goes on by
-//! being waited for. What to wait for is `pacing.rs`'s business.
+//! being waited for. What to wait for is in `pacing.rs`.
 
 use crate::precedence::Precedence;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};

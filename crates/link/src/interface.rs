@@ -96,7 +96,7 @@ impl Interface {
     pub fn counters(&self) -> Result<Stats64, InterfaceError> {
         let query = |e| InterfaceError::query("counters", e).on(&self.name);
         let mut netlink = Netlink::open().map_err(query)?;
-        let link = link::one(&mut netlink, self.index).map_err(query)?;
+        let link = link::by_index(&mut netlink, self.index).map_err(query)?;
         let link = link.ok_or_else(|| InterfaceError::gone(&self.name))?;
         Ok(link.counters.unwrap_or_default())
     }

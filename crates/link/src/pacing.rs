@@ -1,5 +1,5 @@
 //! When frames leave: rates, the schedule, and what happens to those that are late. Without a clock or a socket: times come
-//! in as nanoseconds. Waiting is `clock.rs`'s business.
+//! in as nanoseconds. Waiting is in `clock.rs`.
 
 use serde::Serialize;
 use std::fmt;

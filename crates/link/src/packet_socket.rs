@@ -117,7 +117,7 @@ impl Transmit for PacketTransmit {
                 // No room for a while: later.
                 Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => return Ok(()),
                 Some(Err(error)) => {
-                    return TransmitError::of(&self.mode.target, error).map_or(Ok(()), Err);
+                    return TransmitError::from_io(&self.mode.target, error).map_or(Ok(()), Err);
                 }
                 None => {
                     let interface = self.mode.target.clone();

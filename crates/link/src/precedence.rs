@@ -1,5 +1,5 @@
-//! Precedence over what else is to run on a processor, for a thread that sleeps most of the time. When it is due is
-//! `clock.rs`'s business.
+//! Precedence over what else is to run on a processor, for a thread that sleeps most of the time. When it is due is in
+//! `clock.rs`.
 //!
 //! The processor of a thread that sleeps is idle, and the kernel gives work to idle processors. Who wakes up there has to wait
 //! until a time slice has ended, milliseconds; under a real-time policy it need not, but for what the kernel does not let

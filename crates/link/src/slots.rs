@@ -1,4 +1,4 @@
-//! Slots in memory of our own, for backends that do not share theirs with the kernel.
+//! Frame slots in ordinary memory, for backends that do not share memory with the kernel.
 
 use crate::transmit::{Counts, Slot};
 use std::collections::VecDeque;

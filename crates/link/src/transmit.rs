@@ -206,7 +206,7 @@ pub enum TransmitError {
 impl TransmitError {
     /// What an errno of a send call means; `None` for "later".
     #[cold]
-    pub(crate) fn of(interface: &str, error: io::Error) -> Option<Self> {
+    pub(crate) fn from_io(interface: &str, error: io::Error) -> Option<Self> {
         let interface = interface.to_owned();
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => None,

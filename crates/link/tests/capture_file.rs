@@ -163,7 +163,7 @@ fn read(octets: &[u8]) -> Vec<Block<'static>> {
     blocks
 }
 
-fn written(options: &Options<'_>, interfaces: &[Interface<'_>], packets: &[Packet]) -> Vec<u8> {
+fn capture(options: &Options<'_>, interfaces: &[Interface<'_>], packets: &[Packet]) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut writer = CaptureWriter::to(&mut octets, options, interfaces).unwrap();
     for packet in packets {
@@ -188,7 +188,7 @@ proptest! {
         let [comment, hardware, os, application, name] = &texts;
         let options = Options { comment, hardware, os, application };
         let interfaces = interfaces(&snap_lens, name);
-        let octets = written(&options, &interfaces, &packets);
+        let octets = capture(&options, &interfaces, &packets);
         let mut want = head(&options, &interfaces);
         want.extend(packets.iter().map(|packet| packet.block(&snap_lens)));
         prop_assert_eq!(read(&octets), want.clone());
@@ -224,14 +224,14 @@ fn many() -> Vec<Packet> {
 #[test]
 fn a_capture_of_many_buffers_is_whole_and_always_the_same() {
     let packets = many();
-    let octets = written(&Options::default(), &[ETHERNET], &packets);
+    let octets = capture(&Options::default(), &[ETHERNET], &packets);
     assert!(octets.len() > 2 << 20);
     let blocks = read(&octets);
     assert_eq!(blocks.len(), 2 + packets.len());
     for (block, packet) in blocks[2..].iter().zip(&packets) {
         assert_eq!(*block, packet.block(&[0; 3]));
     }
-    assert_eq!(written(&Options::default(), &[ETHERNET], &packets), octets);
+    assert_eq!(capture(&Options::default(), &[ETHERNET], &packets), octets);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn the_largest_packet_with_the_largest_comment_fits() {
         in_place: false,
     };
     let packets = vec![largest; 5];
-    let blocks = read(&written(&Options::default(), &[ETHERNET], &packets));
+    let blocks = read(&capture(&Options::default(), &[ETHERNET], &packets));
     assert_eq!(blocks[2..], vec![packets[0].block(&[0; 3]); 5]);
 }
 
@@ -287,7 +287,7 @@ fn a_file_has_its_name_only_when_it_is_finished() {
     assert_eq!(summary.octets_of_file, fs::metadata(&path).unwrap().len());
     assert_eq!(
         fs::read(&path).unwrap(),
-        written(&Options::default(), &[ETHERNET], &packets)
+        capture(&Options::default(), &[ETHERNET], &packets)
     );
 }
 

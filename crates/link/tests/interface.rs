@@ -37,7 +37,7 @@ fn in_words(pair: &Pair, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn facts() {
+fn link_settings() {
     let options = Options {
         queues: 2,
         mtu: 9000,

@@ -411,7 +411,7 @@ fn a_section_in_the_other_order_counts_interfaces_anew() {
 }
 
 #[derive(Clone, Debug)]
-struct Written {
+struct AnyPacket {
     interface: u32,
     at: u64,
     bytes: Vec<u8>,
@@ -420,7 +420,7 @@ struct Written {
     comment: String,
 }
 
-fn written() -> impl Strategy<Value = Written> {
+fn any_packet() -> impl Strategy<Value = AnyPacket> {
     (
         0u32..3,
         any::<u64>(),
@@ -431,7 +431,7 @@ fn written() -> impl Strategy<Value = Written> {
         prop_oneof![Just(0), 0u32..5000],
         prop_oneof![Just(String::new()), ".{0,40}"],
     )
-        .prop_map(|(interface, at, bytes, more, comment)| Written {
+        .prop_map(|(interface, at, bytes, more, comment)| AnyPacket {
             interface,
             at,
             bytes,
@@ -461,11 +461,11 @@ const NAMED: [Interface<'_>; 3] = [
     },
 ];
 
-fn write(packets: &[Written]) -> (Vec<u8>, Vec<Kept>) {
+fn write(packets: &[AnyPacket]) -> (Vec<u8>, Vec<Kept>) {
     let mut octets = Vec::new();
     let mut writer = CaptureWriter::to(&mut octets, &Options::default(), &NAMED).unwrap();
     for packet in packets {
-        let Written {
+        let AnyPacket {
             interface,
             at,
             ref bytes,
@@ -516,7 +516,7 @@ impl Read for Piecemeal<'_> {
 proptest! {
     #[test]
     fn what_our_writer_wrote_is_read_back_however_it_comes(
-        packets in vec(written(), 0..20),
+        packets in vec(any_packet(), 0..20),
         at in any::<prop::sample::Index>(),
         piece in 0usize..97,
     ) {
@@ -560,8 +560,8 @@ proptest! {
 }
 
 /// Some packets, one of which is longer than what is in front of it.
-fn some() -> Vec<Written> {
-    let packet = |n: u32| Written {
+fn some() -> Vec<AnyPacket> {
+    let packet = |n: u32| AnyPacket {
         interface: n % 3,
         at: u64::from(1000 - n),
         bytes: vec![n as u8; (n * 7) as usize],

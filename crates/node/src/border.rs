@@ -117,7 +117,7 @@ mod tests {
         let proxy = Outgoing::ProxyCn {
             source: SWITCH.into(),
             proxy: SENDER.into(),
-            tuple: FiveTuple::of(&data).unwrap(),
+            tuple: FiveTuple::from_packet(&data).unwrap(),
             level: 0,
         };
         let wan = Outgoing::WanFcn {

@@ -167,7 +167,10 @@ impl IngressPe {
             .labels
             .flow(fcn.flow_label())
             .ok_or(Refused::UnknownLabel)?;
-        let (qp, by) = self.qps.of(&flow).ok_or(Refused::UnknownConnection)?;
+        let (qp, by) = self
+            .qps
+            .sender_qp(&flow)
+            .ok_or(Refused::UnknownConnection)?;
         if !self.interval.admit(now, flow) {
             return Err(Refused::TooSoon);
         }

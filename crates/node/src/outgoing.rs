@@ -71,7 +71,7 @@ pub struct About<'a> {
 impl<'a> About<'a> {
     /// What there is to say about the data packet `packet` in `frame`.
     #[must_use]
-    pub fn of(packet: &DataPacket<'a>, frame: &Frame<'a>) -> Self {
+    pub fn new(packet: &DataPacket<'a>, frame: &Frame<'a>) -> Self {
         let bytes = frame.bytes();
         let invoking = frame
             .ip()
@@ -231,7 +231,7 @@ mod tests {
         ];
         let bytes = build(&[&[ip(SWITCH.into(), SENDER.into())], &inner[..]].concat());
         let frame = Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
-        let about = About::of(&DataPacket::of(&frame).unwrap(), &frame);
+        let about = About::new(&DataPacket::from_frame(&frame).unwrap(), &frame);
         assert_eq!((about.trace, about.invoking), (None, &build(&inner)[..]));
     }
 
@@ -244,7 +244,7 @@ mod tests {
     /// Reads what was emitted back: it must break no rule.
     fn read_back(bytes: &[u8]) -> Notification {
         let frame = Frame::parse(bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
-        let notification = Notification::of(&frame).unwrap();
+        let notification = Notification::from_frame(&frame).unwrap();
         let mut findings = Findings::new();
         frame.check(IcrcCheck::On, &mut findings);
         let broken: Vec<_> = findings

@@ -132,7 +132,10 @@ impl Proxy {
             return Err(Refused::Disabled);
         }
         let flow = self.subject(now, frame)?;
-        let (qp, by) = self.qps.of(&flow).ok_or(Refused::UnknownConnection)?;
+        let (qp, by) = self
+            .qps
+            .sender_qp(&flow)
+            .ok_or(Refused::UnknownConnection)?;
         let source = match flow.sender {
             IpAddr::V6(_) => Some(self.config.address.into()),
             IpAddr::V4(_) => self.config.address4.map(IpAddr::V4),
@@ -168,7 +171,7 @@ impl Proxy {
         if !self.read.admit(now) {
             return Err(Refused::TooMany);
         }
-        let notification = Notification::of(frame).ok_or(Refused::Malformed)?;
+        let notification = Notification::from_frame(frame).ok_or(Refused::Malformed)?;
         let mut findings = Findings::new();
         frame.check(IcrcCheck::Off, &mut findings);
         let broken = findings.worst() >= Some(Severity::Error)

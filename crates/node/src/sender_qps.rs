@@ -49,7 +49,7 @@ impl SenderQps {
                 }
             }
             Message::Roce(bth, _) => {
-                if let Some(packet) = DataPacket::of(frame) {
+                if let Some(packet) = DataPacket::from_frame(frame) {
                     self.data(now, packet.flow(), bth.psn());
                 }
             }
@@ -72,7 +72,7 @@ impl SenderQps {
     }
 
     /// The QP at the sender of `flow`; its connection counts as used.
-    pub(crate) fn of(&mut self, flow: &FlowKey) -> Option<(Qp, KnownBy)> {
+    pub(crate) fn sender_qp(&mut self, flow: &FlowKey) -> Option<(Qp, KnownBy)> {
         if let Some(qp) = self.configured.get(flow) {
             return Some((*qp, KnownBy::Configuration));
         }
@@ -179,33 +179,36 @@ mod tests {
                 &mut qps,
                 &packet(Opcode::RC_SEND_ONLY, 0x333, psn + 100_000),
             );
-            assert_eq!(qps.of(&flow(0x222)), None, "one vote is not enough");
+            assert_eq!(qps.sender_qp(&flow(0x222)), None, "one vote is not enough");
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x111, psn));
         }
         assert_eq!(
-            qps.of(&flow(0x222)),
+            qps.sender_qp(&flow(0x222)),
             known(0x111, KnownBy::Acknowledgements)
         );
-        assert_eq!(qps.of(&flow(0x333)), None);
+        assert_eq!(qps.sender_qp(&flow(0x333)), None);
     }
 
     #[test]
     fn the_operator_is_believed_before_rdma_cm_and_that_before_acknowledgements() {
         let mut qps = SenderQps::new(&[(flow(0x222), Qp::truncate(7))], 16);
-        assert_eq!(qps.of(&flow(0x222)), known(7, KnownBy::Configuration));
+        assert_eq!(
+            qps.sender_qp(&flow(0x222)),
+            known(7, KnownBy::Configuration)
+        );
         let mut qps = SenderQps::new(&[], 16);
         for psn in [1, 2] {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x444, psn));
         }
         assert_eq!(
-            qps.of(&flow(0x222)),
+            qps.sender_qp(&flow(0x222)),
             known(0x444, KnownBy::Acknowledgements)
         );
         for message in Setup::v6().messages() {
             pass(&mut qps, &message);
         }
-        assert_eq!(qps.of(&flow(0x222)), known(0x111, KnownBy::Cm));
+        assert_eq!(qps.sender_qp(&flow(0x222)), known(0x111, KnownBy::Cm));
     }
 
     #[test]
@@ -214,9 +217,9 @@ mod tests {
         for message in Setup::v6().messages() {
             pass(&mut qps, &message);
         }
-        assert_eq!(qps.of(&flow(0x222)), known(0x111, KnownBy::Cm));
+        assert_eq!(qps.sender_qp(&flow(0x222)), known(0x111, KnownBy::Cm));
         pass(&mut qps, &Setup::v6().disconnect());
-        assert_eq!(qps.of(&flow(0x222)), None);
+        assert_eq!(qps.sender_qp(&flow(0x222)), None);
     }
 
     #[test]

@@ -49,9 +49,9 @@ fn congest(
     set(&mut config);
     let mut node = CongestionPoint::new(config, Profile::DEFAULT);
     with_frame(bytes, |frame| {
-        let packet = DataPacket::of(frame).unwrap();
+        let packet = DataPacket::from_frame(frame).unwrap();
         let verdict = node.on_packet(NOW, &packet, (u64::MAX, &Marking::default()), 0);
-        let about = About::of(&packet, frame);
+        let about = About::new(&packet, frame);
         (
             verdict.mark_ce,
             verdict.notify.map(|outgoing| emit(outgoing, &about)),
@@ -125,7 +125,7 @@ fn by_a_mark_and_the_receivers_cnp() {
     let cnp = with_frame(&packet(), |frame| {
         let packet = DataPacket {
             ecn: Ecn::Ce,
-            ..DataPacket::of(frame).unwrap()
+            ..DataPacket::from_frame(frame).unwrap()
         };
         receiver.on_data(NOW, &packet, own_qp()).unwrap()
     });
@@ -184,7 +184,7 @@ fn by_way_of_the_ingress_pe() {
             ingress,
             flow_label,
         });
-        assert_eq!(DataPacket::of(frame).unwrap().outer, want);
+        assert_eq!(DataPacket::from_frame(frame).unwrap().outer, want);
     });
     let (marked, sent) = congest(|config| config.wan_fcn = true, &tunnelled);
     let (bytes, kind) = sent.unwrap();

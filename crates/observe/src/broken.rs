@@ -1,4 +1,4 @@
-//! Packets that were meant as notifications and cannot be read as such: who sent them.
+//! Malformed notifications: packets meant as notifications that cannot be read, and who sent them.
 
 use fcn_wire::finding::Family;
 use fcn_wire::frame::Ip;
@@ -11,7 +11,7 @@ pub struct Broken {
     /// Who sent it.
     pub notifier: IpAddr,
     /// Where it was to go.
-    pub told: IpAddr,
+    pub destination: IpAddr,
     /// What it would come from.
     pub origin: Origin,
 }
@@ -20,7 +20,7 @@ impl Broken {
     /// What `frame` was meant as, by its `findings`: `None` for notifications that can be read, those that the capture has
     /// cut, and everything else.
     #[must_use]
-    pub fn of(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
+    pub fn from_frame(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
         // What carries the option in a header of another kind is one all the same.
         let is_fast = || matches!(frame.message(), Message::FastCnp(_));
         let family = datagram(frame).or_else(|| {
@@ -44,12 +44,12 @@ impl Broken {
             destination,
             ..
         } = *frame.ip()?;
-        if Notification::of(frame).is_some() {
+        if Notification::from_frame(frame).is_some() {
             return None;
         }
         Some(Self {
             notifier: source,
-            told: destination,
+            destination,
             origin: if family == Family::Cnp && !is_fast() {
                 Origin::Receiver
             } else {
@@ -87,7 +87,7 @@ mod tests {
         with_frame(bytes, |frame| {
             let mut findings = Findings::new();
             frame.check(IcrcCheck::On, &mut findings);
-            Broken::of(frame, &findings)
+            Broken::from_frame(frame, &findings)
         })
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let by = |notifier: std::net::Ipv6Addr, origin| {
             Some(Broken {
                 notifier: notifier.into(),
-                told: SENDER.into(),
+                destination: SENDER.into(),
                 origin,
             })
         };
@@ -167,7 +167,7 @@ mod tests {
             let frame = Frame::parse(&whole[..keep], whole.len(), link, &profile);
             let mut findings = Findings::new();
             frame.check(IcrcCheck::On, &mut findings);
-            assert_eq!(Broken::of(&frame, &findings), None, "{keep}");
+            assert_eq!(Broken::from_frame(&frame, &findings), None, "{keep}");
         }
     }
 }

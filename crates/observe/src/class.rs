@@ -15,7 +15,7 @@ pub struct Class {
 impl Class {
     /// That of the packet in `frame`: within a [mirror](Frame::mirror), the packet that it copied.
     #[must_use]
-    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+    pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let mut priority = None;
         for span in frame.own_spans() {
             let octets = frame.bytes().get(span.start..)?;
@@ -150,22 +150,22 @@ mod tests {
         frame.extend([0x88, 0xA8, 0xA0, 7, 0x81, 0, 0x60, 9, 0x86, 0xDD]);
         frame.extend([0x6C, 0x20, 0, 0, 0, 0, 59, 64]);
         frame.extend([1; 32]);
-        let of = |bytes: &[u8]| {
+        let class = |bytes: &[u8]| {
             let profile = Profile::DEFAULT;
-            Class::of(&Frame::parse(
+            Class::from_frame(&Frame::parse(
                 bytes,
                 bytes.len(),
                 LinkType::Ethernet,
                 &profile,
             ))
         };
-        let read = of(&frame).unwrap();
+        let read = class(&frame).unwrap();
         assert_eq!(
             (read.dscp(), read.ecn(), read.priority()),
             (48, Ecn::Ect0, Some(5))
         );
         for len in 0..frame.len() {
-            let _ = of(&frame[..len]);
+            let _ = class(&frame[..len]);
         }
     }
 

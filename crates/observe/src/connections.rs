@@ -50,13 +50,13 @@ pub struct Counters {
 
 /// A connection that was asked for: by whom, of whom, and the active side's communication ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Asked {
+struct ConnectionKey {
     active: IpAddr,
     passive: IpAddr,
     active_id: u32,
 }
 
-impl Asked {
+impl ConnectionKey {
     const fn new(active: IpAddr, passive: IpAddr, active_id: u32) -> Self {
         Self {
             active,
@@ -80,7 +80,7 @@ struct Open {
     passive_qp: Qp,
 }
 
-/// The QP that sends a flow by its connection, and which connection that is: [`Found::asked`] makes its name of it.
+/// The QP that sends a flow by its connection, and which connection that is: [`Found::key`] makes its name of it.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     sender_qp: Qp,
@@ -92,11 +92,11 @@ struct Found {
 
 impl Found {
     /// The connection in which `end` was found so.
-    const fn asked(&self, end: &FlowKey) -> Asked {
+    const fn key(&self, end: &FlowKey) -> ConnectionKey {
         if self.by_sender {
-            Asked::new(end.sender, end.receiver, self.active_id)
+            ConnectionKey::new(end.sender, end.receiver, self.active_id)
         } else {
-            Asked::new(end.receiver, end.sender, self.active_id)
+            ConnectionKey::new(end.receiver, end.sender, self.active_id)
         }
     }
 }
@@ -104,8 +104,8 @@ impl Found {
 /// The connections.
 #[derive(Debug)]
 pub struct Connections {
-    half_open: Table<Asked, HalfOpen>,
-    open: Table<Asked, Open>,
+    half_open: Table<ConnectionKey, HalfOpen>,
+    open: Table<ConnectionKey, Open>,
     /// Both directions of every connection whose two QPs are known.
     ends: HashMap<FlowKey, Found>,
     /// Who sends to which QP: of an end, its receiver and that one's QP, and the sender.
@@ -136,8 +136,8 @@ impl Connections {
             Cm::ConnectRequest(request) => self.request(from, to, &request),
             Cm::ConnectReply(reply) => self.reply(from, to, &reply),
             Cm::ReadyToUse(ready) => {
-                let asked = Asked::new(from, to, ready.local_comm_id());
-                self.ready(asked, ready.remote_comm_id());
+                let key = ConnectionKey::new(from, to, ready.local_comm_id());
+                self.ready(key, ready.remote_comm_id());
             }
             Cm::ConnectReject(reject) => self.reject(from, to, &reject),
             Cm::DisconnectRequest(request) => {
@@ -158,19 +158,19 @@ impl Connections {
             return;
         };
         self.counters.requests += 1;
-        let asked = Asked::new(active, passive, request.local_comm_id());
+        let key = ConnectionKey::new(active, passive, request.local_comm_id());
         // A repetition changes nothing.
-        if let Some(known) = self.half_open.get(&asked)
+        if let Some(known) = self.half_open.get(&key)
             && known.active_qp == active_qp
         {
             return;
         }
-        self.drop_half_open(asked);
+        self.drop_half_open(key);
         let half_open = HalfOpen {
             active_qp,
             answer: None,
         };
-        if let Some((oldest, half_open)) = self.half_open.put(asked, half_open) {
+        if let Some((oldest, half_open)) = self.half_open.put(key, half_open) {
             self.counters.evicted_half_open += 1;
             self.remove_half_open_ends(oldest, half_open);
         }
@@ -181,13 +181,13 @@ impl Connections {
             self.counters.invalid += 1;
             return;
         };
-        let asked = Asked::new(active, passive, reply.remote_comm_id());
+        let key = ConnectionKey::new(active, passive, reply.remote_comm_id());
         let answer = (reply.local_comm_id(), passive_qp);
-        let Some(half_open) = self.half_open.get(&asked) else {
+        let Some(half_open) = self.half_open.get(&key) else {
             // It may be the repetition of one that was confirmed already.
             let repeated = self
                 .open
-                .peek(&asked)
+                .peek(&key)
                 .is_some_and(|open| (open.passive_id, open.passive_qp) == answer);
             if repeated {
                 self.counters.replies += 1;
@@ -199,53 +199,53 @@ impl Connections {
         let before = *half_open;
         half_open.answer = Some(answer);
         self.counters.replies += 1;
-        self.remove_half_open_ends(asked, before);
-        self.add_ends(asked, before.active_qp, passive_qp, false);
+        self.remove_half_open_ends(key, before);
+        self.add_ends(key, before.active_qp, passive_qp, false);
     }
 
-    fn ready(&mut self, asked: Asked, passive_id: u32) {
-        let answered = self.half_open.peek(&asked).and_then(|half_open| {
+    fn ready(&mut self, key: ConnectionKey, passive_id: u32) {
+        let answered = self.half_open.peek(&key).and_then(|half_open| {
             let (id, qp) = half_open.answer.filter(|(id, _)| *id == passive_id)?;
             Some((half_open.active_qp, id, qp))
         });
         let Some((active_qp, passive_id, passive_qp)) = answered else {
             // A repetition of the one that confirmed it is no surprise.
-            let known = self.open.get(&asked);
+            let known = self.open.get(&key);
             if known.is_none_or(|open| open.passive_id != passive_id) {
                 self.counters.unknown += 1;
             }
             return;
         };
         self.counters.confirmed += 1;
-        self.drop_half_open(asked);
-        self.drop_open(asked);
+        self.drop_half_open(key);
+        self.drop_open(key);
         let open = Open {
             active_qp,
             passive_id,
             passive_qp,
         };
-        if let Some((oldest, open)) = self.open.put(asked, open) {
+        if let Some((oldest, open)) = self.open.put(key, open) {
             self.counters.evicted += 1;
             self.remove_ends(oldest, open.active_qp, open.passive_qp);
         }
-        self.add_ends(asked, active_qp, passive_qp, true);
+        self.add_ends(key, active_qp, passive_qp, true);
     }
 
     /// Ends what a request began. Each side gives its own ID and the other's, or 0 where it knows none: who refuses a request
     /// need not have one, and who waits in vain for a reply does not know the other's.
     fn reject(&mut self, from: IpAddr, to: IpAddr, reject: &ConnectReject<'_>) {
         let (own, other) = (reject.local_comm_id(), reject.remote_comm_id());
-        let by_passive = Asked::new(to, from, other);
-        let by_active = Asked::new(from, to, own);
-        for (asked, passive_id) in [(by_passive, own), (by_active, other)] {
-            let begun = self.half_open.peek(&asked).is_some_and(|half_open| {
+        let by_passive = ConnectionKey::new(to, from, other);
+        let by_active = ConnectionKey::new(from, to, own);
+        for (key, passive_id) in [(by_passive, own), (by_active, other)] {
+            let begun = self.half_open.peek(&key).is_some_and(|half_open| {
                 (half_open.answer).is_none_or(|(id, _)| passive_id == 0 || id == passive_id)
             });
-            let open = (self.open.peek(&asked)).is_some_and(|open| open.passive_id == passive_id);
+            let open = (self.open.peek(&key)).is_some_and(|open| open.passive_id == passive_id);
             if begun {
-                self.drop_half_open(asked);
+                self.drop_half_open(key);
             } else if open {
-                self.drop_open(asked);
+                self.drop_open(key);
             } else {
                 continue;
             }
@@ -258,19 +258,18 @@ impl Connections {
     /// Takes down the connection between `from` and `to` with their communication IDs. Where `to`'s QP is given, it must
     /// be the connection's.
     fn close(&mut self, from: IpAddr, to: IpAddr, (own, other): (u32, u32), to_qp: Option<Qp>) {
-        let by_active = Asked::new(from, to, own);
-        let by_passive = Asked::new(to, from, other);
-        for (asked, passive_id, active_closes) in
-            [(by_active, other, true), (by_passive, own, false)]
+        let by_active = ConnectionKey::new(from, to, own);
+        let by_passive = ConnectionKey::new(to, from, other);
+        for (key, passive_id, active_closes) in [(by_active, other, true), (by_passive, own, false)]
         {
-            let Some((active_qp, passive_qp)) = self.qps(asked, passive_id) else {
+            let Some((active_qp, passive_qp)) = self.qps(key, passive_id) else {
                 continue;
             };
             let peer = if active_closes { passive_qp } else { active_qp };
             if to_qp.is_none_or(|qp| qp == peer) {
                 self.counters.closed += 1;
-                self.drop_half_open(asked);
-                self.drop_open(asked);
+                self.drop_half_open(key);
+                self.drop_open(key);
                 return;
             }
         }
@@ -278,37 +277,37 @@ impl Connections {
     }
 
     /// Both QPs of a connection, confirmed or answered, with this communication ID of the passive side.
-    fn qps(&self, asked: Asked, passive_id: u32) -> Option<(Qp, Qp)> {
+    fn qps(&self, key: ConnectionKey, passive_id: u32) -> Option<(Qp, Qp)> {
         let open = self
             .open
-            .peek(&asked)
+            .peek(&key)
             .filter(|open| open.passive_id == passive_id)
             .map(|open| (open.active_qp, open.passive_qp));
         open.or_else(|| {
-            let half_open = self.half_open.peek(&asked)?;
+            let half_open = self.half_open.peek(&key)?;
             let (_, qp) = half_open.answer.filter(|(id, _)| *id == passive_id)?;
             Some((half_open.active_qp, qp))
         })
     }
 
-    fn drop_half_open(&mut self, asked: Asked) {
-        if let Some(half_open) = self.half_open.remove(&asked) {
-            self.remove_half_open_ends(asked, half_open);
+    fn drop_half_open(&mut self, key: ConnectionKey) {
+        if let Some(half_open) = self.half_open.remove(&key) {
+            self.remove_half_open_ends(key, half_open);
         }
     }
 
-    fn drop_open(&mut self, asked: Asked) {
-        if let Some(open) = self.open.remove(&asked) {
-            self.remove_ends(asked, open.active_qp, open.passive_qp);
+    fn drop_open(&mut self, key: ConnectionKey) {
+        if let Some(open) = self.open.remove(&key) {
+            self.remove_ends(key, open.active_qp, open.passive_qp);
         }
     }
 
-    fn add_ends(&mut self, of: Asked, active_qp: Qp, passive_qp: Qp, confirmed: bool) {
-        for (end, sender_qp) in ends(of, active_qp, passive_qp) {
+    fn add_ends(&mut self, key: ConnectionKey, active_qp: Qp, passive_qp: Qp, confirmed: bool) {
+        for (end, sender_qp) in ends(key, active_qp, passive_qp) {
             let found = Found {
                 sender_qp,
-                active_id: of.active_id,
-                by_sender: end.sender == of.active,
+                active_id: key.active_id,
+                by_sender: end.sender == key.active,
                 confirmed,
             };
             // What is confirmed gives way only to what is.
@@ -326,16 +325,16 @@ impl Connections {
         }
     }
 
-    /// Forgets the ends of `of` for which `gone` holds.
+    /// Forgets the ends of `key` for which `gone` holds.
     fn drop_ends(
         &mut self,
-        of: Asked,
+        key: ConnectionKey,
         (active_qp, passive_qp): (Qp, Qp),
         gone: impl Fn(&Found) -> bool,
     ) {
-        for (end, _) in ends(of, active_qp, passive_qp) {
+        for (end, _) in ends(key, active_qp, passive_qp) {
             let known = self.ends.get(&end);
-            if known.is_some_and(|found| found.asked(&end) == of && gone(found)) {
+            if known.is_some_and(|found| found.key(&end) == key && gone(found)) {
                 self.ends.remove(&end);
                 let target = (end.receiver, end.receiver_qp);
                 if self.senders.get(&target) == Some(&end.sender) {
@@ -345,18 +344,18 @@ impl Connections {
         }
     }
 
-    fn remove_half_open_ends(&mut self, of: Asked, half_open: HalfOpen) {
+    fn remove_half_open_ends(&mut self, key: ConnectionKey, half_open: HalfOpen) {
         if let Some((_, passive_qp)) = half_open.answer {
             // One with the same addresses and ID may be open.
-            self.drop_ends(of, (half_open.active_qp, passive_qp), |found| {
+            self.drop_ends(key, (half_open.active_qp, passive_qp), |found| {
                 !found.confirmed
             });
         }
     }
 
-    fn remove_ends(&mut self, of: Asked, active_qp: Qp, passive_qp: Qp) {
+    fn remove_ends(&mut self, key: ConnectionKey, active_qp: Qp, passive_qp: Qp) {
         // A later connection may have taken over the QP.
-        self.drop_ends(of, (active_qp, passive_qp), |_| true);
+        self.drop_ends(key, (active_qp, passive_qp), |_| true);
     }
 
     /// The end whose packets are addressed to that host and QP.
@@ -391,11 +390,11 @@ impl Connections {
     /// The same, and the connection counts as used: it is forgotten later.
     pub fn use_sender_qp(&mut self, flow: &FlowKey) -> Option<Qp> {
         let found = *self.ends.get(flow)?;
-        let of = found.asked(flow);
+        let key = found.key(flow);
         if found.confirmed {
-            self.open.get(&of);
+            self.open.get(&key);
         } else {
-            self.half_open.get(&of);
+            self.half_open.get(&key);
         }
         Some(found.sender_qp)
     }
@@ -408,8 +407,8 @@ impl Connections {
 }
 
 /// The two directions of a connection: what packets in it are addressed to, and the QP that sends them.
-fn ends(of: Asked, active_qp: Qp, passive_qp: Qp) -> [(FlowKey, Qp); 2] {
-    let (active, passive) = (of.active, of.passive);
+fn ends(key: ConnectionKey, active_qp: Qp, passive_qp: Qp) -> [(FlowKey, Qp); 2] {
+    let (active, passive) = (key.active, key.passive);
     [
         (active, passive, passive_qp, active_qp),
         (passive, active, active_qp, passive_qp),

@@ -131,7 +131,7 @@ impl<'a> DataPacket<'a> {
     /// management QPs 0 and 1, fragments. Requests to read and atomic operations count as data: they belong to the flow
     /// and meet the same queue \[choice\].
     #[must_use]
-    pub fn of(frame: &Frame<'a>) -> Option<Self> {
+    pub fn from_frame(frame: &Frame<'a>) -> Option<Self> {
         let Message::Roce(bth, _) = frame.message() else {
             return None;
         };
@@ -255,7 +255,7 @@ mod tests {
     };
 
     fn read<T>(bytes: &[u8], act: impl FnOnce(Option<DataPacket<'_>>) -> T) -> T {
-        with_frame(bytes, |frame| act(DataPacket::of(frame)))
+        with_frame(bytes, |frame| act(DataPacket::from_frame(frame)))
     }
 
     fn is_read(opcode: Opcode, qp: Qp) -> bool {
@@ -353,7 +353,7 @@ mod tests {
             ICRC,
         ]);
         with_frame(&bytes, |frame| {
-            let packet = DataPacket::of(frame).unwrap();
+            let packet = DataPacket::from_frame(frame).unwrap();
             assert_eq!(packet.trace, Some((OptType::Preallocated, &trace[..])));
             assert_eq!(packet.proxy_option, Some(PE));
         });
@@ -425,7 +425,7 @@ mod tests {
             let parts: Vec<_> = [ETHERNET].into_iter().chain(tunnel).chain(inner).collect();
             let bytes = build(&parts);
             let frame = Frame::parse(&bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
-            let packet = DataPacket::of(&frame).unwrap();
+            let packet = DataPacket::from_frame(&frame).unwrap();
             assert_eq!((packet.ecn, packet.outer), (ecn, outer), "case {i}");
             assert_eq!(
                 (packet.source, packet.destination),
@@ -448,7 +448,7 @@ mod tests {
             for bytes in [&bytes, &raw] {
                 for link in [LinkType::RawIp, LinkType::Ethernet] {
                     let frame = Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT);
-                    let _ = DataPacket::of(&frame);
+                    let _ = DataPacket::from_frame(&frame);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Packets become knowledge: what one who looks on infers from packets that pass by.
+//! What an observer can infer from the packets that pass by.
 //!
 //! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `data.rs` says what a data
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`

@@ -306,7 +306,7 @@ mod tests {
 
     /// What is said of one packet with a Fast CNP 5 ns after its first sighting, and of the Fast CNP, where they come in
     /// that order.
-    fn said(packet: &[Look], fast_first: bool) -> [Option<Rule>; 2] {
+    fn reported(packet: &[Look], fast_first: bool) -> [Option<Rule>; 2] {
         let mut marks = Marks::default();
         let mut fast = fast_first.then(|| marks.notified(START + 5, HERE, true));
         let mut earlier: Option<Look> = None;
@@ -330,30 +330,30 @@ mod tests {
     fn what_can_be_told_is_told() {
         // The packet that may have caused it: seen before and behind, behind alone, before alone.
         assert_eq!(
-            said(&[look(1, 0, false), behind(2, 10, true)], false),
+            reported(&[look(1, 0, false), behind(2, 10, true)], false),
             [BLAMED, None]
         );
         assert_eq!(
-            said(&[look(1, 0, false), behind(2, 10, false)], false),
+            reported(&[look(1, 0, false), behind(2, 10, false)], false),
             [None, None]
         );
         assert_eq!(
-            said(&[look(1, 0, true), behind(2, 10, true)], false),
+            reported(&[look(1, 0, true), behind(2, 10, true)], false),
             [None, None]
         );
-        assert_eq!(said(&[behind(1, 4, true)], false), [None, UNCLEAR]);
-        assert_eq!(said(&[behind(1, 4, false)], false), [None, None]);
-        assert_eq!(said(&[look(1, 0, false)], false), [None, None]);
+        assert_eq!(reported(&[behind(1, 4, true)], false), [None, UNCLEAR]);
+        assert_eq!(reported(&[behind(1, 4, false)], false), [None, None]);
+        assert_eq!(reported(&[look(1, 0, false)], false), [None, None]);
         // One that came by only after it; behind alone it may have been before.
         assert_eq!(
-            said(&[look(1, 0, false), behind(2, 10, true)], true),
+            reported(&[look(1, 0, false), behind(2, 10, true)], true),
             [None, None]
         );
         assert_eq!(
-            said(&[look(1, 0, true), behind(2, 10, true)], true),
+            reported(&[look(1, 0, true), behind(2, 10, true)], true),
             [None, None]
         );
-        assert_eq!(said(&[behind(1, 4, true)], true), [UNCLEAR, None]);
+        assert_eq!(reported(&[behind(1, 4, true)], true), [UNCLEAR, None]);
     }
 
     #[test]

@@ -404,7 +404,7 @@ struct Pace {
 
 /// Over notifications: how much more was in a bin than around it, in octets a nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct Totals {
     count: f32,
     more: f32,
     /// By busy time, to the scale of `more`.
@@ -422,7 +422,7 @@ struct Bin {
     /// Since the last one.
     part: Part,
     /// Over those before.
-    sums: Sums,
+    totals: Totals,
     /// Octets and time of them all, whatever was around.
     octets: f32,
     time: f32,
@@ -854,7 +854,7 @@ impl Obedience {
                     rest
                 }
             };
-            for (number, Bin { part, sums, .. }) in bins.iter_mut().enumerate() {
+            for (number, Bin { part, totals, .. }) in bins.iter_mut().enumerate() {
                 let (from, to) = bounds(number);
                 if from >= length {
                     break;
@@ -868,7 +868,7 @@ impl Obedience {
                 let around = between(others / rest, self.before);
                 let around_busy = between(others / (busy - part.busy), self.before_busy);
                 let more_busy = part.octets / part.busy / around_busy - 1.0;
-                sums.add(part, around, more_busy * around);
+                totals.add(part, around, more_busy * around);
             }
             self.before = octets / time;
             self.before_busy = octets / busy;
@@ -891,7 +891,7 @@ impl Obedience {
     }
 }
 
-impl Sums {
+impl Totals {
     fn add(&mut self, part: &Part, around: f32, more_busy: f32) {
         let more = part.octets / part.time - around;
         let kept = if self.count >= KEPT { 0.5 } else { 1.0 };
@@ -1027,28 +1027,28 @@ impl Obedience {
             .bins
             .iter()
             .flat_map(|bins| bins.iter().enumerate().rev());
-        for (number, Bin { sums, .. }) in bins {
-            if sums.count < ENOUGH || sums.around <= 0.0 {
+        for (number, Bin { totals, .. }) in bins {
+            if totals.count < ENOUGH || totals.around <= 0.0 {
                 continue;
             }
-            let around = f64::from(sums.around) / f64::from(sums.count);
-            let lowest = f64::from(sums.lowest) / around;
-            let n = f64::from(sums.count) - 1.0;
-            let mean = (f64::from(sums.more) / around - lowest) / n;
-            let squares = f64::from(sums.squares) / (around * around) - lowest * lowest;
+            let around = f64::from(totals.around) / f64::from(totals.count);
+            let lowest = f64::from(totals.lowest) / around;
+            let n = f64::from(totals.count) - 1.0;
+            let mean = (f64::from(totals.more) / around - lowest) / n;
+            let squares = f64::from(totals.squares) / (around * around) - lowest * lowest;
             let variance = ((squares / n - mean * mean) * n / (n - 1.0)).max(0.0);
             spread = spread.max(variance.sqrt());
-            let stamps = f64::from(sums.stamps);
+            let stamps = f64::from(totals.stamps);
             let random = 0.1 / stamps.max(1.0).sqrt();
             all[number] = Some(Shape {
                 bin: number,
                 around,
                 less: -mean,
-                less_busy: -f64::from(sums.more_busy) / f64::from(sums.count) / around,
+                less_busy: -f64::from(totals.more_busy) / f64::from(totals.count) / around,
                 spread,
                 error: (spread / n.sqrt()).max(random),
-                stamps: stamps / f64::from(sums.count),
-                count: f64::from(sums.count),
+                stamps: stamps / f64::from(totals.count),
+                count: f64::from(totals.count),
             });
         }
         all.into_iter().flatten()
@@ -1326,7 +1326,7 @@ mod tests {
             Evidence::Slower(less).to_string()
         };
         let (early, middle, late) = (Window::new(0), Window::new(3), Window::new(BINS));
-        for (said, text) in [
+        for (evidence, text) in [
             (
                 less(0.415, middle, None),
                 "at least 42 % less data 16 µs to 66 µs after notifications than around that",
@@ -1344,7 +1344,7 @@ mod tests {
                 "at least 50 % less data 16 µs to 66 µs after notifications than within 1 µs",
             ),
         ] {
-            assert_eq!(said, text);
+            assert_eq!(evidence, text);
         }
     }
 

@@ -73,7 +73,7 @@ identified! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// It translates what its maker was told.
-    Asked,
+    Request,
     /// It comes from another address than the receiver's.
     OtherAddress,
     /// It has another source MAC address than the receiver, whose packets have passed no router yet.
@@ -112,7 +112,7 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = |nanoseconds: u32| f64::from(nanoseconds) / 1e3;
         match *self {
-            Self::Asked => f.write_str("translates what was notified just before"),
+            Self::Request => f.write_str("translates what was notified just before"),
             Self::OtherAddress => f.write_str("comes from another address than the receiver's"),
             Self::OtherMac => f.write_str(
                 "has another source MAC address than the receiver, whose packets have passed no router yet",
@@ -177,7 +177,7 @@ pub struct Signs {
 impl Signs {
     /// Of the packet in `frame`; none within a tunnel, whose routers its own header does not count.
     #[must_use]
-    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+    pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let ip = frame.ip()?;
         let mut mac = NO_MAC;
         for span in frame.own_spans() {
@@ -227,7 +227,7 @@ pub struct Cnp {
     to: IpAddr,
     place: Place,
     signs: Option<Signs>,
-    said: Origin,
+    origin: Origin,
     /// Whether it comes from the flow's receiver; nothing where the flow is not known.
     in_name: Option<bool>,
     /// Whether no CE mark of its flow was seen, since before what it may answer.
@@ -248,12 +248,12 @@ pub struct SeenData {
 }
 
 impl Cnp {
-    /// Of a CNP seen at `at`, which comes from `said` by its [attribution](crate::translation).
+    /// Of a CNP seen at `at`, which comes from `origin` by its [attribution](crate::translation).
     #[must_use]
     pub fn new(
         (at, place): (u64, Place),
         signs: Option<Signs>,
-        (gist, said): (&Notification, Origin),
+        (gist, origin): (&Notification, Origin),
         flow: Option<&FlowKey>,
         data: Option<SeenData>,
     ) -> Self {
@@ -261,10 +261,10 @@ impl Cnp {
         let soon = after.filter(|(_, data)| data.whole).map(|(after, _)| after);
         Self {
             from: gist.notifier,
-            to: gist.told,
+            to: gist.destination,
             place,
             signs,
-            said,
+            origin,
             in_name: flow.map(|flow| flow.receiver == gist.notifier),
             unmarked: after
                 .is_some_and(|(after, data)| !data.marked && (data.whole || after > SETTLED)),
@@ -274,7 +274,7 @@ impl Cnp {
 
     /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
     const fn not_the_receivers(&self, evidence: Evidence) -> Inference {
-        let maker = match self.said {
+        let maker = match self.origin {
             Origin::Ambiguous => Maker::IngressPe,
             _ => Maker::Network,
         };
@@ -391,7 +391,7 @@ impl Origins {
     ) {
         if bth.ack_request()
             && self.looks_at(bth.psn())
-            && let Some(signs) = Signs::of(frame)
+            && let Some(signs) = Signs::from_frame(frame)
         {
             let (from, to) = (data.source, data.destination);
             let [way, _] = self.see(at, place, (from, to), signs);
@@ -407,7 +407,7 @@ impl Origins {
         if !self.looks_at(bth.psn()) {
             return;
         }
-        let (Some(ip), Some(signs)) = (frame.ip(), Signs::of(frame)) else {
+        let (Some(ip), Some(signs)) = (frame.ip(), Signs::from_frame(frame)) else {
             return;
         };
         let (from, to) = (ip.source, ip.destination);
@@ -471,13 +471,13 @@ impl Origins {
     /// Who made a CNP, by all that has been seen so far.
     #[must_use]
     pub fn judge(&self, cnp: &Cnp) -> Inference {
-        let maker = match cnp.said {
+        let maker = match cnp.origin {
             Origin::Proxy => Some(Maker::Proxy),
             Origin::IngressPe => Some(Maker::IngressPe),
             _ => None,
         };
         if let Some(maker) = maker {
-            let evidence = Evidence::Asked;
+            let evidence = Evidence::Request;
             return Inference { maker, evidence };
         }
         if cnp.in_name == Some(false) {
@@ -709,7 +709,7 @@ mod tests {
         }
 
         fn signs(self) -> Signs {
-            self.with(|frame| Signs::of(frame).unwrap())
+            self.with(|frame| Signs::from_frame(frame).unwrap())
         }
     }
 
@@ -718,7 +718,7 @@ mod tests {
             let Message::Roce(bth, _) = frame.message() else {
                 panic!("RoCEv2");
             };
-            match DataPacket::of(frame) {
+            match DataPacket::from_frame(frame) {
                 Some(data) => origins.data(at, place, frame, &data, &bth),
                 None => origins.acknowledged(at, place, frame, &bth),
             }
@@ -734,21 +734,21 @@ mod tests {
     }
 
     /// A CNP that looks like `packet`, so long after the flow's first data.
-    fn cnp(packet: Passing, said: Origin, after: u64) -> Cnp {
-        let (notifier, told) = packet.addresses();
+    fn cnp(packet: Passing, origin: Origin, after: u64) -> Cnp {
+        let (notifier, destination) = packet.addresses();
         let gist = Notification {
             kind: Kind::Cnp,
             origin: Origin::Receiver,
             notifier,
-            told,
-            sender: Some(told),
+            destination,
+            sender: Some(destination),
             subject: Subject::SenderQp(QP),
             level: None,
             deepest_queue: None,
             hops: 0,
         };
         let flow = FlowKey {
-            sender: told,
+            sender: destination,
             receiver: notifier,
             receiver_qp: QP,
         };
@@ -758,7 +758,13 @@ mod tests {
             whole: true,
         };
         let signs = Some(packet.signs());
-        Cnp::new((after, HERE), signs, (&gist, said), Some(&flow), Some(data))
+        Cnp::new(
+            (after, HERE),
+            signs,
+            (&gist, origin),
+            Some(&flow),
+            Some(data),
+        )
     }
 
     fn judge(origins: &Origins, packet: Passing) -> Inference {
@@ -965,12 +971,12 @@ mod tests {
     #[test]
     fn who_was_asked_and_who_has_another_address_is_known() {
         let origins = after(&[ACK; 3]);
-        for (said, maker) in [
+        for (origin, maker) in [
             (Origin::Proxy, Maker::Proxy),
             (Origin::IngressPe, Maker::IngressPe),
         ] {
-            let cnp = cnp(ACK, said, US);
-            let evidence = Evidence::Asked;
+            let cnp = cnp(ACK, origin, US);
+            let evidence = Evidence::Request;
             let inference = Inference { maker, evidence };
             assert_eq!(origins.judge(&cnp), inference);
         }
@@ -1010,7 +1016,7 @@ mod tests {
         let inner = |parts: &[Part<'_>]| {
             let bytes = build(parts);
             let link = LinkType::Ethernet;
-            Signs::of(&Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT))
+            Signs::from_frame(&Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT))
         };
         let ethernet = Part::Ethernet {
             source: [2; 6],
@@ -1036,8 +1042,8 @@ mod tests {
             ..ACK
         };
         let mut tally = Tally::NEW;
-        let add = |tally: &mut Tally, origins: &Origins, packet, said| {
-            let cnp = cnp(packet, said, US);
+        let add = |tally: &mut Tally, origins: &Origins, packet, origin| {
+            let cnp = cnp(packet, origin, US);
             tally.add(cnp, origins.judge(&cnp));
         };
         assert_eq!(tally.judge(&origins), None);

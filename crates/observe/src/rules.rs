@@ -8,7 +8,7 @@ use fcn_wire::{Kind, Notification, Rule, Subject};
 /// Notifiers of one topic whose rates are told apart; those that come later are not judged.
 pub const NOTIFIERS: usize = 4;
 /// Notifications a second that one notifier may send about one flow, where nothing else is said (the drafts ask for a limit
-/// and leave its value open: see [`Duties::of`]).
+/// and leave its value open: see [`Duties::for_kind`]).
 pub const FLOW_RATE: u32 = 20_000;
 /// How much earlier than it is due a notification may come, in nanoseconds: congestion is told of in bursts, and packets
 /// and their time stamps are held up on the way.
@@ -33,7 +33,7 @@ impl Duties {
     /// draft-he-rtgwg-wan-fcn section 6).
     #[inline]
     #[must_use]
-    pub const fn of(kind: Kind) -> Option<Self> {
+    pub const fn for_kind(kind: Kind) -> Option<Self> {
         Some(match kind {
             Kind::Cnp => return None,
             Kind::FastCnp1 | Kind::FastCnp2 => Self {
@@ -73,7 +73,11 @@ impl Duties {
 #[must_use]
 pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
     let suspected = !list.is_empty() && !access::lists(list, notification.notifier);
-    Some(Duties::of(notification.kind).filter(|_| suspected)?.source)
+    Some(
+        Duties::for_kind(notification.kind)
+            .filter(|_| suspected)?
+            .source,
+    )
 }
 
 /// The rule that `notification` breaks where it comes into the domain from outside, or goes out of it: one of its two
@@ -82,8 +86,13 @@ pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
 #[must_use]
 pub fn crosses(domain: &[Prefix], notification: &Notification) -> Option<Rule> {
     let inside = |address| access::lists(domain, address);
-    let crosses = !domain.is_empty() && inside(notification.notifier) != inside(notification.told);
-    Some(Duties::of(notification.kind).filter(|_| crosses)?.border)
+    let crosses =
+        !domain.is_empty() && inside(notification.notifier) != inside(notification.destination);
+    Some(
+        Duties::for_kind(notification.kind)
+            .filter(|_| crosses)?
+            .border,
+    )
 }
 
 /// Notifications of one notifier about one flow against a limit on their rate, each counted where it was seen first.
@@ -241,7 +250,7 @@ mod tests {
             destination_port: 2,
         };
         let flow = |receiver_qp| Subject::Flow { tuple, receiver_qp };
-        let duties = Duties::of(Kind::ProxyCn).unwrap();
+        let duties = Duties::for_kind(Kind::ProxyCn).unwrap();
         assert_eq!(duties.rate_about(&flow(None)), None);
         let qp = Some(Qp::truncate(7));
         assert_eq!(duties.rate_about(&flow(qp)), Some(Rule::ProxyCnRate));
@@ -251,14 +260,14 @@ mod tests {
     fn a_border_is_crossed_inwards_or_outwards() {
         let prefix = |text| access::prefix(text).unwrap();
         let domain = [prefix("10.1.0.0/16"), prefix("10.2.0.0/16")];
-        let crossed = |kind, notifier: &str, told: &str| {
-            let told = told.parse().unwrap();
+        let crossed = |kind, notifier: &str, destination: &str| {
+            let destination = destination.parse().unwrap();
             let gist = Notification {
                 kind,
                 origin: Origin::Switch,
                 notifier: notifier.parse().unwrap(),
-                told,
-                sender: Some(told),
+                destination,
+                sender: Some(destination),
                 subject: Subject::FlowLabel(1),
                 level: None,
                 deepest_queue: None,
@@ -268,13 +277,13 @@ mod tests {
             (crosses(&domain, &gist), untrusted(&domain, &gist))
         };
         for kind in Kind::ALL {
-            let duties = Duties::of(kind);
+            let duties = Duties::for_kind(kind);
             let (border, source) = (duties.map(|d| d.border), duties.map(|d| d.source));
             assert_eq!(crossed(kind, "10.1.0.1", "10.2.0.1"), (None, None));
             assert_eq!(crossed(kind, "10.3.0.1", "10.2.0.1"), (border, source));
             assert_eq!(crossed(kind, "10.1.0.1", "10.3.0.1"), (border, None));
             assert_eq!(crossed(kind, "10.3.0.1", "10.3.0.1"), (None, source));
         }
-        assert_eq!(Duties::of(Kind::Cnp), None);
+        assert_eq!(Duties::for_kind(Kind::Cnp), None);
     }
 }

@@ -69,7 +69,7 @@ impl Place {
     /// Where a packet with these octets was seen, captured on `interface`.
     #[inline]
     #[must_use]
-    pub fn of(interface: u32, link: LinkType, bytes: &[u8]) -> Self {
+    pub fn for_packet(interface: u32, link: LinkType, bytes: &[u8]) -> Self {
         let index = match link {
             LinkType::LinuxCooked2 => (bytes.get(4..8))
                 .and_then(|octets| octets.try_into().ok())
@@ -155,7 +155,7 @@ impl Sightings {
         hasher.write_u64((gist.kind as u64) << 32 | u64::from(port));
         for address in [
             Some(gist.notifier),
-            Some(gist.told),
+            Some(gist.destination),
             gist.subject.receiver(),
         ] {
             for word in address.as_ref().map_or([0; 2], words) {
@@ -396,14 +396,17 @@ mod tests {
     #[test]
     fn the_interface_of_a_cooked_capture_is_a_place() {
         let mut header = [0; 20];
-        let before = Place::of(3, LinkType::LinuxCooked2, &header);
+        let before = Place::for_packet(3, LinkType::LinuxCooked2, &header);
         header[7] = 5;
-        assert_ne!(before, Place::of(3, LinkType::LinuxCooked2, &header));
-        assert_eq!(
-            Place::of(3, LinkType::Ethernet, &header),
-            Place::of(3, LinkType::Ethernet, &[])
+        assert_ne!(
+            before,
+            Place::for_packet(3, LinkType::LinuxCooked2, &header)
         );
-        assert_eq!(before, Place::of(3, LinkType::LinuxCooked2, &[1]));
+        assert_eq!(
+            Place::for_packet(3, LinkType::Ethernet, &header),
+            Place::for_packet(3, LinkType::Ethernet, &[])
+        );
+        assert_eq!(before, Place::for_packet(3, LinkType::LinuxCooked2, &[1]));
     }
 
     proptest! {
@@ -421,8 +424,8 @@ mod tests {
                 *counts.entry((identity, interface % 64)).or_default() += 1;
             }
             for (identity, new) in new.into_iter().enumerate() {
-                let of = counts.iter().filter(|((of, _), _)| *of == identity as u64);
-                prop_assert_eq!(new, of.map(|(_, count)| *count).max().unwrap_or(0));
+                let count = counts.iter().filter(|((count, _), _)| *count == identity as u64);
+                prop_assert_eq!(new, count.map(|(_, count)| *count).max().unwrap_or(0));
             }
         }
 

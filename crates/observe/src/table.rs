@@ -1,4 +1,4 @@
-//! A table that never holds more than its capacity: what was used longest ago leaves.
+//! A table of bounded capacity: the entry used longest ago is evicted.
 
 use core::hash::Hash;
 use core::num::NonZeroUsize;

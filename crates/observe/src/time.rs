@@ -1,4 +1,4 @@
-//! The time that callers tell the roles: a number of nanoseconds, from whatever clock.
+//! The time that callers pass to the roles: nanoseconds of any clock.
 
 use core::fmt;
 use core::ops::Add;

@@ -1,4 +1,4 @@
-//! Which notifications are about the same: one sender's QP or flow, told by one kind.
+//! The key of notifications about the same subject: a sender's QP or flow, and the kind.
 
 use crate::data::{FlowKey, words};
 use fcn_wire::notification::Side;
@@ -53,8 +53,8 @@ impl RowKey {
     /// The key of a notification; `interface` where interfaces are told apart.
     #[inline]
     #[must_use]
-    pub fn of(notification: &Notification, interface: Option<u32>) -> Self {
-        let sender = notification.sender.unwrap_or(notification.told);
+    pub fn new(notification: &Notification, interface: Option<u32>) -> Self {
+        let sender = notification.sender.unwrap_or(notification.destination);
         let (subject, number, receiver) = match notification.subject {
             Subject::SenderQp(qp) => (SENDER_QP, qp.get(), None),
             Subject::ReceiverQp { receiver, qp } => (RECEIVER_QP, qp.get(), Some(receiver)),
@@ -99,12 +99,12 @@ impl RowKey {
     /// The data sender, where the notifications name it.
     #[must_use]
     pub fn sender(&self) -> Option<IpAddr> {
-        (self.subject() != FLOW_LABEL).then(|| self.told_or_sender())
+        (self.subject() != FLOW_LABEL).then(|| self.destination_or_sender())
     }
 
     /// The sender, or who was told where the notifications name none.
     #[must_use]
-    pub fn told_or_sender(&self) -> IpAddr {
+    pub fn destination_or_sender(&self) -> IpAddr {
         address(self.sender, self.rest & SENDER_V4 != 0)
     }
 

@@ -119,14 +119,14 @@ impl Translations {
             .map(|flow| flow.receiver)
             .or(notification.subject.receiver());
         let sender = flow.map(|flow| flow.sender).or(notification.sender);
-        let Some(sender) = sender.filter(|_| receiver != Some(notification.told)) else {
+        let Some(sender) = sender.filter(|_| receiver != Some(notification.destination)) else {
             return;
         };
         let request = Request {
             at,
             frame,
             kind: notification.kind,
-            node: notification.told,
+            node: notification.destination,
             is_translated: false,
         };
         // A flow that is guessed by its addresses and port is not the very one.
@@ -139,7 +139,7 @@ impl Translations {
         );
         let flow = flow.filter(|_| !names_no_qp);
         let last = (request, flow.is_some());
-        *(self.nodes).get_or_insert_with((notification.told, sender), at, || last) = last;
+        *(self.nodes).get_or_insert_with((notification.destination, sender), at, || last) = last;
         if let Some(flow) = flow {
             let state = self.flows.get_or_insert_with(*flow, at, FlowState::default);
             if state.requests.len() == WAITING {
@@ -198,7 +198,7 @@ impl Translations {
                 .or_else(|| {
                     let (request, is_of_flow) = self
                         .nodes
-                        .get(&(notification.notifier, notification.told))?;
+                        .get(&(notification.notifier, notification.destination))?;
                     let agrees = flow.is_none() || !is_of_flow;
                     (agrees && request.counts_at(at)).then(|| Attribution {
                         origin: request.translator(),
@@ -297,12 +297,12 @@ mod tests {
     const BYTES: (Origin, Option<u32>) = (Origin::Receiver, None);
     const AMBIGUOUS: (Origin, Option<u32>) = (Origin::Ambiguous, None);
 
-    fn notification(kind: Kind, notifier: IpAddr, told: IpAddr) -> Notification {
+    fn notification(kind: Kind, notifier: IpAddr, destination: IpAddr) -> Notification {
         Notification {
             kind,
             origin: Origin::Receiver,
             notifier,
-            told,
+            destination,
             sender: (kind != Kind::WanFcn).then_some(FLOW.sender),
             subject: Subject::SenderQp(Qp::truncate(9)),
             level: None,
@@ -328,9 +328,9 @@ mod tests {
         }
 
         /// Tells the PE, or whoever; returns the frame.
-        fn tell(&mut self, kind: Kind, told: impl Into<IpAddr>, at: u64) -> u32 {
+        fn tell(&mut self, kind: Kind, destination: impl Into<IpAddr>, at: u64) -> u32 {
             self.frame += 1;
-            let fcn = notification(kind, [10, 8, 0, 1].into(), told.into());
+            let fcn = notification(kind, [10, 8, 0, 1].into(), destination.into());
             self.tables.request((at, self.frame), &fcn, Some(&FLOW));
             self.frame
         }
@@ -338,16 +338,20 @@ mod tests {
         fn say(&mut self, from: impl Into<IpAddr>, at: u64, flow: Option<&FlowKey>) -> Attribution {
             self.frame += 1;
             let cnp = notification(Kind::Cnp, from.into(), FLOW.sender);
-            let said = (self.tables).attribute((at, self.frame), &cnp, flow, None, self.marked);
-            if said.answers {
+            let attribution =
+                (self.tables).attribute((at, self.frame), &cnp, flow, None, self.marked);
+            if attribution.answers {
                 self.marked = None;
             }
-            said
+            attribution
         }
 
         fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>) {
-            let said = self.say(from, at, Some(&FLOW));
-            (said.origin, said.translates.map(|request| request.frame))
+            let attribution = self.say(from, at, Some(&FLOW));
+            (
+                attribution.origin,
+                attribution.translates.map(|request| request.frame),
+            )
         }
     }
 
@@ -361,10 +365,10 @@ mod tests {
         for (kind, by) in KINDS {
             for from in [IpAddr::from(PE), FLOW.receiver] {
                 let mut flow = Flow::new();
-                let told = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
+                let requests = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
                 assert_eq!(flow.cnp(from, 999), BYTES, "before");
-                assert_eq!(flow.cnp(from, 2100), (by, Some(told[1])));
-                assert_eq!(flow.cnp(from, 2200), (by, Some(told[0])));
+                assert_eq!(flow.cnp(from, 2100), (by, Some(requests[1])));
+                assert_eq!(flow.cnp(from, 2200), (by, Some(requests[0])));
                 // The address still tells.
                 let left = if from == IpAddr::from(PE) {
                     (by, None)
@@ -392,10 +396,10 @@ mod tests {
             assert_eq!(flow.say(PE, 1002, None).origin, by);
             assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
             let elsewhere = notification(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
-            let said = flow
+            let attribution = flow
                 .tables
                 .attribute((1002, 9), &elsewhere, None, None, None);
-            assert_eq!(said.origin, Origin::Receiver);
+            assert_eq!(attribution.origin, Origin::Receiver);
             // Told itself, a receiver is one all the same.
             let mut flow = Flow::new();
             flow.tell(kind, FLOW.receiver, 1000);
@@ -417,7 +421,7 @@ mod tests {
             let mut flow = Flow::new();
             // Whichever comes first.
             flow.marked = Some(900);
-            let told = flow.tell(kind, PE, 1000);
+            let requests = flow.tell(kind, PE, 1000);
             if kind == Kind::WanFcn {
                 // Two causes, two CNPs: of neither it is known, and then there is none left.
                 assert_eq!(flow.cnp(FLOW.receiver, 1100), AMBIGUOUS);
@@ -425,20 +429,20 @@ mod tests {
                 assert_eq!((flow.cnp(FLOW.receiver, 1300), flow.marked), (BYTES, None));
             } else {
                 assert_eq!(flow.cnp(FLOW.receiver, 1100), BYTES);
-                assert_eq!(flow.cnp(FLOW.receiver, 1200), (by, Some(told)));
+                assert_eq!(flow.cnp(FLOW.receiver, 1200), (by, Some(requests)));
             }
             // An answered mark, and one of long ago.
             flow.marked = Some(2000);
             assert_eq!((flow.cnp(FLOW.receiver, 2100), flow.marked), (BYTES, None));
-            let told = flow.tell(kind, PE, 2200);
-            assert_eq!(flow.cnp(FLOW.receiver, 2300), (by, Some(told)));
+            let requests = flow.tell(kind, PE, 2200);
+            assert_eq!(flow.cnp(FLOW.receiver, 2300), (by, Some(requests)));
             flow.marked = Some(3000);
-            let told = flow.tell(kind, PE, 3001 + WITHIN);
-            assert_eq!(flow.cnp(FLOW.receiver, 3001 + WITHIN), (by, Some(told)));
+            let requests = flow.tell(kind, PE, 3001 + WITHIN);
+            assert_eq!(flow.cnp(FLOW.receiver, 3001 + WITHIN), (by, Some(requests)));
             // Its own address outranks the mark.
-            let told = flow.tell(kind, PE, 4000 + WITHIN);
+            let requests = flow.tell(kind, PE, 4000 + WITHIN);
             flow.marked = Some(4001 + WITHIN);
-            assert_eq!(flow.cnp(PE, 4002 + WITHIN), (by, Some(told)));
+            assert_eq!(flow.cnp(PE, 4002 + WITHIN), (by, Some(requests)));
             // Who speaks for itself does not speak in the receiver's name.
             flow.marked = None;
             flow.tell(kind, PE, 5000 + WITHIN);
@@ -467,7 +471,7 @@ mod tests {
             acts in proptest::collection::vec((0u8..4, 0u64..WITHIN, any::<bool>()), 1..200),
         ) {
             let mut flow = Flow::new();
-            let (mut told, mut translated) = (0, 0);
+            let (mut requested, mut translated) = (0, 0);
             let mut at = 0;
             for (act, after, is_wan) in acts {
                 at += after / 4;
@@ -475,12 +479,12 @@ mod tests {
                     0 => flow.marked = Some(at),
                     1 => {
                         flow.tell(if is_wan { Kind::WanFcn } else { Kind::ProxyCn }, PE, at);
-                        told += 1;
+                        requested += 1;
                     }
                     _ => {
-                        let said = flow.say(FLOW.receiver, at, Some(&FLOW));
-                        translated += usize::from(said.translates.is_some());
-                        prop_assert!(translated <= told);
+                        let attribution = flow.say(FLOW.receiver, at, Some(&FLOW));
+                        translated += usize::from(attribution.translates.is_some());
+                        prop_assert!(translated <= requested);
                     }
                 }
             }

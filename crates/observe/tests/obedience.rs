@@ -13,8 +13,8 @@ fn flows(numbers: impl Iterator<Item = u64>) -> Vec<Labelled> {
         .collect()
 }
 
-fn part(flows: &[&Labelled], of: impl Fn(&Labelled) -> bool) -> f64 {
-    flows.iter().filter(|flow| of(flow)).count() as f64 / flows.len() as f64
+fn part(flows: &[&Labelled], holds: impl Fn(&Labelled) -> bool) -> f64 {
+    flows.iter().filter(|flow| holds(flow)).count() as f64 / flows.len() as f64
 }
 
 fn is_unclear(flow: &Labelled) -> bool {
@@ -57,8 +57,8 @@ fn senders_made_apart_are_seldom_judged_wrongly() {
             // Nothing in its packets tells it from one that never slows down: the evidence says so.
             for flow in one.iter().filter(|flow| flow.is_wrong()) {
                 let evidence = flow.verdict.evidence;
-                let told = matches!(evidence, Evidence::Steady { alone: false, .. });
-                assert!(told, "{evidence}");
+                let explained = matches!(evidence, Evidence::Steady { alone: false, .. });
+                assert!(explained, "{evidence}");
             }
             continue;
         }
@@ -90,7 +90,7 @@ fn who_cuts_a_little_behind_a_queue_is_not_accused() {
     let kinds = Sender::TOGETHER.len();
     let place = Sender::TOGETHER
         .iter()
-        .position(|one| *one == Sender::Shares);
+        .position(|sender| *sender == Sender::Shares);
     let flows = flows((60_000..61_300).filter(|n| Some(*n as usize % kinds) == place));
     let shares: Vec<_> = flows.iter().collect();
     assert!(shares.len() > 30, "{}", shares.len());
@@ -113,18 +113,18 @@ fn who_speeds_up_when_notified_does_not_obey() {
 /// notification, the next one follows. Notified each `every`, for the first time after one and a half of them.
 fn run(length: u64, every: u64, gap: impl Fn(u64, Option<u64>) -> u64) -> Verdict {
     let mut judged = Obedience::new();
-    let (mut at, mut told, mut last) = (0, every * 3 / 2, None);
+    let (mut at, mut notified, mut last) = (0, every * 3 / 2, None);
     while at < length {
         judged.data(1_000_000_000 + at, 1_000, 7);
         let next = at + gap(at, last.map(|last| at - last)).max(1);
-        while told <= next {
-            judged.notified(1_000_000_000 + told);
-            last = Some(told);
-            told += every;
+        while notified <= next {
+            judged.notified(1_000_000_000 + notified);
+            last = Some(notified);
+            notified += every;
         }
         at = next;
-        if let Some(told) = last {
-            at = at.max(told);
+        if let Some(notified) = last {
+            at = at.max(notified);
         }
     }
     judged.verdict()

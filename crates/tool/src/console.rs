@@ -1,4 +1,4 @@
-//! What a tool talks to: standard output, standard error, and the person who may press Ctrl-C.
+//! The console: standard output, standard error, and Ctrl-C.
 
 use crate::failure::{Exit, Failure, Result};
 use std::ffi::OsString;
@@ -44,9 +44,9 @@ pub fn main_with(
 /// The first Ctrl-C (or SIGTERM, SIGHUP) asks the work to stop and clear up; a second one does not wait for that.
 fn catch_interrupt() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+    let requested = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
+        if requested.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Interrupted.code().into());
         }
     })

@@ -86,7 +86,7 @@ impl Kind {
     pub fn read(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();
         let Self { what, write, .. } = self;
-        let no = || format!("`{text}` is no {what}: write {write}");
+        let no = || format!("`{text}` is not a valid {what}: write {write}");
         if text.starts_with('-') {
             return Err(format!("`{text}` is negative: write {write}"));
         }
@@ -108,11 +108,9 @@ impl Kind {
         let scale = 10u128.pow(u32::try_from(part.len()).map_err(|_| no())?);
         let value = mantissa * u128::from(factor);
         if !value.is_multiple_of(scale) {
-            return Err(format!(
-                "`{text}` is finer than can be told apart: write {write}"
-            ));
+            return Err(format!("`{text}` is too fine: write {write}"));
         }
-        u64::try_from(value / scale).map_err(|_| format!("`{text}` is too much: write {write}"))
+        u64::try_from(value / scale).map_err(|_| format!("`{text}` is too large: write {write}"))
     }
 }
 
@@ -169,7 +167,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         ("bps", Rate::L2Bits),
         ("bit/s", Rate::L2Bits),
     ];
-    let how = || format!("`{text}` is no rate: write {}", KIND.write);
+    let how = || format!("`{text}` is not a valid rate: write {}", KIND.write);
     let lower = text.trim().to_ascii_lowercase();
     let (number, make) = UNITS
         .iter()
@@ -202,7 +200,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     const KIND: Kind =
         Kind::new("time", "500us, 20ms, 10s, 5min or 1h", &[TIMES, LONG_TIMES]).in_any_case();
     match KIND.read(text)? / 1_000 {
-        0 => Err(format!("`{text}`: it must be more than nothing")),
+        0 => Err(format!("`{text}`: it must be greater than 0")),
         nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
     }
 }
@@ -216,7 +214,9 @@ pub fn factor(text: &str) -> Result<f64, String> {
     let factor = number.parse().ok();
     factor
         .filter(|factor| (1e-6..=1e6).contains(factor))
-        .ok_or_else(|| format!("`{text}` is no factor: write 2, 0.5 or 10x; 0.000001 to 1000000"))
+        .ok_or_else(|| {
+            format!("`{text}` is not a valid factor: write 2, 0.5 or 10x; 0.000001 to 1000000")
+        })
 }
 
 /// Reads a size in octets: `500MB`, `64MiB`, `1048576`.
@@ -227,7 +227,10 @@ pub fn size(text: &str) -> Result<u64, String> {
     const KIND: Kind =
         Kind::new("size", "64MiB, 500MB or 1048576", &[SIZES, PREFIXES]).in_any_case();
     match KIND.read(text)? {
-        0 => Err(format!("`{text}` is no size: write {}", KIND.write)),
+        0 => Err(format!(
+            "`{text}` is not a valid size: write {}",
+            KIND.write
+        )),
         octets => Ok(octets),
     }
 }
@@ -248,7 +251,7 @@ pub fn mac(text: &str) -> Result<[u8; 6], String> {
         .collect();
     octets
         .and_then(|octets| octets.try_into().ok())
-        .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
+        .ok_or_else(|| format!("`{text}` is not a valid MAC address: write 02:00:00:00:00:01"))
 }
 
 /// Reads an address prefix: `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.

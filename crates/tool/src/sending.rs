@@ -1,10 +1,10 @@
 //! Sending: the options that all tools have for it, the safeguards before the first frame, and what is said during and
 //! after it. What is sent, and when, is the tool's own business.
 
+mod messages;
 mod open;
 mod options;
-mod say;
 
+pub use messages::{announce, conclude, tick};
 pub use open::{Opened, longest_frame, open, refuse_endless};
 pub use options::{Backend, CatchUpWanted, LinkOptions, Manner};
-pub use say::{announce, conclude, tick};

@@ -15,7 +15,7 @@ use std::{fs, io};
 
 struct Seeds {
     folder: PathBuf,
-    written: usize,
+    count: usize,
 }
 
 impl Seeds {
@@ -23,7 +23,7 @@ impl Seeds {
         let folder = self.folder.join(target);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(format!("seed_{name}")), bytes)?;
-        self.written += 1;
+        self.count += 1;
         Ok(())
     }
 
@@ -39,14 +39,14 @@ impl Seeds {
 fn main() -> io::Result<()> {
     let mut seeds = Seeds {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"),
-        written: 0,
+        count: 0,
     };
     frames(&mut seeds)?;
     options(&mut seeds)?;
     messages(&mut seeds)?;
     routing(&mut seeds)?;
     profiles(&mut seeds)?;
-    println!("{} seeds in {}", seeds.written, seeds.folder.display());
+    println!("{} seeds in {}", seeds.count, seeds.folder.display());
     Ok(())
 }
 

@@ -16,7 +16,7 @@ fn add(words: Sum16BitWords, parts: &[&[u8]]) -> Sum16BitWords {
 }
 
 /// The checksum of `parts` one after another, its own field zero or left out; all but the last are of even length.
-pub(crate) fn of(parts: &[&[u8]]) -> u16 {
+pub(crate) fn internet(parts: &[&[u8]]) -> u16 {
     finish(add(Sum16BitWords::new(), parts))
 }
 
@@ -29,7 +29,7 @@ fn pseudo_header([source, destination]: [&[u8]; 2], protocol: u8, len: usize) ->
         .add_2bytes([0, protocol])
 }
 
-/// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`of`].
+/// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`internet`].
 pub(crate) fn of_transport(
     addresses: [&[u8]; 2],
     protocol: u8,
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     /// Verifies as a receiver does: both sums over everything are 0 modulo 255.
-    fn sums(octets: &[u8]) -> (u32, u32) {
+    fn remainders(octets: &[u8]) -> (u32, u32) {
         octets.iter().fold((0, 0), |(c0, c1), octet| {
             let c0 = (c0 + u32::from(*octet)) % 255;
             (c0, (c1 + c0) % 255)
@@ -157,7 +157,7 @@ mod tests {
         for field in [0, 1, 14, 100, 199] {
             let value = fletcher(&octets, field);
             octets[field..field + 2].copy_from_slice(&value.to_be_bytes());
-            assert_eq!(sums(&octets), (0, 0), "{field}");
+            assert_eq!(remainders(&octets), (0, 0), "{field}");
         }
         assert_eq!(fletcher(&[0; 4], 0), 0xFFFF);
     }

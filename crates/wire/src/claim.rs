@@ -1,4 +1,4 @@
-//! Whose a UDP datagram is that goes to RoCEv2's port, or to that of proxy notifications or of FCNs in the WAN.
+//! Whether a UDP datagram to the port of RoCEv2, proxy notifications or FCNs in the WAN is ours or another protocol's.
 //!
 //! The last two are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
 //! So a datagram is ours only when it goes *to* the port and its content leaves no doubt; one that comes *from* the
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn only_what_goes_to_the_port_and_has_the_length_is_a_wan_fcn() {
-        let of = |ports, len| claim(ports, &vec![0; len], &Profile::DEFAULT);
+        let claimed = |ports, len| claim(ports, &vec![0; len], &Profile::DEFAULT);
         let fcn = [0x12, 0x34, 0x5A, 0];
         assert_eq!(claim((1, 1022), &fcn, &Profile::DEFAULT), Claim::Ours);
         assert_eq!(claim((1022, 1), &fcn, &Profile::DEFAULT), Claim::Others);
@@ -260,7 +260,7 @@ mod tests {
             (9, Claim::Others),
             (28, Claim::Others),
         ] {
-            assert_eq!(of((1, 1022), len), expected, "{len}");
+            assert_eq!(claimed((1, 1022), len), expected, "{len}");
         }
         assert_eq!(
             claim((5060, 1022), b"\r\n\r\n", &Profile::DEFAULT),
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn from_ports_of_ours_others_may_answer() {
-        let of = |ports, bytes: &[u8]| claim(ports, bytes, &Profile::DEFAULT);
+        let claimed = |ports, bytes: &[u8]| claim(ports, bytes, &Profile::DEFAULT);
         let fcn = [0x12, 0x34, 0x5A, 0];
         for from in [1021, 1022, 4791] {
             let wan = (from, 1022);
-            assert_eq!(of(wan, &fcn), Claim::Ours);
+            assert_eq!(claimed(wan, &fcn), Claim::Ours);
             // Reserved bits that are set, no flow label, another length.
             for bytes in [
                 &[0x12, 0x34, 0x5A, 1][..],
@@ -286,12 +286,12 @@ mod tests {
                 &[0x12; 3],
                 &[0x12; 8],
             ] {
-                assert_eq!(of(wan, bytes), Claim::Others, "{bytes:?}");
-                assert_ne!(of((1023, 1022), bytes), Claim::Others, "{bytes:?}");
+                assert_eq!(claimed(wan, bytes), Claim::Others, "{bytes:?}");
+                assert_ne!(claimed((1023, 1022), bytes), Claim::Others, "{bytes:?}");
             }
             let good = notification(28);
-            assert_eq!(of((from, 1021), &good), Claim::Ours);
-            assert_eq!(of((from, 1021), &good[..35]), Claim::Others);
+            assert_eq!(claimed((from, 1021), &good), Claim::Ours);
+            assert_eq!(claimed((from, 1021), &good[..35]), Claim::Others);
         }
         // A port that was chosen for this has no other owner.
         let mut other = Profile::DEFAULT;
@@ -302,21 +302,21 @@ mod tests {
 
     #[test]
     fn a_proxy_notification_quotes_a_packet_with_its_own_addresses() {
-        let of = |bytes: &[u8]| claim((1, 1021), bytes, &Profile::DEFAULT);
+        let claimed = |bytes: &[u8]| claim((1, 1021), bytes, &Profile::DEFAULT);
         let good = notification(28);
-        assert_eq!(of(&good), Claim::Ours);
-        assert_eq!(of(&notification(20)), Claim::Ours);
+        assert_eq!(claimed(&good), Claim::Ours);
+        assert_eq!(claimed(&notification(20)), Claim::Ours);
         assert_eq!(claim((1021, 1), &good, &Profile::DEFAULT), Claim::Others);
         for len in [13, 15, 16, 17, 35] {
-            assert_eq!(of(&good[..len]), Claim::Broken, "{len}");
+            assert_eq!(claimed(&good[..len]), Claim::Broken, "{len}");
         }
         for len in [0, 4, 12] {
-            assert_eq!(of(&good[..len]), Claim::Others, "{len}");
+            assert_eq!(claimed(&good[..len]), Claim::Others, "{len}");
         }
         let with = |at: usize, value: u8| {
             let mut bytes = good.clone();
             bytes[at] = value;
-            of(&bytes)
+            claimed(&bytes)
         };
         // Ports or protocol that differ are worth a finding; reserved bits, too.
         assert_eq!(with(8, 6), Claim::Ours);
@@ -326,10 +326,10 @@ mod tests {
         assert_eq!(with(3, 99), Claim::Broken);
         assert_eq!(with(16, 0x43), Claim::Broken);
         let long = [&good[..], &[0; 576]].concat();
-        assert_eq!(of(&long), Claim::Broken);
+        assert_eq!(claimed(&long), Claim::Broken);
         let mut tcp = good.clone();
         (tcp[3], tcp[8]) = (99, 6);
-        assert_eq!(of(&tcp), Claim::Others);
+        assert_eq!(claimed(&tcp), Claim::Others);
     }
 
     /// One about an IPv6 flow, sent over IPv4, whose invoking packet the capture has cut off, is not one about IPv4 that is broken.

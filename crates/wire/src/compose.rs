@@ -384,7 +384,7 @@ pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<us
             Part::Icrc(policy) => pending.icrc = Some(policy),
             Part::Gre { checksum: true, .. } => {
                 let covered = out.get_mut(at..).unwrap_or_default();
-                let checksum = checksum::of(&[covered]);
+                let checksum = checksum::internet(&[covered]);
                 put(covered, gre::CHECKSUM, &checksum.to_be_bytes());
             }
             Part::Ipv4 { .. } | Part::Ipv6 { .. } => {
@@ -570,7 +570,7 @@ impl Part<'_> {
                 put(out, ipv4::SOURCE, &source.octets());
                 put(out, ipv4::DESTINATION, &destination.octets());
                 put(out, ipv4::LEN, options);
-                let checksum = checksum::of(&[out]);
+                let checksum = checksum::internet(&[out]);
                 put(out, ipv4::CHECKSUM, &checksum.to_be_bytes());
                 Announced::new(ethernet::IPV4, next_header::IPV4)
             }
@@ -738,25 +738,25 @@ impl Part<'_> {
                 header.emit(out);
                 Announced::new(header.protocol_type(), next_header::NONE)
             }
-            Self::Bth(repr) => written(out, &repr.to_bytes(), next),
-            Self::Reth(header) => written(out, &header.to_bytes(), next),
-            Self::Aeth(header) => written(out, &header.to_bytes(), next),
-            Self::Deth(header) => written(out, &header.to_bytes(), next),
-            Self::Cnp(repr) => written(out, &repr.to_bytes(), next),
+            Self::Bth(repr) => copied(out, &repr.to_bytes(), next),
+            Self::Reth(header) => copied(out, &header.to_bytes(), next),
+            Self::Aeth(header) => copied(out, &header.to_bytes(), next),
+            Self::Deth(header) => copied(out, &header.to_bytes(), next),
+            Self::Cnp(repr) => copied(out, &repr.to_bytes(), next),
             Self::ProxyCn(repr) => repr.emit(out).map(|()| next)?,
-            Self::WanFcn(repr) => written(out, &repr.to_bytes(), next),
+            Self::WanFcn(repr) => copied(out, &repr.to_bytes(), next),
             Self::Pfc(repr) => {
                 out.fill(0);
                 put(out, 0, &repr.to_bytes());
                 Announced::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
             }
-            Self::Bytes(bytes) => written(out, bytes, next),
-            Self::Icrc(_) => written(out, &[0; ICRC_LEN], next),
+            Self::Bytes(bytes) => copied(out, bytes, next),
+            Self::Icrc(_) => copied(out, &[0; ICRC_LEN], next),
             Self::Payload {
                 ether_type,
                 protocol,
                 bytes,
-            } => written(out, bytes, Announced::new(ether_type, protocol)),
+            } => copied(out, bytes, Announced::new(ether_type, protocol)),
             Self::Behind {
                 ether_type,
                 protocol,
@@ -821,7 +821,7 @@ fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N]> {
         .ok_or_else(|| Error::buffer(Layer::Payload, N, have))
 }
 
-fn written(out: &mut [u8], bytes: &[u8], announced: Announced) -> Announced {
+fn copied(out: &mut [u8], bytes: &[u8], announced: Announced) -> Announced {
     put(out, 0, bytes);
     announced
 }
@@ -938,7 +938,7 @@ mod tests {
         assert_eq!(frame.end(), End::Complete);
         assert_eq!(frame.verify_icrc(), Verdict::Good(Some(Reading::Covered)));
         assert_eq!(findings(&frame), Findings::new());
-        let n = Notification::of(&frame).unwrap();
+        let n = Notification::from_frame(&frame).unwrap();
         assert_eq!(
             (n.kind, n.origin, n.sender),
             (Kind::FastCnp1, Origin::Switch, Some(SENDER.into()))
@@ -971,7 +971,7 @@ mod tests {
                 LinkType::Ethernet,
                 &Profile::DEFAULT,
             );
-            let n = Notification::of(&frame);
+            let n = Notification::from_frame(&frame);
             assert_eq!(n.map(|n| n.kind), known.then_some(Kind::FastCnp1), "{len}");
         }
     }
@@ -1044,7 +1044,7 @@ mod tests {
             let frame = read(&bytes);
             assert_eq!(frame.end(), End::Complete, "{tunnel:?}");
             assert_eq!(findings(&frame), Findings::new(), "{tunnel:?}");
-            let n = Notification::of(&frame).unwrap();
+            let n = Notification::from_frame(&frame).unwrap();
             assert_eq!((n.kind, n.notifier), (Kind::FastCnp1, SWITCH.into()));
             // Cut at every octet: never malformed, never a panic.
             for len in 0..bytes.len() {

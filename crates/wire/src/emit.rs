@@ -129,12 +129,16 @@ pub fn proxy_cn(
     profile: &Profile,
     out: &mut [u8],
 ) -> Result<usize> {
-    let outer = Family::of(carrier.source);
+    let outer = Family::from_address(carrier.source);
     let ip = match outer {
         Family::V4 => ipv4::LEN,
         Family::V6 => ipv6::LEN,
     };
-    let room = invoking_room(outer, ip + udp::LEN, Family::of(message.five_tuple.source));
+    let room = invoking_room(
+        outer,
+        ip + udp::LEN,
+        Family::from_address(message.five_tuple.source),
+    );
     let invoking = message.invoking;
     let message = ProxyCnRepr {
         invoking: invoking.get(..room).unwrap_or(invoking),
@@ -460,7 +464,7 @@ mod tests {
             let repr = ProxyCnRepr { five_tuple, level, reserved: 0, invoking: &invoking };
             let mut out = [0xEE; 1280];
             let len = proxy_cn(&carrier, &repr, &Profile::DEFAULT, &mut out).unwrap();
-            let most = Family::of(carrier.source).max_packet();
+            let most = Family::from_address(carrier.source).max_packet();
             let ip_and_udp = ip_len(&carrier) + 8;
             prop_assert_eq!(len, most.min(ip_and_udp + repr.buffer_len()));
 

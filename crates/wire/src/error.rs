@@ -1,4 +1,4 @@
-//! What is said when bytes cannot be read as a format, or a value cannot be written as one.
+//! Errors of reading bytes as a format, or writing a value as one.
 //!
 //! A broken *rule* in bytes that can still be read is a [`Finding`](crate::finding::Finding), not an error.
 

@@ -2,7 +2,7 @@
 //!
 //! It rides on GRE: type I has no header of its own (0x88BE without a sequence number), type II one of 8 octets (0x88BE
 //! with a sequence number), type III one of 12 octets (0x22EB), behind which a platform's 8 octets may stand. The GRE header
-//! is `frame.rs`'s business.
+//! is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -426,7 +426,7 @@ mod tests {
             octets[4..].copy_from_slice(&low);
             Some(octets)
         };
-        let of = |granularity, platform| {
+        let stamp_and_port = |granularity, platform| {
             let header = Erspan::III(Erspan3 {
                 timestamp: 7,
                 granularity,
@@ -437,19 +437,28 @@ mod tests {
             (stamp.nanoseconds(), stamp.whole, header.port())
         };
         use Granularity::{Custom, Ieee1588, Micros100, Nanos100};
-        assert_eq!(of(Micros100, None), (Some(700_000), false, None));
-        assert_eq!(of(Nanos100, None), (Some(700), false, None));
+        assert_eq!(
+            stamp_and_port(Micros100, None),
+            (Some(700_000), false, None)
+        );
+        assert_eq!(stamp_and_port(Nanos100, None), (Some(700), false, None));
         let high = platform(3, [0, 0, 0, 1]);
         assert_eq!(
-            of(Nanos100, high),
+            stamp_and_port(Nanos100, high),
             (Some(((1 << 32) + 7) * 100), true, Some(9))
         );
-        assert_eq!(of(Ieee1588, high), (Some(7), false, Some(9)));
+        assert_eq!(stamp_and_port(Ieee1588, high), (Some(7), false, Some(9)));
         let seconds = platform(5, [0, 0, 0, 2]);
-        assert_eq!(of(Ieee1588, seconds), (Some(2_000_000_007), true, Some(9)));
-        assert_eq!(of(Custom, None), (None, false, None));
-        assert_eq!(of(Nanos100, platform(1, [0, 0, 0, 5])).2, Some(5));
-        assert_eq!(of(Nanos100, platform(4, [0, 0, 0, 5])).2, None);
+        assert_eq!(
+            stamp_and_port(Ieee1588, seconds),
+            (Some(2_000_000_007), true, Some(9))
+        );
+        assert_eq!(stamp_and_port(Custom, None), (None, false, None));
+        assert_eq!(
+            stamp_and_port(Nanos100, platform(1, [0, 0, 0, 5])).2,
+            Some(5)
+        );
+        assert_eq!(stamp_and_port(Nanos100, platform(4, [0, 0, 0, 5])).2, None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The one list of rules that packets can show broken, and the findings that say so.
+//! The list of rules that packets can break, and the findings that report broken ones.
 //!
 //! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
 //! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view); the rules in [`Rule::SEVERAL`] need to be told more than one packet's bytes.

@@ -1,7 +1,7 @@
 //! `Frame`: finds the layers in a captured frame: tags, labels, tunnels, IP with its extension headers, UDP.
 //!
 //! It locates and bounds (in `frame/walk.rs`); what a layer says is read by the views of the other modules, and what a
-//! message means is `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
+//! message means is in `message.rs`. Works on octets alone, allocates nothing, and reads each header once.
 
 mod walk;
 
@@ -164,7 +164,7 @@ impl Datagram<'_> {
             ports: (self.source_port, self.destination_port),
             payload: self.payload,
             payload_len: self.payload_len,
-            outer: Family::of(self.ip.source),
+            outer: Family::from_address(self.ip.source),
             outer_len: self.ip.end - self.ip.start,
         };
         seen.claim(profile)

@@ -1,5 +1,5 @@
 //! Where the fields of the headers around our messages lie, in octets from each header's start, how long the headers are,
-//! and the numbers by which one names the next. Reading them is `frame.rs`'s business, writing them `compose.rs`'s.
+//! and the numbers by which one names the next. `frame.rs` reads them, `compose.rs` writes them.
 
 /// Linux cooked capture, which stands in Ethernet's place.
 pub(crate) mod linux_cooked {

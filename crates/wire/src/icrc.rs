@@ -1,8 +1,8 @@
 //! The RoCEv2 Invariant CRC: computed and verified. `template.rs` patches it when a few octets change.
 //!
 //! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
-//! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
-//! `frame.rs`'s business.
+//! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is in
+//! `frame.rs`.
 //!
 //! ```text
 //! | ones (64) | IP | extension headers | UDP | BTH, other headers, payload, pad | ICRC, least significant octet first |

@@ -323,10 +323,10 @@ impl<'a> Trace<'a> {
     #[must_use]
     pub fn nodes(&self) -> Nodes<'a> {
         let (trace_type, node_len) = (self.trace_type(), self.node_len().into());
-        let (end, asked) = (self.bytes.len(), trace_type.node_len());
+        let (end, expected) = (self.bytes.len(), trace_type.node_len());
         let (at, failed) = match self.free_len() {
-            Ok(free) if TRACE_HEADER_LEN + free < end && node_len != asked => {
-                (end, Some(lies("NodeLen", node_len, asked, asked)))
+            Ok(free) if TRACE_HEADER_LEN + free < end && node_len != expected => {
+                (end, Some(lies("NodeLen", node_len, expected, expected)))
             }
             Ok(free) => (TRACE_HEADER_LEN + free, None),
             Err(e) => (end, Some(e)),

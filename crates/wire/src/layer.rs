@@ -1,6 +1,6 @@
 //! The names of the layers that errors, findings and [`Frame`](crate::frame::Frame) speak of.
 //!
-//! Only names live here; where a layer begins and ends in a packet is `frame.rs`'s business.
+//! Only names live here; where a layer begins and ends in a packet is in `frame.rs`.
 
 use crate::identified;
 use core::fmt;

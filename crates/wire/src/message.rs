@@ -120,7 +120,7 @@ impl<'a> Frame<'a> {
             return Message::Other;
         }
         if port == profile.proxy_cn_port {
-            let outer = Family::of(datagram.ip.source);
+            let outer = Family::from_address(datagram.ip.source);
             ProxyCn::new_checked(payload, outer).map_or(Message::Other, Message::ProxyCn)
         } else {
             WanFcn::new_checked(payload).map_or(Message::Other, Message::WanFcn)
@@ -353,7 +353,7 @@ impl<'a> Frame<'a> {
             return;
         }
         if !datagram.is_whole() {
-            let outer = Family::of(datagram.ip.source);
+            let outer = Family::from_address(datagram.ip.source);
             if port == profile.proxy_cn_port
                 && let Ok(message) = ProxyCn::new_checked(payload, outer)
             {
@@ -370,7 +370,7 @@ impl<'a> Frame<'a> {
                     check_icrc(self.verify_icrc(), payload.len(), findings);
                 }
             } else if port == profile.proxy_cn_port {
-                let outer = Family::of(datagram.ip.source);
+                let outer = Family::from_address(datagram.ip.source);
                 match ProxyCn::new_checked(payload, outer) {
                     Ok(message) => {
                         message.check(outer, datagram.ip.end - datagram.ip.start, findings);

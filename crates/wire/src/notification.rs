@@ -1,4 +1,4 @@
-//! The `Notification`: who tells which sender about congestion on which QP or flow, however it is said.
+//! The `Notification`: who notifies which sender of congestion on which QP or flow, whatever the message format.
 //!
 //! One type for every mechanism, made from a [`Frame`]; the dissector shows it, the monitor counts it, the roles act on
 //! it. The formats themselves are in their own modules.
@@ -129,7 +129,7 @@ pub struct Notification {
     /// Who says it: source of the IP packet.
     pub notifier: IpAddr,
     /// Whom it is sent to: destination of the IP packet (the sender, the proxy node or the ingress PE).
-    pub told: IpAddr,
+    pub destination: IpAddr,
     /// The data sender that is to slow down, where the notification names it.
     pub sender: Option<IpAddr>,
     /// The QP or flow that is to slow down.
@@ -145,15 +145,15 @@ pub struct Notification {
 impl Notification {
     /// What the notification in `frame` says, if it is one that can be read.
     #[must_use]
-    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+    pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let message = frame.message();
         let ip = frame.ip()?;
-        let (notifier, told) = (ip.source, ip.destination);
+        let (notifier, destination) = (ip.source, ip.destination);
         let plain = |kind, origin, sender, subject| Self {
             kind,
             origin,
             notifier,
-            told,
+            destination,
             sender,
             subject,
             level: None,
@@ -164,7 +164,7 @@ impl Notification {
             Message::Cnp(cnp) => plain(
                 Kind::Cnp,
                 Origin::Receiver,
-                Some(told),
+                Some(destination),
                 Subject::SenderQp(cnp.dest_qp()),
             ),
             Message::FastCnp(message) => {
@@ -188,7 +188,7 @@ impl Notification {
                 Self {
                     deepest_queue: trace.and_then(|trace| trace.deepest_queue()),
                     hops: trace.map_or(0, |trace| trace.nodes().flatten().count()),
-                    ..plain(kind, origin, Some(told), subject)
+                    ..plain(kind, origin, Some(destination), subject)
                 }
             }
             Message::ProxyCn(message) => {
@@ -213,7 +213,7 @@ impl Notification {
             },
             Message::Roce(..) => {
                 let subject = Subject::SenderQp(cut_cnp(frame)?);
-                plain(Kind::Cnp, Origin::Receiver, Some(told), subject)
+                plain(Kind::Cnp, Origin::Receiver, Some(destination), subject)
             }
             Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => return None,
         })
@@ -254,9 +254,9 @@ impl fmt::Display for Notification {
             (kind, _) => write!(f, "{kind} from receiver {notifier}")?,
         }
         match self.kind {
-            Kind::ProxyCn => write!(f, " → proxy {}", self.told)?,
-            Kind::WanFcn => write!(f, " → ingress PE {}", self.told)?,
-            _ => write!(f, " → sender {}", self.told)?,
+            Kind::ProxyCn => write!(f, " → proxy {}", self.destination)?,
+            Kind::WanFcn => write!(f, " → ingress PE {}", self.destination)?,
+            _ => write!(f, " → sender {}", self.destination)?,
         }
         match self.subject {
             Subject::SenderQp(qp) => write!(f, ", QP {qp}")?,

@@ -1,6 +1,6 @@
 //! Priority-based flow control (IEEE 802.1Q clause 36.1, formerly 802.1Qbb): the MAC control frame's payload.
 //!
-//! The Ethernet header around it is `frame.rs`'s business; plain PAUSE (opcode 1) is not read here.
+//! The Ethernet header around it is in `frame.rs`; plain PAUSE (opcode 1) is not read here.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -15,7 +15,7 @@
 //! ```
 //! use fcn_wire::pfc::{Pfc, PfcRepr};
 //!
-//! let pause = PfcRepr::one(3, 0xFFFF).unwrap();
+//! let pause = PfcRepr::for_class(3, 0xFFFF).unwrap();
 //! let bytes = pause.to_bytes();
 //! let view = Pfc::new_checked(&bytes)?;
 //! assert!(view.enabled().eq([(3, 0xFFFF)]));
@@ -154,7 +154,7 @@ impl PfcRepr {
     ///
     /// `None` where there is no such class.
     #[must_use]
-    pub fn one(class: usize, quanta: u16) -> Option<Self> {
+    pub fn for_class(class: usize, quanta: u16) -> Option<Self> {
         let mut pfc = Self {
             vector: 1u16.checked_shl(u32::try_from(class).ok()?)?,
             ..Self::default()
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn one_class_is_paused_and_let_go() {
-        let pause = PfcRepr::one(3, 500).unwrap();
+        let pause = PfcRepr::for_class(3, 500).unwrap();
         assert_eq!((pause.vector, pause.times[3]), (8, 500));
-        let out = PfcRepr::one(7, 0).unwrap().to_bytes();
+        let out = PfcRepr::for_class(7, 0).unwrap().to_bytes();
         assert!(Pfc::new_checked(&out).unwrap().enabled().eq([(7, 0)]));
         for class in [8, 15, 16, 1 << 40] {
-            assert_eq!(PfcRepr::one(class, 1), None);
+            assert_eq!(PfcRepr::for_class(class, 1), None);
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn every_truncation_is_said_and_other_opcodes_are_let_alone() {
-        let out = PfcRepr::one(0, 1).unwrap().to_bytes();
+        let out = PfcRepr::for_class(0, 1).unwrap().to_bytes();
         for len in 0..PFC_LEN {
             let bytes = &out[..len];
             assert_eq!(

@@ -92,7 +92,7 @@ impl Family {
 
     /// The family of `address`.
     #[must_use]
-    pub const fn of(address: IpAddr) -> Self {
+    pub const fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Self::V4,
             IpAddr::V6(_) => Self::V6,
@@ -129,7 +129,7 @@ impl FiveTuple {
     ///
     /// `None` where the IP header, or what stands between it and the ports, is not there as a whole.
     #[must_use]
-    pub fn of(packet: &[u8]) -> Option<Self> {
+    pub fn from_packet(packet: &[u8]) -> Option<Self> {
         let quoted = five_tuple_of(packet)?;
         let (source_port, destination_port) = quoted.ports.unwrap_or_default();
         Some(Self {
@@ -344,7 +344,7 @@ fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
         None => matches!(
             (
                 packet.first().map(|octet| octet >> 4),
-                Family::of(tuple.source)
+                Family::from_address(tuple.source)
             ),
             (Some(4), Family::V4) | (Some(6), Family::V6) | (None, _)
         ),
@@ -440,7 +440,7 @@ impl<'a> ProxyCnRepr<'a> {
     /// Octets written by [`emit`](Self::emit).
     #[must_use]
     pub const fn buffer_len(&self) -> usize {
-        Family::of(self.five_tuple.source).header_len() + self.invoking.len()
+        Family::from_address(self.five_tuple.source).header_len() + self.invoking.len()
     }
 
     /// Writes the message; values wider than their field are cut to it.
@@ -550,17 +550,21 @@ mod tests {
             source_port: 40_000,
             destination_port: 443,
         };
-        assert_eq!(FiveTuple::of(&packet), Some(tuple));
+        assert_eq!(FiveTuple::from_packet(&packet), Some(tuple));
         let without = FiveTuple {
             source_port: 0,
             destination_port: 0,
             ..tuple
         };
-        assert_eq!(FiveTuple::of(&packet[..23]), Some(without));
+        assert_eq!(FiveTuple::from_packet(&packet[..23]), Some(without));
         packet[7] = 1;
-        assert_eq!(FiveTuple::of(&packet), Some(without), "a later fragment");
-        assert_eq!(FiveTuple::of(&packet[..19]), None);
-        assert_eq!(FiveTuple::of(&[]), None);
+        assert_eq!(
+            FiveTuple::from_packet(&packet),
+            Some(without),
+            "a later fragment"
+        );
+        assert_eq!(FiveTuple::from_packet(&packet[..19]), None);
+        assert_eq!(FiveTuple::from_packet(&[]), None);
     }
 
     #[test]

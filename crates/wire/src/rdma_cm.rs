@@ -539,7 +539,7 @@ macro_rules! messages {
         }
 
         impl<'a> Cm<'a> {
-            fn of(mad: Mad<'a>) -> Result<Self> {
+            fn from_mad(mad: Mad<'a>) -> Result<Self> {
                 match Kind::from_attribute(mad.attribute_id()) {
                     $(Kind::$name => $name::new(mad).map(Self::$name),)+
                     Kind::Other(_) => Ok(Self::Other(mad)),
@@ -655,7 +655,7 @@ impl<'a> Cm<'a> {
         if mad.method() != METHOD_SEND {
             return Ok(Self::Other(mad));
         }
-        Self::of(mad)
+        Self::from_mad(mad)
     }
 
     /// Which message it is.

@@ -141,7 +141,7 @@ impl Template {
         fields: &[Field],
     ) -> Result<Self, TemplateError> {
         let frame = Frame::parse(&bytes, bytes.len(), link, profile);
-        let mut layout = Layout::of(&frame)?;
+        let mut layout = Layout::from_frame(&frame)?;
         for field in fields {
             layout.prepare(&frame, *field)?;
         }

@@ -260,7 +260,7 @@ fn every_link_type_is_opened() {
         let want: Vec<_> = layer.into_iter().chain(own).collect();
         assert_eq!(layers(&frame), want, "{link:?}");
         assert_eq!(frame.ip().unwrap().start, header.len());
-        let n = Notification::of(&frame).unwrap();
+        let n = Notification::from_frame(&frame).unwrap();
         assert!(
             n.kind == Kind::FastCnp1 && findings(&frame).is_empty(),
             "{link:?}"
@@ -424,8 +424,8 @@ fn extension_headers_are_followed_in_any_order() {
             assert_eq!((ip.payload, ip.protocol), (payload, 17), "{order:?}");
             assert_eq!(ip.destination, IpAddr::from(SENDER), "the last segment");
             assert_eq!(bytes.len(), payload + 8 + CNP_LEN);
-            let n = Notification::of(&frame).unwrap();
-            assert_eq!((n.kind, n.told), (Kind::FastCnp1, SENDER.into()));
+            let n = Notification::from_frame(&frame).unwrap();
+            assert_eq!((n.kind, n.destination), (Kind::FastCnp1, SENDER.into()));
             let rules: Vec<_> = findings(&frame).into_iter().map(|f| f.rule).collect();
             assert_eq!(rules, [Rule::FastCnpSeveralHeaders], "{order:?}");
         }
@@ -471,7 +471,7 @@ fn fragments_are_said_to_be_fragments() {
             assert_eq!(frame.end(), End::Fragment { offset, more });
             assert!(frame.datagram().is_none() && !frame.is_roce());
             assert!(findings(&frame).is_empty(), "{:?}", findings(&frame));
-            assert_eq!(Notification::of(&frame), None);
+            assert_eq!(Notification::from_frame(&frame), None);
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
         }
     }
@@ -703,7 +703,7 @@ fn only_what_can_be_a_tunnel_is_opened() {
 fn a_mirror_says_where_the_copy_was_made() {
     let fast_cnp = sample("fast_cnp_1");
     let wrappings: BTreeMap<_, _> = wrappings().into_iter().collect();
-    let of = |name: &str| {
+    let place = |name: &str| {
         let bytes = fast_cnp.behind(&wrappings[name]);
         let frame = read(&bytes);
         let own: Vec<_> = frame.own_spans().iter().map(|span| span.start).collect();
@@ -719,15 +719,15 @@ fn a_mirror_says_where_the_copy_was_made() {
         })
     };
     let v4: IpAddr = frame_support::SENDER4.into();
-    assert_eq!(of("erspan_1"), Some((v4, None, None, None)));
+    assert_eq!(place("erspan_1"), Some((v4, None, None, None)));
     assert_eq!(
-        of("erspan_2"),
+        place("erspan_2"),
         Some((SWITCH.into(), Some(17), None, Some(5)))
     );
     let ingress = Some(Direction::Ingress);
-    assert_eq!(of("erspan_3"), Some((v4, Some(18), ingress, Some(9))));
+    assert_eq!(place("erspan_3"), Some((v4, Some(18), ingress, Some(9))));
     for name in wrappings.keys().filter(|name| !name.starts_with("erspan")) {
-        assert_eq!(of(name), None, "{name}");
+        assert_eq!(place(name), None, "{name}");
     }
 }
 
@@ -819,7 +819,10 @@ fn what_a_mirror_copies_is_what_it_was() {
                 let (start, end) = (other.ip().unwrap().start, other.ip().unwrap().end);
                 let own = one.ip().unwrap();
                 assert_eq!(out[start..end], plain[own.start..own.end], "{name}");
-                assert_eq!(Notification::of(&one), Notification::of(&other));
+                assert_eq!(
+                    Notification::from_frame(&one),
+                    Notification::from_frame(&other)
+                );
                 assert_eq!(
                     other.mirror().is_some(),
                     name.starts_with("erspan"),
@@ -877,7 +880,7 @@ fn a_cut_packet_of_another_length_is_not_taken_for_a_cnp() {
     );
     assert!(matches!(frame.end(), End::Cut { need, .. } if need == bytes.len()));
     assert!(matches!(frame.message(), Message::Roce(_, None)));
-    assert_eq!(Notification::of(&frame), None);
+    assert_eq!(Notification::from_frame(&frame), None);
     let whole = read(&bytes);
     assert!(findings(&whole).has(Rule::CnpMalformed));
 }

@@ -71,7 +71,7 @@ fn every_message_is_found_whole_and_good_in_everything_it_can_be_wrapped_in() {
             "{name}: {:?}",
             findings(&frame)
         );
-        let notification = Notification::of(&frame);
+        let notification = Notification::from_frame(&frame);
         assert_eq!(notification.map(|n| n.kind), kind, "{name}");
         let read = match name.split(' ').next().unwrap() {
             "isis" => matches!(frame.upper(), Upper::IsIs(..)),
@@ -123,7 +123,7 @@ fn a_frame_that_really_ends_early_is_malformed_and_says_where() {
             assert!(e.offset <= len, "{name} ends at {len}: {e}");
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
             // All but the quotation at the end of a proxy notification must be whole.
-            let notification = Notification::of(&frame);
+            let notification = Notification::from_frame(&frame);
             assert!(
                 notification.is_none_or(|n| n.kind == Kind::ProxyCn && kind == Some(n.kind)),
                 "{name} ends at {len}"
@@ -614,7 +614,7 @@ fn the_last_option_of_a_header_that_runs_past_it_is_named() {
     let e = Error::length(Layer::Ipv6Option, 57, "Opt Data Len", 5, 0, 4);
     assert_eq!(frame.end(), End::Malformed(e));
     // The walk went on: the packet inside is read.
-    let n = Notification::of(&frame).unwrap();
+    let n = Notification::from_frame(&frame).unwrap();
     assert!(n.kind == Kind::Cnp && findings(&frame).is_empty());
 }
 
@@ -663,7 +663,7 @@ fn nesting_has_a_stated_limit() {
             let what = "IP headers inside one another";
             let e = Error::limit(Layer::Ipv6, 14 + 40 * MAX_TUNNELS, what, MAX_TUNNELS);
             assert_eq!(frame.end(), End::Malformed(e), "{outer}");
-            assert!(Notification::of(&frame).is_none());
+            assert!(Notification::from_frame(&frame).is_none());
         }
         assert!(findings(&frame).is_empty());
     }
@@ -734,11 +734,11 @@ fn a_packet_behind_a_bad_one_is_read_as_before() {
         ip,
     }
     .behind(&[]);
-    let before = Notification::of(&read(&good, good.len()));
+    let before = Notification::from_frame(&read(&good, good.len()));
     assert!(before.is_some_and(|n| n.hops == 2 && n.deepest_queue == Some(9000)));
     let mut bad = good.clone();
     bad[59] = 255;
-    assert!(Notification::of(&read(&bad, bad.len())).is_none());
-    let after = Notification::of(&read(&good, good.len()));
+    assert!(Notification::from_frame(&read(&bad, bad.len())).is_none());
+    let after = Notification::from_frame(&read(&good, good.len()));
     assert_eq!(before, after);
 }

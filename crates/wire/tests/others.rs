@@ -12,7 +12,7 @@ fn other_protocols_at_our_ports_stay_what_they_are() {
         let (bytes, name) = (&other.bytes, &other.name);
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
         assert!(matches!(frame.message(), Message::Other), "{name}");
-        assert_eq!(Notification::of(&frame), None, "{name}");
+        assert_eq!(Notification::from_frame(&frame), None, "{name}");
         let mut findings = Findings::new();
         frame.check(IcrcCheck::On, &mut findings);
         assert!(findings.is_empty(), "{name}: {findings:?}");

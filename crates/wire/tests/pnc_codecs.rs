@@ -702,8 +702,8 @@ fn flags_of_ospf_without_whole_words_make_their_lsa_malformed() {
     let fine = [host("192.0.2.3/32", good)];
     let bytes = lsu2(&[lsa2(&with_bad), lsa2(&fine)]);
     let (ads, findings) = read(Protocol::Ospf2, &bytes);
-    let told: Vec<_> = ads.iter().map(|ad| (ad.ignored, ad.pnc)).collect();
-    assert_eq!(told, [(true, false), (true, false), (false, true)]);
+    let read_ads: Vec<_> = ads.iter().map(|ad| (ad.ignored, ad.pnc)).collect();
+    assert_eq!(read_ads, [(true, false), (true, false), (false, true)]);
     let rules: Vec<_> = findings.into_iter().map(|f| f.rule).collect();
     assert_eq!(rules, [Rule::PncFlagsLength]);
     // More words than the bits need, and no more.
@@ -1407,8 +1407,8 @@ proptest! {
                 bgp::CharacteristicRepr { code: *code, value }
             }).collect());
             let bytes = update(next_hop, &prefixes, list.as_deref());
-            let said = map.as_ref().is_some_and(|map| map.contains_key(&PNC));
-            want.extend(prefixes.iter().map(|p| (Some(*p), said, nhc.is_some() && *pnc)));
+            let capable = map.as_ref().is_some_and(|map| map.contains_key(&PNC));
+            want.extend(prefixes.iter().map(|p| (Some(*p), capable, nhc.is_some() && *pnc)));
             // What was written by hand above is what stands in the attribute.
             let m = bgp::Messages::new(&bytes).next().unwrap();
             let read: Option<Vec<_>> = bgp::Update::new_checked(&m).unwrap().nhc().map(|n| {

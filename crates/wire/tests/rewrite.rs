@@ -80,7 +80,7 @@ fn values() -> impl Strategy<Value = Values> {
         any::<u16>(),
     );
     (hosts, numbers, 0..=0xF_FFFFu32, readings, any::<bool>()).prop_map(
-        |((hosts6, hosts4), (qp, other_qp, psn, port), label, reading, sums)| Values {
+        |((hosts6, hosts4), (qp, other_qp, psn, port), label, reading, checksums)| Values {
             v6: hosts6.map(|host| Ipv6Addr::from_bits(OLD6.to_bits() | u128::from(host))),
             v4: hosts4.map(|host| Ipv4Addr::from_bits(OLD4.to_bits() | u32::from(host))),
             qp,
@@ -89,7 +89,7 @@ fn values() -> impl Strategy<Value = Values> {
             port,
             label,
             reading,
-            sums,
+            checksums,
             wrong: Wrong::Nothing,
         },
     )
@@ -771,9 +771,9 @@ fn captures_are_rewritten_and_back() {
         return;
     };
     let swap = |rules: RulesBuilder, a: &str, b: &str, bits| {
-        let of = |text: &str| prefix(text.parse::<IpAddr>().unwrap(), bits);
-        let rules = rules.map_prefix(of(a), of(b)).unwrap();
-        rules.map_prefix(of(b), of(a)).unwrap()
+        let network = |text: &str| prefix(text.parse::<IpAddr>().unwrap(), bits);
+        let rules = rules.map_prefix(network(a), network(b)).unwrap();
+        rules.map_prefix(network(b), network(a)).unwrap()
     };
     let rules = swap(Rules::builder(), "192.0.0.0", "64.0.0.0", 2);
     let rules = swap(rules, "10.0.0.0", "11.0.0.0", 8);

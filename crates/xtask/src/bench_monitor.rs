@@ -176,7 +176,7 @@ impl Drop for Screen {
         self.tmux(&["kill-server"]);
         // One that does not end with its terminal would take the processor from the next.
         let until = Instant::now() + Duration::from_secs(5);
-        while pid.is_some_and(|pid| matches!(Cpu::of(pid), Some((_, false)))) {
+        while pid.is_some_and(|pid| matches!(Cpu::for_process(pid), Some((_, false)))) {
             if Instant::now() > until {
                 println!("fcn-top runs on without its terminal");
                 return;
@@ -218,7 +218,7 @@ fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outc
                 }
                 std::thread::sleep(Duration::from_millis(200));
             }
-            let cpu = || Cpu::of(screen.pid()?);
+            let cpu = || Cpu::for_process(screen.pid()?);
             let used = || cpu().map_or(f64::NAN, |(cpu, _)| cpu.both());
             let before = used();
             let mut command = link.sender(Some(OTHER), generator);

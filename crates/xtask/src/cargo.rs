@@ -1,4 +1,4 @@
-//! Cargo, called from a chore that cargo itself started: the workspace's root, its metadata, what it built.
+//! Cargo, called from a command that cargo itself started: the workspace's root, its metadata, what it built.
 //! Not here: where the plugin goes (`install_plugin.rs`).
 
 use std::path::{Path, PathBuf};
@@ -60,17 +60,17 @@ pub fn without_its_variables(command: &mut Command) {
     }
 }
 
-/// The folder of a chore below the target folder, made if need be.
+/// The folder of a command below the target folder, made if need be.
 ///
 /// # Errors
 /// Cargo's metadata could not be had, or the folder not be made.
-pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
+pub fn target_folder(name: &str) -> Outcome<PathBuf> {
     let words = ["metadata", "--format-version", "1", "--no-deps"];
     let text = process::stdout(&mut command(&words)?)?;
     let metadata: Value = serde_json::from_str(&text)?;
     let target = metadata["target_directory"].as_str();
     let target = target.context("`cargo metadata` names no target folder")?;
-    let folder = Path::new(target).join(chore);
+    let folder = Path::new(target).join(name);
     fs_err::create_dir_all(&folder)?;
     Ok(folder)
 }

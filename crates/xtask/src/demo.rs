@@ -43,7 +43,7 @@ pub fn run() -> Outcome {
         "Compare mechanisms under the same congestion",
         "Build fcn-top and ask it who is told to slow down",
     ];
-    let of = titles.len();
+    let steps = titles.len();
     for (number, title) in (1..).zip(titles) {
         let work = || match number {
             1 => packages::ensure(&[packages::PLUGIN, &[Use::Filter]].concat()),
@@ -57,8 +57,8 @@ pub fn run() -> Outcome {
             _ => monitor(&folder),
         };
         // It says so itself, with what to do.
-        if !report::step(number, of, title, work).good {
-            bail!("the demo stopped at step {number} of {of}: {title}");
+        if !report::step(number, steps, title, work).good {
+            bail!("the demo stopped at step {number} of {steps}: {title}");
         }
     }
     let file = folder.join(format!("{WATCHED}.pcapng"));

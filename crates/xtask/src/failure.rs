@@ -1,9 +1,9 @@
-//! How a chore fails: what failed and on what, and what the person at the keyboard can do about it.
-//! Not here: what the chores do.
+//! How a command fails: what failed and on what, and what the person at the keyboard can do about it.
+//! Not here: what the commands do.
 
 use std::fmt::Display;
 
-/// What a chore, or a part of one, comes to. Files are worked on with `fs_err`, whose errors name them.
+/// What a command, or a part of one, comes to. Files are worked on with `fs_err`, whose errors name them.
 pub type Outcome<T = ()> = anyhow::Result<T>;
 
 /// Adds to a failure what to do about it.

@@ -95,7 +95,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     drop(tshark);
 
     let root = process::is_root();
-    let (own, other) = PluginFolders::of(&System::HERE)?.for_user(root);
+    let (own, other) = PluginFolders::for_system(&System::HERE)?.for_user(root);
     let folder = folder.map_or_else(|| own.clone(), Path::to_path_buf);
     let target = folder.join(PLUGIN_FILE);
     files::replace(&library, &target, 0o644)?;
@@ -129,7 +129,7 @@ pub fn uninstall(folder: Option<&Path>) -> Outcome<String> {
     let (own, other) = match folder {
         Some(folder) => (folder.to_path_buf(), None),
         None => {
-            let (own, other) = PluginFolders::of(&System::HERE)?.for_user(root);
+            let (own, other) = PluginFolders::for_system(&System::HERE)?.for_user(root);
             (own, Some(other.join(PLUGIN_FILE)))
         }
     };

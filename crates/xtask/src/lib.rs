@@ -1,4 +1,4 @@
-//! The project's chores, one module each, behind `cargo xtask`.
+//! The commands of `cargo xtask`, one module each.
 //! Not here: anything the tools or the plugin need at run time.
 #![forbid(unsafe_code)]
 
@@ -38,19 +38,19 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Outcome;
 
-/// The project's chores.
+/// Builds, tests, benchmarks and installs fcn-tools
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub struct Cli {
-    /// The chore.
+    /// The command.
     #[command(subcommand)]
-    pub chore: Chore,
+    pub command: Command,
 }
 
-/// A chore.
+/// A command.
 #[derive(Debug, Subcommand)]
-pub enum Chore {
-    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, ask the monitor
+pub enum Command {
+    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, run the monitor
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
     Test(runner::Options),
@@ -71,19 +71,19 @@ pub enum Chore {
 }
 
 impl Cli {
-    /// Does the chore.
+    /// Runs the command.
     ///
     /// # Errors
     /// It failed.
     pub fn run(self) -> Outcome<ExitCode> {
-        match self.chore {
-            Chore::Demo => demo::run()?,
-            Chore::Test(options) => return suite::run(&options),
-            Chore::Captures { check } => println!("{}", captures::run(check)?),
-            Chore::Bench(options) => bench::run(&options)?,
-            Chore::Mutate(options) => mutate::run(&options)?,
-            Chore::Guest(options) => guest::run(&options)?,
-            Chore::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
+        match self.command {
+            Command::Demo => demo::run()?,
+            Command::Test(options) => return suite::run(&options),
+            Command::Captures { check } => println!("{}", captures::run(check)?),
+            Command::Bench(options) => bench::run(&options)?,
+            Command::Mutate(options) => mutate::run(&options)?,
+            Command::Guest(options) => guest::run(&options)?,
+            Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -124,20 +124,20 @@ mod tests {
         Cli::command().debug_assert();
         let parse = |words: &str| Cli::try_parse_from(words.split(' '));
         assert!(matches!(
-            parse("xtask install-plugin --uninstall --dir /x").unwrap().chore,
-            Chore::InstallPlugin(install_plugin::Options { uninstall: true, dir: Some(dir), .. })
+            parse("xtask install-plugin --uninstall --dir /x").unwrap().command,
+            Command::InstallPlugin(install_plugin::Options { uninstall: true, dir: Some(dir), .. })
                 if *dir == *"/x"
         ));
         assert!(matches!(
-            parse("xtask test --no-install icrc cnp").unwrap().chore,
-            Chore::Test(runner::Options { no_install: true, filter, .. }) if filter == ["icrc", "cnp"]
+            parse("xtask test --no-install icrc cnp").unwrap().command,
+            Command::Test(runner::Options { no_install: true, filter, .. }) if filter == ["icrc", "cnp"]
         ));
         assert!(matches!(
-            parse("xtask test --wireshark 4.4 --wireshark 4.6 icrc").unwrap().chore,
-            Chore::Test(runner::Options { wireshark, .. }) if wireshark == [(4, 4), (4, 6)]
+            parse("xtask test --wireshark 4.4 --wireshark 4.6 icrc").unwrap().command,
+            Command::Test(runner::Options { wireshark, .. }) if wireshark == [(4, 4), (4, 6)]
         ));
         assert!(parse("xtask test --wireshark 3.6").is_err());
         assert!(parse("xtask").is_err());
-        assert!(parse("xtask no-such-chore").is_err());
+        assert!(parse("xtask no-such-command").is_err());
     }
 }

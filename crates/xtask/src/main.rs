@@ -1,4 +1,4 @@
-//! `cargo xtask`: reads the arguments and reports failure. The chores are in the library.
+//! `cargo xtask`: reads the arguments and reports failure. The commands are in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -58,7 +58,7 @@ const CLANG: &str = "any() { for file; do [ -e \"$file\" ] && return; done; retu
     any /usr/lib/llvm-*/lib/clang/*/include/stddef.h /usr/lib/clang/*/include/stddef.h \\
         /usr/lib64/clang/*/include/stddef.h /usr/local/lib/clang/*/include/stddef.h";
 
-/// Every system package a chore may need.
+/// Every system package a command may need.
 pub const TABLE: &[Package] = &[
     package(Use::Run, "tshark", "shows captures"),
     package(Use::Build, "pkg-config", "finds Wireshark's headers"),
@@ -199,7 +199,7 @@ mod tests {
             let name = package.apt;
             assert!(seen.insert(name), "{name} stands in the table twice");
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
-            assert!(name.chars().all(fits), "{name} is no Debian package");
+            assert!(name.chars().all(fits), "{name} is not a Debian package");
         }
     }
 

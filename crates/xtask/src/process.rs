@@ -26,7 +26,7 @@ pub fn which(program: &str) -> Option<PathBuf> {
         })
 }
 
-/// A program that a chore calls; the failure says what lacks and in which package of Debian it is.
+/// A program that a command calls; the failure says what lacks and in which package of Debian it is.
 ///
 /// # Errors
 /// It is not installed.

@@ -1,4 +1,4 @@
-//! What chores show: steps announced and timed, colour on a terminal only.
+//! Output of the commands: steps announced and timed, colour on a terminal only.
 //! Not here: the steps.
 
 use std::fmt;
@@ -66,11 +66,11 @@ pub struct Done {
 /// Announces one step, does it, says how it ended; `number` counts from 1, and the work returns a line on what it found or did.
 pub fn step(
     number: usize,
-    of: usize,
+    total: usize,
     title: &'static str,
     work: impl FnOnce() -> Outcome<String>,
 ) -> Done {
-    heading(&format!("[{number}/{of}] {title}"));
+    heading(&format!("[{number}/{total}] {title}"));
     let began = Instant::now();
     let result = work();
     let (took, good) = (began.elapsed(), result.is_ok());

@@ -54,7 +54,7 @@ pub struct Built {
     /// The Wireshark plugin.
     pub plugin: Option<PathBuf>,
     /// What tests need not find out or build themselves: names in their environment.
-    pub told: Vec<(&'static str, PathBuf)>,
+    pub environment: Vec<(&'static str, PathBuf)>,
 }
 
 /// Builds the tests of the workspace but for what `scope` leaves out.
@@ -69,13 +69,13 @@ pub fn build(scope: &[&str]) -> Outcome<Built> {
     let plugin = cargo::shared_library(&messages).ok();
     // Where there is no tshark, or it does not load the plugin, tests find that out, and say so.
     let tried = plugin.as_deref().map(|plugin| Tshark::tried(None, plugin));
-    let mut told = tried.and_then(Result::ok).unwrap_or_default();
+    let mut environment = tried.and_then(Result::ok).unwrap_or_default();
     let generator = cargo::executable(&messages, cargo::GENERATOR);
-    told.extend(generator.map(|program| (cargo::BUILT_GENERATOR, program)));
+    environment.extend(generator.map(|program| (cargo::BUILT_GENERATOR, program)));
     Ok(Built {
         tests,
         plugin,
-        told,
+        environment,
     })
 }
 
@@ -171,7 +171,7 @@ pub fn run<'a>(
         .flat_map(|(binary, tests)| tests.into_iter().map(move |test| (binary, test)));
     let mut open: Vec<_> = open.collect();
     open.retain(|(_, test)| filters.is_empty() || filters.iter().any(|part| test.contains(part)));
-    let of = open.len();
+    let total = open.len();
     let folder = cargo::target_folder("test-skips")?;
     let shared = Mutex::new(&mut *tally);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
@@ -189,7 +189,7 @@ pub fn run<'a>(
                 took: began.elapsed(),
                 end,
             };
-            show(&test, index + 1, of, &printed);
+            show(&test, index + 1, total, &printed);
             let mut tally = shared.lock().unwrap_or_else(PoisonError::into_inner);
             tally.tests.push(test);
             true
@@ -202,14 +202,14 @@ pub fn run<'a>(
     Ok(tally.summary())
 }
 
-fn show(test: &Test, number: usize, of: usize, printed: &str) {
+fn show(test: &Test, number: usize, total: usize, printed: &str) {
     let (word, more) = match &test.end {
         End::Passed => (ink(Ink::Green, "ok"), String::new()),
         End::Failed => (ink(Ink::Red, "FAILED"), format!("\n{printed}")),
         End::Skipped(why) => (ink(Ink::Yellow, SKIP_MARK), format!(": {}", why.join("; "))),
     };
     let took = test.took.as_secs_f64();
-    println!("[{number:>4}/{of}] {took:>7.2} s  {word} {test}{more}");
+    println!("[{number:>4}/{total}] {took:>7.2} s  {word} {test}{more}");
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             }
             TESTS => {
                 let chosen = (built.tests.iter()).filter(|b| !options.quick || is_quick(b));
-                runner::run(chosen, &options.filter, &built.told, &mut tally)
+                runner::run(chosen, &options.filter, &built.environment, &mut tally)
             }
             EXAMPLES => cargo(
                 "test --workspace SCOPE --doc --quiet",

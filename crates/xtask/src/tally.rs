@@ -75,7 +75,8 @@ impl Tally {
     /// How many passed, failed, and did not run.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
-        let count = |of: fn(&End) -> bool| self.tests.iter().filter(|t| of(&t.end)).count();
+        let count =
+            |matches: fn(&End) -> bool| self.tests.iter().filter(|t| matches(&t.end)).count();
         let skipped = |end: &End| matches!(end, End::Skipped(_));
         let [passed, failed] = [|e: &End| *e == End::Passed, |e: &End| *e == End::Failed];
         [count(passed), count(failed), count(skipped)]

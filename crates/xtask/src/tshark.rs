@@ -37,13 +37,13 @@ impl Tshark {
     /// # Errors
     /// tshark is not installed, or a temporary folder could not be made.
     pub fn stock() -> Outcome<Self> {
-        Self::of(System::of_tests())
+        Self::new(System::of_tests())
     }
 
-    fn of(system: System) -> Outcome<Self> {
+    fn new(system: System) -> Outcome<Self> {
         let global = match system::plugins_of_tests() {
             Some(folder) => folder,
-            None => PluginFolders::of(&system)?.global,
+            None => PluginFolders::for_system(&system)?.global,
         };
         let root = process::is_root();
         let folder = match system.is_here() {
@@ -91,13 +91,13 @@ impl Tshark {
     pub fn tried(folder: Option<&Path>, library: &Path) -> Outcome<Vec<(&'static str, PathBuf)>> {
         let system = folder.map_or(System::HERE, System::in_folder);
         let global = Self::loading(system, library, true)?.global;
-        let told = [(PLUGIN, library.to_owned()), (PLUGINS, global)];
+        let plugin = [(PLUGIN, library.to_owned()), (PLUGINS, global)];
         let system = folder.map(|folder| (SYSTEM, folder.to_owned()));
-        Ok(system.into_iter().chain(told).collect())
+        Ok(system.into_iter().chain(plugin).collect())
     }
 
     fn loading(system: System, library: &Path, try_it: bool) -> Outcome<Self> {
-        let this = Self::of(system)?;
+        let this = Self::new(system)?;
         let to = this.plugins("epan")?.join(PLUGIN_FILE);
         copy_readable(library, &to)?;
         if !try_it {
@@ -385,10 +385,10 @@ mod tests {
             return;
         }
         let tshark = Tshark::stock().unwrap();
-        let (ours, said) = tshark.plugin().unwrap();
-        assert_eq!(ours, None, "{said}");
+        let (ours, message) = tshark.plugin().unwrap();
+        assert_eq!(ours, None, "{message}");
         let listed = process::stdout(tshark.command().args(["-G", "plugins"])).unwrap();
-        let mut theirs: Vec<_> = PluginFolders::of(&System::HERE)
+        let mut theirs: Vec<_> = PluginFolders::for_system(&System::HERE)
             .unwrap()
             .global
             .join("epan")

@@ -183,7 +183,7 @@ impl PluginFolders {
     ///
     /// # Errors
     /// tshark failed, or did not name them.
-    pub fn of(system: &System) -> Outcome<Self> {
+    pub fn for_system(system: &System) -> Outcome<Self> {
         if system.is_here() {
             process::need("tshark", "tshark")?;
         }
@@ -225,19 +225,17 @@ pub struct Plugin {
 /// # Errors
 /// It loads another, or none; `todo` says what to do about that.
 pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
-    let written = target.display();
+    let path = target.display();
     match listed(&mut report(&System::HERE, "plugins"), file)? {
         (Some(plugin), _) if same_file(&plugin.path, target) => Ok(plugin),
         (Some(plugin), _) => {
             let other = plugin.path.display();
-            bail!(
-                "wrote {written}, but Wireshark loads {other} instead\n  what to do: remove {other}"
-            )
+            bail!("wrote {path}, but Wireshark loads {other} instead\n  what to do: remove {other}")
         }
         (None, complaint) => {
             let complaint = process::tail(&complaint, 8);
             bail!(
-                "wrote {written}, but `tshark -G plugins` does not list it{complaint}\n  what to do: {todo}"
+                "wrote {path}, but `tshark -G plugins` does not list it{complaint}\n  what to do: {todo}"
             )
         }
     }
@@ -295,24 +293,28 @@ mod tests {
 
     #[test]
     fn reads_versions() {
-        let of = |text| Version::find(text).map(|v| v.to_string());
+        let version = |text| Version::find(text).map(|v| v.to_string());
         assert_eq!(
-            of("TShark (Wireshark) 4.0.17 (Git v4.0.17 packaged as 4.0.17-0+deb12u3).").as_deref(),
+            version("TShark (Wireshark) 4.0.17 (Git v4.0.17 packaged as 4.0.17-0+deb12u3).")
+                .as_deref(),
             Some("4.0.17")
         );
-        assert_eq!(of("TShark (Wireshark) 4.6.0.").as_deref(), Some("4.6.0"));
         assert_eq!(
-            of("Wireshark 4.4.2 (Git commit 0123).").as_deref(),
+            version("TShark (Wireshark) 4.6.0.").as_deref(),
+            Some("4.6.0")
+        );
+        assert_eq!(
+            version("Wireshark 4.4.2 (Git commit 0123).").as_deref(),
             Some("4.4.2")
         );
         assert_eq!(
-            of("TShark (Wireshark) 4.6.0rc1 (v4.6.0rc1).").as_deref(),
+            version("TShark (Wireshark) 4.6.0rc1 (v4.6.0rc1).").as_deref(),
             Some("4.6.0")
         );
-        assert_eq!(of("4.0.17\n").as_deref(), Some("4.0.17"));
-        assert_eq!(of("TShark, no number"), None);
-        assert_eq!(of("4.0"), None);
-        assert_eq!(of(""), None);
+        assert_eq!(version("4.0.17\n").as_deref(), Some("4.0.17"));
+        assert_eq!(version("TShark, no number"), None);
+        assert_eq!(version("4.0"), None);
+        assert_eq!(version(""), None);
     }
 
     #[test]

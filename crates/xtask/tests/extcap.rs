@@ -30,7 +30,7 @@ fn run(tshark: &Tshark, folder: &Path, arguments: &[&str]) -> Output {
     process::output(&mut command).unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -86,8 +86,8 @@ fn a_capture_with_parameters_has_the_packets_that_are_written() {
             "-",
         ],
     );
-    assert!(captured.status.success(), "{}", said(&captured));
-    let written = process::output(Command::new(program).args([
+    assert!(captured.status.success(), "{}", stderr(&captured));
+    let expected = process::output(Command::new(program).args([
         "write",
         "incast",
         "-o",
@@ -100,10 +100,10 @@ fn a_capture_with_parameters_has_the_packets_that_are_written() {
         "lossless=false",
     ]))
     .unwrap();
-    let (captured, written) = (packets(&captured.stdout), packets(&written.stdout));
-    assert!(written.len() > 100);
-    assert_eq!(captured.len(), written.len());
-    assert!(captured == written);
+    let (captured, expected) = (packets(&captured.stdout), packets(&expected.stdout));
+    assert!(expected.len() > 100);
+    assert_eq!(captured.len(), expected.len());
+    assert!(captured == expected);
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn a_capture_that_is_stopped_early_is_none_that_failed() {
         "-",
     ];
     let output = run(&tshark, &folder, &arguments);
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("10 packets captured"), "{said}");
-    assert!(!said.contains("extcap pipe"), "{said}");
+    let stderr = stderr(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("10 packets captured"), "{stderr}");
+    assert!(!stderr.contains("extcap pipe"), "{stderr}");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn wireshark_shows_what_is_wrong() {
             &folder,
             &[&["-i", "fcn-gen-incast", "-w", "-"], arguments].concat(),
         );
-        let said = said(&output);
-        assert!(!output.status.success(), "{said}");
-        assert!(said.contains(&format!("fcn-gen: {expected}")), "{said}");
+        let stderr = stderr(&output);
+        assert!(!output.status.success(), "{stderr}");
+        assert!(stderr.contains(&format!("fcn-gen: {expected}")), "{stderr}");
     }
 }

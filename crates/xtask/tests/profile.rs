@@ -111,8 +111,8 @@ fn every_filter_is_one_and_every_field_is_there() {
     let capture = &samples("formats-cnp")[0];
     let arguments = ["-C", profile::NAME, "-q", "-z", &statistic];
     let output = tshark.run(capture, &arguments).unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}");
     let text = file("preferences");
     let custom = text.lines().filter_map(|line| line.split_once("%Cus:"));
     let mut count = 0;
@@ -174,8 +174,8 @@ fn filled(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<String> {
     let output = tshark
         .run(capture, &["-C", profile::NAME, "-T", "psml", "-Y", filter])
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}");
     let text = String::from_utf8(output.stdout).unwrap();
     let sections = |part: &str| -> Vec<String> {
         let parts = part.split("<section>").skip(1);

@@ -45,7 +45,7 @@ fn is_ours([_, protocol, _]: &[String; 3]) -> bool {
 }
 
 /// What tshark tells of a capture.
-struct Told {
+struct Decoded {
     /// Notifications by kind.
     counts: BTreeMap<String, u64>,
     /// How many frames pause a sender.
@@ -53,7 +53,7 @@ struct Told {
 }
 
 /// Has tshark tell everything at once, and checks that it has nothing to complain of.
-fn told(tshark: &Tshark, capture: &Path) -> Told {
+fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
     let fields = [
         "cnp",
         "fastcnp",
@@ -107,7 +107,7 @@ fn told(tshark: &Tshark, capture: &Path) -> Told {
         };
         *counts.entry(kind).or_insert(0) += 1;
     }
-    Told { counts, pauses }
+    Decoded { counts, pauses }
 }
 
 /// Notifications by kind, as the ground truth has them.
@@ -123,10 +123,10 @@ fn in_truth(truth: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Checks a capture against its truth; returns what tshark tells of it.
-fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> Told {
-    let told = told(tshark, capture);
-    assert_eq!(told.counts, in_truth(truth), "{}", capture.display());
-    told
+fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> Decoded {
+    let decoded = decoded(tshark, capture);
+    assert_eq!(decoded.counts, in_truth(truth), "{}", capture.display());
+    decoded
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn samples_agree_with_their_truth() {
             continue;
         };
         let capture = folder.join(sample.file_name());
-        let told = agree(&tshark, &capture, &folder.join(truth));
+        let decoded = agree(&tshark, &capture, &folder.join(truth));
         let paused = ["pfc", "victim-flow"].contains(&sample.scenario);
-        assert_eq!(told.counts.is_empty(), paused, "{}", sample.name);
-        assert!(!paused || told.pauses > 2, "{}", sample.name);
+        assert_eq!(decoded.counts.is_empty(), paused, "{}", sample.name);
+        assert!(!paused || decoded.pauses > 2, "{}", sample.name);
     }
 }
 

@@ -296,7 +296,7 @@ impl Memory {
     /// Takes in a packet that is no notification, once, in the order of the file.
     pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
         let moment = self.frame_time(&seen);
-        match DataPacket::of(frame) {
+        match DataPacket::from_frame(frame) {
             Some(data) => self.data(moment, seen.place, frame, &data),
             None => self.other(moment, seen.place, frame),
         }
@@ -416,7 +416,7 @@ impl Memory {
     ) {
         let moment = self.frame_time(&seen);
         let FrameTime { at, frame } = moment;
-        let key = RowKey::of(gist, None);
+        let key = RowKey::new(gist, None);
         let look = Look {
             at,
             frame,
@@ -426,14 +426,14 @@ impl Memory {
         let identity = self.sightings.message(gist, port, payload);
         let earlier = self.sightings.see(identity, look);
         let mut broken = Broken::default();
-        if let (Some(duties), None) = (Duties::of(gist.kind), earlier) {
+        if let (Some(duties), None) = (Duties::for_kind(gist.kind), earlier) {
             let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
             broken[1] = rules::untrusted(&self.settings.trusted, gist);
             broken[2] = rules::crosses(&self.settings.domain, gist);
         }
-        let interval = self.interval(RowKey::of(gist, Some(seen.place.interface())), at);
+        let interval = self.interval(RowKey::new(gist, Some(seen.place.interface())), at);
         let flow = self.flow_of(&key, gist);
         let mut notice = Notice {
             at,
@@ -458,8 +458,9 @@ impl Memory {
         let known = flow.and_then(|key| self.flows.get(&key));
         let marked = known.and_then(Flow::unanswered);
         let copy_of = notice.copy_of;
-        let said = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
-        notice.origin = said.origin;
+        let attribution =
+            (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
+        notice.origin = attribution.origin;
         if gist.kind == Kind::Cnp {
             let whole = flow.is_some_and(|flow| {
                 let connections = self.resolver.connections();
@@ -467,17 +468,17 @@ impl Memory {
             });
             let data = known.filter(|_| copy_of.is_none());
             let data = data.map(|known| known.seen(whole));
-            let by = (gist, said.origin);
+            let by = (gist, attribution.origin);
             let cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
             notice.cnp = Some(cnp);
         }
-        notice.translates = said.translates.map(|asked| FrameTime {
-            at: asked.at,
-            frame: asked.frame,
+        notice.translates = attribution.translates.map(|request| FrameTime {
+            at: request.at,
+            frame: request.frame,
         });
         if let Some(key) = flow {
             self.about(moment, seen.place, gist, &key, &mut notice);
-            if said.answers {
+            if attribution.answers {
                 self.flows.answered(&key);
             }
         }
@@ -512,7 +513,7 @@ impl Memory {
     ) {
         let at = moment.at;
         let labelled = match gist.subject {
-            Subject::FlowLabel(label) => self.labels.flow_of(gist.told, label),
+            Subject::FlowLabel(label) => self.labels.flow_of(gist.destination, label),
             _ => None,
         };
         let labelled = (labelled.map(|labelled| labelled.data)).filter(|data| data.at <= at);
@@ -560,7 +561,7 @@ impl Memory {
             return self.flows.by_port(sender, receiver, tuple.source_port);
         }
         key.flow(
-            |label| Some(self.labels.flow_of(gist.told, label)?.flow),
+            |label| Some(self.labels.flow_of(gist.destination, label)?.flow),
             |sender, qp| self.resolver.flow_of(sender, qp),
         )
     }

@@ -42,7 +42,7 @@ impl Steps {
         self.newest = number;
     }
 
-    fn of(&self, number: u64) -> u32 {
+    fn octets(&self, number: u64) -> u32 {
         match self.newest.checked_sub(number) {
             Some(back) if back < STEPS => self.octets[(number % STEPS) as usize],
             _ => 0,
@@ -54,18 +54,18 @@ impl Steps {
 /// the oldest step counts the part that lies in the window, as if its octets were spread evenly.
 pub fn before(steps: &Steps, current: u32, step: u64, last: u64, now: u64) -> f64 {
     let (latest, newest) = (last / step, now / step);
-    let of = |number: u64| {
+    let count = |number: u64| {
         f64::from(match number.cmp(&latest) {
-            core::cmp::Ordering::Less => steps.of(number),
+            core::cmp::Ordering::Less => steps.octets(number),
             core::cmp::Ordering::Equal => current,
             core::cmp::Ordering::Greater => 0,
         })
     };
     let Some(oldest) = newest.checked_sub(STEPS) else {
-        return (0..=newest).map(of).sum();
+        return (0..=newest).map(count).sum();
     };
     let part = (step - now % step) as f64 / step as f64;
-    of(oldest) * part + (oldest + 1..=newest).map(of).sum::<f64>()
+    count(oldest) * part + (oldest + 1..=newest).map(count).sum::<f64>()
 }
 
 #[cfg(test)]

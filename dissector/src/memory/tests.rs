@@ -25,7 +25,7 @@ fn gist(kind: Kind, qp: u8) -> Notification {
         kind,
         origin: Origin::Switch,
         notifier: IpAddr::from(SWITCH),
-        told: IpAddr::from(SENDER),
+        destination: IpAddr::from(SENDER),
         sender: Some(IpAddr::from(SENDER)),
         subject: Subject::ReceiverQp {
             receiver: IpAddr::from(RECEIVER),
@@ -47,7 +47,7 @@ fn seen(frame: u32, at: u64) -> Seen {
 
 fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
     let frame = Frame::parse(packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
-    assert!(DataPacket::of(&frame).is_some());
+    assert!(DataPacket::from_frame(&frame).is_some());
     memory.passed(seen, &frame);
 }
 
@@ -184,11 +184,11 @@ fn what_is_seen_at_several_places_counts_once() {
 #[test]
 fn who_translates_is_no_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
-    let told = Notification {
-        told: IpAddr::from(SWITCH),
+    let notification = Notification {
+        destination: IpAddr::from(SWITCH),
         ..gist(Kind::ProxyCn, 5)
     };
-    notify(&mut memory, seen(1, 0), &told);
+    notify(&mut memory, seen(1, 0), &notification);
     let cnp = Notification {
         origin: Origin::Receiver,
         ..gist(Kind::Cnp, 5)

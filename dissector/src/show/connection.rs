@@ -99,7 +99,7 @@ mod tests {
             kind: Kind::Cnp,
             origin: Origin::Switch,
             notifier: "203.0.113.3".parse().unwrap(),
-            told: "192.0.2.15".parse().unwrap(),
+            destination: "192.0.2.15".parse().unwrap(),
             sender: sender.map(|sender| sender.parse().unwrap()),
             subject,
             level: None,

@@ -229,7 +229,7 @@ fn is_fast_already_shown(
 pub fn quotation(scene: &Scene<'_>, place: &OptionsAt) -> Option<ColumnText> {
     let (source, _) = place.addresses?;
     let (_, frame) = scene.frame_around(place.start, Known::ExtensionHeader, source)?;
-    let notification = Notification::of(&frame)?;
+    let notification = Notification::from_frame(&frame)?;
     Some(ColumnText::new(format_args!(" [quotes {notification}]")))
 }
 
@@ -261,7 +261,7 @@ fn whole(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<
     };
     open_message(plan, scene, (P::FastCnp, F::FastQuoted), range);
     let quoted = if scene.quoted { "Quoted " } else { "" };
-    match found.and_then(|(_, frame)| Notification::of(frame)) {
+    match found.and_then(|(_, frame)| Notification::from_frame(frame)) {
         Some(notification) => plan.label(format_args!("{quoted}{notification}")),
         None => plan.label(format_args!("{quoted}Fast CNP")),
     }

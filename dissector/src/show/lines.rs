@@ -123,7 +123,7 @@ impl core::fmt::Display for Slower<'_> {
         write!(
             f,
             "{}, ",
-            notified.gist.sender.unwrap_or(notified.gist.told)
+            notified.gist.sender.unwrap_or(notified.gist.destination)
         )?;
         match (subject.qp(), subject.receiver(), subject) {
             (Some((_, qp)), Some(receiver), _) => write!(f, "QP {qp} at {receiver}"),
@@ -151,7 +151,7 @@ mod tests {
                 _ => Origin::Switch,
             },
             notifier: Ipv6Addr::from(notifier).into(),
-            told: Ipv6Addr::from(7).into(),
+            destination: Ipv6Addr::from(7).into(),
             sender: Some(Ipv6Addr::from(7).into()),
             subject,
             level: (kind == Kind::ProxyCn).then_some(3),

@@ -163,7 +163,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    const fn of(info: ColumnText) -> Self {
+    const fn new(info: ColumnText) -> Self {
         Self {
             info,
             invoking: None,
@@ -211,7 +211,7 @@ pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> 
     let (_, frame) = scene.frame_around(place, known, source)?;
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
-    Broken::of(&frame, &findings)
+    Broken::from_frame(&frame, &findings)
 }
 
 /// The word behind the Info column's text where the checksum of UDP has whoever is told drop the message.

@@ -39,7 +39,7 @@ pub fn flow_ports(scene: &Scene<'_>, place: &PayloadAt) -> impl Iterator<Item = 
 
 /// Version of the IP packet around the message; 6 where it is not known.
 fn version(addresses: Option<(IpAddr, IpAddr)>) -> Family {
-    addresses.map_or(Family::V6, |(source, _)| Family::of(source))
+    addresses.map_or(Family::V6, |(source, _)| Family::from_address(source))
 }
 
 /// Octets of an IP packet of that version around a UDP payload, without options.
@@ -74,13 +74,13 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
             let missing = Some(reported.min(outer.header_len()));
             return Shown {
                 missing,
-                ..Shown::of(info)
+                ..Shown::new(info)
             };
         }
         Err(e) => {
             plan.expert_with(Rule::ProxyCnMalformed, whole, format_args!("{e}"));
             let why = "too short for its five-tuple and level";
-            return Shown::of(malformed(addresses, why));
+            return Shown::new(malformed(addresses, why));
         }
     };
     let tuple = message.five_tuple();
@@ -128,7 +128,9 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
         || claim(ports, payload, place, profile),
         |datagram| datagram.claim(profile),
     );
-    let notification = frame.as_ref().and_then(|frame| Notification::of(frame));
+    let notification = frame
+        .as_ref()
+        .and_then(|frame| Notification::from_frame(frame));
     let info = match notification {
         Some(notification) => ColumnText::new(format_args!("{notification}")),
         None if claim != Claim::Ours && place.is_whole() => malformed(
@@ -153,6 +155,6 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
         .map(|version| (message.invoking_at(), version == 6));
     Shown {
         invoking,
-        ..Shown::of(info)
+        ..Shown::new(info)
     }
 }

@@ -301,7 +301,7 @@ fn line<'a>(
     bth: Option<Bth<'a>>,
 ) -> Option<Line<'a>> {
     let bth = bth?;
-    let notification = frame.and_then(|frame| Notification::of(frame));
+    let notification = frame.and_then(|frame| Notification::from_frame(frame));
     let (fast, option) = match (&notification, frame) {
         (Some(notification), _) => (notification.kind != Kind::Cnp, None),
         (None, Some(frame)) => match frame.message() {

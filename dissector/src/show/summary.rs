@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// Fast CNP option that came with it, wherever that lies.
 pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Notification> {
     match scene.frame_of_payload(place) {
-        Some((_, frame)) => Notification::of(&frame),
+        Some((_, frame)) => Notification::from_frame(&frame),
         None => reassembled(scene, place, options.unwrap_or_default()),
     }
 }
@@ -74,7 +74,7 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<N
         LinkType::RawIp,
         scene.profile,
     );
-    Notification::of(&frame)
+    Notification::from_frame(&frame)
 }
 
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
@@ -132,9 +132,9 @@ impl core::fmt::Display for Line<'_> {
             "{} from {} to {}",
             gist.kind.id(),
             gist.notifier,
-            gist.told
+            gist.destination
         )?;
-        if let Some(sender) = gist.sender.filter(|sender| *sender != gist.told) {
+        if let Some(sender) = gist.sender.filter(|sender| *sender != gist.destination) {
             write!(f, ", for {sender}")?;
         }
         match (gist.subject.qp(), gist.subject) {

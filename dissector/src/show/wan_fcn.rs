@@ -43,12 +43,12 @@ pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
             let info = ColumnText::new(format_args!("WAN FCN, cut short by the capture"));
             return Shown {
                 missing: Some(WAN_FCN_LEN),
-                ..Shown::of(info)
+                ..Shown::new(info)
             };
         }
         Err(e) => {
             plan.expert_with(Rule::WanFcnMalformed, whole, format_args!("{e}"));
-            return Shown::of(malformed(reported, addresses));
+            return Shown::new(malformed(reported, addresses));
         }
     };
     let (label, level) = (message.flow_label(), message.level());
@@ -72,10 +72,10 @@ pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     message.check(&mut findings);
     plan.experts(&findings, 0);
     if reported != WAN_FCN_LEN {
-        return Shown::of(malformed(reported, addresses));
+        return Shown::new(malformed(reported, addresses));
     }
     let remark = checksum_remark(frame(scene, place).as_ref());
-    Shown::of(match addresses {
+    Shown::new(match addresses {
         Some((source, destination)) => ColumnText::new(format_args!(
             "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level_said}{remark}"
         )),

@@ -49,9 +49,11 @@ pub fn protocol(protocol: P) -> c_int {
 }
 
 /// A protocol's short name, as C has it.
-pub fn short_name(of: P) -> *const c_char {
+pub fn short_name(protocol: P) -> *const c_char {
     // SAFETY: asks by the number that Wireshark gave.
-    unsafe { sys::proto_get_protocol_short_name(sys::find_protocol_by_id(protocol(of))) }
+    unsafe {
+        sys::proto_get_protocol_short_name(sys::find_protocol_by_id(self::protocol(protocol)))
+    }
 }
 
 /// Wireshark's number of a protocol's subtree.

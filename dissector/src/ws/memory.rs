@@ -30,7 +30,7 @@ pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<Seen> {
 fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
     match packet.link_type() {
         Some(link @ LinkType::LinuxCooked2) => {
-            Place::of(packet.interface(), link, tvb.source().0.bytes())
+            Place::for_packet(packet.interface(), link, tvb.source().0.bytes())
         }
         _ => Place::new(packet.interface()),
     }
@@ -67,7 +67,7 @@ pub fn flow_of(gist: &Notification) -> Option<FlowKey> {
     MEMORY
         .locked()
         .as_ref()?
-        .flow_of(&RowKey::of(gist, None), gist)
+        .flow_of(&RowKey::new(gist, None), gist)
 }
 
 /// Forgets everything: another file, or new preferences.

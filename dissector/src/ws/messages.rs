@@ -78,7 +78,7 @@ fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(T
     let Call {
         packet, tvb, tree, ..
     } = call;
-    let (ds, place) = PayloadAt::of(call);
+    let (ds, place) = PayloadAt::from_call(call);
     let scene = Scene {
         bytes: ds.bytes(),
         wire_len: ds.reported(),

@@ -60,7 +60,7 @@ pub fn done() {
 }
 
 /// The packet's notes of that type.
-pub fn of<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
+pub fn for_packet<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
     let pinfo = packet.0;
     // SAFETY: the packet is live; only `note` stores under this protocol and key, in the packet's pool, and one type.
     unsafe {
@@ -76,7 +76,7 @@ pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
         let (note, next) = (Cell::new(note), Cell::new(None));
         &*packet.scratch(1)[0].write(Entry { note, next })
     };
-    let Some(notes) = of::<T>(packet) else {
+    let Some(notes) = for_packet::<T>(packet) else {
         let first = entry(new);
         let notes = packet.scratch(1)[0].write(Notes {
             first,

@@ -30,7 +30,7 @@ pub fn post(call: Call<'_>) -> c_int {
     if notes::any(packet) {
         notes::done();
         routing::post(packet, tree);
-        all = notes::of::<Note<'_>>(packet);
+        all = notes::for_packet::<Note<'_>>(packet);
     }
     let Some(all) = all else {
         if let Some(seen) = plain {
@@ -168,7 +168,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     if let Some(gist) = gist(packet, seen) {
         guard(|| {
             let mut signs = None;
-            with_frame(&mut |frame| signs = Signs::of(frame));
+            with_frame(&mut |frame| signs = Signs::from_frame(frame));
             let PayloadAt {
                 start, captured, ..
             } = seen.at;

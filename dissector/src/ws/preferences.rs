@@ -103,9 +103,12 @@ pub fn register() {
                     _ => applied,
                 }),
             );
-            for one in PREFERENCES.iter().filter(|one| one.protocol == protocol) {
+            for preference in PREFERENCES
+                .iter()
+                .filter(|preference| preference.protocol == protocol)
+            {
                 let [name, title, description] =
-                    [one.name, one.title, one.description].map(CStr::as_ptr);
+                    [preference.name, preference.title, preference.description].map(CStr::as_ptr);
                 let number = |place: &AtomicU32, base| {
                     let place = place.as_ptr();
                     sys::prefs_register_uint_preference(
@@ -117,7 +120,7 @@ pub fn register() {
                         place,
                     );
                 };
-                match one.kind {
+                match preference.kind {
                     Kind::CodePoint(place, base, ..) => number(place, base),
                     Kind::Number(place) => number(place, 10),
                     Kind::Switch(place) => {
@@ -204,7 +207,7 @@ pub fn settings() -> (Settings, Option<ColumnText>) {
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
         prefixes(&text).unwrap_or_else(|part| {
             wrong = Some(ColumnText::new(format_args!(
-                "FCN preference \"{name}\": \"{part}\" is no prefix, so the list is not used. \
+                "FCN preference \"{name}\": \"{part}\" is not a valid prefix, so the list is not used. \
                  Write 10.0.0.0/8, fd00::/16 or one address, separated by commas."
             )));
             Vec::new()
@@ -351,15 +354,15 @@ fn taken_by_infiniband(theirs: &Port, port: u16) -> Option<CString> {
     .ok()
 }
 
-/// Gives the first port back that `of` must not have, takes the default one, and says why. Wireshark has set the
+/// Gives the first port back that `own` must not have, takes the default one, and says why. Wireshark has set the
 /// preference by now, as it does for all ports.
-unsafe fn port_refusal(of: &Port) -> Option<CString> {
+unsafe fn port_refusal(own: &Port) -> Option<CString> {
     let [proxy, wan] = &PORTS;
-    let other = if of.name == wan.name { proxy } else { wan };
+    let other = if own.name == wan.name { proxy } else { wan };
     // SAFETY: Wireshark keeps preferences and tables; it calls between packets.
     unsafe {
         let (port, text) = (0..=u16::MAX)
-            .filter(|port| of.has(*port))
+            .filter(|port| own.has(*port))
             .find_map(|port| {
                 // Another than this, unless the preference says the same.
                 let theirs = match other.default {
@@ -367,7 +370,7 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
                     default if default != port => default,
                     _ => 1,
                 };
-                let (proxy_cn_port, wan_fcn_port) = if of.name == wan.name {
+                let (proxy_cn_port, wan_fcn_port) = if own.name == wan.name {
                     (theirs, port)
                 } else {
                     (port, theirs)
@@ -380,8 +383,8 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
                 };
                 super::guard(|| {
                     let error = (chosen.validate_ports().err())
-                        .filter(|error| error.name() == Some(of.name) && !compat::is_on(&FORCE))?;
-                    let (module, default) = (of.module.to_string_lossy(), of.default);
+                        .filter(|error| error.name() == Some(own.name) && !compat::is_on(&FORCE))?;
+                    let (module, default) = (own.module.to_string_lossy(), own.default);
                     CString::new(format!(
                         "Preference {module}.udp.port: {error}. The default, {default}, is used."
                     ))
@@ -403,8 +406,8 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
         if !owner.is_null() {
             sys::dissector_add_uint(UDP_PORT.as_ptr(), port.into(), owner);
         }
-        let handle = of.handle.load(Ordering::Relaxed);
-        sys::dissector_add_uint(UDP_PORT.as_ptr(), of.default.into(), handle);
+        let handle = own.handle.load(Ordering::Relaxed);
+        sys::dissector_add_uint(UDP_PORT.as_ptr(), own.default.into(), handle);
         Some(text)
     }
 }
@@ -412,14 +415,21 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
 /// Sets the first code point that is refused to its default, and says why.
 fn refusal() -> Option<CString> {
     let code_points = || {
-        PREFERENCES.iter().filter_map(|one| match one.kind {
-            Kind::CodePoint(place, _, name, default) => Some((one, place, name, default)),
-            _ => None,
-        })
+        PREFERENCES
+            .iter()
+            .filter_map(|preference| match preference.kind {
+                Kind::CodePoint(place, _, name, default) => {
+                    Some((preference, place, name, default))
+                }
+                _ => None,
+            })
     };
-    let reset = |(one, place, _, default): (&Preference, &AtomicU32, &str, u32), error| {
+    let reset = |(preference, place, _, default): (&Preference, &AtomicU32, &str, u32), error| {
         place.store(default, Ordering::Relaxed);
-        let (module, name) = (one.protocol.def().filter, one.name.to_string_lossy());
+        let (module, name) = (
+            preference.protocol.def().filter,
+            preference.name.to_string_lossy(),
+        );
         CString::new(format!(
             "Preference {module}.{name}: {error}. The default, {default:#x} ({default}), is used."
         ))

@@ -79,7 +79,7 @@ fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option
     if call.packet.is_quoted() {
         return None;
     }
-    let (ds, at) = PayloadAt::of(call);
+    let (ds, at) = PayloadAt::from_call(call);
     let here = call.tvb.bytes();
     let protocol = guard(|| which(here)).flatten()?;
     if let Some(visit) = memory::first_visit(call.tvb, call.packet) {
@@ -142,7 +142,7 @@ fn before_bgp(call: Call<'_>, wrapped: &Wrapped) -> c_int {
 
 /// Adds to the finished tree what the wrappers noted.
 pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
-    let Some(all) = notes::of::<Seen<'_>>(packet) else {
+    let Some(all) = notes::for_packet::<Seen<'_>>(packet) else {
         return;
     };
     // SAFETY: asks by the number that Wireshark gave.

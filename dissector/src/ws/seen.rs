@@ -47,7 +47,7 @@ pub enum NoteKind {
 
 impl PayloadAt {
     /// The data source, and where in it lies what a dissector is called with.
-    pub fn of(call: Call<'_>) -> (Tvb<'_>, Self) {
+    pub fn from_call(call: Call<'_>) -> (Tvb<'_>, Self) {
         let (ds, start) = call.tvb.source();
         let at = Self {
             start,
@@ -62,7 +62,7 @@ impl PayloadAt {
 impl<'p> Note<'p> {
     /// What a dissector is called with.
     pub fn new(call: Call<'p>, kind: NoteKind, port: u16) -> Self {
-        let (ds, at) = PayloadAt::of(call);
+        let (ds, at) = PayloadAt::from_call(call);
         Self {
             kind,
             ds,
@@ -120,7 +120,7 @@ impl<'p> Note<'p> {
         if self.port != 0 {
             return self.port;
         }
-        notes::of::<Note<'_>>(packet)
+        notes::for_packet::<Note<'_>>(packet)
             .and_then(|all| all.iter().find(|other| other.kind == NoteKind::Roce))
             .map_or_else(handles::roce_port, |other| other.port)
     }
@@ -171,7 +171,7 @@ impl<'p> Note<'p> {
         packet: Packet<'p>,
         wanted: impl Fn(&Note<'p>) -> bool,
     ) -> Option<Note<'p>> {
-        notes::of::<Note<'p>>(packet)?.iter().find(|other| {
+        notes::for_packet::<Note<'p>>(packet)?.iter().find(|other| {
             wanted(other) && other.quoted == self.quoted && other.at.addresses == self.at.addresses
         })
     }

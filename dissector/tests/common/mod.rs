@@ -143,11 +143,11 @@ impl TempCapture {
             }
             file.extend(bytes);
         }
-        Self::of(&file, name)
+        Self::whole(&file, name)
     }
 
     /// Writes what is a whole file.
-    pub fn of(file: &[u8], name: &str) -> Self {
+    pub fn whole(file: &[u8], name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
         fs::write(&path, file).unwrap();
         Self(path)

@@ -55,13 +55,13 @@ impl Unit {
         self,
         id: &'static str,
         label: &'static str,
-        of: fn(&Metrics) -> Option<f64>,
+        value: fn(&Metrics) -> Option<f64>,
     ) -> Figure {
         Figure {
             id: Cow::Borrowed(id),
             label: Cow::Borrowed(label),
             unit: self,
-            source: Source::Of(of),
+            source: Source::Of(value),
         }
     }
 }
@@ -111,7 +111,7 @@ pub struct Spread {
 impl Spread {
     /// Of these values; `None` where there are none.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -176,7 +176,7 @@ impl Figure {
     /// Its spread over the runs of one mechanism.
     #[must_use]
     pub fn spread(&self, runs: &[Metrics]) -> Option<Spread> {
-        Spread::of(runs.iter().flat_map(|run| self.values(run)))
+        Spread::from_values(runs.iter().flat_map(|run| self.values(run)))
     }
 
     /// For a table: the median, and the range where `runs` are several and differ.
@@ -232,10 +232,10 @@ pub fn all() -> Vec<Figure> {
     before.into_iter().chain(kinds).chain(behind).collect()
 }
 
-fn goodput(id: &str, of: &str, flows: Vec<usize>) -> Figure {
+fn goodput(id: &str, flow: &str, flows: Vec<usize>) -> Figure {
     Figure {
         id: id.to_owned().into(),
-        label: format!("goodput of {of}").into(),
+        label: format!("goodput of {flow}").into(),
         unit: BitsPerSecond,
         source: Source::Flows(flows),
     }
@@ -265,11 +265,11 @@ pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
         return vec![goodput("", "each flow", (0..run.by_flow.len()).collect())];
     }
     let figure = |(stem, flows): (&str, Vec<usize>)| {
-        let of = match flows[..] {
+        let title = match flows[..] {
             [one] => run.by_flow[one].0.clone(),
             _ => format!("each {stem}"),
         };
-        goodput(stem, &of, flows)
+        goodput(stem, &title, flows)
     };
     entries.into_iter().map(figure).collect()
 }
@@ -324,12 +324,12 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_one_or_between_the_two() {
-        let of = |values: &[f64]| Spread::of(values.iter().copied()).map(|s| s.median);
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[7.0]), Some(7.0));
-        assert_eq!(of(&[9.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(of(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
-        let spread = Spread::of([9.0, 1.0, 2.0]).unwrap();
+        let median = |values: &[f64]| Spread::from_values(values.iter().copied()).map(|s| s.median);
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[7.0]), Some(7.0));
+        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
+        let spread = Spread::from_values([9.0, 1.0, 2.0]).unwrap();
         assert_eq!((spread.min, spread.max, spread.seeds), (1.0, 9.0, 3));
     }
 

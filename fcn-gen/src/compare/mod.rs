@@ -1,6 +1,6 @@
 //! A scenario under several mechanisms: plays it under each, gathers the figures, shows them as text or JSON.
 //!
-//! `figures.rs` says which figures, `sentence.rs` what they come to; drawing them is `plot.rs`'s business.
+//! `figures.rs` says which figures, `sentence.rs` what they come to; drawing them is in `plot.rs`.
 
 pub mod figures;
 mod json;
@@ -151,8 +151,9 @@ impl Row {
     /// The retransmission timeouts (medians of the seeds), where they leave more than [`TOLERANCE`] of goodput to chance.
     #[must_use]
     pub fn timeouts(&self) -> Option<Timeouts> {
-        let median = |of: fn(&Timeouts) -> f64| {
-            Spread::of(self.runs()?.iter().map(|run| of(&run.timeouts))).map(|spread| spread.median)
+        let median = |figure: fn(&Timeouts) -> f64| {
+            Spread::from_values(self.runs()?.iter().map(|run| figure(&run.timeouts)))
+                .map(|spread| spread.median)
         };
         let timeouts = Timeouts {
             share: median(|timeouts| timeouts.share)?,

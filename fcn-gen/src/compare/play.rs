@@ -127,14 +127,14 @@ fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> R
     if let (Some(over), Some(value)) = (&question.over, value) {
         sets.push(format!("{}={value}", over.key));
     }
-    let of = |&mechanism: &Mechanism| {
+    let row = |&mechanism: &Mechanism| {
         let seeds = (0..question.seeds).map(|seed| first_seed.saturating_add(seed.into()));
         let loaded: Rows = seeds
             .map(|seed| load_under(question, &sets, mechanism, seed))
             .collect();
         (mechanism, loaded)
     };
-    let rows: Vec<_> = question.mechanisms.iter().map(of).collect();
+    let rows: Vec<_> = question.mechanisms.iter().map(row).collect();
     if rows.iter().all(|(_, loaded)| loaded.is_err()) {
         // A value that the scenario refuses whatever the mechanism has one reason, with its place.
         scenario::load(&question.source, &sets)?;

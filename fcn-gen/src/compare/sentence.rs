@@ -1,4 +1,4 @@
-//! What a comparison comes to, in sentences computed from its figures. Nothing is taken for granted: a mechanism may be
+//! The conclusion of a comparison, in sentences computed from its figures. Nothing is taken for granted: a mechanism may be
 //! later than receiver CNPs, nobody may have reacted, a run may not have settled. What the ranges over the seeds do not bear
 //! out is not claimed.
 
@@ -37,7 +37,7 @@ fn compared(time: f64, baseline: f64) -> String {
 pub fn sentence(rows: &[Row]) -> String {
     let mut runs = rows.iter().flat_map(|row| &row.played).flatten();
     if !runs.any(|run| run.onset.is_some()) {
-        return "No queue went above Kmin: there was nothing to react to. Play for longer, or have more sent.".to_owned();
+        return "No queue went above Kmin: there was nothing to react to. Play for longer, or send more.".to_owned();
     }
     let lone = |row: &Row| row.runs().is_some_and(|runs| runs.len() == 1);
     let lone = rows.iter().any(lone);
@@ -58,7 +58,7 @@ pub fn sentence(rows: &[Row]) -> String {
             ["long", "short"],
         ),
         repeated(rows),
-        lone.then(|| "one seed was played: how far chance goes is not known".to_owned()),
+        lone.then(|| "one seed was played: the influence of chance is not known".to_owned()),
     ];
     let parts: Vec<String> = parts
         .into_iter()
@@ -88,7 +88,7 @@ fn reaction(rows: &[Row]) -> String {
     };
     if !silent.is_empty() {
         text += &format!(
-            "; a sender slowed down although nobody tells it of congestion under {}",
+            "; a sender slowed down although nobody notifies it of congestion under {}",
             each(&silent, |id, time| format!("{id} (after {time})"))
         );
     }
@@ -146,7 +146,7 @@ fn steady(
     let base = spread(baseline).filter(|base| base.median > 0.0)?;
     let halves = |row: &Row| {
         let halves = row.played.iter().flatten().filter_map(|run| run.halves);
-        Spread::of(halves.flatten().map(|half| of_half(&half)))
+        Spread::from_values(halves.flatten().map(|half| of_half(&half)))
     };
     let base_halves = halves(baseline);
     let unsettled = baseline.unsettled();
@@ -266,7 +266,7 @@ mod tests {
              proxy reacted 25 % later (15 µs) and wan-fcn reacted 5.0 times later (60 µs); \
              under none and pfc no sender slowed down. Over the time counted, goodput was not surely different under none, pfc, fast-cnp, \
              fast-cnp-ioam, proxy and wan-fcn. Over the time counted, the mean queue was not surely different under none, pfc, \
-             fast-cnp, fast-cnp-ioam, proxy and wan-fcn. One seed was played: how far chance goes is not known."
+             fast-cnp, fast-cnp-ioam, proxy and wan-fcn. One seed was played: the influence of chance is not known."
         );
     }
 
@@ -281,7 +281,7 @@ mod tests {
         let text = sentence(&rows);
         assert!(
             text.contains(
-                "cut, fast-cnp reacted 4.0 times sooner (3 µs); a sender slowed down although nobody tells it of congestion \
+                "cut, fast-cnp reacted 4.0 times sooner (3 µs); a sender slowed down although nobody notifies it of congestion \
                  under none (after 60 µs) and pfc (after 60 µs). Over"
             ),
             "{text}"
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(
             sentence(&rows),
             "Receiver CNPs were not played; from the onset of congestion, \
-             fast-cnp after 3 µs and proxy after 4 µs reacted. One seed was played: how far chance goes is not known."
+             fast-cnp after 3 µs and proxy after 4 µs reacted. One seed was played: the influence of chance is not known."
         );
         let rows = [
             row(Mechanism::Cnp, &[None]),
@@ -502,8 +502,8 @@ mod tests {
     fn a_lone_mechanism_is_not_compared() {
         assert_eq!(
             sentence(&[row(Mechanism::Cnp, &[Some(2_000)])]),
-            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut. One seed was played: how far \
-             chance goes is not known."
+            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut. One seed was played: the \
+             influence of chance is not known."
         );
         assert_eq!(
             sentence(&[row(Mechanism::Cnp, &[None, None])]),

@@ -42,7 +42,7 @@ pub fn text(comparison: &Comparison) -> String {
             let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
             if !why.is_empty() {
                 part += &format!(
-                    "Not settled: {}: {}; a longer run (--set duration=...) may turn conclusions round\n",
+                    "Not settled: {}: {}; a longer run (--set duration=...) may reverse the conclusions\n",
                     row.mechanism.id(),
                     why.join("; ")
                 );

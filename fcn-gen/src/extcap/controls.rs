@@ -126,7 +126,7 @@ fn pairs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(Strin
 }
 
 /// The controls of a scenario: first how to play it, which is what one changes again and again.
-pub fn of(scenario: &Scenario) -> Vec<Control> {
+pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
     let mut controls = Vec::new();
     match &scenario.play {
         Play::Simulation(simulation) => {

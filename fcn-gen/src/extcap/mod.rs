@@ -146,7 +146,7 @@ impl Interface {
         let loaded = scenario::load(&source, &[])?;
         Ok(Self {
             scenario,
-            controls: controls::of(&loaded),
+            controls: controls::for_scenario(&loaded),
         })
     }
 }

@@ -167,7 +167,7 @@ fn code_points_are_those_of_the_profile() {
         assert_eq!(warned(after, &other), 0, "{}", after.comment);
         let notification = |packet: &Packet, profile| {
             let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
-            fcn_wire::Notification::of(&frame).map(|n| (n.kind, n.told, n.level))
+            fcn_wire::Notification::from_frame(&frame).map(|n| (n.kind, n.destination, n.level))
         };
         assert_eq!(
             notification(before, &Profile::DEFAULT),

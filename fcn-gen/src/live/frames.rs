@@ -1,4 +1,4 @@
-//! Frames that are all there: a gallery's.
+//! The source of a gallery's frames, which are all made before the first is sent.
 
 use fcn_link::sender::{Next, Source};
 use std::collections::VecDeque;

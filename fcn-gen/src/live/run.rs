@@ -97,7 +97,7 @@ fn only_simulations(options: &Run) -> Result {
         ("--truth", options.truth.is_some()),
     ];
     let instead = "leave it out, or name another scenario";
-    refuse_given(&given, "only a simulation has that", instead)
+    refuse_given(&given, "only a simulation has this", instead)
 }
 
 /// One run.
@@ -143,7 +143,7 @@ impl Act {
 
     fn schedule(&self, opened: &Opened, default: Schedule) -> Result<Schedule> {
         let speed = opened.interface.as_ref().and_then(Interface::speed);
-        Schedule::of(&self.options, speed, default)
+        Schedule::from_options(&self.options, speed, default)
     }
 
     /// Catches Ctrl-C, and says what is going to be sent.
@@ -259,7 +259,7 @@ impl Act {
         let shares = stress.shares();
         let mix = shares.map(|(kind, share)| format!("{} {share:.1} %", kind.id()));
         let (flows, qps) = (grouped(stress.flows.into()), stress.connections.into());
-        let frames = format!("{average} octets on an average, {longest} at most");
+        let frames = format!("{average} octets on average, {longest} at most");
         let mac = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
         let from_to = format!("{} to {}", mac(source), mac(destination));
         let announcement = vec![

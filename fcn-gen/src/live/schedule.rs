@@ -24,7 +24,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The link's speed is asked for and not known.
-    pub fn of(options: &Run, speed: Option<u32>, default: Self) -> Result<Self> {
+    pub fn from_options(options: &Run, speed: Option<u32>, default: Self) -> Result<Self> {
         if let Some(rate) = options.rate {
             return Ok(Self::Rate(rate));
         }
@@ -57,7 +57,7 @@ impl Schedule {
         }
     }
 
-    /// The settings of each of `queues` queues, for frames of `len` octets on an average; in a file the run begins at `epoch`.
+    /// The settings of each of `queues` queues, for frames of `len` octets on average; in a file the run begins at `epoch`.
     ///
     /// # Errors
     /// The rate is too low to be shared, or an option has nothing to act on.
@@ -121,7 +121,7 @@ fn check_top(options: &Run) -> Result {
             link.output.is_some() && options.duration.is_some(),
         ),
     ];
-    let why = "at top speed no frame has a time of its own";
+    let why = "at top speed frames have no due times";
     refuse_given(&given, why, "leave it out, or say how fast with --rate")
 }
 
@@ -179,18 +179,22 @@ mod tests {
 
     #[test]
     fn the_pace_is_what_was_asked_for() {
-        let of = |words: &str, speed| Schedule::of(&options(words), speed, Schedule::Top);
-        assert_eq!(of("", None), Ok(Schedule::Top));
-        assert_eq!(of("--realtime", None), Ok(Schedule::Own(1.0)));
-        assert_eq!(of("--speed 0.5", None), Ok(Schedule::Own(0.5)));
+        let schedule =
+            |words: &str, speed| Schedule::from_options(&options(words), speed, Schedule::Top);
+        assert_eq!(schedule("", None), Ok(Schedule::Top));
+        assert_eq!(schedule("--realtime", None), Ok(Schedule::Own(1.0)));
+        assert_eq!(schedule("--speed 0.5", None), Ok(Schedule::Own(0.5)));
         assert_eq!(
-            of("--rate 5kpps", None),
+            schedule("--rate 5kpps", None),
             Ok(Schedule::Rate(Rate::Packets(5_000)))
         );
         let line = Rate::L1Bits(25_000_000_000);
-        assert_eq!(of("--line-rate", Some(25_000)), Ok(Schedule::Rate(line)));
-        assert!(of("--line-rate", None).is_err());
-        let own = Schedule::of(&options("--top"), None, Schedule::Own(1.0));
+        assert_eq!(
+            schedule("--line-rate", Some(25_000)),
+            Ok(Schedule::Rate(line))
+        );
+        assert!(schedule("--line-rate", None).is_err());
+        let own = Schedule::from_options(&options("--top"), None, Schedule::Own(1.0));
         assert_eq!(own, Ok(Schedule::Top));
     }
 
@@ -199,9 +203,12 @@ mod tests {
         let options = options("--count 10 --rate 1000001pps");
         let rate = Schedule::Rate(options.rate.unwrap());
         let settings = rate.settings(&options, (3, 100, 0)).unwrap();
-        let counts: Vec<_> = settings.iter().map(|one| one.count.unwrap()).collect();
+        let counts: Vec<_> = settings
+            .iter()
+            .map(|setting| setting.count.unwrap())
+            .collect();
         assert_eq!(counts, [4, 3, 3]);
-        let rates: Vec<_> = settings.iter().map(|one| one.pace).collect();
+        let rates: Vec<_> = settings.iter().map(|setting| setting.pace).collect();
         let pace = |n| Pace::Rate(Rate::Packets(n));
         assert_eq!(rates, [pace(333_334), pace(333_334), pace(333_333)]);
         assert!(settings[0].offset < settings[1].offset);

@@ -27,7 +27,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// Those of one family.
-    pub fn of(self, ip: u8) -> IpAddr {
+    pub fn for_family(self, ip: u8) -> IpAddr {
         if ip == 6 {
             self.ipv6.into()
         } else {
@@ -83,7 +83,7 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
             if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
                 refuse!(
                     path(),
-                    "{address} is no address of a node; unicast addresses are allowed"
+                    "{address} is not a valid address of a node; unicast addresses are allowed"
                 );
             }
             if let Some(other) = owners.insert(address, id) {

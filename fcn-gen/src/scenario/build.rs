@@ -20,7 +20,7 @@ const ADVERTISED: Ps = Ps::from_nanos(1_000_000);
 /// The simulation that `file` describes.
 pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     let duration = file.duration.0;
-    let topology = Topology::of(file)?;
+    let topology = Topology::new(file)?;
     let addresses = addresses::assign(&topology)?;
     let pairs = pairs::pairs(file, &topology)?;
     let roles = Roles::new(file, &topology, &addresses, &pairs)?;

@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
     /// Reads `text` and applies the settings: those named by a parameter, and those named by a path.
     pub fn read(file: &'a str, text: &'a str, sets: &'a [String]) -> Result<Self, Error> {
         let parsed = toml_edit::Document::parse(text).map_err(|error| {
-            let place = error.span().map(|span| Place::of(text, span.start));
+            let place = error.span().map(|span| Place::behind(text, span.start));
             Error::new(file, place.unwrap_or(Place::Whole), error.message())
         })?;
         let mut document = Self {
@@ -172,7 +172,7 @@ impl<'a> Document<'a> {
             mut message,
         } = refusal;
         let (place, key) = self.locate(&path, span.as_ref()).unzip();
-        let at = || Some(Place::of(self.text, span?.start));
+        let at = || Some(Place::behind(self.text, span?.start));
         let place = place.or_else(at).unwrap_or(Place::Whole);
         if let (Place::Set(_), [name]) = (&place, path.as_slice())
             && !self.offers(name)
@@ -206,7 +206,7 @@ impl<'a> Document<'a> {
             });
             let place = match set {
                 Some((_, set)) => Place::Set((*set).to_owned()),
-                None => Place::of(self.text, span.cloned().or(own)?.start),
+                None => Place::behind(self.text, span.cloned().or(own)?.start),
             };
             Some((place, self.named(&path)))
         })

@@ -35,7 +35,7 @@ pub enum Place {
 
 impl Place {
     /// The place behind `at` octets of `text`.
-    pub(super) fn of(text: &str, at: usize) -> Self {
+    pub(super) fn behind(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let last = before.rsplit('\n').next().unwrap_or_default();
         Self::Text {

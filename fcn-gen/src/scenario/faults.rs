@@ -48,7 +48,10 @@ fn ports(
     path: &str,
 ) -> Result<Vec<(NodeId, LinkId)>, Refusal> {
     let Some((node, peer)) = port.split_once(':') else {
-        refuse!(path, "`{port}` is no port; write node:peer, as in leaf1:r1");
+        refuse!(
+            path,
+            "`{port}` is not a valid port; write node:peer, as in leaf1:r1"
+        );
     };
     let find = |name: &str| topology.find(&Patterns::One(name.trim().to_owned()), path, None);
     let (nodes, peers) = (find(node)?, find(peer)?);
@@ -92,7 +95,7 @@ pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>,
                 let [a, b] = ends.map(|end| topology.name(end));
                 refuse!(
                     path("towards"),
-                    "`{name}` is no end of that link; {a} and {b} are"
+                    "`{name}` is not an end of that link; {a} and {b} are"
                 );
             }
             all.push(Fault {

@@ -109,7 +109,8 @@ impl Builder<'_> {
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
-        let [source, destination] = [pair.from, pair.to].map(|id| self.roles.addresses[id].of(ip));
+        let [source, destination] =
+            [pair.from, pair.to].map(|id| self.roles.addresses[id].for_family(ip));
         let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
         let (start, stop) = self.times(pair)?;
         let (round, window) = self.round_and_window(pair, mtu);

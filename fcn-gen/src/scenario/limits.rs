@@ -66,7 +66,7 @@ pub(super) fn name(name: &str, path: impl FnOnce() -> String) -> Result<(), Refu
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME || !name.chars().all(fine) {
         let rule = format!("letters, digits, - and _ are allowed, at most {NAME} of them");
-        refuse!(path(), "`{name}` is no name; {rule}");
+        refuse!(path(), "`{name}` is not a valid name; {rule}");
     }
     Ok(())
 }

@@ -138,7 +138,7 @@ impl<'t, 'a> Roles<'t, 'a> {
 
     /// The addresses of a node as prefixes of one host each.
     fn prefixes(&self, id: NodeId) -> [Prefix; 2] {
-        [6, 4].map(|ip| Prefix::host(self.addresses[id].of(ip)))
+        [6, 4].map(|ip| Prefix::host(self.addresses[id].for_family(ip)))
     }
 
     /// The IPv6 address of a node as a prefix of one host.
@@ -200,7 +200,7 @@ impl<'t, 'a> Roles<'t, 'a> {
                 Ok(prefix) => all.push(prefix),
                 Err(_) if text.contains(['/', ':', '.']) => refuse!(
                     path(index),
-                    "`{text}` is no prefix; allowed are 2001:db8:1::/48, 198.18.1.1 or a node's name"
+                    "`{text}` is not a valid prefix; allowed are 2001:db8:1::/48, 198.18.1.1 or a node's name"
                 ),
                 Err(_) => {
                     let names = Patterns::One(text.clone());
@@ -431,7 +431,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let proxies = self.proxies.iter();
         for proxy in proxies.filter(|proxy| proxy.known_by == ProxyKnownBy::Configuration) {
             let ip = |prefix: &Prefix| if prefix.address().is_ipv4() { 4 } else { 6 };
-            let own = |prefix| self.addresses[proxy.id].of(ip(prefix));
+            let own = |prefix| self.addresses[proxy.id].for_family(ip(prefix));
             all.extend(proxy.serves.iter().map(|prefix| (*prefix, own(prefix))));
         }
         all

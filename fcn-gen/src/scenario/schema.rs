@@ -77,7 +77,7 @@ macro_rules! checked {
 
 checked! {
     /// A probability.
-    Probability(f64 as "f64"), |p| (0.0..=1.0).contains(&p), |p| format!("{p} is no probability; 0 to 1 are allowed");
+    Probability(f64 as "f64"), |p| (0.0..=1.0).contains(&p), |p| format!("{p} is not a valid probability; 0 to 1 are allowed");
     /// A link's utilisation.
     Utilisation(f64 as "f64"), |u| (0.01..=1.0).contains(&u), |u| format!("{u} is out of range; 0.01 to 1 are allowed");
     /// A span of time that is more than nothing.
@@ -89,9 +89,9 @@ checked! {
     /// Octets of a stress's payload: no pad is wanted.
     Payload(Size<0, MOST_PAYLOAD> as "Size<0, MOST_PAYLOAD>"), |len| len.0.is_multiple_of(4), |len| format!("{} octets are no payload; multiples of 4 are allowed", len.0);
     /// A version of IP.
-    IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is no version of IP; 4 and 6 are allowed");
+    IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is not a valid version of IP; 4 and 6 are allowed");
     /// Octets of payload a packet.
-    Mtu(u16 as "u16"), |mtu| MTUS.contains(&mtu), |mtu| format!("{mtu} is no RoCE MTU; {} are allowed", list(MTUS));
+    Mtu(u16 as "u16"), |mtu| MTUS.contains(&mtu), |mtu| format!("{mtu} is not a valid RoCE MTU; {} are allowed", list(MTUS));
 }
 
 /// Values as text.

@@ -113,7 +113,7 @@ fn addresses(
         let Ok(prefix) = text.parse::<Prefix>() else {
             refuse!(
                 path(index),
-                "`{text}` is no prefix; wanted is one such as 2001:db8:1::/48 or 198.18.0.0/16"
+                "`{text}` is not a valid prefix; expected one such as 2001:db8:1::/48 or 198.18.0.0/16"
             );
         };
         let bits = if prefix.address().is_ipv4() { 32 } else { 128 };
@@ -144,13 +144,13 @@ pub(super) fn draw(name: &str, stress: &Stress) -> Vec<String> {
     lines.extend(stress.shares().map(line));
     let last = hosts - 1;
     let (senders, receivers) = (&stress.senders, &stress.receivers);
-    let ends = |of: &Hosts| {
+    let ends = |hosts: &Hosts| {
         format!(
             "{} … {}, {} … {}",
-            of.v6(0),
-            of.v6(last),
-            of.v4(0),
-            of.v4(last)
+            hosts.v6(0),
+            hosts.v6(last),
+            hosts.v4(0),
+            hosts.v4(last)
         )
     };
     lines.push(format!("  senders   {}", ends(senders)));

@@ -71,7 +71,7 @@ pub(super) struct Topology<'a> {
 }
 
 impl<'a> Topology<'a> {
-    pub fn of(file: &'a File) -> Result<Self, Refusal> {
+    pub fn new(file: &'a File) -> Result<Self, Refusal> {
         let mut topology = Self {
             nodes: Vec::new(),
             links: Vec::new(),

@@ -318,7 +318,7 @@ impl<'s> Frames<'s> {
             return Ok(());
         };
         let (layout, values) = describe(packet, flow, connection);
-        if let Some((opt_type, body)) = context.traces.of(packet) {
+        if let Some((opt_type, body)) = context.traces.in_packet(packet) {
             // Built anew: its length may change at every node.
             let ioam = [OptionPart::Ioam(IoamOption {
                 reserved: 0,

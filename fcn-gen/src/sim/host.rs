@@ -309,7 +309,7 @@ impl World<'_> {
         if self.manage(node, frame) {
             return;
         }
-        let Some(notification) = Notification::of(frame) else {
+        let Some(notification) = Notification::from_frame(frame) else {
             return;
         };
         let now: Time = self.now.into();
@@ -448,11 +448,11 @@ impl World<'_> {
         };
         let mut octets = Octets::ip(bytes);
         let frame = raw(&octets, &self.simulation.profile);
-        let Some(read) = Notification::of(&frame) else {
+        let Some(read) = Notification::from_frame(&frame) else {
             return;
         };
-        let destination = read.told;
-        octets.note = Some(Note::of(&read, flow, Some(MadeBy::Injected)));
+        let destination = read.destination;
+        octets.note = Some(Note::from_notification(&read, flow, Some(MadeBy::Injected)));
         if let Some(packet) = self.frame(destination, octets) {
             self.host_sends(node, packet);
         }

@@ -548,7 +548,7 @@ impl<'s> World<'s> {
             quoted.ok()?;
         }
         let about = fcn_node::About {
-            trace: about.and_then(|packet| self.traces.of(packet)),
+            trace: about.and_then(|packet| self.traces.in_packet(packet)),
             invoking: &self.scratch,
         };
         let (len, kind) = outgoing
@@ -571,12 +571,14 @@ impl<'s> World<'s> {
 
     /// What the ground truth says about a notification.
     fn note(&self, by: MadeBy, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
-        let (notifier, told) = outgoing.addresses();
+        let (notifier, destination) = outgoing.addresses();
         // The packet that a proxy notification quotes names the QP.
         let about = self.simulation.flows.get(flow as usize);
         let (sender, qp, flow_label, level) = match *outgoing {
-            Outgoing::Cnp { qp, .. } => (Some(told), Some((qp, Side::Sender)), None, None),
-            Outgoing::FastCnp { qp, .. } => (Some(told), Some((qp, Side::Receiver)), None, None),
+            Outgoing::Cnp { qp, .. } => (Some(destination), Some((qp, Side::Sender)), None, None),
+            Outgoing::FastCnp { qp, .. } => {
+                (Some(destination), Some((qp, Side::Receiver)), None, None)
+            }
             Outgoing::ProxyCn { tuple, level, .. } => {
                 let qp = about.map(|flow| (flow.receiver_qp, Side::Receiver));
                 (Some(tuple.source), qp, None, Some(level))
@@ -594,7 +596,7 @@ impl<'s> World<'s> {
         Note {
             kind,
             notifier,
-            told,
+            told: destination,
             sender,
             qp: qp.map(|(qp, side)| (qp.get(), side)),
             flow_label,

@@ -1,4 +1,4 @@
-//! What a simulation comes to: the ground truth for monitors, and the figures by which mechanisms compare.
+//! The result of a simulation: the ground truth for monitors, and the figures by which mechanisms are compared.
 //!
 //! Both are collected while packets pass and stay bounded: counts, and series of a fixed number of samples.
 

@@ -194,7 +194,7 @@ impl<T: Default> Pool<T> {
 
 impl Pool<Trace> {
     /// The trace in a data packet, where it has one.
-    pub fn of(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
+    pub fn in_packet(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
         let trace = (packet.kind == PacketKind::Data).then(|| self.at(packet.extra))??;
         Some((trace.opt_type, &trace.bytes))
     }

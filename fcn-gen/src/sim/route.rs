@@ -1,4 +1,4 @@
-//! Which way: shortest paths between switches, all of equal length kept for ECMP, and the tunnels between provider edges.
+//! Routes: shortest paths between switches, all of equal length kept for ECMP, and the tunnels between provider edges.
 
 use super::frames::Path;
 use super::hash::mix;
@@ -132,7 +132,7 @@ mod tests {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
         match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
             Play::Simulation(simulation) => simulation,
-            Play::Gallery(_) | Play::Stress(_) => panic!("{name} is no simulation"),
+            Play::Gallery(_) | Play::Stress(_) => panic!("{name} is not a simulation"),
         }
     }
 

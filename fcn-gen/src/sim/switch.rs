@@ -286,7 +286,7 @@ impl World<'_> {
         };
         let view = DataPacket {
             outer,
-            trace: self.traces.of(packet),
+            trace: self.traces.in_packet(packet),
             ..data_packet(flow, packet.path, ecn, &simulation.profile)
         };
         let congestion = &mut self.nodes[node as usize].switch().congestion;
@@ -540,7 +540,7 @@ impl World<'_> {
     }
 
     pub(super) fn send_pause(&mut self, port: u32, class: u8, quanta: u16) {
-        let Some(repr) = PfcRepr::one(usize::from(class), quanta) else {
+        let Some(repr) = PfcRepr::for_class(usize::from(class), quanta) else {
             return;
         };
         let mut bytes = repr.to_bytes().to_vec();
@@ -617,7 +617,7 @@ fn flow_hash(from: IpAddr, to: IpAddr, label: u32, (source, destination): (u16, 
 
 /// The same of a frame of octets. Notifications, RDMA CM and routing are not in tunnels where they are made.
 fn header_hash(bytes: &[u8]) -> u64 {
-    let Some(tuple) = FiveTuple::of(bytes) else {
+    let Some(tuple) = FiveTuple::from_packet(bytes) else {
         return 0;
     };
     // Over IPv6, the flow label stands for the ports of other transports.

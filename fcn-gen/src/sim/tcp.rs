@@ -46,7 +46,7 @@ impl World<'_> {
             return;
         };
         let octets = Octets {
-            other: FiveTuple::of(&bytes),
+            other: FiveTuple::from_packet(&bytes),
             ..Octets::ip(bytes)
         };
         if let Some(mut packet) = self.frame(values.destination, octets) {

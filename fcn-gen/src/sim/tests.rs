@@ -219,7 +219,7 @@ fn well_formed(outcome: &Outcome, recording: &Recording) {
                 "{bytes:02x?}"
             );
         }
-        if let Some(notification) = Notification::of(&frame) {
+        if let Some(notification) = Notification::from_frame(&frame) {
             *notified
                 .entry((*point, notification.kind.id().to_owned()))
                 .or_default() += 1;
@@ -401,7 +401,9 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
                 other.1.0.iter().map(|(_, _, bytes)| {
                     Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)
                 });
-            frames.filter_map(|frame| Notification::of(&frame)).count() as u64
+            frames
+                .filter_map(|frame| Notification::from_frame(&frame))
+                .count() as u64
         };
         let notified: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
         assert_eq!(read(&profile), notified, "{name} {own:?}");

@@ -80,11 +80,11 @@ impl Prototypes {
     /// # Errors
     /// The wire crate refuses to write one of them, because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
-        let of = |&(kind, _): &(Kind, u32)| {
+        let template = |&(kind, _): &(Kind, u32)| {
             let failed = |error| format!("a frame of kind {} cannot be made: {error}", kind.id());
             Ok((kind, stress.prototype(kind).map_err(failed)?))
         };
-        let all: Result<_, String> = stress.mix.iter().map(of).collect();
+        let all: Result<_, String> = stress.mix.iter().map(template).collect();
         all.map(Self)
     }
 
@@ -95,7 +95,7 @@ impl Prototypes {
         lengths.max().unwrap_or(0)
     }
 
-    /// Octets of a frame, without FCS, on an average over the mix, rounded down.
+    /// Octets of a frame, without FCS, on average over the mix, rounded down.
     #[must_use]
     pub fn average(&self, stress: &Stress) -> usize {
         let order = stress.pattern.order();
@@ -301,6 +301,6 @@ fn pfc() -> Made<Vec<u8>> {
         source: [0; 6],
         destination: PFC_DESTINATION,
     };
-    let pause = Part::Pfc(PfcRepr::one(0, 1).unwrap_or_default());
+    let pause = Part::Pfc(PfcRepr::for_class(0, 1).unwrap_or_default());
     Ok(packet(&[header, pause], &Profile::DEFAULT)?)
 }

@@ -20,24 +20,24 @@ pub struct StressSource {
 }
 
 impl StressSource {
-    /// The frames of `queue`, from 0, of `of` queues; for a link of at most `slots` slots.
+    /// The frames of `queue`, from 0, of `queues` queues; for a link of at most `slots` slots.
     ///
     /// # Errors
     /// There are fewer flows than queues.
     pub fn new(
         stress: &Stress,
         prototypes: &Prototypes,
-        (queue, of): (u32, u32),
+        (queue, queues): (u32, u32),
         slots: usize,
         macs: Rewrite,
     ) -> Result<Self, String> {
-        if of > stress.flows || queue >= of {
+        if queues > stress.flows || queue >= queues {
             return Err(format!(
-                "a flow stays on its queue, and {} flows are too few for {of} queues",
+                "a flow stays on its queue, and {} flows are too few for {queues} queues",
                 stress.flows
             ));
         }
-        let share = Share { queue, of };
+        let share = Share { queue, queues };
         let streams = prototypes.0.iter().cloned();
         Ok(Self {
             streams: streams

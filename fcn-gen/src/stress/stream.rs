@@ -202,28 +202,28 @@ type Done = Result<(), TemplateError>;
 fn cnp(
     template: &Template,
     out: &mut [u8],
-    of: &Connection,
+    connection: &Connection,
     (flows, kind): (&Flows, Kind),
 ) -> Done {
     let family = kind.family();
-    let (lap, laps) = (of.step.lap, of.step.lap / PORTS.1);
-    let receiver = flows.receivers.at(of.receiver, family);
+    let (lap, laps) = (connection.step.lap, connection.step.lap / PORTS.1);
+    let receiver = flows.receivers.at(connection.receiver, family);
     let mut edit = template.edit(out)?;
     if let (Kind::FastCnp1 | Kind::FastCnp2, IpAddr::V6(original)) = (kind, receiver) {
-        edit.set(Change::SourceAddress(of.switch().into()))?;
+        edit.set(Change::SourceAddress(connection.switch().into()))?;
         edit.set(Change::FastCnpOriginalDestination(original))?;
     } else {
         edit.set(Change::SourceAddress(receiver))?;
     }
     edit.set(Change::DestinationAddress(
-        flows.senders.at(of.sender, family),
+        flows.senders.at(connection.sender, family),
     ))?;
     edit.set(match family {
-        Family::V6 => Change::FlowLabel(of.label(laps)),
+        Family::V6 => Change::FlowLabel(connection.label(laps)),
         Family::V4 => Change::Identification(laps as u16),
     })?;
-    edit.set(Change::UdpSource(of.port(lap)))?;
-    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
+    edit.set(Change::UdpSource(connection.port(lap)))?;
+    edit.set(Change::DestQp(Stress::qp(connection.step.connection)))
 }
 
 /// A data packet: that of a frame, or one that is quoted.
@@ -231,20 +231,22 @@ fn cnp(
 fn data<'a>(
     template: &'a Template,
     out: &'a mut [u8],
-    of: &Connection,
+    connection: &Connection,
     (flows, family): (&Flows, Family),
 ) -> Result<Edit<'a>, TemplateError> {
     let mut edit = template.edit(out)?;
-    edit.set(Change::SourceAddress(flows.senders.at(of.sender, family)))?;
+    edit.set(Change::SourceAddress(
+        flows.senders.at(connection.sender, family),
+    ))?;
     edit.set(Change::DestinationAddress(
-        flows.receivers.at(of.receiver, family),
+        flows.receivers.at(connection.receiver, family),
     ))?;
     if family == Family::V6 {
-        edit.set(Change::FlowLabel(of.label(0)))?;
+        edit.set(Change::FlowLabel(connection.label(0)))?;
     }
-    edit.set(Change::UdpSource(of.port(0)))?;
-    edit.set(Change::DestQp(Stress::qp(of.step.connection)))?;
-    edit.set(Change::Psn(of.step.lap))?;
+    edit.set(Change::UdpSource(connection.port(0)))?;
+    edit.set(Change::DestQp(Stress::qp(connection.step.connection)))?;
+    edit.set(Change::Psn(connection.step.lap))?;
     Ok(edit)
 }
 
@@ -252,16 +254,16 @@ fn data<'a>(
 fn proxy_cn(
     (frame, quoted): (&SummedFrame, &Template),
     out: &mut [u8],
-    of: &Connection,
+    connection: &Connection,
     (flows, family): (&Flows, Family),
     level: u8,
 ) -> Done {
     let header = ProxyCnRepr {
         five_tuple: FiveTuple {
-            source: flows.senders.at(of.sender, family),
-            destination: flows.receivers.at(of.receiver, family),
+            source: flows.senders.at(connection.sender, family),
+            destination: flows.receivers.at(connection.receiver, family),
             protocol: 17,
-            source_port: of.port(0),
+            source_port: connection.port(0),
             destination_port: flows.rocev2_port,
         },
         level,
@@ -271,12 +273,12 @@ fn proxy_cn(
     };
     let mut done = Ok(());
     frame.summed.change(out, |out| {
-        put(out, frame.udp, &of.port(0).to_be_bytes());
+        put(out, frame.udp, &connection.port(0).to_be_bytes());
         let message = out.get_mut(frame.udp + udp::LEN..).unwrap_or_default();
         let fits = header.emit(message).is_ok();
         debug_assert!(fits, "there is room for it");
         let invoking = message.get_mut(family.header_len()..).unwrap_or_default();
-        done = data(quoted, invoking, of, (flows, family)).map(drop);
+        done = data(quoted, invoking, connection, (flows, family)).map(drop);
     });
     done
 }
@@ -303,7 +305,7 @@ fn wan_fcn(frame: &SummedFrame, out: &mut [u8], step: &Step, level: u8) {
 /// Classes in turn, and all pause times but that which lets go.
 #[inline]
 fn pause(out: &mut [u8], made: u32) {
-    let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
+    let pause = PfcRepr::for_class(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
     if let Some(pause) = pause {
         put(out, ethernet::LEN, &pause.to_bytes());
     }

@@ -120,7 +120,7 @@ fn kind_of(stress: &Stress, bytes: &[u8]) -> Kind {
     let pick = |six, four| if v6 { six } else { four };
     match frame.message() {
         Message::Cnp(_) => pick(Kind::Cnp, Kind::CnpIpv4),
-        Message::FastCnp(_) => match Notification::of(&frame).unwrap().kind {
+        Message::FastCnp(_) => match Notification::from_frame(&frame).unwrap().kind {
             Notified::FastCnp1 => Kind::FastCnp1,
             _ => Kind::FastCnp2,
         },
@@ -313,7 +313,7 @@ fn levels_come_in_turn_and_notifications_name_their_flow() {
         for _ in 0..9 {
             let bytes = link.frame().to_vec();
             let frame = Frame::parse(&bytes, bytes.len(), LinkType::Ethernet, &stress.profile);
-            let read = Notification::of(&frame).unwrap();
+            let read = Notification::from_frame(&frame).unwrap();
             levels.insert(read.level);
         }
         // 0 in a WAN FCN: no level is given.

@@ -10,7 +10,7 @@ pub struct Share {
     /// The queue, from 0.
     pub queue: u32,
     /// How many queues there are: at most as many as flows.
-    pub of: u32,
+    pub queues: u32,
 }
 
 /// A connection, in one of the walk's laps.
@@ -68,7 +68,7 @@ impl Walk {
         let (flows, connections) = (stress.flows, stress.connections);
         let rounds = connections.div_ceil(flows);
         let in_last = connections - (rounds - 1) * flows;
-        let ours = |flows: u32| flows.saturating_sub(share.queue).div_ceil(share.of);
+        let ours = |flows: u32| flows.saturating_sub(share.queue).div_ceil(share.queues);
         let (whole, last) = (Round::new(ours(flows)), ours(in_last));
         // A queue may have no flow in the last round.
         let rounds = if last == 0 { rounds - 1 } else { rounds };
@@ -105,7 +105,7 @@ impl Walk {
 
     #[inline]
     const fn place(&mut self) {
-        self.at.flow = self.share.queue + self.flow * self.share.of;
+        self.at.flow = self.share.queue + self.flow * self.share.queues;
         self.at.connection = self.at.flow + self.round * self.all_flows;
     }
 
@@ -144,15 +144,15 @@ mod tests {
     proptest! {
         #[test]
         fn every_connection_comes_once_a_lap_and_on_one_queue(
-            flows in 1u32..300, more in 0u32..900, of in 1u32..9, start: u32,
+            flows in 1u32..300, more in 0u32..900, queues in 1u32..9, start: u32,
         ) {
-            let of = of.min(flows);
+            let queues = queues.min(flows);
             let mut stress = stress(&[]);
             (stress.flows, stress.connections) = (flows, flows + more);
             let mut all = HashSet::new();
             let mut queue_of = vec![None; flows as usize];
-            for queue in 0..of {
-                let mut walk = Walk::new(&stress, Share { queue, of }, start);
+            for queue in 0..queues {
+                let mut walk = Walk::new(&stress, Share { queue, queues }, start);
                 let mut first = HashSet::new();
                 loop {
                     let step = walk.step();
@@ -179,7 +179,14 @@ mod tests {
         let mut stress = stress(&[]);
         for (flows, connections) in [(2, 2), (3, 10), (10, 35), (1_000, 7_500), (65_536, 100_000)] {
             (stress.flows, stress.connections) = (flows, connections);
-            let mut walk = Walk::new(&stress, Share { queue: 0, of: 1 }, 0);
+            let mut walk = Walk::new(
+                &stress,
+                Share {
+                    queue: 0,
+                    queues: 1,
+                },
+                0,
+            );
             let (mut same, mut last) = (0, None);
             for _ in 0..3 * connections {
                 let flow = Some(walk.step().flow);

@@ -17,21 +17,21 @@ fn config(name: &str) -> Done {
 fn untouched(name: &str) -> Vec<String> {
     let done = config(name);
     let lines: Vec<_> = done.text().lines().collect();
-    let of = |line: &str, key: &str| {
+    let value_of = |line: &str, key: &str| {
         let (_, rest) = line.split_once(&format!("{{{key}="))?;
         Some(rest.split_once('}')?.0.to_owned())
     };
     let mut args = Vec::new();
     for line in lines.iter().filter(|line| line.starts_with("arg ")) {
-        let number = of(line, "number").unwrap();
+        let number = value_of(line, "number").unwrap();
         let values = lines
             .iter()
             .filter(|value| value.starts_with(&format!("value {{arg={number}}}")))
             .filter(|value| value.contains("{default=true}"))
-            .map(|value| of(value, "value").unwrap());
+            .map(|value| value_of(value, "value").unwrap());
         let values: Vec<_> = values.collect();
-        let value = of(line, "default").unwrap_or_else(|| values.join(","));
-        args.extend([of(line, "call").unwrap(), value]);
+        let value = value_of(line, "default").unwrap_or_else(|| values.join(","));
+        args.extend([value_of(line, "call").unwrap(), value]);
     }
     args
 }
@@ -250,8 +250,16 @@ fn what_is_wrong_is_said_on_standard_error() {
             &["--senders", "-1"],
             "bad scenario: incast.toml: --set senders=-1: ",
         ),
-        ("incast", &["--pace", "fast"], "pace: `fast` is no factor"),
-        ("incast", &["--seed", "-1"], "seed: `-1` is no seed"),
+        (
+            "incast",
+            &["--pace", "fast"],
+            "pace: `fast` is not a valid factor",
+        ),
+        (
+            "incast",
+            &["--seed", "-1"],
+            "seed: `-1` is not a valid seed",
+        ),
         ("incast", &["--vantage", "a\"]"], "bad scenario: "),
         (
             "incast",

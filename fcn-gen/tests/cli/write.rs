@@ -29,7 +29,7 @@ fn read(capture: &[u8]) -> (Vec<(u64, u64)>, BTreeMap<String, u64>) {
                 let wire_len = packet.original_len as usize;
                 let frame =
                     Frame::parse(&packet.data, wire_len, links[interface], &Profile::DEFAULT);
-                if let Some(notification) = Notification::of(&frame) {
+                if let Some(notification) = Notification::from_frame(&frame) {
                     *kinds.entry(notification.kind.id().to_owned()).or_default() += 1;
                 }
             }
@@ -78,12 +78,12 @@ fn capture_truth_and_report_agree() {
             (truth.schema.as_str(), truth.version),
             (TRUTH_SCHEMA, TRUTH_VERSION)
         );
-        let told: Vec<_> = truth
+        let names: Vec<_> = truth
             .vantage_points
             .iter()
             .map(|v| (v.packets, v.octets))
             .collect();
-        assert_eq!(told, interfaces, "{args:?}");
+        assert_eq!(names, interfaces, "{args:?}");
         assert_eq!(report.packets, interfaces.iter().map(|i| i.0).sum::<u64>());
         assert_eq!(report.octets, interfaces.iter().map(|i| i.1).sum::<u64>());
         assert_eq!(report.notifications, kinds, "{args:?}");

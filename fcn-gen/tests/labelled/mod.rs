@@ -115,7 +115,7 @@ impl Case {
 
 /// What is said of the CNPs about one QP, of which it is known who made them.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct Judged {
     pub case: Case,
     /// Who made at least 31 of 32, by the ground truth; nothing where nobody did.
     pub truth: Option<Maker>,
@@ -123,7 +123,7 @@ pub struct Said {
     pub evidence: origin::Evidence,
 }
 
-impl Said {
+impl Judged {
     /// Whether it names the receiver where that made none, or another where the receiver made all.
     pub fn is_wrong(&self) -> bool {
         match (self.maker, self.truth) {
@@ -138,7 +138,7 @@ impl Said {
 fn start_higher(bytes: &mut [u8]) {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
-    let is_cnp = Notification::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp);
+    let is_cnp = Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp);
     if let Some(ip) = frame.ip().filter(|ip| is_cnp && ip.start == ethernet::LEN) {
         let (start, hops) = (ip.start, ip.hop_limit.saturating_add(255 - 64));
         ip::set_hop_limit(&mut bytes[start..], hops);
@@ -170,7 +170,7 @@ fn lengthen(bytes: &mut [u8], seed: u64) {
 }
 
 /// What is said of every QP in a capture.
-pub fn said(case: Case) -> Vec<Said> {
+pub fn judged(case: Case) -> Vec<Judged> {
     let (name, sets) = case.scene.scenario();
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let (_, vantage) = PLACES[case.place];
@@ -216,7 +216,7 @@ pub fn said(case: Case) -> Vec<Said> {
         let made = &makers[&(row.sender?, row.sender_qp?)];
         let all: u64 = made.values().sum();
         let most = made.iter().find(|(_, count)| **count * 32 >= all * 31);
-        Some(Said {
+        Some(Judged {
             case,
             truth: most.map(|(maker, _)| *maker),
             maker,

@@ -41,7 +41,7 @@ pub fn watch(
 ) -> (Monitor, Outcome) {
     let loaded = scenario::load(source, sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
     let Play::Simulation(simulation) = loaded.play else {
-        panic!("{} is no simulation", loaded.name);
+        panic!("{} is not a simulation", loaded.name);
     };
     let mut watcher = Watcher {
         monitor: Monitor::new(Settings::default()),

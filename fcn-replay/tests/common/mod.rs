@@ -20,7 +20,7 @@ pub struct Done {
 }
 
 impl Done {
-    pub fn of(output: &Output) -> Self {
+    pub fn from_output(output: &Output) -> Self {
         Self {
             code: output.status.code().expect("no signal"),
             out: String::from_utf8(output.stdout.clone()).unwrap(),
@@ -51,7 +51,7 @@ pub fn replay<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
         .args(args)
         .stdin(Stdio::null())
         .env_remove("NO_COLOR");
-    Done::of(&command.output().unwrap())
+    Done::from_output(&command.output().unwrap())
 }
 
 /// Words, where no path has a space.

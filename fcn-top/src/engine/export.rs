@@ -1,4 +1,4 @@
-//! Packets kept into a pcapng file.
+//! Exports kept packets to a pcapng file.
 
 use super::keeper::{Keeper, Kept};
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
@@ -27,7 +27,7 @@ pub struct Chosen {
 
 impl Chosen {
     /// The packets that `wanted` says.
-    pub fn of(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
+    pub fn select(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
         let mut chosen = Self::default();
         for (kept, octets) in keeper.packets() {
             if wanted(kept) {

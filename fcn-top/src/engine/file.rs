@@ -180,7 +180,7 @@ impl FileInput {
             return Err(unknown_link(reader.name(), only.link_number));
         }
         let path = (regular && !is_stdin).then(|| path.to_path_buf());
-        Ok(Self::of(reader, path, regular, choice, stops))
+        Ok(Self::new(reader, path, regular, choice, stops))
     }
 
     /// The built-in capture, at its own pace.
@@ -194,10 +194,10 @@ impl FileInput {
             pace: Some(1.0),
             ..Choice::default()
         };
-        Ok(Self::of(reader, None, true, choice, stops))
+        Ok(Self::new(reader, None, true, choice, stops))
     }
 
-    fn of(
+    fn new(
         reader: CaptureReader<'static>,
         path: Option<PathBuf>,
         regular: bool,

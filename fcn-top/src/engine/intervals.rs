@@ -93,7 +93,7 @@ mod tests {
         (IntervalTimer::new(every, at_end), count)
     }
 
-    fn of(every: u64, times: &[u64]) -> Ended {
+    fn intervals(every: u64, times: &[u64]) -> Ended {
         let (mut timer, mut count) = timer(every);
         for at in times {
             timer.before(*at, &mut count);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn boundaries_are_whole_multiples() {
         assert_eq!(
-            of(10, &[7, 9, 10, 19, 20, 55, 12, 60]),
+            intervals(10, &[7, 9, 10, 19, 20, 55, 12, 60]),
             [
                 (0, 10, 2),
                 (10, 20, 2),
@@ -116,7 +116,7 @@ mod tests {
                 (60, 70, 1)
             ]
         );
-        assert_eq!(of(10, &[]), []);
+        assert_eq!(intervals(10, &[]), []);
     }
 
     #[test]
@@ -150,10 +150,10 @@ mod tests {
             every in 1u64..1_000_000,
         ) {
             let total = times.len();
-            let unordered: u32 = of(every, &times).iter().map(|(_, _, n)| n).sum();
+            let unordered: u32 = intervals(every, &times).iter().map(|(_, _, n)| n).sum();
             prop_assert_eq!(unordered as usize, total);
             times.sort_unstable();
-            for (from, to, n) in of(every, &times) {
+            for (from, to, n) in intervals(every, &times) {
                 prop_assert_eq!(from % every, 0);
                 let within = times.iter().filter(|at| (from..to).contains(at) || to == u64::MAX && **at >= from);
                 prop_assert_eq!(within.count(), n as usize);

@@ -1,5 +1,5 @@
 //! The packets kept for exports: whole, as they were captured, within a number of octets; the oldest leave first. Where
-//! they are written to is `export.rs`'s business.
+//! they are written to is in `export.rs`.
 //!
 //! They stand in pieces of a sixteenth of the room, and leave piece by piece, so that keeping a packet is a copy.
 

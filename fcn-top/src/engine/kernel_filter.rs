@@ -292,7 +292,7 @@ mod tests {
                 });
                 let frame = Frame::parse(packet.bytes, packet.wire_len as usize, link, &profile);
                 let is_ours = !matches!(frame.message(), Message::Other)
-                    || Notification::of(&frame).is_some();
+                    || Notification::from_frame(&frame).is_some();
                 let passes = program.filter(packet.bytes);
                 assert!(passes || !is_ours, "{} frame {number}", path.display());
                 if is_ours && link == LinkType::Ethernet {
@@ -378,10 +378,10 @@ mod tests {
             own: Some("udp prt 4791".to_owned()),
             built_in: true,
         };
-        let Err(said) = filter.for_file(1) else {
+        let Err(message) = filter.for_file(1) else {
             panic!("accepted");
         };
-        assert!(said.contains("syntax error"), "{said}");
+        assert!(message.contains("syntax error"), "{message}");
         assert!(PacketFilter::default().for_file(1).unwrap().is_none());
     }
 }

@@ -139,7 +139,7 @@ impl LiveInput {
     /// Makes it known to the engine; `rights` says what became of privileges.
     pub fn introduce(&mut self, engine: &Engine, rights: &str) {
         let link = self.handle.as_ref().map(|handle| handle.link);
-        let mut facts = vec![
+        let mut parts = vec![
             match link {
                 None => "not open yet",
                 Some(LinkType::Ethernet) => "Ethernet",
@@ -157,15 +157,15 @@ impl LiveInput {
             format!("ring of {} MiB", self.how.buffer >> 20),
         ];
         if !self.about.is_empty() {
-            facts.insert(0, self.about.clone());
+            parts.insert(0, self.about.clone());
         }
         if link == Some(LinkType::LinuxCooked2) {
-            facts.push("packets count where they passed".to_owned());
+            parts.push("packets count where they passed".to_owned());
         }
         if !rights.is_empty() {
-            facts.push(rights.to_owned());
+            parts.push(rights.to_owned());
         }
-        self.about = facts.join(", ");
+        self.about = parts.join(", ");
         let described = Described {
             name: self.name.clone(),
             about: self.about.clone(),

@@ -362,7 +362,7 @@ impl Engine {
                 .iter()
                 .filter_map(|row| guard.monitor.flow_of_row(*row))
                 .collect();
-            let chosen = Chosen::of(keeper, |kept| {
+            let chosen = Chosen::select(keeper, |kept| {
                 kept.row.is_some_and(|row| rows.contains(&row))
                     || kept.flow.is_some_and(|flow| flows.contains(&flow))
             });
@@ -543,7 +543,8 @@ mod tests {
             let packet = reader.next().unwrap().unwrap();
             let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
             let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
-            if fcn_wire::Notification::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp) {
+            if fcn_wire::Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp)
+            {
                 break (bytes, link);
             }
         };
@@ -551,12 +552,12 @@ mod tests {
         monitor.watch_from(START);
         let engine = Engine::new(monitor, None, Limits::default(), false);
         let rates = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&rates);
+        let seen = Arc::clone(&rates);
         engine.set_timer(IntervalTimer::new(
             SECOND,
             Box::new(move |monitor, _, to, _| {
                 monitor.advance(to);
-                told.lock().push(monitor.tables(Wanted::default()).rate_1s);
+                seen.lock().push(monitor.tables(Wanted::default()).rate_1s);
             }),
         ));
         // 100 a second for half a second, and then nothing: the clock alone ends the interval.

@@ -15,7 +15,7 @@ const MOST: usize = 1_000;
 /// The interfaces behind one that packets are captured on.
 pub struct Passed {
     /// The engine's number of that one.
-    of: u32,
+    captured_on: u32,
     /// Whether it is all interfaces.
     together: bool,
     /// The engine's numbers by the kernel's.
@@ -24,9 +24,9 @@ pub struct Passed {
 
 impl Passed {
     /// Those behind the interface that the engine knows by that number; none where it has a name that is not [`ANY`].
-    pub fn new(of: u32, name: &str) -> Self {
+    pub fn new(captured_on: u32, name: &str) -> Self {
         Self {
-            of,
+            captured_on,
             together: name.is_empty() || name == ANY,
             known: FxHashMap::default(),
         }
@@ -34,12 +34,12 @@ impl Passed {
 
     /// The engine's number of the interface itself.
     pub const fn own(&self) -> u32 {
-        self.of
+        self.captured_on
     }
 
     /// The engine's numbers of the interface itself and of those behind it.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        core::iter::once(self.of).chain(self.known.values().copied())
+        core::iter::once(self.captured_on).chain(self.known.values().copied())
     }
 
     /// The engine's number of the interface that a packet passed, which is the capture's own where the packet does not say;
@@ -52,10 +52,10 @@ impl Passed {
         describe: impl FnOnce(u32) -> (Described, &'static str),
     ) -> u32 {
         if !self.together {
-            return self.of;
+            return self.captured_on;
         }
-        let Some(index) = Place::of(self.of, link, bytes).index() else {
-            return self.of;
+        let Some(index) = Place::for_packet(self.captured_on, link, bytes).index() else {
+            return self.captured_on;
         };
         match self.known.get(&index) {
             Some(number) => *number,
@@ -71,14 +71,14 @@ impl Passed {
         describe: impl FnOnce(u32) -> (Described, &'static str),
     ) -> u32 {
         if self.known.len() >= MOST {
-            return self.of;
+            return self.captured_on;
         }
         let (described, state) = describe(index);
         // One that is made again has another number.
         let number = (self.known.values().copied())
             .find(|number| {
                 let known = taking.state.interfaces.get(*number as usize);
-                known.is_some_and(|one| one.name == described.name)
+                known.is_some_and(|interface| interface.name == described.name)
             })
             .unwrap_or_else(|| taking.know_interface(described, state));
         self.known.insert(index, number);

@@ -87,15 +87,15 @@ mod tests {
 
     #[test]
     fn root_becomes_who_called_sudo_and_nobody_else_does() {
-        let of = |root, uid, gid| behind_sudo(root, uid, gid);
+        let user = |root, uid, gid| behind_sudo(root, uid, gid);
         assert_eq!(
-            of(true, Some("1000"), Some("100")),
+            user(true, Some("1000"), Some("100")),
             Some((Uid::from_raw(1000), Gid::from_raw(100)))
         );
-        assert_eq!(of(false, Some("1000"), Some("100")), None);
-        assert_eq!(of(true, Some("0"), Some("0")), None);
-        assert_eq!(of(true, Some("x"), Some("100")), None);
-        assert_eq!(of(true, None, None), None);
-        assert_eq!(of(true, Some("1000"), None), None);
+        assert_eq!(user(false, Some("1000"), Some("100")), None);
+        assert_eq!(user(true, Some("0"), Some("0")), None);
+        assert_eq!(user(true, Some("x"), Some("100")), None);
+        assert_eq!(user(true, None, None), None);
+        assert_eq!(user(true, Some("1000"), None), None);
     }
 }

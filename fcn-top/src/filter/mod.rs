@@ -1,4 +1,4 @@
-//! Which lines of a table are shown: a small language, for the filter line of the screens and for `--where`.
+//! The filter language: which rows of a table are shown, on the screen's filter line and for `--where`.
 //!
 //! `words.rs` cuts a filter into words, `parse.rs` makes a tree of tests of them, `value.rs` has what a single test compares
 //! with, `numbers.rs` how numbers are written. The language is told in [`LANGUAGE`].

@@ -126,7 +126,11 @@ fn mistakes_are_told_with_their_place() {
             "there is no column `rat`; did you mean `rate_1s`?",
         ),
         ("cnp rate>", 9, "expected a rate: 100, 2.5k or 10G"),
-        ("rate>fast", 5, "`fast` is no rate: write 100, 2.5k or 10G"),
+        (
+            "rate>fast",
+            5,
+            "`fast` is not a valid rate: write 100, 2.5k or 10G",
+        ),
         (
             "rate~1",
             4,
@@ -146,17 +150,17 @@ fn mistakes_are_told_with_their_place() {
         (
             "sender=10.0.0.300",
             7,
-            "`10.0.0.300` is no address: write 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
+            "`10.0.0.300` is not a valid address: write 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
         ),
         (
             "gap<5fortnights",
             4,
-            "`5fortnights` is no time: write 45us, 1.5ms or 2s",
+            "`5fortnights` is not a valid time: write 45us, 1.5ms or 2s",
         ),
         (
             "qp=abc",
             3,
-            "`abc` is no whole number: write 1000, 10k or 0x1234",
+            "`abc` is not a valid whole number: write 1000, 10k or 0x1234",
         ),
         ("(cnp", 4, "expected `)`"),
         ("cnp)", 3, "`)` closes nothing"),
@@ -181,11 +185,15 @@ fn mistakes_are_told_with_their_place() {
             6,
             "expected a test: a word, an address, or a column with a value, not `=`",
         ),
-        ("µ rate=é", 7, "`é` is no rate: write 100, 2.5k or 10G"),
+        (
+            "µ rate=é",
+            7,
+            "`é` is not a valid rate: write 100, 2.5k or 10G",
+        ),
         (
             "2001:db8::/129",
             0,
-            "`2001:db8::/129` is no prefix: write 10.0.0.0/8 or 2001:db8::/32",
+            "`2001:db8::/129` is not a valid prefix: write 10.0.0.0/8 or 2001:db8::/32",
         ),
     ] {
         let error = Filter::parse::<QpRecord>(text).expect_err(text);

@@ -34,7 +34,7 @@ impl Sought {
             && address.parse::<IpAddr>().is_ok()
         {
             return Err(format!(
-                "`{}` is no prefix: write 10.0.0.0/8 or 2001:db8::/32",
+                "`{}` is not a valid prefix: write 10.0.0.0/8 or 2001:db8::/32",
                 short(word)
             ));
         }
@@ -125,7 +125,7 @@ impl Value {
         }
         let (what, how) = needs(column.holds);
         let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
-        let wrong = || format!("`{}` is no {noun}: write {how}", short(word));
+        let wrong = || format!("`{}` is not a valid {noun}: write {how}", short(word));
         if operator == Operator::Contains {
             return Ok(Self::Text(lower));
         }

@@ -114,9 +114,9 @@ mod tests {
         let count = others.len();
         others.iter().for_each(|event| log.push(event.clone()));
         assert_eq!(log.lines.len(), count);
-        let mut told = event(7, "a", Some("eth0"));
-        told.text = "otherwise".into();
-        log.push(told);
+        let mut other = event(7, "a", Some("eth0"));
+        other.text = "otherwise".into();
+        log.push(other);
         assert_eq!((log.lines.len(), lines(&log)[0]), (count, (1, "a", 2)));
     }
 

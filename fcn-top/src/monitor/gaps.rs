@@ -1,4 +1,4 @@
-//! How long between two notifications: the shortest, and percentiles to 1 %.
+//! Gaps between notifications: the shortest, and percentiles to 1 %.
 //!
 //! A histogram of 38 buckets an octave. Few rows see more than a few octaves, so only those that occur have counters:
 //! `hdrhistogram` would take 6 KB for each row whose gaps reach a second, a hundred thousand times.

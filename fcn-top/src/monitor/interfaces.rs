@@ -1,4 +1,4 @@
-//! Where packets come from, and how many of which sort.
+//! The interfaces that packets come from, with counts of each sort of packet.
 
 use super::windows::Windows;
 use crate::packet::Packet;
@@ -56,18 +56,18 @@ impl Interface {
     }
 
     fn record(&self, now: u64, since: u64) -> InterfaceRecord {
-        let of = |sort: Sort| self.sorts.get(sort as usize).copied().unwrap_or(0);
+        let packets = |sort: Sort| self.sorts.get(sort as usize).copied().unwrap_or(0);
         InterfaceRecord {
             name: Arc::clone(&self.name),
             state: self.state,
             received: self.sorts.iter().sum(),
             octets: self.octets,
             rate_1s: self.windows.rate_1s(now, since),
-            notifications: of(Sort::Notification),
-            data: of(Sort::Data),
-            other: of(Sort::Other),
-            cut: of(Sort::Cut),
-            undecodable: of(Sort::Undecodable),
+            notifications: packets(Sort::Notification),
+            data: packets(Sort::Data),
+            other: packets(Sort::Other),
+            cut: packets(Sort::Cut),
+            undecodable: packets(Sort::Undecodable),
             dropped_kernel: self.dropped.0,
             dropped_interface: self.dropped.1,
             about: Arc::clone(&self.about),
@@ -89,7 +89,7 @@ struct MirrorPlace {
 }
 
 impl MirrorPlace {
-    fn of(captured_on: u32, mirror: &Mirror) -> Self {
+    fn new(captured_on: u32, mirror: &Mirror) -> Self {
         let header = &mirror.header;
         Self {
             captured_on,
@@ -160,7 +160,7 @@ impl Interfaces {
     /// The place where the frame was copied that `mirror` says, of which a copy was captured at the place `captured_on`.
     #[cold]
     pub fn mirrored(&mut self, captured_on: u32, mirror: &Mirror) -> u32 {
-        let place = MirrorPlace::of(captured_on, mirror);
+        let place = MirrorPlace::new(captured_on, mirror);
         if let Some(known) = self.mirrors.get(&place) {
             return *known;
         }

@@ -181,13 +181,13 @@ impl Monitor {
     /// The data flow that a row is about, where it is known.
     pub fn flow_of_row(&self, id: RowId) -> Option<FlowKey> {
         let (key, row) = self.rows.get(id)?;
-        self.flow_of(key, row.told(key))
+        self.flow_of(key, row.destination(key))
     }
 
     /// One row over time; `None` where it has had to go.
     pub fn detail(&self, id: RowId) -> Option<Detail> {
         let (key, row) = self.rows.get(id)?;
-        let flow = self.flow_of(key, row.told(key));
+        let flow = self.flow_of(key, row.destination(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
         let none = Series::new();
         let data = flow.map_or(&none, |flow| &flow.series);
@@ -240,7 +240,7 @@ impl Monitor {
         // Counted now, as what has been learnt since may have shown two rows to be about one flow.
         let mut aims = Aims::default();
         for (_, key, row) in self.rows.iter() {
-            let aim = key.aim(self.flow_of(key, row.told(key)));
+            let aim = key.aim(self.flow_of(key, row.destination(key)));
             for notifier in row.notifiers() {
                 let who = (notifier.address, notifier.origin);
                 aims.entry(who).or_default().insert(aim);
@@ -361,9 +361,9 @@ impl Monitor {
     }
 
     /// The data flow that notifications of that key are about.
-    fn flow_of(&self, key: &RowKey, told: IpAddr) -> Option<FlowKey> {
+    fn flow_of(&self, key: &RowKey, destination: IpAddr) -> Option<FlowKey> {
         key.flow(
-            |label| self.labels.flow_of(told, label).copied(),
+            |label| self.labels.flow_of(destination, label).copied(),
             |sender, qp| self.resolver.flow_of(sender, qp),
         )
     }
@@ -383,7 +383,7 @@ impl Monitor {
         let made = row.makers.judge(&self.origins);
         record.origin_inferred = made.map(|made| made.maker);
         record.origin_evidence = made.map(|made| made.evidence);
-        let Some(key) = self.flow_of(key, row.told(key)) else {
+        let Some(key) = self.flow_of(key, row.destination(key)) else {
             return record;
         };
         record.sender = record.sender.or(Some(key.sender));

@@ -81,7 +81,7 @@ impl Notifier {
     }
 
     fn record(&self, now: u64, since: u64, flows: u64) -> PointRecord {
-        let of = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
+        let total = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         PointRecord {
             notifier: self.address,
             origin: self.origin,
@@ -92,11 +92,11 @@ impl Notifier {
             rate_10s: self.windows.rate_10s(now, since),
             rate_peak: self.windows.peak(),
             total: self.kinds.iter().sum(),
-            cnp: of(Kind::Cnp),
-            fast_cnp_1: of(Kind::FastCnp1),
-            fast_cnp_2: of(Kind::FastCnp2),
-            proxy_cn: of(Kind::ProxyCn),
-            wan_fcn: of(Kind::WanFcn),
+            cnp: total(Kind::Cnp),
+            fast_cnp_1: total(Kind::FastCnp1),
+            fast_cnp_2: total(Kind::FastCnp2),
+            proxy_cn: total(Kind::ProxyCn),
+            wan_fcn: total(Kind::WanFcn),
             level_max: self.level_max,
             queue_max: self.queue_max,
             malformed: self.malformed,

@@ -1,4 +1,4 @@
-//! One packet: what it is, and who is to be told of it.
+//! Observes one packet: decides what it is, and updates the tables it belongs to.
 
 use super::Monitor;
 use super::flows::{Data, Flow, Notified};
@@ -81,17 +81,17 @@ impl Monitor {
         // Asked for only where there is something to say: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
         let copies = self.totals.copies;
-        let (sort, observed) = if let Some(gist) = Notification::of(frame) {
+        let (sort, observed) = if let Some(gist) = Notification::from_frame(frame) {
             let observed = self.notified(packet, frame, &gist, icrc, &mut findings);
             (Sort::Notification, observed)
-        } else if let Some(data) = DataPacket::of(frame) {
+        } else if let Some(data) = DataPacket::from_frame(frame) {
             frame.check(icrc, &mut findings);
             let observed = self.data(packet, frame, &data, &mut findings);
             (Sort::Data, observed)
         } else {
             let session = self.routing.hear_frame(frame, &mut findings);
             frame.check_in_session(icrc, session, &mut findings);
-            let broken = Broken::of(frame, &findings);
+            let broken = Broken::from_frame(frame, &findings);
             let sort = match end {
                 _ if broken.is_some() => Sort::Undecodable,
                 Some(End::Malformed(_)) => Sort::Undecodable,
@@ -175,7 +175,7 @@ impl Monitor {
     ) -> Observed {
         let at = packet.at;
         let interface = self.settings.per_interface.then_some(packet.interface);
-        let key = RowKey::of(notification, interface);
+        let key = RowKey::new(notification, interface);
         let several = self.is_several(packet);
         let earlier = self.remembers(packet).then(|| {
             let identity = self.sightings.notification(notification, frame);
@@ -188,15 +188,15 @@ impl Monitor {
         }
         let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
         let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
-            .then(|| self.flow_of(&key, notification.told))
+            .then(|| self.flow_of(&key, notification.destination))
             .flatten();
-        let said = self.said(packet, notification, flow.as_ref(), earlier);
+        let attribution = self.attribute(packet, notification, flow.as_ref(), earlier);
         let translating;
-        let notification = if said.origin == notification.origin {
+        let notification = if attribution.origin == notification.origin {
             notification
         } else {
             translating = Notification {
-                origin: said.origin,
+                origin: attribution.origin,
                 ..*notification
             };
             &translating
@@ -219,8 +219,8 @@ impl Monitor {
                 Some(self.flows.get(&flow)?.seen(whole))
             });
             let moment = (at, place_of(packet));
-            let by = (notification, said.origin);
-            let cnp = Cnp::new(moment, Signs::of(frame), by, flow.as_ref(), seen);
+            let by = (notification, attribution.origin);
+            let cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
             let made = self.origins.judge(&cnp);
             row.makers.add(cnp, made);
         }
@@ -233,10 +233,12 @@ impl Monitor {
         if is_copy && row.total > 0 && !settings.per_interface {
             return observed;
         }
-        let news = Class::of(frame).filter(|_| !is_copy).and_then(|class| {
-            let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
-            Some((row.classes.add(class, data)?, class))
-        });
+        let news = Class::from_frame(frame)
+            .filter(|_| !is_copy)
+            .and_then(|class| {
+                let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
+                Some((row.classes.add(class, data)?, class))
+            });
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
             return observed;
@@ -255,11 +257,11 @@ impl Monitor {
             let notified = Notified {
                 fast: Marks::counts(notification).then(|| place_of(packet)),
                 several,
-                answers: said.answers,
+                answers: attribution.answers,
             };
             self.flows.notified(at, &flow, &notified)
         });
-        if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
+        if let (Some(duties), Some(ip)) = (Duties::for_kind(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
             if let Some(rule) = duties
                 .rate_about(&notification.subject)
@@ -306,7 +308,7 @@ impl Monitor {
 
     /// Who a notification about `flow` comes from.
     #[inline]
-    fn said(
+    fn attribute(
         &mut self,
         packet: &Packet<'_>,
         notification: &Notification,
@@ -349,7 +351,8 @@ impl Monitor {
             let end = ip.end.min(frame.bytes().len());
             frame.bytes().get(ip.payload..end)
         });
-        let identity = (self.sightings).octets(broken.notifier, broken.told, octets.unwrap_or(&[]));
+        let identity =
+            (self.sightings).octets(broken.notifier, broken.destination, octets.unwrap_or(&[]));
         self.see(packet, identity, false).is_some()
     }
 
@@ -400,7 +403,7 @@ impl Monitor {
                 earlier,
                 ip_octets,
                 psn,
-                class: Class::of(frame),
+                class: Class::from_frame(frame),
                 entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },
@@ -493,7 +496,7 @@ impl Monitor {
 /// Where a packet was seen.
 #[inline]
 fn place_of(packet: &Packet<'_>) -> Place {
-    Place::of(packet.interface, packet.link, packet.bytes)
+    Place::for_packet(packet.interface, packet.link, packet.bytes)
 }
 
 /// When and where a packet was seen, and whether it is marked CE.

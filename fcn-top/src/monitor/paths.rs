@@ -38,7 +38,7 @@ struct Seen {
 
 impl Seen {
     #[inline]
-    fn of(node: &Node<'_>) -> Self {
+    fn from_node(node: &Node<'_>) -> Self {
         let available = |bit| node.word(bit).filter(|word| *word != NOT_AVAILABLE);
         let wide = |bit| node.wide(bit).filter(|wide| *wide != u64::MAX);
         let number = available(0).map(|word| u64::from(word & 0x00FF_FFFF));
@@ -157,7 +157,7 @@ impl Paths {
         // The node passed last comes first in the trace.
         let mut seen: ArrayVec<Seen, MAX_HOPS> = ArrayVec::new();
         let behind = trace.nodes().flatten().skip(nodes - hops).take(hops);
-        seen.extend(behind.map(|node| Seen::of(&node)));
+        seen.extend(behind.map(|node| Seen::from_node(&node)));
         seen.reverse();
         let namespace = trace.namespace_id();
         let mut ids: ArrayVec<HopId, { MAX_HOPS + 1 }> = ArrayVec::new();

@@ -30,7 +30,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    const fn of(notification: &Notification) -> Self {
+    const fn from_notification(notification: &Notification) -> Self {
         Self {
             address: notification.notifier,
             origin: notification.origin,
@@ -97,7 +97,7 @@ struct Rare {
     /// there is only the first one.
     seen_on: u64,
     /// Whom notifications were sent to, where that is not the sender.
-    told: Option<IpAddr>,
+    destination: Option<IpAddr>,
 }
 
 impl Row {
@@ -107,7 +107,7 @@ impl Row {
             total: 0,
             last_seen: 0,
             serial,
-            main: Notifier::of(notification),
+            main: Notifier::from_notification(notification),
             gaps: Gaps::default(),
             burst: Burst::default(),
             series: Series::new(),
@@ -142,8 +142,8 @@ impl Row {
         self.last_seen = self.last_seen.max(at);
         self.windows.add(at);
         self.series.add(at, self.burst.count(at));
-        if notification.sender != Some(notification.told) {
-            self.rare().told = Some(notification.told);
+        if notification.sender != Some(notification.destination) {
+            self.rare().destination = Some(notification.destination);
         }
         if notification.level.is_some() {
             let rare = self.rare();
@@ -154,7 +154,7 @@ impl Row {
             self.queue = notification.deepest_queue;
             self.queue_max = self.queue_max.max(self.queue);
         }
-        let limited = Duties::of(notification.kind).is_some();
+        let limited = Duties::for_kind(notification.kind).is_some();
         let notifier = if self.main.is(notification) {
             Some(&mut self.main)
         } else {
@@ -200,9 +200,9 @@ impl Row {
     }
 
     /// Where the last one was sent, in the row of that key.
-    pub fn told(&self, key: &RowKey) -> IpAddr {
-        let told = self.rare.as_ref().and_then(|rare| rare.told);
-        told.unwrap_or_else(|| key.told_or_sender())
+    pub fn destination(&self, key: &RowKey) -> IpAddr {
+        let destination = self.rare.as_ref().and_then(|rare| rare.destination);
+        destination.unwrap_or_else(|| key.destination_or_sender())
     }
 
     /// The notifiers told apart, in the order that they came.
@@ -249,7 +249,7 @@ impl Row {
             origin: main.origin,
             notifier: main.address,
             notifiers: 1 + rare.others.len() as u32 + u32::from(rare.beyond > 0),
-            told: self.told(key),
+            told: self.destination(key),
             flow_label: key.flow_label(),
             sender_qp,
             sender_qp_from: sender_qp.map(|_| Resolved::Packet),
@@ -301,7 +301,7 @@ impl Rare {
         let place = match others.iter().position(|other| other.is(notification)) {
             Some(place) => place,
             None if others.len() + 1 < NOTIFIERS => {
-                others.push(Notifier::of(notification));
+                others.push(Notifier::from_notification(notification));
                 others.len() - 1
             }
             None => {

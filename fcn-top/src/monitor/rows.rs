@@ -84,7 +84,7 @@ mod tests {
             kind: Kind::Cnp,
             origin: Origin::Receiver,
             notifier: [10, 0, 0, 2].into(),
-            told: sender,
+            destination: sender,
             sender: Some(sender),
             subject: Subject::SenderQp(Qp::truncate(qp)),
             level: None,
@@ -104,7 +104,7 @@ mod tests {
             let mut known: BTreeMap<u32, (usize, RowId)> = BTreeMap::new();
             for (time, qp) in keys.into_iter().enumerate() {
                 let gist = gist(qp);
-                let key = RowKey::of(&gist, None);
+                let key = RowKey::new(&gist, None);
                 let (id, _) = rows.entry(key, &gist);
                 prop_assert_eq!(rows.get(id).map(|(key, _)| key), Some(&key));
                 let left = known.iter().filter(|(_, (_, id))| rows.get(*id).is_none());

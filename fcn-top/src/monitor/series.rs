@@ -1,4 +1,4 @@
-//! One quantity over time in 64 steps, whose length grows with the time told of.
+//! A quantity over time in 64 steps, whose length grows with the time covered.
 
 /// Steps kept.
 pub const STEPS: usize = 64;

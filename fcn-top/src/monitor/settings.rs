@@ -1,4 +1,4 @@
-//! What the monitor is told before it begins. Where the values come from (command line, file) is not its business.
+//! The monitor's settings, wherever they come from (command line, configuration file).
 
 use fcn_observe::access;
 use fcn_observe::rules::FLOW_RATE;

@@ -770,14 +770,14 @@ proptest! {
             kind: Kind::FastCnp2,
             origin: Origin::Switch,
             notifier: SWITCH.into(),
-            told: address,
+            destination: address,
             sender: Some(address),
             subject: fcn_wire::Subject::ReceiverQp { receiver: address, qp: Qp::truncate(qp) },
             level: None,
             deepest_queue: None,
             hops: 0,
         };
-        let key = RowKey::of(&gist, Some(interface));
+        let key = RowKey::new(&gist, Some(interface));
         prop_assert_eq!((key.sender(), key.receiver()), (Some(address), Some(address)));
         prop_assert_eq!(key.qp(), Some((Qp::truncate(qp), QpSide::Receiver)));
         prop_assert_eq!((key.kind(), key.interface(), key.flow_label()), (Kind::FastCnp2, interface, None));
@@ -856,10 +856,10 @@ fn gaps_of_what_came_in_no_order_are_not_told() {
 fn findings_are_what_listeners_hear_of_packets() {
     let mut monitor = Monitor::new(Settings::default());
     let heard = Arc::new(Mutex::new([0; 3]));
-    let sums = Arc::clone(&heard);
+    let times = Arc::clone(&heard);
     monitor.listen(Box::new(move |event| {
         if event.is_finding() {
-            sums.lock()[event.severity as usize] += event.times;
+            times.lock()[event.severity as usize] += event.times;
         }
     }));
     // Not ours, and contradicts itself: an IPv6 header that says more than there is on the wire.
@@ -952,7 +952,7 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
     let interfaces = monitor.interfaces();
     let seen: Vec<_> = interfaces
         .iter()
-        .map(|one| (&*one.name, one.notifications, one.data))
+        .map(|interface| (&*interface.name, interface.notifications, interface.data))
         .collect();
     assert_eq!(seen[0], ("eth0", 0, 0));
     assert_eq!(seen[1..], names.map(|name| (name, 20, 10)));

@@ -45,7 +45,7 @@ impl<W: Write> Csv<W> {
     /// # Errors
     /// Where they go cannot be written.
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
-        for (_, row) in selection.of(tables, words).rows {
+        for (_, row) in selection.apply(tables, words).rows {
             self.line([], Some(row), tables.dropped(), words)?;
         }
         self.flush()

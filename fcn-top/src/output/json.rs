@@ -96,7 +96,7 @@ pub struct Interval<'t> {
 
 /// The tables at one moment: the rows that are selected, and all of the others.
 pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
-    let selected = selection.of(tables, words);
+    let selected = selection.apply(tables, words);
     Snapshot {
         at: moment(tables.now),
         events: Lines::new(&tables.events, words),
@@ -141,7 +141,7 @@ impl Intervals {
             top: None,
             ..selection.clone()
         };
-        let rows = unlimited.of(tables, words).rows.into_iter();
+        let rows = unlimited.apply(tables, words).rows.into_iter();
         let mut rows: Vec<(u64, &QpRecord)> = rows
             .filter_map(|(id, row)| Some((*since.get(id)?, row)))
             .collect();

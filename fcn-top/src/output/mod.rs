@@ -41,7 +41,7 @@ pub struct Selected<'t> {
 
 impl Selection {
     /// The rows of the tables that are to be written.
-    pub fn of<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
+    pub fn apply<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
         let all = tables.qps.iter();
         let mut rows: Vec<_> = all
@@ -109,7 +109,7 @@ mod tests {
         let tables = sample::tables();
         let words = Words::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
-            let selected = selection.of(&tables, &words);
+            let selected = selection.apply(&tables, &words);
             (
                 selected.rows.iter().map(|(id, _)| id.0).collect(),
                 selected.matched,

@@ -192,7 +192,7 @@ impl Exposition {
             top: Some(self.qps),
             ..Selection::default()
         };
-        let selected = selection.of(tables, &self.words);
+        let selected = selection.apply(tables, &self.words);
         let mut used = FxHashSet::default();
         let rows: Vec<(Vec<String>, &QpRecord)> = (selected.rows.iter())
             .map(|(_, row)| (self.row_labels(row), row))
@@ -234,7 +234,7 @@ impl Exposition {
         };
         // Whom a flow label belongs to may come to be known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
-        let told = Some(row.told).filter(|_| sender.is_none());
+        let destination = Some(row.told).filter(|_| sender.is_none());
         let (qp, side) = match row.kind {
             Kind::Cnp => (row.sender_qp, QpSide::Sender),
             Kind::WanFcn => (None, QpSide::Receiver),
@@ -248,7 +248,7 @@ impl Exposition {
         let interface = interface.unwrap_or_default();
         vec![
             address(sender),
-            address(told),
+            address(destination),
             hex(qp),
             qp.map_or("", |_| side.id()).to_owned(),
             address(receiver),
@@ -317,7 +317,9 @@ pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }
     text.parse().map_err(|_| {
-        format!("`{text}` is no address with a port: write 127.0.0.1:9464, [::1]:9464 or 9464")
+        format!(
+            "`{text}` is not a valid address with a port: write 127.0.0.1:9464, [::1]:9464 or 9464"
+        )
     })
 }
 

@@ -186,7 +186,7 @@ fn drops(tables: &Tables) -> String {
 fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
     let mut selection = selection.clone();
     let top = *selection.top.get_or_insert(ROWS);
-    let selected = selection.of(tables, words);
+    let selected = selection.apply(tables, words);
     let _ = write!(out, "\nWho is told to slow down");
     let _ = match (selected.matched, tables.qps.len()) {
         (matched, all) if matched < all => writeln!(

@@ -1,4 +1,4 @@
-//! What is shown of a text that somebody else wrote.
+//! Makes text from the network or a file safe to show.
 
 use std::borrow::Cow;
 

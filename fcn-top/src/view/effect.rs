@@ -1,4 +1,4 @@
-//! What the screen asks its caller to do: it writes no files itself.
+//! Effects that the screen requests of its caller, such as writing files.
 
 use super::Tab;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};

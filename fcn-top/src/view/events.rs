@@ -1,4 +1,4 @@
-//! What was found and what happened: by rule first, with counts, each opening to its packets.
+//! The view of findings and events: by rule first, with counts; each rule opens to its packets.
 
 use super::Records;
 use super::hits::Place;
@@ -43,7 +43,7 @@ impl Entry for RuleRecord {
             ("text", 2, "what it is"),
         ],
         order: "-severity",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {
@@ -76,7 +76,7 @@ impl Entry for EventRecord {
             ("section", 9, "section"),
         ],
         order: "-at",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {
@@ -286,7 +286,7 @@ pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static s
         .iter()
         .enumerate()
         .filter(|(_, column)| !matches!(column.id, "severity" | "what" | "text"));
-    let facts = shown.filter_map(|(number, column)| {
+    let fields = shown.filter_map(|(number, column)| {
         let text = match event.cell(number) {
             Cell::None => return None,
             Cell::Moment(at) => world.words.day_and_time(at),
@@ -294,5 +294,5 @@ pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static s
         };
         Some((EventRecord::SCHEMA.title(column), text, Tone::Plain))
     });
-    std::iter::once(severity).chain(facts).collect()
+    std::iter::once(severity).chain(fields).collect()
 }

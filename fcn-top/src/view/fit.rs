@@ -1,4 +1,4 @@
-//! Making text fit into so many cells.
+//! Fits text into a number of cells.
 
 use crate::text::clean;
 use ratatui::text::Span;

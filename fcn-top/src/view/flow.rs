@@ -1,12 +1,12 @@
 //! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
-use super::course::SECOND;
+use super::explanation::{about, flow_text, graph, subject};
 use super::history::Mode;
 use super::hits::Place;
-use super::story::{about, flow_text, graph, subject};
 use super::table::Table;
 use super::theme::Tone;
+use super::time_series::SECOND;
 use super::views::{TableId, View, labelled, say};
 use super::world::World;
 use super::{Records, fit, qps};
@@ -111,8 +111,8 @@ impl Flow {
         let exact = packets.first().is_some_and(|first| {
             first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
         });
-        let of = |count: &dyn Fn(&PastPacket) -> f64| {
-            let mut sums = vec![0.0; parts.into()];
+        let columns = |count: &dyn Fn(&PastPacket) -> f64| {
+            let mut values = vec![0.0; parts.into()];
             let span = (window.1 - window.0).max(1);
             for packet in packets
                 .iter()
@@ -120,12 +120,12 @@ impl Flow {
             {
                 let place = u128::from(packet.at - window.0) * u128::from(parts) / u128::from(span);
                 if let Some(sum) =
-                    sums.get_mut((place as usize).min(usize::from(parts.saturating_sub(1))))
+                    values.get_mut((place as usize).min(usize::from(parts.saturating_sub(1))))
                 {
                     *sum += count(packet);
                 }
             }
-            sums
+            values
         };
         let flag = |flag: bool| f64::from(u8::from(flag));
         let steps = world.steps(series.start, series.step);
@@ -134,12 +134,12 @@ impl Flow {
         };
         let columns = Columns {
             notified: if exact {
-                of(&|packet| flag(packet.notifies))
+                columns(&|packet| flag(packet.notifies))
             } else {
                 whole(&series.notifications)
             },
             data: if exact {
-                of(&|packet| {
+                columns(&|packet| {
                     if packet.notifies {
                         0.0
                     } else {
@@ -149,8 +149,8 @@ impl Flow {
             } else {
                 whole(&series.data)
             },
-            ce: of(&|packet| flag(packet.ce)),
-            back: of(&|packet| flag(packet.back)),
+            ce: columns(&|packet| flag(packet.ce)),
+            back: columns(&|packet| flag(packet.back)),
         };
         (columns, exact)
     }

@@ -1,13 +1,13 @@
-//! What every view has at the top: tabs, state and losses, what goes on, and what the table below shows.
+//! The header of every view: tabs, state and losses, current traffic, and what the table below shows.
 
 use super::Tab;
-use super::course::SECOND;
+use super::explanation::bars;
 use super::fit;
 use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
-use super::story::bars;
 use super::table::Table;
 use super::theme::Tone;
+use super::time_series::SECOND;
 use super::world::{World, kind_name};
 use crate::record::{Cell, InterfaceRecord};
 use crate::text::clean;
@@ -183,8 +183,8 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
     let interfaces = &world.history.live().interfaces;
     let name = |name: &str| fit::end(&world.words.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
-    let is_up = |one: &&InterfaceRecord| !matches!(one.state, "down" | "gone");
-    let mut missing = interfaces.iter().filter(|one| !is_up(one));
+    let is_up = |interface: &&InterfaceRecord| !matches!(interface.state, "down" | "gone");
+    let mut missing = interfaces.iter().filter(|interface| !is_up(interface));
     if let Some(first) = missing.next() {
         let more = missing.count();
         let text = if more > 0 {
@@ -254,8 +254,8 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let steps = world.steps(traffic.start, traffic.step);
     // Data and marks of the last second, or of all where that is less.
     let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
-    let sum = |of: fn(&crate::tables::TrafficStep) -> u64| {
-        let values = traffic.steps.iter().map(|step| of(step) as f64);
+    let sum = |field: fn(&crate::tables::TrafficStep) -> u64| {
+        let values = traffic.steps.iter().map(|step| field(step) as f64);
         steps.parts(values, second, 1).into_iter().sum::<f64>()
     };
     let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
@@ -270,14 +270,14 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     } else {
         crate::text::NOTHING.to_owned()
     };
-    let of = |kind: Kind| {
+    let rates = |kind: Kind| {
         let steps = traffic.steps.iter();
         steps
             .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
     };
     let counts: Vec<(Kind, f64)> = Kind::ALL
         .into_iter()
-        .map(|kind| (kind, steps.parts(of(kind), window, 1).into_iter().sum()))
+        .map(|kind| (kind, steps.parts(rates(kind), window, 1).into_iter().sum()))
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let all: f64 = counts.iter().map(|(_, count)| count).sum();
@@ -347,9 +347,9 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     ]));
     frame.render_widget(ratatui::text::Text::from(left), left_area);
     frame.render_widget(ratatui::text::Text::from(right), right_area);
-    let kinds = Kind::ALL.map(|kind| steps.parts(of(kind), window, graph.width));
+    let kinds = Kind::ALL.map(|kind| steps.parts(rates(kind), window, graph.width));
     let at = |parts: &Vec<f64>, at: usize| parts.get(at).copied().unwrap_or(0.0);
-    let sums: Vec<f64> = (0..graph.width.into())
+    let totals: Vec<f64> = (0..graph.width.into())
         .map(|column| kinds.iter().map(|parts| at(parts, column)).sum())
         .collect();
     let style = |column: usize| {
@@ -359,7 +359,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
             .max_by(|(_, a), (_, b)| at(a, column).total_cmp(&at(b, column)));
         most.map_or(Style::new(), |(kind, _)| world.style(Tone::Kind(kind)))
     };
-    bars(&sums, style, frame, graph);
+    bars(&totals, style, frame, graph);
 }
 
 /// What the table below shows: how much of it, in which order, filtered by what.

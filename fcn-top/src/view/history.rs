@@ -1,6 +1,6 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
-use super::course::SECOND;
+use super::time_series::SECOND;
 use crate::record::EventRecord;
 use crate::record::RowId;
 use crate::tables::Tables;

@@ -1,4 +1,4 @@
-//! What is where on the screen, for the mouse: remembered until the next picture.
+//! Clickable areas of the screen, for the mouse: remembered until the next frame is drawn.
 
 use super::Tab;
 use ratatui::Frame;

@@ -31,7 +31,7 @@ impl Entry for InterfaceRecord {
             ("about", 11, "about"),
         ],
         order: "name",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {

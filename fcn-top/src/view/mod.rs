@@ -8,9 +8,9 @@
 //! state; `table` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
 
 mod app;
-mod course;
 mod effect;
 mod events;
+mod explanation;
 mod fit;
 mod flow;
 mod head;
@@ -25,11 +25,11 @@ mod picture;
 mod points;
 mod prompt;
 mod qps;
-mod story;
 mod tab;
 mod table;
 mod terminal;
 mod theme;
+mod time_series;
 mod views;
 mod world;
 

@@ -1,4 +1,4 @@
-//! How a screen begins.
+//! Initial options of the screen.
 
 use super::{Colours, Tab};
 use std::time::Duration;
@@ -41,8 +41,8 @@ impl Default for Options {
 
 impl Options {
     /// These, with what the environment says of the terminal (`NO_COLOR`, `COLORFGBG`, the locale) where nothing was asked for.
-    pub(super) fn with_environment(&self, of: impl Fn(&str) -> Option<String>) -> Self {
-        let set = |name: &str| of(name).filter(|value| !value.is_empty());
+    pub(super) fn with_environment(&self, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let ground = set("COLORFGBG");
         let colours = match ground.as_deref().and_then(|text| text.rsplit(';').next()) {
             _ if self.colours != Colours::Auto => self.colours,
@@ -73,13 +73,13 @@ mod tests {
     #[test]
     fn the_environment_says_what_the_terminal_can() {
         let with = |pairs: &'static [(&str, &str)]| {
-            let of = |name: &str| {
+            let variable = |name: &str| {
                 pairs
                     .iter()
                     .find(|(key, _)| *key == name)
                     .map(|(_, value)| (*value).to_owned())
             };
-            let options = Options::default().with_environment(of);
+            let options = Options::default().with_environment(variable);
             (options.colours, options.ascii)
         };
         assert_eq!(with(&[("LANG", "de_DE.UTF-8")]), (Colours::Auto, false));

@@ -1,4 +1,4 @@
-//! What lies over a view: help, an event in full, and the lists of columns.
+//! Overlays above a view: help, an event in full, and the lists of columns.
 
 use super::Tab;
 use super::events::in_full;

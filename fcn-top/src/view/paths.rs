@@ -41,7 +41,7 @@ impl Entry for HopRecord {
         ],
         fixed: 3,
         order: "path",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {

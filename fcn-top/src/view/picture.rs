@@ -1,4 +1,4 @@
-//! A picture of the screen in a file: SVG, or text.
+//! Saves a screenshot to a file, as SVG or text.
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
@@ -16,9 +16,9 @@ const CELL: (usize, usize) = (9, 19);
 pub(super) fn write(buffer: &Buffer, to: &Path) -> Result<u64, String> {
     let is_text = to.extension().is_some_and(|extension| extension == "txt");
     let picture = if is_text { text(buffer) } else { svg(buffer) };
-    let written =
+    let result =
         std::fs::File::create_new(to).and_then(|mut file| file.write_all(picture.as_bytes()));
-    written.map_err(|error| match error.kind() {
+    result.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => format!(
             "{}: there is one already; choose another name",
             to.display()

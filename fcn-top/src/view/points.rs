@@ -1,9 +1,9 @@
-//! Who notifies: congestion points, receivers and those that translate; how much, and which flows each slows down.
+//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it slows down.
 
 use super::Records;
+use super::explanation::{flow_text, origin_name};
 use super::fit;
 use super::hits::Place;
-use super::story::{flow_text, origin_name};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
@@ -59,7 +59,7 @@ impl Entry for PointRecord {
             ("last_seen", 15, "last"),
         ],
         order: "-rate_1s",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {

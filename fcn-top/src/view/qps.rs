@@ -1,8 +1,8 @@
 //! The first view: one line a QP or flow, those notified most often first, and the story of the one chosen below.
 
+use super::explanation::{self, flow_text, origin_name};
 use super::fit;
 use super::hits::Place;
-use super::story::{self, flow_text, origin_name};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw};
@@ -92,7 +92,7 @@ impl Entry for Row {
             ("findings", 14, "findings"),
         ],
         order: "-rate_1s",
-        ..Schema::of::<Self>()
+        ..Schema::for_record::<Self>()
     };
     const TALL: bool = true;
 
@@ -246,7 +246,7 @@ impl View for Qps {
         let areas = Self::split(place.area, table.lines.len());
         let nothing = Some("No congestion notification");
         if let Some((id, record)) = draw(table, rows, nothing, place, areas, world) {
-            story::panel((*id, record), place.frame, areas[1], world);
+            explanation::panel((*id, record), place.frame, areas[1], world);
         }
     }
 

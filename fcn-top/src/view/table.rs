@@ -90,7 +90,7 @@ pub(super) struct Schema {
 
 impl Schema {
     /// That of a kind of record, of which the first column stays.
-    pub(super) const fn of<R: Record>() -> Self {
+    pub(super) const fn for_record<R: Record>() -> Self {
         Self {
             lines: R::TABLE,
             columns: R::COLUMNS,
@@ -333,7 +333,7 @@ impl Table {
         let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
-                let key = SortKey::of(line.cell(order.column));
+                let key = SortKey::from_cell(line.cell(order.column));
                 (key, line.rank(at as usize), at)
             })
             .collect();

@@ -165,17 +165,17 @@ pub(super) fn headed(
 
 /// Labels with texts beside them, which go on below where they are too long.
 pub(super) fn labelled(
-    facts: Vec<(&'static str, String, Tone)>,
+    lines: Vec<(&'static str, String, Tone)>,
     room: u16,
     world: &World<'_>,
 ) -> Text<'static> {
-    let label = facts
+    let label = lines
         .iter()
         .map(|(label, ..)| fit::width(label))
         .max()
         .unwrap_or(0)
         + 2;
-    let lines = facts.into_iter().flat_map(|(name, text, tone)| {
+    let lines = lines.into_iter().flat_map(|(name, text, tone)| {
         let parts = fit::wrapped(&text, room.saturating_sub(label).max(8));
         parts.into_iter().enumerate().map(move |(part, text)| {
             let name = if part == 0 { name } else { "" };

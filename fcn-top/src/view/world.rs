@@ -1,8 +1,8 @@
 //! What every view sees: the moment shown, courses over time, how things are written and coloured.
 
-use super::course::{SECOND, Steps, spark};
 use super::history::History;
 use super::theme::{Theme, Tone};
+use super::time_series::{SECOND, Steps, spark};
 use crate::record::Cell;
 use crate::tables::{Detail, Details};
 use crate::text::Words;
@@ -62,13 +62,13 @@ impl World<'_> {
     pub(super) fn trend(
         &self,
         series: Option<&Detail>,
-        of: fn(&Detail) -> &[f32],
+        values: fn(&Detail) -> &[f32],
         room: u16,
     ) -> String {
         let Some(series) = series else {
             return String::new();
         };
-        let values = of(series).iter().map(|value| f64::from(*value));
+        let values = values(series).iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
         let (from, to) = self.window();

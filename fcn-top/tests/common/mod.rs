@@ -22,7 +22,7 @@ pub struct Done {
 }
 
 impl Done {
-    pub fn of(output: &Output) -> Self {
+    pub fn from_output(output: &Output) -> Self {
         Self {
             code: output.status.code().expect("no signal"),
             out: String::from_utf8(output.stdout.clone()).unwrap(),
@@ -81,7 +81,7 @@ pub fn alone(command: &mut Command) {
 
 /// Runs it.
 pub fn top<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
-    Done::of(&command().args(args).output().unwrap())
+    Done::from_output(&command().args(args).output().unwrap())
 }
 
 /// Runs it with words, where none has a space.
@@ -159,8 +159,14 @@ pub fn key(row: &Value) -> Key {
         _ => (&row["receiver_qp"], Some("receiver".to_owned())),
     };
     let side = side.filter(|_| !qp.is_null());
-    let told = text("told").expect("an address");
-    (kind, told, qp.as_u64(), side, row["flow_label"].as_u64())
+    let destination = text("told").expect("an address");
+    (
+        kind,
+        destination,
+        qp.as_u64(),
+        side,
+        row["flow_label"].as_u64(),
+    )
 }
 
 /// How many notifications each row has; `count` names the column.
@@ -181,11 +187,11 @@ pub fn once(notifications: &[Value]) -> BTreeMap<Key, u64> {
         let most: &mut u64 = most.entry(notifier).or_default();
         *most = row["total"].as_u64().expect("a count").max(*most);
     }
-    let mut sums = BTreeMap::new();
+    let mut totals = BTreeMap::new();
     for ((key, _), total) in most {
-        *sums.entry(key).or_default() += total;
+        *totals.entry(key).or_default() += total;
     }
-    sums
+    totals
 }
 
 /// What the generator says of a capture: its name, and the notifications at each vantage point.

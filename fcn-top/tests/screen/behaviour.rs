@@ -372,8 +372,8 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
     );
     assert!(seen(&mut app).contains("cannot write: q.pcapng:\u{fffd}[2J full"));
     app.exported(Path::new("q.pcapng"), Ok((5, 7_000)));
-    let said = "5 packets written to q.pcapng; 7,000 older ones of all rows had left (--keep)";
-    assert!(seen(&mut app).contains(said));
+    let message = "5 packets written to q.pcapng; 7,000 older ones of all rows had left (--keep)";
+    assert!(seen(&mut app).contains(message));
     for (key, format) in [("J", Format::Json), ("V", Format::Csv), ("v", Format::Csv)] {
         typed(&mut app, "/cnp rate>400");
         press(&mut app, KeyCode::Enter);

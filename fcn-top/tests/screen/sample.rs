@@ -446,16 +446,16 @@ fn detail(now: u64) -> Detail {
     let mut rate = 1.0_f32;
     let (mut notifications, mut data) = (Vec::new(), Vec::new());
     for at in 0..64u64 {
-        let told = if matches!(at % 21, 4 | 5 | 9) {
+        let rate_of_notifications = if matches!(at % 21, 4 | 5 | 9) {
             30.0 + (at % 5) as f32 * 12.0
         } else {
             0.0
         };
-        if told > 0.0 {
+        if rate_of_notifications > 0.0 {
             rate *= 0.55;
         }
         rate = (rate + 0.05).min(1.0);
-        notifications.push(told);
+        notifications.push(rate_of_notifications);
         data.push(rate * 320e6);
     }
     Detail {
@@ -463,7 +463,7 @@ fn detail(now: u64) -> Detail {
         step,
         most: notifications
             .iter()
-            .map(|told: &f32| (told / 9.0).ceil())
+            .map(|rate_of_notifications: &f32| (rate_of_notifications / 9.0).ceil())
             .collect(),
         notifications,
         data,

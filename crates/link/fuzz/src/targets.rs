@@ -35,7 +35,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(packet: &Packet<'_>) -> Self {
+    fn from_packet(packet: &Packet<'_>) -> Self {
         Self {
             interface: packet.interface,
             at: packet.stamped.then_some(packet.at),
@@ -118,7 +118,7 @@ fn read<R: Read + Send>(octets: R) -> Content {
                 assert!(packet.wire_len as usize >= packet.bytes.len());
                 assert!(packet.stamped || packet.at == 0);
                 assert_eq!(packet.link, LinkType::from_pcap(packet.link_number));
-                content.packets.push(Kept::of(&packet));
+                content.packets.push(Kept::from_packet(&packet));
             }
             ended => {
                 content.ended = true;
@@ -164,7 +164,7 @@ fn read_together(octets: &[u8]) -> Content {
         match reader.next_some(16) {
             Ok(Some(some)) => content
                 .packets
-                .extend(some.iter().map(|packet| Kept::of(&packet))),
+                .extend(some.iter().map(|packet| Kept::from_packet(&packet))),
             ended => {
                 content.ended = true;
                 content.error = ended.err();

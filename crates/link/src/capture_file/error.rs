@@ -1,4 +1,4 @@
-//! What can go wrong with a capture file, in words for people.
+//! Errors of writing a capture file, with readable messages.
 
 use super::{MAX_COMMENT, MAX_PACKET};
 use std::io;

@@ -202,15 +202,15 @@ impl<'w> CaptureWriter<'w> {
             wire_len: packet.wire_len,
         };
         let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
-        let written = room
+        let len = room
             .get_mut(HEADER_LEN..HEADER_LEN + packet.len)
             .map(fill)
             .and_then(|()| block::finish(room, head, packet.comment));
         // There is always room: `check` bounds what `most_octets` can ask for.
-        let Some(written) = written else {
+        let Some(len) = len else {
             return Err(self.error(ErrorKind::TooLong { len: packet.len }));
         };
-        self.filled += written;
+        self.filled += len;
         self.summary.packets += 1;
         Ok(())
     }
@@ -250,9 +250,9 @@ impl<'w> CaptureWriter<'w> {
     #[inline(never)]
     pub fn flush(&mut self) -> Result<(), Error> {
         let (buffer, filled) = (mem::take(&mut self.buffer), mem::take(&mut self.filled));
-        let written = self.write(buffer.get(..filled).unwrap_or_default());
+        let result = self.write(buffer.get(..filled).unwrap_or_default());
         self.buffer = buffer;
-        written
+        result
     }
 
     fn write(&mut self, octets: &[u8]) -> Result<(), Error> {

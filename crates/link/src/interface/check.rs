@@ -53,7 +53,7 @@ pub fn check_may_send(interface: &Interface, allow_default_route: bool) -> Resul
 fn check(interface: &Interface, allow_default_route: bool) -> Result<(), RefusalKind> {
     let unknown = |e| RefusalKind::Unknown(InterfaceError::query("state", e));
     let mut netlink = Netlink::open().map_err(unknown)?;
-    let now = link::one(&mut netlink, interface.index).map_err(unknown)?;
+    let now = link::by_index(&mut netlink, interface.index).map_err(unknown)?;
     // What has its number now may be another one.
     let now = now.filter(|link| link.name == interface.name);
     let now = now.ok_or(RefusalKind::Gone)?;
@@ -95,7 +95,7 @@ impl RefusalKind {
             Self::DefaultRoute(routes) => {
                 let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
                 format!(
-                    "nothing is sent where a default route leaves ({}): what it carries, and what lies beyond, would \
+                    "will not send on an interface with a default route ({}): its traffic, and the networks beyond, would \
                      suffer; choose an interface of a test network, or insist with --allow-default-route",
                     routes.join(", ")
                 )
@@ -109,7 +109,7 @@ impl RefusalKind {
                     Some("bridge" | "bond" | "team") => "none of its ports is up; set one up",
                     _ if *lower_down => "the interface below it is down; set that up",
                     Some("tun") => "no program is at its other end; start one",
-                    _ => "plug in the cable, and see to it that the other side is up",
+                    _ => "plug in the cable, and make sure that the other side is up",
                 };
                 format!("no carrier: {why}")
             }
@@ -119,7 +119,7 @@ impl RefusalKind {
                     .to_owned()
             }
             Self::Unknown(e) => format!(
-                "whether a default route leaves by it cannot be told: {e}; --allow-default-route goes without"
+                "cannot tell whether it has a default route: {e}; --allow-default-route skips this check"
             ),
         }
     }

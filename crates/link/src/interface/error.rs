@@ -1,4 +1,4 @@
-//! What can go wrong when an interface is asked for, in words for people.
+//! Errors of looking up an interface, with readable messages.
 
 use netlink_packet_core::DecodeError;
 use std::io;

@@ -159,7 +159,7 @@ pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
 }
 
 /// The link of that index; `None`: there is none.
-pub(super) fn one(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
+pub(super) fn by_index(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
     let mut request = LinkMessage::default();
     request.header.index = index;
     match netlink.get(RouteNetlinkMessage::GetLink(request), libc::RTM_NEWLINK) {

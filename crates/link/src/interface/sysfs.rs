@@ -1,4 +1,4 @@
-//! What only sysfs tells of an interface: driver, queues in use, speed.
+//! Properties of an interface that only sysfs has: driver, queues in use, speed.
 
 use super::link::Link;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What becomes of an interface while it is in use.
+//! Watches an interface in use: whether it goes down, loses its carrier or disappears.
 
 use super::link::{self, Link};
 use super::netlink::{Netlink, messages};
@@ -161,7 +161,7 @@ impl LinkWatch {
     }
 
     fn refresh(&mut self) {
-        match link::one(&mut self.netlink, self.link.index) {
+        match link::by_index(&mut self.netlink, self.link.index) {
             Ok(Some(link)) => {
                 self.link.take(&link);
                 self.stale = false;

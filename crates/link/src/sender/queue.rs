@@ -1,4 +1,4 @@
-//! The loop of one queue: from a source to a backend. Threads are `run.rs`'s business.
+//! The loop of one queue: from a source to a backend. Threads are in `run.rs`.
 
 use super::report::Timing;
 use super::stats::Live;

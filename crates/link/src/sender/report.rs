@@ -82,13 +82,13 @@ impl Timing {
     /// Quantiles of the timing error.
     #[must_use]
     pub fn error(&self) -> Quantiles {
-        Quantiles::of(&self.error)
+        Quantiles::from_histogram(&self.error)
     }
 
     /// Quantiles of the error of the gaps between hand-overs.
     #[must_use]
     pub fn gap_error(&self) -> Quantiles {
-        Quantiles::of(&self.gap_error)
+        Quantiles::from_histogram(&self.gap_error)
     }
 
     /// Frames that were handed over together, at most.
@@ -113,7 +113,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    fn of(histogram: &Histogram<u64>) -> Self {
+    fn from_histogram(histogram: &Histogram<u64>) -> Self {
         Self {
             p50: histogram.value_at_quantile(0.5),
             p99: histogram.value_at_quantile(0.99),

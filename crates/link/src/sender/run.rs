@@ -108,7 +108,7 @@ pub fn run_on<S: Source>(
 
     // A thread may learn it from the kernel before we do, but not what it was.
     if why.is_none()
-        && done.iter().any(|one| one.result.is_err())
+        && done.iter().any(|queue| queue.result.is_err())
         && let Some((watch, event)) = event(&mut watches)
     {
         why = Some(settled(watch, event));
@@ -183,16 +183,16 @@ fn work<S: Source>(
     let began = Instant::now();
     let (times, watched) = ((&mut clock, start), (halt, live, &mut timing));
     let (result, counts, end) = match &mut queue {
-        Queue::Xdp(link) => one(&mut **link, &mut source, times, &settings, watched),
-        Queue::Packet(link) => one(&mut **link, &mut source, times, &settings, watched),
+        Queue::Xdp(link) => send_queue(&mut **link, &mut source, times, &settings, watched),
+        Queue::Packet(link) => send_queue(&mut **link, &mut source, times, &settings, watched),
         Queue::File(link) if link.is_live() => {
-            one(&mut **link, &mut source, times, &settings, watched)
+            send_queue(&mut **link, &mut source, times, &settings, watched)
         }
         Queue::File(link) => {
             let times = (&mut Virtual::new(start), start);
             // That a frame was written at its virtual time is no measurement.
             let watched = (halt, live, &mut Timing::default());
-            one(&mut **link, &mut source, times, &settings, watched)
+            send_queue(&mut **link, &mut source, times, &settings, watched)
         }
     };
     let time_up = settings
@@ -211,7 +211,7 @@ fn work<S: Source>(
     }
 }
 
-fn one<T: Transmit, S: Source>(
+fn send_queue<T: Transmit, S: Source>(
     link: &mut T,
     source: &mut S,
     (clock, start): (&mut impl Clock, u64),
@@ -314,25 +314,25 @@ fn conclude<S>(
     let mut time_up = false;
     let mut failed = None;
     let mut rest = Vec::with_capacity(done.len());
-    for (one, live) in done.into_iter().zip(lives) {
-        timing.add(&one.timing);
-        last = last.max(one.timing.last_handed());
-        total = total.plus(one.counts);
-        end = end.max(one.end);
-        took = took.max(one.took);
-        time_up |= one.time_up;
-        if let Err(error) = &one.result {
+    for (send_queue, live) in done.into_iter().zip(lives) {
+        timing.add(&send_queue.timing);
+        last = last.max(send_queue.timing.last_handed());
+        total = total.plus(send_queue.counts);
+        end = end.max(send_queue.end);
+        took = took.max(send_queue.took);
+        time_up |= send_queue.time_up;
+        if let Err(error) = &send_queue.result {
             failed.get_or_insert_with(|| Ended::LinkFailed(error.to_string()));
         }
         queues.push(QueueReport {
-            mode: one.queue.mode().clone(),
-            pinned_to: one.pinned_to,
-            counts: one.counts,
+            mode: send_queue.queue.mode().clone(),
+            pinned_to: send_queue.pinned_to,
+            counts: send_queue.counts,
             // Who waits for no time is not kept from it.
             starved: if at_once { 0 } else { live.starvations() },
             misfits: live.misfits(),
         });
-        rest.push((one.queue, one.source));
+        rest.push((send_queue.queue, send_queue.source));
     }
     let ended = match (failed, why) {
         (_, Some(why @ Ended::LinkFailed(_))) => why,

@@ -162,7 +162,7 @@ struct Numbers {
     gap: u64,
     later_every: u64,
     too_long: Option<u64>,
-    asked: u64,
+    peeks: u64,
 }
 
 impl Numbers {
@@ -173,18 +173,18 @@ impl Numbers {
             gap,
             later_every: u64::MAX,
             too_long: None,
-            asked: 0,
+            peeks: 0,
         }
     }
 }
 
 impl Source for Numbers {
     fn peek(&mut self) -> Next {
-        self.asked += 1;
+        self.peeks += 1;
         if self.next == self.count {
             return Next::End;
         }
-        if self.asked % self.later_every < 2 && self.asked >= self.later_every {
+        if self.peeks % self.later_every < 2 && self.peeks >= self.later_every {
             return Next::Later;
         }
         let len = if self.too_long == Some(self.next) {
@@ -232,8 +232,8 @@ fn play(
     change(&mut tape, &mut clock);
     let (stop, live) = (AtomicBool::new(false), Live::default());
     let mut timing = Timing::default();
-    let told = (&stop, &live, &mut timing);
-    let result = send(&mut tape, &mut source, &mut clock, START, settings, told);
+    let outputs = (&stop, &live, &mut timing);
+    let result = send(&mut tape, &mut source, &mut clock, START, settings, outputs);
     Played {
         tape,
         timing,

@@ -115,7 +115,7 @@ pub(super) struct Producer<T> {
 }
 
 impl<T: Entry> Producer<T> {
-    pub(super) fn of(ring: Ring<T>) -> Self {
+    pub(super) fn new(ring: Ring<T>) -> Self {
         let filled = ring.producer().load(Ordering::Relaxed);
         let consumed = ring.consumer().load(Ordering::Acquire);
         Self {
@@ -181,7 +181,7 @@ pub(super) struct Consumer<T> {
 }
 
 impl<T: Entry> Consumer<T> {
-    pub(super) fn of(ring: Ring<T>) -> Self {
+    pub(super) fn new(ring: Ring<T>) -> Self {
         let read = ring.consumer().load(Ordering::Relaxed);
         let produced = ring.producer().load(Ordering::Acquire);
         Self {
@@ -240,7 +240,7 @@ mod tests {
             entries: ours.entries,
             size: SIZE,
         };
-        (Producer::of(ours), Consumer::of(theirs))
+        (Producer::new(ours), Consumer::new(theirs))
     }
 
     #[test]

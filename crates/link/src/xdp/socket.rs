@@ -256,10 +256,10 @@ impl Rings {
         let received = || Ring::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
         let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit: (!receive).then(transmit).transpose()?.map(Producer::of),
-            completion: Consumer::of(Ring::new(socket, completion, &offsets.cr, size)?),
-            fill: Producer::of(Ring::new(socket, fill, &offsets.fr, size)?),
-            receive: receive.then(received).transpose()?.map(Consumer::of),
+            transmit: (!receive).then(transmit).transpose()?.map(Producer::new),
+            completion: Consumer::new(Ring::new(socket, completion, &offsets.cr, size)?),
+            fill: Producer::new(Ring::new(socket, fill, &offsets.fr, size)?),
+            receive: receive.then(received).transpose()?.map(Consumer::new),
         })
     }
 }

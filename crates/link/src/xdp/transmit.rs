@@ -161,7 +161,7 @@ impl XdpTransmit {
         let result = send(self.socket.fd(), &[], SendFlags::DONTWAIT);
         let after = self.transmit.outstanding();
         if let Err(errno) = result {
-            if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
+            if let Some(error) = TransmitError::from_io(&self.mode.target, errno.into()) {
                 return Err(error);
             }
             // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
@@ -254,7 +254,7 @@ impl Transmit for XdpTransmit {
         }
         // Zero copy: the driver says when it has sent something. Copying, polling sends.
         if let Err(errno) = self.socket.wait(PollFlags::OUT, for_)
-            && let Some(error) = TransmitError::of(&self.mode.target, errno.into())
+            && let Some(error) = TransmitError::from_io(&self.mode.target, errno.into())
         {
             return Err(error);
         }

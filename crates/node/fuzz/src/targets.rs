@@ -67,14 +67,14 @@ pub mod step {
 struct Octets<'a>(&'a [u8]);
 
 impl<'a> Octets<'a> {
-    fn one(&mut self) -> Option<u8> {
+    fn next(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
     fn two(&mut self) -> Option<u16> {
-        Some(u16::from_be_bytes([self.one()?, self.one()?]))
+        Some(u16::from_be_bytes([self.next()?, self.next()?]))
     }
 
     /// So many octets, or as many as there are.
@@ -97,8 +97,8 @@ fn v4(octet: u8) -> IpAddr {
 
 /// Two ends of one family, from an octet: the lower half one, the upper the other; the upper bit of the first: IPv4.
 fn ends(octet: u8) -> (IpAddr, IpAddr) {
-    let of = if octet & 8 == 0 { v6 } else { v4 };
-    (of(octet), of(octet >> 4))
+    let address = if octet & 8 == 0 { v6 } else { v4 };
+    (address(octet), address(octet >> 4))
 }
 
 fn qp(octet: u8) -> Qp {
@@ -140,10 +140,10 @@ const ICRC: Part<'_> = Part::Icrc(Policy::Compute(Reading::Covered));
 /// The RDMA CM message that the octets describe, in an IP packet: kind, ends, own and other communication ID, QP. Beyond
 /// the five kinds, octets of any MAD.
 fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
-    let (kind, (source, destination)) = (octets.one()?, ends(octets.one()?));
-    let (own, other) = (octets.one()?.into(), octets.one()?.into());
+    let (kind, (source, destination)) = (octets.next()?, ends(octets.next()?));
+    let (own, other) = (octets.next()?.into(), octets.next()?.into());
     // A few more numbers than there are QPs: 0 and 1 are nobody's.
-    let number = u32::from(octets.one()? & 63);
+    let number = u32::from(octets.next()? & 63);
     let message: MessageRepr = match kind % 6 {
         0 => {
             let mut message =
@@ -180,7 +180,7 @@ fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
     };
     let mut mad = CmRepr::new(7, message).to_bytes().ok()?;
     if kind % 6 == 5 {
-        let len = usize::from(octets.one()?);
+        let len = usize::from(octets.next()?);
         let some = octets.some(len);
         mad[..some.len()].copy_from_slice(some);
     }
@@ -205,7 +205,7 @@ fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
 /// [`Connections`]: whatever the messages, it holds no more than it may, and nobody's QP is made up.
 pub fn connections(data: &[u8]) {
     let mut octets = Octets(data);
-    let Some(capacity) = octets.one().map(|octet| usize::from(octet % 5)) else {
+    let Some(capacity) = octets.next().map(|octet| usize::from(octet % 5)) else {
         return;
     };
     let mut connections = Connections::new(capacity);
@@ -307,7 +307,7 @@ struct Node {
     border: Border,
     open: Vec<Open>,
     /// When a role last told about a flow: congestion point and notification point.
-    told: [HashMap<FlowKey, Time>; 2],
+    last_notified: [HashMap<FlowKey, Time>; 2],
     sent: u64,
     /// Labels in use, that used longest ago first.
     labels: Vec<(FlowKey, u32)>,
@@ -320,7 +320,7 @@ const CONFIGURED: FlowKey = FlowKey {
     receiver_qp: Qp::truncate(9),
 };
 
-/// Places in `Node::told`.
+/// Places in `Node::last_notified`.
 const BY_CONGESTION_POINT: usize = 0;
 const BY_NOTIFICATION_POINT: usize = 1;
 
@@ -457,7 +457,7 @@ impl Node {
             pe: IngressPe::new(pe),
             border: Border::default(),
             open: Vec::new(),
-            told: Default::default(),
+            last_notified: Default::default(),
             sent: 0,
             labels: Vec::new(),
             settings,
@@ -465,11 +465,11 @@ impl Node {
     }
 
     fn step(&mut self, octets: &mut Octets<'_>) -> Option<()> {
-        let what = octets.one()? % step::ALL;
-        self.pass(octets.one()?);
+        let what = octets.next()? % step::ALL;
+        self.pass(octets.next()?);
         match what {
             step::ETHERNET | step::IP => {
-                let (depth, dice, len) = (octets.one()?, octets.one()?, octets.two()?);
+                let (depth, dice, len) = (octets.next()?, octets.next()?, octets.two()?);
                 let bytes = octets.some(len.into());
                 let link = match what {
                     step::IP => LinkType::RawIp,
@@ -478,7 +478,7 @@ impl Node {
                 self.frame(bytes, link, depth, dice);
             }
             step::DATA => {
-                let (depth, dice) = (octets.one()?, octets.one()?);
+                let (depth, dice) = (octets.next()?, octets.next()?);
                 let bytes = data_packet(octets)?;
                 self.frame(&bytes, LinkType::RawIp, depth, dice);
             }
@@ -489,7 +489,7 @@ impl Node {
             }
             step::OPEN => self.open(octets)?,
             step::CLOSE => {
-                let which = usize::from(octets.one()?) % self.open.len().max(1);
+                let which = usize::from(octets.next()?) % self.open.len().max(1);
                 if which < self.open.len() {
                     let closed = self.open.remove(which);
                     self.reaction.close(closed.id);
@@ -498,7 +498,7 @@ impl Node {
                 }
             }
             step::SENT => {
-                let (which, len) = (usize::from(octets.one()?), octets.two()?);
+                let (which, len) = (usize::from(octets.next()?), octets.two()?);
                 if let Some(open) = self.open.get(which % self.open.len().max(1)) {
                     self.reaction.on_sent(open.id, u32::from(len) << 4);
                 }
@@ -521,8 +521,8 @@ impl Node {
     }
 
     fn open(&mut self, octets: &mut Octets<'_>) -> Option<()> {
-        let (own, receiver) = (qp(octets.one()?), v6(octets.one()?));
-        let (receiver_qp, rate) = (qp(octets.one()?), octets.one()?);
+        let (own, receiver) = (qp(octets.next()?), v6(octets.next()?));
+        let (receiver_qp, rate) = (qp(octets.next()?), octets.next()?);
         let line = f64::from(u32::from(rate) + 1) * 2e9;
         let opened = self.reaction.open(own, receiver, receiver_qp, line);
         if let Some(id) = opened {
@@ -535,10 +535,10 @@ impl Node {
 
     /// A notification as somebody would write it, and what it takes from the data packet.
     fn notification(&self, octets: &mut Octets<'_>) -> Option<(Outgoing, Vec<u8>)> {
-        let (kind, both, number) = (octets.one()?, octets.one()?, octets.one()?);
+        let (kind, both, number) = (octets.next()?, octets.next()?, octets.next()?);
         let (source, destination) = ends(both);
         let own = self.settings.congestion.address;
-        let len = octets.one()?;
+        let len = octets.next()?;
         let rest = octets.some(len.into()).to_vec();
         let outgoing = match (kind & 3, source, destination) {
             (1, IpAddr::V6(source), IpAddr::V6(original_destination)) => Outgoing::FastCnp {
@@ -607,10 +607,10 @@ impl Node {
     fn frame(&mut self, bytes: &[u8], link: LinkType, depth: u8, dice: u8) {
         let frame = parse(bytes, link);
         self.receive(&frame);
-        let Some(packet) = DataPacket::of(&frame) else {
+        let Some(packet) = DataPacket::from_frame(&frame) else {
             return;
         };
-        let about = About::of(&packet, &frame);
+        let about = About::new(&packet, &frame);
         let label = self
             .pe
             .label(packet.source, packet.destination, packet.dest_qp);
@@ -678,7 +678,7 @@ impl Node {
 
     /// Not more often than the interval, as long as nothing had to be forgotten.
     fn may_tell(&mut self, role: usize, flow: FlowKey, kept: bool) {
-        let last = self.told[role].insert(flow, self.now);
+        let last = self.last_notified[role].insert(flow, self.now);
         if let Some(last) = last.filter(|_| kept) {
             assert!(self.now.since(last) >= self.settings.interval, "too soon");
         }
@@ -787,8 +787,8 @@ fn emitted(outgoing: &Outgoing, about: &About<'_>) -> Option<Vec<u8>> {
 
 /// A data packet: ends, QP, and an octet of which the bits say: ECN field (2), trace (2), proxy address, tunnel (2).
 fn data_packet(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
-    let ((source, destination), number) = (ends(octets.one()?), octets.one()?);
-    let bits = octets.one()?;
+    let ((source, destination), number) = (ends(octets.next()?), octets.next()?);
+    let bits = octets.next()?;
     let outer = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, (bits >> 7).into());
     let tunnel = Part::Ipv6 {
         source: outer,

@@ -355,7 +355,7 @@ impl CongestionPoint {
         if !self.may_tell(packet.source) {
             return None;
         }
-        let Some((qp, _)) = self.qps.of(&packet.flow()) else {
+        let Some((qp, _)) = self.qps.sender_qp(&packet.flow()) else {
             self.counters.cnp_unknown += 1;
             return None;
         };

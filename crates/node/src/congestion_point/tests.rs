@@ -1,4 +1,4 @@
-//! The congestion point by lists of packets and the exact verdict on each.
+//! Tests of the congestion point: lists of packets, and the exact verdict on each.
 
 use super::*;
 use crate::limiter::Limits;
@@ -394,7 +394,7 @@ fn only_those_on_the_list_are_notified_the_others_are_marked() {
         ..tunnelled(Ecn::Ect0)
     };
     let proxied = proxy_cn(PROXY.into(), SWITCH.into(), &packet);
-    for (told, want, counted) in [
+    for (prefixes, want, counted) in [
         (PE, Some(wan_fcn(7)), 0),
         (PROXY, Some(proxied), 1),
         (SENDER, Some(fast_cnp()), 2),
@@ -402,7 +402,7 @@ fn only_those_on_the_list_are_notified_the_others_are_marked() {
     ] {
         let mut node = node(|config| {
             all(config);
-            config.tells = list(told);
+            config.tells = list(prefixes);
         });
         assert_eq!(verdict(&mut node, &packet), (want.is_none(), want));
         assert_eq!(node.counters().not_to_be_told, counted);
@@ -455,14 +455,14 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
         let now = Time::from_nanos(micros * 1000);
         node.on_other_packet(now, &packet, (depth, &marking), u32::MAX)
     };
-    let told = Outgoing::ProxyCn {
+    let expected = Outgoing::ProxyCn {
         source: SWITCH.into(),
         proxy: PROXY.into(),
         tuple,
         level: 7,
     };
     assert_eq!(step(0, tuple, 0), Verdict::default());
-    assert_eq!(step(0, tuple, FULL).notify, Some(told));
+    assert_eq!(step(0, tuple, FULL).notify, Some(expected));
     assert_eq!(step(49, tuple, FULL).notify, None, "the same flow");
     let other = FiveTuple {
         source_port: 40_001,

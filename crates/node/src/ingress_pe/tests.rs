@@ -1,4 +1,4 @@
-//! The ingress PE by lists of messages and the exact answer to each.
+//! Tests of the ingress PE: lists of messages, and the exact answer to each.
 
 use super::*;
 use crate::outgoing::About;
@@ -184,10 +184,10 @@ fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
                 .acknowledged(RECEIVER.into(), SENDER.into(), ack, psn);
         }
         let label = label6(&mut pe, qp);
-        let told = ask(&mut pe, 0, &fcn(PE, label));
+        let answer = ask(&mut pe, 0, &fcn(PE, label));
         assert!(
-            matches!(told, Ok(Outgoing::Cnp { qp, .. }) if qp == Qp::truncate(want)),
-            "{told:?}"
+            matches!(answer, Ok(Outgoing::Cnp { qp, .. }) if qp == Qp::truncate(want)),
+            "{answer:?}"
         );
         assert_eq!(pe.counters().inferred, inferred);
     }

@@ -1,4 +1,4 @@
-//! The proxy node by lists of messages and the exact answer to each.
+//! Tests of the proxy node: lists of messages, and the exact answer to each.
 
 use super::*;
 use crate::outgoing::About;
@@ -286,7 +286,7 @@ fn flows_of_other_transports_are_counted() {
             Part::Bytes(&[0; 32]),
         ]);
         packet[6] = protocol;
-        let tuple = FiveTuple::of(&packet).unwrap();
+        let tuple = FiveTuple::from_packet(&packet).unwrap();
         assert_eq!((tuple.protocol, tuple.destination_port), (protocol, port));
         let outgoing = Outgoing::ProxyCn {
             source: SWITCH.into(),

@@ -1,4 +1,4 @@
-//! The directory by lists of routing messages and who the proxy is after each.
+//! Tests of the directory: lists of routing messages, and the proxy known after each.
 
 use super::*;
 use crate::testing::{build, ip, mutated, with_frame};

@@ -353,12 +353,12 @@ mod tests {
             let params = Params::default();
             let mut flow = Telemetry::new(params, LINE);
             let mut now = 0;
-            for (wait, told) in steps {
+            for (wait, load) in steps {
                 now += wait;
                 let before = flow.rate();
                 flow.advance(Time::from_nanos(now));
                 prop_assert!(flow.rate() >= before);
-                if let Some((capacity, throughput, queue)) = told {
+                if let Some((capacity, throughput, queue)) = load {
                     notify(&mut flow, Time::from_nanos(now), &[(hop(capacity, throughput).0, queue)]);
                 }
                 prop_assert!((params.r_min..=LINE).contains(&flow.rate()), "{}", flow.rate());

@@ -1,4 +1,4 @@
-//! The reaction point by lists of frames and the exact reaction to each.
+//! Tests of the reaction point: lists of frames, and the exact reaction to each.
 
 use super::*;
 use crate::outgoing::{About, Outgoing};

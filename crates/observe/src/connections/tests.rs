@@ -130,21 +130,21 @@ fn where_a_qp_sends_to_is_known_from_either_side() {
             (setup.passive, Qp::truncate(setup.passive_end.1)),
         );
         let mut connections = Connections::new(8);
-        let of = |connections: &Connections, (host, qp)| {
+        let flow_end = |connections: &Connections, (host, qp)| {
             let flow = connections.flow_of(host, qp)?;
             Some((flow.receiver, flow.receiver_qp))
         };
         learn(&mut connections, &setup.request());
-        assert_eq!(of(&connections, active), None);
+        assert_eq!(flow_end(&connections, active), None);
         for message in [setup.reply(), setup.ready()] {
             learn(&mut connections, &message);
-            assert_eq!(of(&connections, active), Some(passive));
-            assert_eq!(of(&connections, passive), Some(active));
-            assert_eq!(of(&connections, (active.0, passive.1)), None);
+            assert_eq!(flow_end(&connections, active), Some(passive));
+            assert_eq!(flow_end(&connections, passive), Some(active));
+            assert_eq!(flow_end(&connections, (active.0, passive.1)), None);
         }
         learn(&mut connections, &setup.disconnect());
-        assert_eq!(of(&connections, active), None);
-        assert_eq!(of(&connections, passive), None);
+        assert_eq!(flow_end(&connections, active), None);
+        assert_eq!(flow_end(&connections, passive), None);
         assert!(connections.senders.is_empty());
     }
 }
@@ -397,7 +397,7 @@ fn other_frames_teach_nothing() {
 
 fn messages() -> Vec<Vec<u8>> {
     let setups = [Setup::v6(), Setup::v4(), numbered(1), numbered(2)];
-    let of = |setup: &Setup| {
+    let every_message = |setup: &Setup| {
         let mut all = setup.messages().to_vec();
         all.extend([
             setup.disconnect(),
@@ -406,7 +406,7 @@ fn messages() -> Vec<Vec<u8>> {
         ]);
         all
     };
-    setups.iter().flat_map(of).collect()
+    setups.iter().flat_map(every_message).collect()
 }
 
 proptest! {
@@ -417,12 +417,12 @@ proptest! {
             learn(&mut connections, message);
             prop_assert!(connections.open.len() <= 2 && connections.half_open.len() <= 16);
             for (end, found) in &connections.ends {
-                let of = found.asked(end);
-                let confirmed = connections.open.peek(&of).map(|open| (open.active_qp, open.passive_qp));
-                let answered = connections.half_open.peek(&of)
+                let key = found.key(end);
+                let confirmed = connections.open.peek(&key).map(|open| (open.active_qp, open.passive_qp));
+                let answered = connections.half_open.peek(&key)
                     .and_then(|half| Some((half.active_qp, half.answer?.1)));
                 let (active, passive) = if found.confirmed { confirmed } else { answered }.unwrap();
-                prop_assert!(ends(of, active, passive).contains(&(*end, found.sender_qp)));
+                prop_assert!(ends(key, active, passive).contains(&(*end, found.sender_qp)));
             }
             for ((host, qp), sender) in &connections.senders {
                 let sent = connections.flow_of(*host, *qp).unwrap();

@@ -24,11 +24,11 @@ struct Capture {
 impl Capture {
     /// Of a flow that is notified about so often.
     fn new(r: &mut Random, gap: f64) -> Self {
-        let tick = r.of(&[1.0, 1.0, 1e3, 1e6]);
+        let tick = r.choose(&[1.0, 1.0, 1e3, 1e6]);
         Self {
             judged: Obedience::new(),
             seen: (0, 0),
-            loss: r.of(&[0.0, 0.0, 0.001, 0.02]),
+            loss: r.choose(&[0.0, 0.0, 0.001, 0.02]),
             start: 1e9 + if r.chance(0.2) { 5.5 * gap } else { 0.0 },
             tick: if tick * 50.0 > gap { 1.0 } else { tick },
             first: f64::INFINITY,
@@ -47,7 +47,7 @@ impl Capture {
         }
     }
 
-    fn told(&mut self, at: f64) {
+    fn notified(&mut self, at: f64) {
         if at >= self.start {
             self.judged.notified(self.stamp(at));
             self.seen.1 += 1;
@@ -91,11 +91,11 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
         r.between(0.5, 1.0)
     };
     let place = (packets * place).floor();
-    let each = r.of(&[1, 1, 2, 3]);
+    let each = r.choose(&[1, 1, 2, 3]);
     let (pace, sizes, thinks) = (
-        r.of(&[0.0, 0.05]),
-        r.of(&[0.0, 0.0, 0.3]),
-        r.of(&[0.0, 0.05, 0.5]),
+        r.choose(&[0.0, 0.05]),
+        r.choose(&[0.0, 0.0, 0.3]),
+        r.choose(&[0.0, 0.05, 0.5]),
     );
     let recovery = packets * apart * r.scale(0.5, 3.0);
     let gap = (packets * apart + think) * f64::from(each);
@@ -113,9 +113,9 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
             };
             let next = now + apart / share * (1.0 + pace * r.between(-1.0, 1.0));
             if f64::from(packet) == place && message % each == each - 1 {
-                let told = now + (next - now) * r.between(0.1, 0.9);
-                seen.told(told);
-                cut = told;
+                let notified = now + (next - now) * r.between(0.1, 0.9);
+                seen.notified(notified);
+                cut = notified;
             }
             now = next;
         }
@@ -126,15 +126,15 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
 
 /// Who sends all the time, and slows down for part of the time to the next notification.
 fn slows(sender: Sender, r: &mut Random) -> Labelled {
-    let mut gap = r.of(&GAPS);
+    let mut gap = r.choose(&GAPS);
     let (cut, delay, lasts, apart, burst, random);
     let mut heeds = 1.0;
     match sender {
         Sender::Slightly => {
             (cut, random, burst) = (r.between(0.6, 0.9), true, 1);
-            delay = r.of(&[0.0, 2e3, 10e3f64]).min(gap / 10.0);
+            delay = r.choose(&[0.0, 2e3, 10e3f64]).min(gap / 10.0);
             lasts = gap * r.between(0.15, 0.7);
-            heeds = r.of(&[1.0, 1.0, 0.7, 0.4]);
+            heeds = r.choose(&[1.0, 1.0, 0.7, 0.4]);
             // 5 packets while it is slow.
             apart = (lasts / r.scale(5.0, 500.0)).max(100.0);
         }
@@ -147,7 +147,7 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         }
         Sender::AtRandom => {
             (cut, random, burst, delay) =
-                (0.5, true, 1, r.of(&[0.0, 2e3, 10e3f64]).min(gap / 10.0));
+                (0.5, true, 1, r.choose(&[0.0, 2e3, 10e3f64]).min(gap / 10.0));
             lasts = gap * r.between(0.15, 1.0);
             apart = gap / r.scale(4.0, 500.0);
         }
@@ -158,12 +158,12 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         }
         _ => {
             (cut, random, burst) = (0.5, false, r.between(8.0, 32.0) as u32);
-            delay = r.of(&[0.0, 2e3, 10e3f64]).min(gap / 10.0);
+            delay = r.choose(&[0.0, 2e3, 10e3f64]).min(gap / 10.0);
             lasts = gap * r.between(0.3, 1.0);
             apart = (gap / f64::from(burst) / r.scale(10.0, 50.0)).max(100.0);
         }
     }
-    let jitter = r.of(&[0.0, 0.1, 0.5]);
+    let jitter = r.choose(&[0.0, 0.1, 0.5]);
     let line = if burst > 1 { r.between(0.1, 0.5) } else { 1.0 };
     let packets = r
         .scale(1_100.0, 20_000.0)
@@ -171,9 +171,9 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         .min(60_000.0);
     let mut seen = Capture::new(r, gap);
     let mut now = 1e9;
-    let (mut told, mut slow_from) = (now + gap * r.between(0.5, 5.0), VecDeque::new());
+    let (mut notified, mut slow_from) = (now + gap * r.between(0.5, 5.0), VecDeque::new());
     if sender == Sender::Held {
-        (told, seen.start) = (now + gap * r.part(), now);
+        (notified, seen.start) = (now + gap * r.part(), now);
         slow_from.push_back(now);
     }
     for packet in 0..packets as u32 {
@@ -198,23 +198,23 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
             let change = slow_from
                 .front()
                 .map(|from| from + if slow { lasts } else { 0.0 });
-            let next = told.min(change.unwrap_or(f64::INFINITY));
+            let next = notified.min(change.unwrap_or(f64::INFINITY));
             to = to.min(next.max(now));
             need -= (to - now) * share / apart;
             now = to;
             if change.is_some_and(|change| now >= change) && slow {
                 slow_from.pop_front();
             }
-            if now >= told {
-                seen.told(told);
+            if now >= notified {
+                seen.notified(notified);
                 if r.chance(heeds) {
                     // Anew, where it is slow yet.
                     if slow_from.back().is_some_and(|from| now >= *from) {
                         slow_from.pop_back();
                     }
-                    slow_from.push_back(told + delay);
+                    slow_from.push_back(notified + delay);
                 }
-                told = now
+                notified = now
                     + gap
                         * match sender {
                             Sender::AtRandom => r.exponential(),
@@ -235,20 +235,20 @@ fn swings(r: &mut Random) -> Labelled {
     let depth = r.between(0.05, 0.3);
     let levels = r.chance(0.5);
     let apart = period / r.scale(20.0, 500.0);
-    let each = r.of(&[1.0, 1.0, 0.9, 0.5]);
-    let (place, jitter) = (r.between(0.05, 0.45), r.of(&[0.0, 0.05, 1.0]));
-    let lead = r.of(&[0.0, 0.0, 1.0, 3.0, 10.0, 30.0]);
+    let each = r.choose(&[1.0, 1.0, 0.9, 0.5]);
+    let (place, jitter) = (r.between(0.05, 0.45), r.choose(&[0.0, 0.05, 1.0]));
+    let lead = r.choose(&[0.0, 0.0, 1.0, 3.0, 10.0, 30.0]);
     let periods = (r.scale(1_100.0, 20_000.0) * apart / period).max(r.between(26.0, 100.0) / each);
     let mut seen = Capture::new(r, period);
     let (mut now, end) = (1e9, 1e9 + (lead + periods) * period);
-    let (mut number, mut told) = (lead, f64::NEG_INFINITY);
+    let (mut number, mut notified) = (lead, f64::NEG_INFINITY);
     while now < end {
-        while told <= now {
-            if told.is_finite() && r.chance(each) {
-                seen.told(told);
+        while notified <= now {
+            if notified.is_finite() && r.chance(each) {
+                seen.notified(notified);
             }
             let place = place + jitter * (r.between(0.0, 0.5) - place);
-            told = 1e9 + (number + place) * period;
+            notified = 1e9 + (number + place) * period;
             number += 1.0;
         }
         seen.data(r, now);
@@ -262,19 +262,19 @@ fn swings(r: &mut Random) -> Labelled {
 /// Flow 0 of several by DCQCN that share a queue with each other and with packets at random, seen behind it once they have
 /// settled; or it begins then.
 fn crosses(r: &mut Random) -> Labelled {
-    let line_rate = r.of(&[10e9, 25e9, 100e9]);
-    let size = r.of(&[1086.0, 4158.0]);
+    let line_rate = r.choose(&[10e9, 25e9, 100e9]);
+    let size = r.choose(&[1086.0, 4158.0]);
     let senders = r.scale(2.0, 25.0) as usize;
     let wire = size * 8e9 / line_rate;
-    let cross = r.of(&[0.0, 0.2, 0.5]);
+    let cross = r.choose(&[0.0, 0.2, 0.5]);
     let delay = r.scale(2e3, 30e3);
     let params = Params {
-        g: r.of(&[1.0 / 256.0, 1.0 / 256.0, 1.0 / 16.0]),
-        t: Duration::from_micros(r.of(&[55, 55, 300, 1_500])),
-        r_ai: r.of(&[5e6, 40e6, 40e6]),
+        g: r.choose(&[1.0 / 256.0, 1.0 / 256.0, 1.0 / 16.0]),
+        t: Duration::from_micros(r.choose(&[55, 55, 300, 1_500])),
+        r_ai: r.choose(&[5e6, 40e6, 40e6]),
         ..Params::default()
     };
-    let (kmin, kmax, pmax) = r.of(&[(5.0, 200.0, 0.01), (20.0, 100.0, 0.2), (40.0, 40.0, 1.0)]);
+    let (kmin, kmax, pmax) = r.choose(&[(5.0, 200.0, 0.01), (20.0, 100.0, 0.2), (40.0, 40.0, 1.0)]);
     let settled = 1e9 + 5e6;
     let mut next = BinaryHeap::new();
     for one in 0..senders {
@@ -294,7 +294,7 @@ fn crosses(r: &mut Random) -> Labelled {
     let mut control = vec![Dcqcn::new(params, line_rate); senders];
     let mut cnps = vec![(f64::NEG_INFINITY, f64::INFINITY); senders];
     let mut free: f64 = 0.0;
-    let mut told = VecDeque::new();
+    let mut notified = VecDeque::new();
     let (mut cuts, mut depth, mut events) = (0.0, 0.0, 0);
     while let Some(Reverse((at, one))) = next.pop()
         && seen.seen.0 < wanted
@@ -330,8 +330,8 @@ fn crosses(r: &mut Random) -> Labelled {
         let apart = size * 8e9 / control.rate() * r.between(0.95, 1.05);
         next.push(Reverse(((now + apart) as u64, one)));
         if one == 0 {
-            while told.front().is_some_and(|at| *at <= free) {
-                seen.told(told.pop_front().unwrap_or_default());
+            while notified.front().is_some_and(|at| *at <= free) {
+                seen.notified(notified.pop_front().unwrap_or_default());
             }
         }
         let marked =
@@ -346,7 +346,7 @@ fn crosses(r: &mut Random) -> Labelled {
             *cnp = free;
             *cut = cut.min(free + 2.0 * delay);
             if one == 0 {
-                told.push_back(free + delay);
+                notified.push_back(free + delay);
             }
         }
     }

@@ -38,7 +38,7 @@ impl Random {
         -(1.0 - self.part()).ln()
     }
 
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+    fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         items[(self.0.next_u64() % items.len() as u64) as usize]
     }
 
@@ -243,24 +243,24 @@ pub fn flow(number: u64) -> Labelled {
     if let Sender::Shares | Sender::Pushes = sender {
         return queue::flow(sender, r);
     }
-    let gap = r.of(&GAPS);
+    let gap = r.choose(&GAPS);
     // Published DCQCN hardly cuts where it is notified seldom: by 3 % for 55 µs each millisecond. NICs begin anew with a
     // halving once they are back at the line's rate.
     let anew = gap > 500e3 || r.chance(0.5);
     // 4 to 500 packets a gap, within 10 to 10 million a second.
     let least = (4e9 / gap).max(10.0);
     let rate = r.scale(least, (500e9 / gap).min(1e7).max(least * 1.01));
-    let size = r.of(&[300.0, 1086.0, 1500.0, 4158.0]);
+    let size = r.choose(&[300.0, 1086.0, 1500.0, 4158.0]);
     let mixed = r.chance(0.3);
-    let jitter = r.of(&[0.0, 0.02, 0.2]);
+    let jitter = r.choose(&[0.0, 0.02, 0.2]);
     let notified = match r.0.next_u64() % 5 {
-        0..2 => Notified::Every(r.of(&[0.0, 0.0, 0.1, 0.4])),
+        0..2 => Notified::Every(r.choose(&[0.0, 0.0, 0.1, 0.4])),
         2..3 => Notified::Random,
         _ => Notified::Episodes(r.between(4.0, 40.0) as u32, r.between(10.0, 60.0)),
     };
     let delay = match sender {
         Sender::Late => r.between(1e6, 5e6),
-        _ => r.of(&[0.0, 2e3, 10e3, 30e3f64]).min(gap / 2.0),
+        _ => r.choose(&[0.0, 2e3, 10e3, 30e3f64]).min(gap / 2.0),
     };
     let cut = match sender {
         Sender::Partly => r.between(0.6, 0.85),
@@ -286,8 +286,8 @@ pub fn flow(number: u64) -> Labelled {
     };
     let rate = rate.max(visible * 1e9 / dip).min(1.5e7);
     let linear = r.chance(0.5);
-    let floor = r.of(&[0.001, 0.01, 0.05]);
-    let lead = r.of(&[0.0, 0.5, 1.0, 3.0, 10.0, 30.0]) * gap * r.between(0.7, 1.0);
+    let floor = r.choose(&[0.001, 0.01, 0.05]);
+    let lead = r.choose(&[0.0, 0.5, 1.0, 3.0, 10.0, 30.0]) * gap * r.between(0.7, 1.0);
     let texture = match sender {
         Sender::Poisson => Texture::Poisson,
         Sender::Bursts if r.chance(0.4) => Texture::Bursts(r.between(8.0, 64.0) as u32),
@@ -306,8 +306,8 @@ pub fn flow(number: u64) -> Labelled {
     };
     // Congestion comes when there is something to be congested by.
     let when_fast = matches!(texture, Texture::OnOff(..)) || r.chance(0.3);
-    let loss = r.of(&[0.0, 0.0, 0.0, 0.001, 0.02]);
-    let tick = r.of(&[1.0, 1.0, 1.0, 1e3, 1e3, 1e6]);
+    let loss = r.choose(&[0.0, 0.0, 0.0, 0.001, 0.02]);
+    let tick = r.choose(&[1.0, 1.0, 1.0, 1e3, 1e3, 1e6]);
     let tick = if tick > gap { 1e3 } else { tick };
     let late_start = r.chance(0.1);
     let wanted = (

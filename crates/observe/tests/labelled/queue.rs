@@ -15,22 +15,22 @@ enum Event {
     /// A packet passes the place of capture; a CNP does.
     /// Whether it was marked before.
     Data(bool),
-    Told,
+    Notified,
     /// A CNP reaches its sender.
     Cuts(usize),
 }
 
 /// Flow 0 of several, captured before the queue or behind it.
 pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
-    let line_rate = r.of(&[10e9, 25e9, 100e9]);
-    let size = r.of(&[1086.0, 1086.0, 4158.0]);
+    let line_rate = r.choose(&[10e9, 25e9, 100e9]);
+    let size = r.choose(&[1086.0, 1086.0, 4158.0]);
     let senders = r.between(2.0, 9.0) as usize;
     let behind = r.chance(0.5);
     let delay = r.scale(1e3, 20e3);
     // Kmin, Kmax and Pmax as published for 40 Gbit/s, in time on the line: 5 kB, 200 kB, 1 %; and marks at one depth.
-    let (kmin, kmax, pmax) = r.of(&[(1e3, 40e3, 0.01), (5e3, 40e3, 0.1), (10e3, 10e3, 1.0)]);
-    let least_apart = r.of(&[4e3, 50e3, 50e3]);
-    let tick = r.of(&[1.0, 1.0, 1e3]);
+    let (kmin, kmax, pmax) = r.choose(&[(1e3, 40e3, 0.01), (5e3, 40e3, 0.1), (10e3, 10e3, 1.0)]);
+    let least_apart = r.choose(&[4e3, 50e3, 50e3]);
+    let tick = r.choose(&[1.0, 1.0, 1e3]);
     let wanted = r.scale(1_200.0, 4_000.0) as u32;
     let fixed = line_rate * r.between(0.3, 1.0) / senders as f64 * 1.5;
 
@@ -87,7 +87,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
                         add(
                             &mut coming,
                             if behind { heard } else { heard + delay },
-                            Event::Told,
+                            Event::Notified,
                         );
                     }
                 }
@@ -99,7 +99,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
                 }
                 seen.0 += 1;
             }
-            Event::Told => {
+            Event::Notified => {
                 judged.notified(stamp);
                 seen.1 += 1;
             }

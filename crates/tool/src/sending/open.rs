@@ -148,7 +148,7 @@ fn to_file(
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
     }
     if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
-        return Err(Failure::usage("a capture is nothing for a terminal")
+        return Err(Failure::usage("will not write a capture to a terminal")
             .and("standard output")
             .and("redirect it into a file or a program, or name a file with -o"));
     }

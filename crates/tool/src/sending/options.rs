@@ -13,10 +13,10 @@ pub struct LinkOptions {
     /// The interface to send on
     #[arg(long, value_name = "IF", required_unless_present = "output")]
     pub iface: Option<String>,
-    /// Write a capture file instead, at once, each frame with the time when it is due; `-`: standard output
+    /// Write a capture file instead, at once, with each frame's due time as its time stamp; `-` is standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "iface")]
     pub output: Option<PathBuf>,
-    /// Write each frame when it is due, for somebody who watches them come
+    /// Write each frame when it is due, for a program that reads the file as it grows
     #[arg(long, requires = "output", conflicts_with = "top")]
     pub live: bool,
     /// How to send
@@ -27,10 +27,10 @@ pub struct LinkOptions {
         conflicts_with = "output"
     )]
     pub backend: Backend,
-    /// Send by so many queues, a thread each
+    /// Send on this many queues, one thread each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub queues: u32,
-    /// Send even where a default route leaves by this interface
+    /// Send even if a default route uses this interface
     #[arg(long, conflicts_with = "output")]
     pub allow_default_route: bool,
 }
@@ -38,13 +38,13 @@ pub struct LinkOptions {
 /// The ways out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// AF_XDP in the best mode that the driver has, else AF_PACKET
+    /// AF_XDP in the best mode the driver supports, else AF_PACKET
     Auto,
-    /// AF_XDP in the best mode that the driver has
+    /// AF_XDP in the best mode the driver supports
     Xdp,
-    /// AF_XDP with zero copy only
+    /// AF_XDP, zero copy only
     XdpZeroCopy,
-    /// AF_XDP with copies
+    /// AF_XDP in copy mode
     XdpCopy,
     /// AF_PACKET
     Packet,
@@ -65,13 +65,13 @@ impl From<Backend> for Wanted {
 /// How frames are timed.
 #[derive(Clone, Debug, Args)]
 pub struct Manner {
-    /// Hand over so many frames at once, at most [default: by the rate]
+    /// Hand over at most this many frames at once [default: depends on the rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "output")]
     pub burst: Option<u16>,
-    /// What to do with frames that are late [default: quickly where gaps are 100 µs or more, else gently]
+    /// What to do with late frames [default: quickly if gaps are 100 µs or more, else gently]
     #[arg(long, value_name = "HOW", conflicts_with_all = ["output", "top"])]
     pub catch_up: Option<CatchUpWanted>,
-    /// Wait by spinning: a core of its own for each queue, and smaller timing errors
+    /// Wait by spinning: uses one core for each queue, for smaller timing errors
     #[arg(long, conflicts_with_all = ["output", "top"])]
     pub spin: bool,
 }
@@ -79,9 +79,9 @@ pub struct Manner {
 /// What happens to late frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatchUpWanted {
-    /// Shorten gaps by 5 % until the schedule is met again: small errors
+    /// Shorten gaps by 5 % until back on schedule: small errors
     Gently,
-    /// Shorten gaps by 40 % until the schedule is met again: few errors
+    /// Shorten gaps by 40 % until back on schedule: few errors
     Quickly,
     /// Send all of them at once
     Burst,

@@ -111,7 +111,7 @@ struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    fn of(data: &'a [u8]) -> Option<Self> {
+    fn from_input(data: &'a [u8]) -> Option<Self> {
         let ([link, profile, missing @ .., cut], bytes) =
             data.split_first_chunk::<FRAME_PREFIX>()?;
         let missing = usize::from(u16::from_be_bytes(*missing));
@@ -132,7 +132,7 @@ impl<'a> Capture<'a> {
 
 /// [`Frame`]: what it locates lies where it says, within what carries it; a cut changes nothing before the cut.
 pub fn frame(data: &[u8]) {
-    let Some(capture) = Capture::of(data) else {
+    let Some(capture) = Capture::from_input(data) else {
         return;
     };
     let whole = capture.parse(capture.bytes.len());
@@ -246,14 +246,14 @@ fn located(frame: &Frame<'_>) {
 
 /// What a [`Frame`] means: message, findings and notification agree, and a cut adds no defect.
 pub fn notification(data: &[u8]) {
-    let Some(capture) = Capture::of(data) else {
+    let Some(capture) = Capture::from_input(data) else {
         return;
     };
     let whole = capture.parse(capture.bytes.len());
-    let (findings, notification) = said(&whole);
+    let (findings, notification) = findings_and_notification(&whole);
     for len in capture.cuts {
         let cut = capture.parse(len.min(capture.bytes.len()));
-        let (of_cut, notification_of_cut) = said(&cut);
+        let (of_cut, notification_of_cut) = findings_and_notification(&cut);
         // Of a tunnel cut inside, the outer packet is the innermost that is left. Where a BGP message begins in a segment
         // is a guess that hangs on what follows.
         let start = |frame: &Frame<'_>| frame.ip().map(|ip| ip.start);
@@ -275,7 +275,7 @@ pub fn notification(data: &[u8]) {
     }
 }
 
-fn said(frame: &Frame<'_>) -> (Findings, Option<Notification>) {
+fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notification>) {
     let (mut without, mut findings) = (Findings::new(), Findings::new());
     frame.check(IcrcCheck::Off, &mut without);
     frame.check(IcrcCheck::On, &mut findings);
@@ -286,7 +286,7 @@ fn said(frame: &Frame<'_>) -> (Findings, Option<Notification>) {
             .all(|finding| findings.into_iter().any(|f| f == finding)),
         "{without:?} {findings:?}"
     );
-    let notification = Notification::of(frame);
+    let notification = Notification::from_frame(frame);
     if let Some(n) = &notification {
         assert!(n.to_string().contains("from"));
         assert!(n.level.is_none_or(|level| level <= 7));
@@ -379,13 +379,13 @@ pub fn ipv6_options(data: &[u8]) {
 fn rewritten(layer: Layer, options: &[Ipv6Option<'_>]) {
     let mut out = [0xEE; 512];
     let mut writer = OptionsWriter::new(layer, &mut out);
-    let mut written = 0;
+    let mut count = 0;
     for option in options {
         let align = [(1, 0), (4, 2), (4, 0), (8, 2)][usize::from(option.kind) % 4];
         if writer.option(align, option.kind, &[option.data]).is_err() {
             break;
         }
-        written += 1;
+        count += 1;
     }
     let Ok(len) = writer.finish(17) else { return };
     assert_eq!(len % 8, 0);
@@ -393,7 +393,7 @@ fn rewritten(layer: Layer, options: &[Ipv6Option<'_>]) {
         .map(|option| option.expect("what was written can be read"))
         .filter(|option| !option.is_padding())
         .collect();
-    assert_eq!(again.len(), written);
+    assert_eq!(again.len(), count);
     for (one, other) in again.iter().zip(options) {
         assert_eq!((one.kind, one.data), (other.kind, other.data));
     }
@@ -570,16 +570,16 @@ pub fn fast_cnp(data: &[u8]) {
         let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut out);
         option.emit(profile, &mut writer).expect("room enough");
         assert_eq!(writer.finish(17), Ok(option.header_len()));
-        let written = Options::new(Layer::DestinationOptions, &out)
+        let emitted = Options::new(Layer::DestinationOptions, &out)
             .flatten()
             .find(|option| option.kind == kind && !option.is_padding());
-        if let Some(written) = written {
+        if let Some(emitted) = emitted {
             assert_eq!(
-                FastCnpRepr::parse(kind, written.data, profile),
+                FastCnpRepr::parse(kind, emitted.data, profile),
                 Some(Ok(option))
             );
             if option.number() == 2 || data.len() == 16 {
-                assert_eq!(written.data, data);
+                assert_eq!(emitted.data, data);
             }
         }
         if let FastCnpRepr::Option2 { ioam, .. } = option
@@ -695,9 +695,9 @@ pub fn roce(data: &[u8]) {
                 assert_eq!(data[12..16], aeth.to_bytes());
             }
             if let Some(deth) = packet.deth() {
-                let mut written = deth.to_bytes();
-                written[4] = data[16];
-                assert_eq!(data[12..20], written);
+                let mut expected = deth.to_bytes();
+                expected[4] = data[16];
+                assert_eq!(data[12..20], expected);
             }
             assert_eq!(packet.icrc().to_le_bytes(), data[data.len() - 4..]);
         }
@@ -959,14 +959,14 @@ impl Draw<'_> {
 }
 
 /// What was written is walked again: so many prefixes, with PNC where the flags say so, and nothing malformed.
-fn expect(protocol: Protocol, written: &[u8], prefixes: usize, with: usize) {
-    let (findings, found) = walk(protocol, written, written.len());
-    assert_eq!(found, Some((prefixes, with)), "{written:02x?}");
+fn expect(protocol: Protocol, bytes: &[u8], prefixes: usize, with: usize) {
+    let (findings, found) = walk(protocol, bytes, bytes.len());
+    assert_eq!(found, Some((prefixes, with)), "{bytes:02x?}");
     assert!(
         !findings.has(Rule::PncMalformed),
-        "{findings:?} in {written:02x?}"
+        "{findings:?} in {bytes:02x?}"
     );
-    walked(protocol, written);
+    walked(protocol, bytes);
 }
 
 /// IS-IS: the octets as an LSP, and an LSP of values drawn from them.
@@ -1210,7 +1210,7 @@ fn rendered(profile: &Profile) -> String {
 /// [`Rules`]: rewriting writes no more than it says and keeps the layers; back gives the same octets; nothing is
 /// claimed of an ICRC that was not captured.
 pub fn rewrite(data: &[u8]) {
-    let Some(capture) = Capture::of(data) else {
+    let Some(capture) = Capture::from_input(data) else {
         return;
     };
     let apply = |rules: &Rules, packet: &[u8], room: usize| {

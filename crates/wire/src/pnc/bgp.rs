@@ -387,11 +387,11 @@ impl Open {
             match capability.kind {
                 FOUR_OCTET_AS if value.len() == 4 => self.as_number = u32_at(value, 0),
                 ADD_PATH => {
-                    for one in value.chunks_exact(4) {
-                        if let Some(family) = family(u16_at(one, 0), u8_at(one, 2))
+                    for item in value.chunks_exact(4) {
+                        if let Some(family) = family(u16_at(item, 0), u8_at(item, 2))
                             && let Some(place) = self.add_path.get_mut(family)
                         {
-                            *place = u8_at(one, 3);
+                            *place = u8_at(item, 3);
                         }
                     }
                 }
@@ -486,7 +486,8 @@ impl<'a> Nhc<'a> {
             offset,
             rest: Region::whole(rest, offset + from),
         };
-        nhc.characteristics().try_for_each(|one| one.map(|_| ()))?;
+        nhc.characteristics()
+            .try_for_each(|item| item.map(|_| ()))?;
         Ok(nhc)
     }
 
@@ -518,7 +519,7 @@ impl<'a> Nhc<'a> {
     /// BGP Identifier and AS number in the first BGP Identifier characteristic, if that can be read.
     fn owner(&self) -> Option<(Ipv4Addr, u32)> {
         let mut all = self.characteristics().filter_map(Result::ok);
-        let value = all.find(|one| one.code == BGP_IDENTIFIER)?.value;
+        let value = all.find(|item| item.code == BGP_IDENTIFIER)?.value;
         let owner = (ipv4_at(value, 0), u32_at(value, 4));
         (value.len() == 8 && !owner.0.is_unspecified()).then_some(owner)
     }
@@ -527,7 +528,7 @@ impl<'a> Nhc<'a> {
     #[must_use]
     pub fn has(&self, code: u16) -> bool {
         let mut all = self.characteristics().filter_map(Result::ok);
-        all.any(|one| one.code == code)
+        all.any(|item| item.code == code)
     }
 }
 
@@ -620,10 +621,10 @@ impl<'a> Nlri<'a> {
         let mut walk = self.clone();
         let (mut defaults, mut odd) = (0, false);
         while !walk.octets.is_empty() {
-            let Some((prefix, _, written)) = walk.next() else {
+            let Some((prefix, _, octets)) = walk.next() else {
                 return Looks::Broken;
             };
-            odd |= !prefix.padded().starts_with(written);
+            odd |= !prefix.padded().starts_with(octets);
             defaults += usize::from(prefix.bits() == 0);
         }
         if odd || (self.skip == 0 && defaults > 1) {
@@ -636,11 +637,11 @@ impl<'a> Nlri<'a> {
     /// The next prefix, where its length octet is, and its octets as they were written.
     fn next(&mut self) -> Option<(Prefix, usize, &'a [u8])> {
         let (bits, behind) = self.octets.get(self.skip..)?.split_first()?;
-        let (written, rest) = behind.split_at_checked(Prefix::octets(*bits))?;
-        let prefix = Prefix::from_octets(self.v6, written, *bits)?;
+        let (octets, rest) = behind.split_at_checked(Prefix::octets(*bits))?;
+        let prefix = Prefix::from_octets(self.v6, octets, *bits)?;
         let at = self.at + self.skip;
-        (self.octets, self.at) = (rest, at + 1 + written.len());
-        Some((prefix, at, written))
+        (self.octets, self.at) = (rest, at + 1 + octets.len());
+        Some((prefix, at, octets))
     }
 }
 
@@ -834,20 +835,20 @@ fn check_nhc<'a>(
     };
     let mut pnc_at = None;
     let mut before: Option<Characteristic<'a>> = None;
-    for one in nhc.characteristics().filter_map(Result::ok) {
+    for item in nhc.characteristics().filter_map(Result::ok) {
         if let Some(before) = before {
-            if one.code < before.code {
-                report.push(Rule::PncNhcOrder, one.offset, 2);
-            } else if (one.code, one.value) == (before.code, before.value) {
-                report.push(Rule::PncNhcDuplicate, one.offset, 2);
+            if item.code < before.code {
+                report.push(Rule::PncNhcOrder, item.offset, 2);
+            } else if (item.code, item.value) == (before.code, before.value) {
+                report.push(Rule::PncNhcDuplicate, item.offset, 2);
             }
         }
-        before = Some(one);
-        if one.code == code {
-            if one.value.is_empty() {
-                pnc_at = pnc_at.or(Some(one.offset));
+        before = Some(item);
+        if item.code == code {
+            if item.value.is_empty() {
+                pnc_at = pnc_at.or(Some(item.offset));
             } else {
-                report.push(Rule::PncNhcLength, one.offset + 2, 2);
+                report.push(Rule::PncNhcLength, item.offset + 2, 2);
             }
         }
     }
@@ -889,9 +890,9 @@ impl NhcRepr<'_> {
             IpAddr::V4(v4) => value.counted_octets(1, "Next Hop Length", &v4.octets())?,
             IpAddr::V6(v6) => value.counted_octets(1, "Next Hop Length", &v6.octets())?,
         }
-        for one in self.characteristics {
-            value.u16(one.code);
-            value.counted_octets(2, "Characteristic Length", one.value)?;
+        for item in self.characteristics {
+            value.u16(item.code);
+            value.counted_octets(2, "Characteristic Length", item.value)?;
         }
         let mut w = Writer::new(LAYER);
         w.attribute(attribute::FLAGS_NHC, attribute::NHC, &value.finish())?;

@@ -1,8 +1,8 @@
 //! PNC in IS-IS: the Prefix Attribute Flags sub-TLV (RFC 7794) of the prefixes in an LSP, read and written.
 //!
 //! Read are the Extended IP Reachability TLVs 135 (RFC 5305), 236 (RFC 5308), 235 and 237 (RFC 5120), and the SRv6
-//! Locator TLV 27 (RFC 9352). Hellos, sequence-number PDUs and other TLVs are passed over. LLC and Ethernet are
-//! `frame.rs`'s business.
+//! Locator TLV 27 (RFC 9352). Hellos, sequence-number PDUs and other TLVs are passed over. LLC and Ethernet are in
+//! `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -449,7 +449,10 @@ impl LspRepr<'_> {
         }
         w.patch_len(field::PDU_LENGTH, 2, "PDU Length", w.len())?;
         // ISO 10589 section 7.3.11: from the LSP ID to the end.
-        let sum = checksum::fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
+        let sum = checksum::fletcher(
+            w.octets_from(field::LSP_ID),
+            field::CHECKSUM - field::LSP_ID,
+        );
         w.patch(field::CHECKSUM, &sum.to_be_bytes());
         Ok(w.finish())
     }

@@ -364,7 +364,7 @@ impl Writer {
     }
 
     /// What was written from `from` on.
-    pub(crate) fn written(&self, from: usize) -> &[u8] {
+    pub(crate) fn octets_from(&self, from: usize) -> &[u8] {
         self.out.get(from..).unwrap_or_default()
     }
 }

@@ -1,5 +1,5 @@
 //! IP prefixes mapped to prefixes, and host parts that move on: what happens to one address. Where addresses lie in a
-//! packet is `packet.rs`'s business.
+//! packet is in `packet.rs`.
 
 use super::RulesError;
 use crate::pnc::Prefix;

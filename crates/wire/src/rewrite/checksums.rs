@@ -2,7 +2,7 @@
 //!
 //! A checksum follows by the difference that the written octets make (RFC 1624; for the ICRC, the CRC's linearity), so
 //! that one which was wrong stays wrong by as much and the cost does not grow with the payload. Only where asked for is
-//! it computed anew. What is written, and which checksums there are, is `packet.rs`'s business.
+//! it computed anew. What is written, and which checksums there are, is in `packet.rs`.
 
 use super::IcrcWas;
 use crate::bth::BTH_LEN;
@@ -143,7 +143,7 @@ impl<'a> Canvas<'a> {
         while self.scopes.len() > count {
             match self.scopes.pop() {
                 Some(Scope::Sum(sum, delta)) => self.close_sum(&sum, delta),
-                Some(Scope::Icrc(icrc, written)) => was = Some(self.close_icrc(&icrc, &written)),
+                Some(Scope::Icrc(icrc, range)) => was = Some(self.close_icrc(&icrc, &range)),
                 None => break,
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Canvas<'a> {
         let behind = self.range(sum.at + 2..sum.body.end);
         // The field lies at an even place, so that it counts as zero when left out.
         match sum.pseudo {
-            None => checksum::of(&[before, behind]),
+            None => checksum::internet(&[before, behind]),
             Some(pseudo) => {
                 let addresses = [pseudo.source, pseudo.destination];
                 let addresses = addresses.map(|at| self.range(at..at + pseudo.len));
@@ -186,14 +186,14 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    fn close_icrc(&mut self, icrc: &Icrc, written: &Range<usize>) -> IcrcWas {
+    fn close_icrc(&mut self, icrc: &Icrc, range: &Range<usize>) -> IcrcWas {
         let (start, end) = (icrc.ip, icrc.at + ICRC_LEN);
         let udp = icrc.udp - icrc.ip;
         let old = self.old.get(start..end).unwrap_or_default();
         let found = u32_at(old, icrc.at - icrc.ip).swap_bytes();
         let has_extensions = u8_at(old, 0) >> 4 == 6 && udp > ipv6::LEN;
         // What is in front of the addresses is masked (flow label) or never written.
-        let covered = written.start.max(icrc.ip + ipv6::SOURCE)..written.end;
+        let covered = range.start.max(icrc.ip + ipv6::SOURCE)..range.end;
         let unchanged = covered.is_empty();
         // Readings differ in what lies between IPv6 header and BTH, and so in how far the former is from the end. Zero
         // is what is sent by those who leave the field to their hardware: it stays.
@@ -288,14 +288,14 @@ impl Scope {
                     }
                 }
             }
-            Self::Icrc(icrc, written) => {
+            Self::Icrc(icrc, range) => {
                 let start = at.max(icrc.ip);
                 let end = (at + value.len()).min(icrc.at);
                 if start < end {
-                    *written = if Range::is_empty(written) {
+                    *range = if Range::is_empty(range) {
                         start..end
                     } else {
-                        written.start.min(start)..written.end.max(end)
+                        range.start.min(start)..range.end.max(end)
                     };
                 }
             }

@@ -1,6 +1,6 @@
 //! Where a packet holds what the rules change: its headers, its options, our messages, and packets quoted in it.
 //!
-//! Locating headers is `frame.rs`'s business, keeping checksums `checksums.rs`'s; RDMA CM messages are in `cm.rs`, ICMP
+//! Locating headers is in `frame.rs`, keeping checksums `checksums.rs`'s; RDMA CM messages are in `cm.rs`, ICMP
 //! and ARP in `icmp.rs`.
 
 use super::checksums::{Canvas, Icrc, Pseudo, Sum};
@@ -183,8 +183,8 @@ impl Walk<'_, '_> {
         if !clear || !datagram.is_whole() || datagram.payload_len < BTH_LEN + ICRC_LEN {
             return IcrcWas::Unrepaired;
         }
-        let asked = self.rules.base().verify && self.quotes == 0;
-        let verdict = asked.then(|| frame.verify_icrc());
+        let verifies = self.rules.base().verify && self.quotes == 0;
+        let verdict = verifies.then(|| frame.verify_icrc());
         if verdict == Some(Verdict::Unchecked) {
             return IcrcWas::Unrepaired;
         }
@@ -273,7 +273,7 @@ impl Walk<'_, '_> {
             return;
         }
         if port == profile.proxy_cn_port {
-            let outer = Family::of(datagram.ip.source);
+            let outer = Family::from_address(datagram.ip.source);
             if let Ok(message) = ProxyCn::new_checked(payload, outer) {
                 self.proxy_cn(frame, at, &message);
             }

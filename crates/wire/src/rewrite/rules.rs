@@ -1,5 +1,5 @@
 //! `Rules`: what is to change, and the new value for each old one. They are made in `builder.rs` and `variation.rs`;
-//! where values lie in a packet is `packet.rs`'s business.
+//! where values lie in a packet is in `packet.rs`.
 
 use super::address::Addresses;
 use crate::bth::{MAX_24, Qp};

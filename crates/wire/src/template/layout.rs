@@ -1,5 +1,5 @@
 //! Where the fields of a template's frame are, and how each is written: in place, with the ICRC and the IPv4 header
-//! checksum patched. Which fields there are is said in `template.rs`; what the ICRC covers is `icrc.rs`'s business.
+//! checksum patched. Which fields there are is said in `template.rs`; what the ICRC covers is in `icrc.rs`.
 
 use super::{Change, Field, TemplateError};
 use crate::bth::{ExtendedHeader, Roce, field as bth_field};
@@ -39,13 +39,13 @@ impl OctetTable {
         }
         let (low, high) = bits.split_at(4);
         let half = |bits: &[u32]| {
-            let mut sums = [0; 16];
-            for (value, sum) in sums.iter_mut().enumerate() {
+            let mut effects = [0; 16];
+            for (value, sum) in effects.iter_mut().enumerate() {
                 for (bit, adds) in bits.iter().enumerate() {
                     *sum ^= if value >> bit & 1 != 0 { *adds } else { 0 };
                 }
             }
-            sums
+            effects
         };
         Self {
             low: half(low),
@@ -54,7 +54,7 @@ impl OctetTable {
     }
 
     #[inline]
-    fn of(&self, changed: u8) -> u32 {
+    fn effect(&self, changed: u8) -> u32 {
         self.low[usize::from(changed & 15)] ^ self.high[usize::from(changed >> 4)]
     }
 }
@@ -87,7 +87,7 @@ impl Patch {
                 0
             };
             for i in same..N {
-                *icrc ^= tables[i].of(old[i] ^ new[i]);
+                *icrc ^= tables[i].effect(old[i] ^ new[i]);
             }
         }
         Some(old)
@@ -114,7 +114,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// The layout of a complete RoCEv2 frame whose checksums are right; no field prepared.
-    pub(super) fn of(frame: &Frame<'_>) -> Result<Self, Error> {
+    pub(super) fn from_frame(frame: &Frame<'_>) -> Result<Self, Error> {
         match frame.end() {
             End::Complete => {}
             End::Malformed(e) => return Err(e),
@@ -421,7 +421,7 @@ fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
 
 /// The checksum of an IPv4 header is right where the sum of all its words comes to nothing.
 fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
-    if checksum::of(&[header]) == 0 {
+    if checksum::internet(&[header]) == 0 {
         return Ok(());
     }
     let (field, found) = ("header checksum", u16_at(header, ipv4::CHECKSUM).into());

@@ -578,7 +578,7 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
 /// A PFC frame, padded to Ethernet's minimum.
 pub fn pfc_frame() -> Vec<u8> {
     let mut payload = [0; 46];
-    payload[..20].copy_from_slice(&PfcRepr::one(3, 0xFFFF).unwrap().to_bytes());
+    payload[..20].copy_from_slice(&PfcRepr::for_class(3, 0xFFFF).unwrap().to_bytes());
     build(&[
         Part::Ethernet {
             source: [2, 0, 0, 0, 0, 1],

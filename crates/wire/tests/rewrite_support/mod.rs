@@ -51,7 +51,7 @@ pub struct Values {
     pub label: u32,
     pub reading: Reading,
     /// Whether UDP has checksums.
-    pub sums: bool,
+    pub checksums: bool,
     pub wrong: Wrong,
 }
 
@@ -68,7 +68,7 @@ impl Default for Values {
             port: 50000,
             label: 0x12345,
             reading: Reading::Covered,
-            sums: true,
+            checksums: true,
             wrong: Wrong::Nothing,
         }
     }
@@ -115,7 +115,7 @@ impl Values {
     }
 
     fn udp(&self, source: u16, destination: u16) -> Part<'static> {
-        let checksum = if self.sums {
+        let checksum = if self.checksums {
             UdpChecksum::Compute
         } else {
             UdpChecksum::Zero
@@ -341,7 +341,7 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
     // For what is quoted in part: a UDP checksum would cover an ICRC that changes and is not there.
     let right = Values {
         wrong: Wrong::Nothing,
-        sums: false,
+        checksums: false,
         ..*v
     };
     let cnp = Part::Cnp(CnpRepr::new(Qp::truncate(v.qp)));

@@ -203,7 +203,7 @@ fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<R
     // Not `try_wait`: that would take the ended child away, and its time in the processor with it.
     let cpu = loop {
         samples.push((began.elapsed(), counters.frames()? - before));
-        match Cpu::of(child.0.id()) {
+        match Cpu::for_process(child.0.id()) {
             Some((cpu, true)) => break cpu,
             Some(_) => {}
             None => break Cpu::default(),
@@ -254,7 +254,7 @@ impl Cpu {
 
     /// What a process and the children that it reaped have used, and whether it has ended and waits to be reaped.
     #[must_use]
-    pub fn of(pid: u32) -> Option<(Self, bool)> {
+    pub fn for_process(pid: u32) -> Option<(Self, bool)> {
         Self::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 

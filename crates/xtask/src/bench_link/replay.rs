@@ -97,8 +97,8 @@ pub fn run(programs: &Programs, gap: u64, rounds: usize) -> Outcome {
 }
 
 fn row(sender: &Sender<'_>) -> Vec<String> {
-    let all = |of: &dyn Fn(&(Timing, f64)) -> f64| -> Vec<f64> {
-        sender.figures.iter().map(of).collect()
+    let all = |figure: &dyn Fn(&(Timing, f64)) -> f64| -> Vec<f64> {
+        sender.figures.iter().map(figure).collect()
     };
     let drift = all(&|(t, _)| t.drift_ppm);
     let error = |at: usize| median(&all(&|(t, _)| t.errors[at] as f64 / 1e3));

@@ -36,7 +36,7 @@ impl Protocols {
     ///
     /// # Errors
     /// tshark failed, or knows no more.
-    pub fn of(tshark: &Tshark) -> Outcome<Self> {
+    pub fn from_tshark(tshark: &Tshark) -> Outcome<Self> {
         let this = Self::read(&tshark.adds(&Tshark::stock()?, &["-G", "protocols"])?);
         ensure!(!this.filters.is_empty(), "the plugin registers no protocol");
         Ok(this)

@@ -78,7 +78,7 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     let decoder = match tshark {
         Some(tshark) => Some((
             tshark,
-            Protocols::of(tshark)?,
+            Protocols::from_tshark(tshark)?,
             decodes_as_committed(tshark)?,
         )),
         None => None,
@@ -138,7 +138,7 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
 pub fn check_fields(tshark: &Tshark) -> Outcome<usize> {
     let folder = folder()?;
     let (committed, decoded) = (TempDir::new(false)?, TempDir::new(false)?);
-    let protocols = Protocols::of(tshark)?;
+    let protocols = Protocols::from_tshark(tshark)?;
     let samples = all();
     for sample in &samples {
         let capture = folder.join(sample.file_name());

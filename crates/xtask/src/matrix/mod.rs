@@ -107,7 +107,7 @@ fn tested(
     let library = cargo::build_plugin_for(folder, &target)?;
     let tried = Tshark::tried(Some(folder), &library)?;
     // Behind what is told of this machine's.
-    let environment = [built.told.clone(), tried].concat();
+    let environment = [built.environment.clone(), tried].concat();
     let tests = built.tests.iter().filter(|binary| runs_tshark(binary));
     runner::run(tests, &options.filter, &environment, tally)
 }

@@ -98,7 +98,7 @@ impl Bench {
     /// # Errors
     /// They do not start.
     pub fn new(with: Tshark, without: Tshark) -> Outcome<Self> {
-        let added = Additions::of(&with, &without)?;
+        let added = Additions::find(&with, &without)?;
         Ok(Self {
             modes: modes::all(&added),
             scratch: with.scratch()?,

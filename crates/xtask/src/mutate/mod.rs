@@ -73,7 +73,7 @@ pub fn base(more: &[PathBuf]) -> Outcome<Vec<Packet>> {
     Ok(all)
 }
 
-/// The chore.
+/// Runs the command.
 ///
 /// # Errors
 /// Something is amiss with the plugin, or could not be tried.

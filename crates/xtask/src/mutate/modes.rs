@@ -28,7 +28,7 @@ impl Additions {
     ///
     /// # Errors
     /// tshark fails, or the plugin adds no protocol.
-    pub fn of(with: &Tshark, without: &Tshark) -> Outcome<Self> {
+    pub fn find(with: &Tshark, without: &Tshark) -> Outcome<Self> {
         let fields = with.adds(without, &["-G", "fields"])?;
         let named = |kind: &str| -> Vec<String> {
             let rows = fields.iter().filter_map(|line| line.strip_prefix(kind));

@@ -176,12 +176,12 @@ mod tests {
 
     #[test]
     fn blocks_are_read() {
-        let said = "==7== Memcheck\n==7== \nRunning\n==7== Invalid read of size 1\n\
+        let output = "==7== Memcheck\n==7== \nRunning\n==7== Invalid read of size 1\n\
             ==7==    at 0x1: memcpy (vg.c:1)\n==7==    by 0x2: fcn_dissector::ws::hooks::post (hooks.rs:5)\n\
             ==7==  Address 0x3 is 0 bytes after a block\n==7== \n\
             ==7== 8 bytes are lost\n==7==    at 0x4: malloc (vg.c:2)\n==7==    by 0x5: main (x.c:3)\n==7== \n\
             ==7== ERROR SUMMARY: 2 errors from 2 contexts (suppressed: 0 from 0)\n";
-        let blocks = blocks(said);
+        let blocks = blocks(output);
         assert_eq!(blocks.len(), 2);
         assert_eq!(
             blocks[0].innermost,
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn what_wireshark_does_wrong_for_others_too_is_not_ours() {
         let lost = |within: &str, caller: &str| {
-            let said = format!(
+            let output = format!(
                 "==7== 8 bytes are lost\n==7==    at 0x1: calloc (v.c:2)\n==7==    by 0x2: {within}\n\
                  ==7==    by 0x3: {caller}\n==7==    by 0x4: main (x.c:3)\n==7== \n"
             );
-            blocks(&said).remove(0)
+            blocks(&output).remove(0)
         };
         let node = "new_node (in /usr/lib/libwireshark.so.16)";
         let inlined =

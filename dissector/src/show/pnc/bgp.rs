@@ -41,7 +41,7 @@ pub fn show(
 ) {
     let Routing { bytes, profile, .. } = *message;
     // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
-    if let Some(prefixes) = Prefixes::of(message, &mut Findings::new()) {
+    if let Some(prefixes) = Prefixes::in_message(message, &mut Findings::new()) {
         prefixes.walk.check(findings);
     }
     let mut characteristics = 0;
@@ -78,7 +78,7 @@ pub fn show(
     }
 
     let mut again = Findings::new();
-    let Some(mut prefixes) = Prefixes::of(message, &mut again) else {
+    let Some(mut prefixes) = Prefixes::in_message(message, &mut again) else {
         return;
     };
     loop {

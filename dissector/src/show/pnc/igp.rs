@@ -21,7 +21,7 @@ pub fn show(
     findings: &mut Findings,
     progress: &mut Progress,
 ) {
-    let Some(mut prefixes) = Prefixes::of(message, findings) else {
+    let Some(mut prefixes) = Prefixes::in_message(message, findings) else {
         return;
     };
     loop {

@@ -61,7 +61,7 @@ struct Prefixes<'a> {
 }
 
 impl<'a> Prefixes<'a> {
-    fn of(message: &Routing<'a>, findings: &mut Findings) -> Option<Self> {
+    fn in_message(message: &Routing<'a>, findings: &mut Findings) -> Option<Self> {
         let Routing {
             protocol,
             bytes,
@@ -156,7 +156,7 @@ const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
-    let said = match (found.pnc, found.carrier, found.flag_offset) {
+    let state = match (found.pnc, found.carrier, found.flag_offset) {
         _ if found.ignored => "ignored with its LSA, which is malformed",
         (true, ..) => "advertised",
         (false, Some(_), Some(_)) if found.protocol() == Protocol::Bgp => {
@@ -167,8 +167,8 @@ fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
         (false, ..) => "not advertised",
     };
     match found.prefix {
-        Some(prefix) => plan.label(format_args!("{name} of {prefix}: {said}")),
-        None => plan.label(format_args!("{name} of routes of another family: {said}")),
+        Some(prefix) => plan.label(format_args!("{name} of {prefix}: {state}")),
+        None => plan.label(format_args!("{name} of routes of another family: {state}")),
     }
 }
 

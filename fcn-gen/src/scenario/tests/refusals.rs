@@ -45,7 +45,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "\"1ms\"",
             "\"1 fortnight\"",
             "",
-            "t.toml:3:12: duration: `1 fortnight` is no time: write 500ns",
+            "t.toml:3:12: duration: `1 fortnight` is not a valid time: write 500ns",
         ),
         (
             "\"1ms\"",
@@ -65,7 +65,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "about = \"test\"\n",
             "about = \"test\"\nip = 5\n",
             "",
-            "t.toml:2:6: ip: 5 is no version of IP; 4 and 6",
+            "t.toml:2:6: ip: 5 is not a valid version of IP; 4 and 6",
         ),
         (
             "about = \"test\"\n",
@@ -84,7 +84,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "",
             "",
             "[defaults.flow]\nmtu = 1500\n",
-            "t.toml:18:7: defaults.flow.mtu: 1500 is no RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
+            "t.toml:18:7: defaults.flow.mtu: 1500 is not a valid RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
         ),
         (
             "",
@@ -97,7 +97,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "attach = \"leaf1\"\n[[host]]",
             "attach = \"leaf1\"\nrate = \"0\"\n[[host]]",
             "",
-            "t.toml:10:8: host.s.rate: `0` is no rate; 1 bit/s to 10 Tbit/s",
+            "t.toml:10:8: host.s.rate: `0` is not a valid rate; 1 bit/s to 10 Tbit/s",
         ),
         (
             "count = 2\n",
@@ -164,7 +164,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "name = \"r1\"",
             "name = \"r 1\"",
             "",
-            "is no name; letters, digits, - and _",
+            "is not a valid name; letters, digits, - and _",
         ),
         (
             "name = \"r1\"\n",
@@ -182,7 +182,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "name = \"r1\"\n",
             "name = \"r1\"\nipv6 = \"ff02::1\"\n",
             "",
-            "ff02::1 is no address of a node",
+            "ff02::1 is not a valid address of a node",
         ),
         (
             "count = 2\n",
@@ -213,7 +213,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "",
             "",
             "mtu = 1500\n",
-            "t.toml:17:7: flow.f.mtu: 1500 is no RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
+            "t.toml:17:7: flow.f.mtu: 1500 is not a valid RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
         ),
         (
             "",
@@ -335,7 +335,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "name = \"leaf1\"",
             "name = \"leaf1\"\nmarking = { pmax = 1.5 }",
             "",
-            "t.toml:6:20: switch.leaf1.marking.pmax: 1.5 is no probability; 0 to 1 are allowed",
+            "t.toml:6:20: switch.leaf1.marking.pmax: 1.5 is not a valid probability; 0 to 1 are allowed",
         ),
         (
             "name = \"leaf1\"",
@@ -377,7 +377,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "name = \"r1\"\n",
             "name = \"r1\"\naccess_list = [\"2001:db8::/200\"]\n",
             "",
-            "t.toml:12:16: host.r1.access_list: `2001:db8::/200` is no prefix",
+            "t.toml:12:16: host.r1.access_list: `2001:db8::/200` is not a valid prefix",
         ),
         (
             "name = \"r1\"\n",
@@ -403,7 +403,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "about = \"test\"\n",
             "about = \"test\"\nvantage = [\"leaf1\"]\n",
             "",
-            "t.toml:2:12: vantage: `leaf1` is no port; write node:peer",
+            "t.toml:2:12: vantage: `leaf1` is not a valid port; write node:peer",
         ),
         (
             "about = \"test\"\n",
@@ -427,7 +427,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "",
             "",
             "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"loss\"\nprobability = 1.1\n",
-            "t.toml:20:15: fault.1.probability: 1.1 is no probability; 0 to 1",
+            "t.toml:20:15: fault.1.probability: 1.1 is not a valid probability; 0 to 1",
         ),
         (
             "",
@@ -439,7 +439,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "",
             "",
             "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"down\"\ntowards = \"s1\"\n",
-            "t.toml:20:11: fault.1.towards: `s1` is no end of that link; r1 and leaf1 are",
+            "t.toml:20:11: fault.1.towards: `s1` is not an end of that link; r1 and leaf1 are",
         ),
         (
             "",
@@ -535,7 +535,7 @@ fn settings_that_make_no_sense_say_what_would() {
             "defaults.dcqcn.q=3",
             "--set defaults.dcqcn.q=3: defaults.dcqcn.q: unknown field `q`",
         ),
-        ("defaults.rate=0", "`0` is no rate"),
+        ("defaults.rate=0", "`0` is not a valid rate"),
         (
             "fault.1.start=1us",
             "there is no [[fault]] in this scenario",
@@ -545,7 +545,7 @@ fn settings_that_make_no_sense_say_what_would() {
             "--set profile.wan_fcn_port=2000: profile.wan_fcn_port: wan_fcn_port = 2000 is refused",
         ),
         ("flow.f.mtu=\"4096", "invalid type: string"),
-        ("duration=", "is no time"),
+        ("duration=", "is not a valid time"),
     ] {
         let message = refusal(&with_parameter, &[set]);
         if !message.contains(expected) {

@@ -201,9 +201,9 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
             continue;
         };
         let cuts = |world: &World<'_>| world.connections[flow].counts.slowed.values().sum::<u64>();
-        let (old, told) = (world.rate_of(flow), cuts(&world));
+        let (old, before) = (world.rate_of(flow), cuts(&world));
         world.handle(event);
-        if cuts(&world) > told {
+        if cuts(&world) > before {
             let cut = 2.0 * (1.0 - world.rate_of(flow) / old);
             let expected = alphas[flow].at(at, params);
             if world.rate_of(flow) > params.r_min {
@@ -219,12 +219,12 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
     let (marks_before, packets_before) = before.expect("longer than the warm-up");
     let load: f64 = rates
         .iter()
-        .map(|r| Spread::of(r.iter().copied()).mean)
+        .map(|r| Spread::from_values(r.iter().copied()).mean)
         .sum();
     Watched {
         marked: (marks - marks_before) as f64 / (packets - packets_before) as f64,
-        queue: Spread::of(queue.iter().copied()),
-        alpha: Spread::of(alpha.iter().copied()).mean,
+        queue: Spread::from_values(queue.iter().copied()),
+        alpha: Spread::from_values(alpha.iter().copied()).mean,
         alpha_error,
         load: load / G40 as f64,
         rates,
@@ -253,7 +253,7 @@ fn fairness(shares: &[f64]) -> f64 {
 
 /// A queue of the model from `warm_up` milliseconds on.
 fn rest(queue: &[f64], warm_up: usize) -> Spread {
-    Spread::of(queue[warm_up * 1_000..].iter().copied())
+    Spread::from_values(queue[warm_up * 1_000..].iter().copied())
 }
 
 /// Watches `network` from one time to another, in milliseconds.
@@ -378,7 +378,7 @@ fn flows_that_start_apart_come_to_share_with_the_published_parameters_only() {
         simulation.flows[2].start = millis(30);
         let seen = watch(&simulation, &network.params, millis(31));
         let shares = |from: usize, to: usize| {
-            let mean = |rates: &Vec<f64>| Spread::of(rates[from..to].iter().copied()).mean;
+            let mean = |rates: &Vec<f64>| Spread::from_values(rates[from..to].iter().copied()).mean;
             fairness(&seen.rates.iter().map(mean).collect::<Vec<_>>())
         };
         let samples = seen.rates[0].len();

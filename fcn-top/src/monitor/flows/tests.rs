@@ -151,7 +151,7 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
         }
         flows.data(at, &data(bad));
     }
-    let of = |key| {
+    let judged = |key| {
         let flow = flows.get(key).unwrap();
         let verdict = flow.verdict();
         let cents = verdict
@@ -160,8 +160,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
             .map(|change| (change * 100.0).round());
         (cents, verdict.measured, verdict.answer)
     };
-    assert_eq!(of(&good), (Some(-25.0), 18, Answer::Obeys));
-    assert_eq!(of(&bad), (None, 18, Answer::DoesNotObey));
+    assert_eq!(judged(&good), (Some(-25.0), 18, Answer::Obeys));
+    assert_eq!(judged(&bad), (None, 18, Answer::DoesNotObey));
 }
 
 #[test]
@@ -201,13 +201,13 @@ fn of_a_pair_with_many_flows_some_are_found() {
     for qp in 2..200 {
         flows.data(START, &data(key(1, qp)));
     }
-    let of = |flows: &Flows| flows.between(key(1, 0).sender, key(1, 0).receiver).count();
+    let between = |flows: &Flows| flows.between(key(1, 0).sender, key(1, 0).receiver).count();
     assert_eq!(
-        (flows.table.len(), of(&flows)),
+        (flows.table.len(), between(&flows)),
         (198, 0),
         "nobody has asked yet"
     );
-    assert_eq!(of(flows.paired()), fcn_observe::pairs::MAX_CHAIN);
+    assert_eq!(between(flows.paired()), fcn_observe::pairs::MAX_CHAIN);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn play(name: &str, cm: bool) -> Net {
             _ => continue,
         };
         let ip = frame.ip().unwrap();
-        if let Some(data) = DataPacket::of(&frame) {
+        if let Some(data) = DataPacket::from_frame(&frame) {
             let data = Data {
                 key: data.flow(),
                 look: Look::default(),

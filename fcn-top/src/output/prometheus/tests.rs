@@ -223,7 +223,7 @@ fn the_dashboard_and_the_page_know_the_same_metrics() {
     for name in used {
         assert!(
             FAMILIES.iter().any(|family| family.name == name),
-            "{name} is no metric"
+            "{name} is not a metric"
         );
     }
 }
@@ -352,10 +352,10 @@ fn the_page_is_fetched_over_http() {
     );
     // The address is in use, and free again when the server is gone.
     let taken = server.address();
-    let said = listen(taken).unwrap_err().to_string();
+    let message = listen(taken).unwrap_err().to_string();
     assert!(
-        said.starts_with(&format!("cannot serve metrics: {taken}: ")),
-        "{said}"
+        message.starts_with(&format!("cannot serve metrics: {taken}: ")),
+        "{message}"
     );
     drop(server);
     assert!(TcpStream::connect(taken).is_err());

@@ -1,4 +1,4 @@
-//! What can go wrong in reading a capture file, in words for people.
+//! Errors of reading a capture file, with readable messages.
 
 use super::stamp::Resolution;
 use super::{MAX_BLOCK, MAX_INTERFACES, MAX_PACKET};

@@ -123,7 +123,7 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         w.put(tail);
         debug_assert_eq!(w.len(), Self::HEADER);
         w.u32(lsas.len() as u32);
-        lsas.iter().try_for_each(|one| lsa(&mut w, one))?;
+        lsas.iter().try_for_each(|entry| lsa(&mut w, entry))?;
         w.patch_len(field::LENGTH, 2, "Packet Length", w.len())?;
         Ok(w)
     }
@@ -365,7 +365,10 @@ impl LsaHeader {
         w.patch_len(start + lsa_field::LENGTH, 2, "LSA length", w.len() - start)?;
         // RFC 2328 section 12.1.7: without the age.
         let covered = lsa_field::OPTIONS;
-        let sum = checksum::fletcher(w.written(start + covered), lsa_field::CHECKSUM - covered);
+        let sum = checksum::fletcher(
+            w.octets_from(start + covered),
+            lsa_field::CHECKSUM - covered,
+        );
         w.patch(start + lsa_field::CHECKSUM, &sum.to_be_bytes());
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! PNC in OSPFv2: the OSPFv2 Prefix Extended Flags sub-TLV (RFC 9792) of Extended Prefix TLVs in Extended Prefix Opaque LSAs
 //! (RFC 7684), read from and written as LS Update packets.
 //!
-//! Other packets, LSAs and TLVs are passed over. The IP header is `frame.rs`'s business.
+//! Other packets, LSAs and TLVs are passed over. The IP header is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -189,7 +189,7 @@ impl LsUpdateRepr<'_> {
             header.write(w, |w| lsa.prefixes.iter().try_for_each(|p| p.write(w)))
         })?;
         // RFC 2328 section A.3.1: without the authentication field, which is 0 here.
-        let sum = checksum::of(&[w.written(0)]);
+        let sum = checksum::internet(&[w.octets_from(0)]);
         w.patch(CHECKSUM, &sum.to_be_bytes());
         Ok(w.finish())
     }

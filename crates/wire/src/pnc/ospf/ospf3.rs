@@ -3,7 +3,7 @@
 //!
 //! Read are E-Inter-Area-Prefix, E-AS-External, E-Type-7 (NSSA), E-Link and E-Intra-Area-Prefix LSAs. Legacy LSAs have
 //! no room for the flags and are passed over, as is the SRv6 Locator LSA (RFC 9513), whose sub-TLVs have a registry of
-//! their own. The IPv6 header is `frame.rs`'s business.
+//! their own. The IPv6 header is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -305,7 +305,7 @@ impl LsUpdateRepr<'_> {
         })?;
         // RFC 5340 section A.3.1, RFC 8200 section 8.1.
         let addresses = [&source.octets()[..], &destination.octets()];
-        let (len, parts) = (w.len(), [w.written(0)]);
+        let (len, parts) = (w.len(), [w.octets_from(0)]);
         let sum = checksum::of_transport(addresses, next_header::OSPF, len, &parts);
         w.patch(CHECKSUM, &sum.to_be_bytes());
         Ok(w.finish())

@@ -124,7 +124,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    pub(super) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(super) fn from_values(values: impl Iterator<Item = f64> + Clone) -> Self {
         let n = values.clone().count() as f64;
         let mean = values.clone().sum::<f64>() / n;
         let variance = values.map(|v| (v - mean).powi(2)).sum::<f64>() / n;
@@ -363,7 +363,7 @@ pub(super) fn senders(network: &Network, warm_up: Ps, duration: Ps) -> Played {
     }
     Played {
         marked: marks / packets,
-        queue: Spread::of(queues.iter().copied()),
-        alpha: Spread::of(alphas.iter().copied()).mean,
+        queue: Spread::from_values(queues.iter().copied()),
+        alpha: Spread::from_values(alphas.iter().copied()).mean,
     }
 }

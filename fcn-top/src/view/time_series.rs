@@ -1,4 +1,4 @@
-//! Quantities over time, cut into as many equal parts as there are columns to show them in.
+//! Time series, resampled to as many equal parts as there are columns to show them in.
 
 use ratatui::symbols::bar;
 
@@ -24,12 +24,12 @@ impl Steps {
         (from, to): (u64, u64),
         parts: u16,
     ) -> Vec<f64> {
-        let mut sums = vec![0.0; parts.into()];
+        let mut values_by_part = vec![0.0; parts.into()];
         let width = to.saturating_sub(from) as f64 / f64::from(parts);
         // Whole numbers are subtracted: a float has no room for nanoseconds since the epoch.
         let place = |at: u64| (i128::from(at) - i128::from(from)) as f64 / width;
         if width <= 0.0 || self.step == 0 {
-            return sums;
+            return values_by_part;
         }
         for (value, number) in values.into_iter().zip(0u64..) {
             // What is not a number would spoil all.
@@ -43,13 +43,13 @@ impl Steps {
             let (start, end) = (place(start), place(end));
             let first = start.max(0.0) as usize;
             let last = end.min(f64::from(parts)).ceil().max(0.0) as usize;
-            for (sum, at) in sums.iter_mut().zip(0u32..).take(last).skip(first) {
+            for (sum, at) in values_by_part.iter_mut().zip(0u32..).take(last).skip(first) {
                 let at = f64::from(at);
                 let within = end.min(at + 1.0) - start.max(at);
                 *sum += value * (within / (end - start).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
             }
         }
-        sums
+        values_by_part
     }
 }
 
@@ -123,8 +123,8 @@ mod tests {
             from in any::<u64>(), to in any::<u64>(), parts in 0u16..300,
         ) {
             let steps = Steps { start, step, until };
-            let sums = steps.parts(values, (from, to), parts);
-            prop_assert_eq!(spark(&sums).chars().count(), usize::from(parts));
+            let values_by_part = steps.parts(values, (from, to), parts);
+            prop_assert_eq!(spark(&values_by_part).chars().count(), usize::from(parts));
         }
     }
 }

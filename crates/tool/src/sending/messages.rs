@@ -1,4 +1,4 @@
-//! What is said of sending: before the first frame, each second, and at the end; and the exit code.
+//! Messages about sending: before the first frame, each second, and at the end; and the exit code.
 
 use super::open::Opened;
 use crate::console::{Console, say, say_json};
@@ -200,10 +200,7 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
     if starved > 0 {
         line(
             "late",
-            format!(
-                "the source had nothing in time {}",
-                counted(starved, "time")
-            ),
+            format!("the source was late {}", counted(starved, "time")),
         );
     }
     for why in &report.unwatched {
@@ -217,7 +214,7 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
 
 fn dropped(report: &Report) -> String {
     let mut text = match report.dropped() {
-        0 => "none that the kernel tells of".to_owned(),
+        0 => "none reported by the kernel".to_owned(),
         n => format!("{} by the kernel", grouped(n)),
     };
     if report.total.invalid > 0 {
@@ -230,7 +227,7 @@ fn dropped(report: &Report) -> String {
     if report.unfinished() > 0 {
         let _ = write!(
             text,
-            "; {} were still under way",
+            "; {} were still in flight",
             grouped(report.unfinished())
         );
     }

@@ -1,4 +1,4 @@
-//! What is known of one QP or flow, in words: whether it obeys and why, who notifies and how that is known, how often, what
+//! Explains one QP or flow in words: whether it obeys and why, who notifies and how that is known, how often, what
 //! became of its data.
 
 use super::fit;

@@ -1,4 +1,4 @@
-//! Options that would do nothing in this run: refused, so that nobody believes in them. A configuration file may have them for
+//! Refuses options that would have no effect in this run, so that nobody relies on them. A configuration file may have them for
 //! other runs.
 
 use crate::cli::Cli;
@@ -57,7 +57,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
         if is_given && !is_used {
             return Err(Failure::usage(option)
                 .and(format!("it is for {what}"))
-                .and("here it would do nothing: leave it out"));
+                .and("it would have no effect here: leave it out"));
         }
     }
     Ok(())
@@ -88,8 +88,11 @@ mod tests {
             ("fcn-top -i a --top 5", true, "--top"),
             ("fcn-top -i a --resolve --privacy", true, "--resolve"),
         ] {
-            let said = refused(words, terminal).unwrap_or_default();
-            assert!(said.starts_with(&format!("{option}: ")), "{words}: {said}");
+            let message = refused(words, terminal).unwrap_or_default();
+            assert!(
+                message.starts_with(&format!("{option}: ")),
+                "{words}: {message}"
+            );
         }
         for (words, terminal) in [
             ("fcn-top -i a --buffer 1MiB --keep 1MiB --view points", true),
