@@ -372,6 +372,25 @@ pub struct Verdict {
     pub evidence: Evidence,
 }
 
+/// Octets in a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    octets: f32,
+    time: f32,
+}
+
+impl Amount {
+    fn add(&mut self, part: &Part) {
+        self.octets += part.octets;
+        self.time += part.time;
+    }
+
+    /// Logarithm of its rate; `None` where there is none.
+    fn rate(&self) -> Option<f64> {
+        (self.octets > 0.0).then(|| (f64::from(self.octets) / f64::from(self.time)).ln())
+    }
+}
+
 /// Data in one bin since the last notification.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
@@ -535,8 +554,8 @@ pub struct Obedience {
     alone: u64,
     /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
     turns: (u64, u64),
-    /// Pauses in the present gap: how many, and the sum of the times since the notification.
-    paused: (f32, f32),
+    /// Pauses in the present gap: how many, and the sums of the times since the notification, and of their squares.
+    paused: (f32, f32, f32),
     /// Rate before the last notification.
     before: f32,
     measured: u32,
@@ -548,13 +567,15 @@ pub struct Obedience {
     turned_outside: u16,
     /// Notifications with several changes before the next one.
     turned_twice: u16,
-    /// Pauses, and the sum of where they began between two notifications, 0 to 1 each: where one that pauses often does so
-    /// first after a notification says nothing.
+    /// Pauses, and the sums of where they began between two notifications, 0 to 1 each, and of their squares.
     pauses: f32,
     paused_at: f32,
+    paused_at_squares: f32,
     gaps: f32,
-    /// Rate right before the first notification; 0 where that is not known.
-    just_before: f32,
+    /// The last batch before the first notification, and what came behind it; no octets where that is not known.
+    just_before: Amount,
+    /// Data while notified, once there was time to answer the first notification.
+    early: Amount,
     quiet: Class,
     notified: Class,
     between: Class,
@@ -726,8 +747,10 @@ impl Obedience {
         if pace.paused {
             // Notifications may lie in it: it is one where most of it is.
             if self.bins.is_some() && to - from > (self.latest - self.spread) / 2 {
+                let since = a as f32;
                 self.paused.0 += 1.0;
-                self.paused.1 += a as f32;
+                self.paused.1 += since;
+                self.paused.2 += since * since;
             }
             return;
         }
@@ -772,11 +795,19 @@ impl Obedience {
                     if self.bins.is_some() {
                         self.left_alone = true;
                     } else {
-                        self.just_before = batch.octets / batch.time;
+                        self.just_before = Amount::default();
+                        self.just_before.add(&batch);
                     }
                     &mut self.quiet
                 }
-                Times::Notified => &mut self.notified,
+                Times::Notified => {
+                    let enough = RECOVERS.max(self.typical.saturating_mul(4));
+                    let since = to.saturating_sub(self.first.saturating_add(self.alone));
+                    if (1..2).contains(&(since / enough)) {
+                        self.early.add(&batch);
+                    }
+                    &mut self.notified
+                }
                 Times::Between => &mut self.between,
                 Times::Unknown => return,
             };
@@ -792,7 +823,9 @@ impl Obedience {
             let part = self.batch.part;
             if part.stamps >= 4 {
                 self.before = part.octets / part.time;
-                self.just_before = self.before;
+            }
+            if part.stamps >= 4 || self.just_before.time > 0.0 {
+                self.just_before.add(&part);
             }
             if self.quiet.count > 0.0 {
                 self.before = (self.quiet.mean() as f32).exp();
@@ -818,6 +851,7 @@ impl Obedience {
         }
         self.pauses += self.paused.0;
         self.paused_at += self.paused.1 / length as f32;
+        self.paused_at_squares += self.paused.2 / (length as f32).powi(2);
         self.turned_ever |= self.turns.0 > 0;
         let turned = [
             &mut self.turned_early,
@@ -830,17 +864,18 @@ impl Obedience {
             turned.into_iter().for_each(|count| *count /= 2);
         }
         self.turned_twice += u16::from(self.turns.0 != self.turns.1);
+        let in_time = LATEST.max(2 * self.usual as u64);
         match self.turns {
             (0, _) => {}
-            (_, last) if last <= length / 2 => self.turned_early += 1,
-            (first, _) if first > length / 2 => self.turned_late += 1,
+            (first, last) if first <= in_time && last <= length / 2 => self.turned_early += 1,
+            (first, _) if first > in_time.min(length / 2) => self.turned_late += 1,
             _ => {}
         }
         let quarter = length / 4;
         match self.turns {
             (0, _) => {}
             (first, last) if first >= quarter && last <= length - quarter => {
-                self.turned_middle += u16::from(last < LATEST);
+                self.turned_middle += u16::from(last < in_time);
             }
             (first, last) if last < quarter || first > length - quarter => self.turned_outside += 1,
             _ => {}
@@ -882,7 +917,7 @@ impl Obedience {
         for bin in bins.iter_mut() {
             bin.part = Part::default();
         }
-        self.paused = (0.0, 0.0);
+        self.paused = (0.0, 0.0, 0.0);
         self.turns = if core::mem::take(&mut self.turned_next) {
             (1, 1)
         } else {
@@ -1076,6 +1111,17 @@ impl Obedience {
         per_gap < 6.0 && f64::from(self.in_step) > 0.6 * f64::from(self.gaps)
     }
 
+    /// Whether it pauses after most notifications, and sooner than pauses of its own would come, or always as late: these begin
+    /// anywhere between two notifications.
+    fn pauses_by_notifications(&self) -> bool {
+        // Mean and variance of what is spread evenly from 0 to 1.
+        const EVEN: (f32, f32) = (0.5, 1.0 / 12.0);
+        let mean = self.paused_at / self.pauses;
+        let variance = self.paused_at_squares / self.pauses - mean * mean;
+        let soon = mean < 0.5 * EVEN.0;
+        self.pauses > 0.5 * self.gaps && (soon || variance < 0.5 * EVEN.1)
+    }
+
     fn judge(&self) -> (Answer, Evidence) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         if self.measured == 0 {
@@ -1190,12 +1236,16 @@ impl Obedience {
             // What a reader would count, which batches that are far slower than others weigh less in.
             let counted = 1.0 - (notified.rate() - quiet.rate()).exp();
             // It may have slowed down by itself before it was notified at all.
-            let before = f64::from(self.just_before);
-            let sank = before == 0.0 || before.ln() - notified.mean() > 0.5 * less;
+            let before = self.just_before.rate();
+            let sank = before.is_none_or(|before| before - notified.mean() > 0.5 * less);
+            // It may have gone on for long as if it had not been notified, and then slowed down by itself.
+            let early = self.early.rate();
+            let answered = early.is_none_or(|early| quiet.rate() - early > 0.25 * less);
             // An opening burst is no rate.
             let lasted = self.left_alone || self.alone >= self.typical / 4;
             if too_late.is_none()
                 && sank
+                && answered
                 && lasted
                 && less.min(counted) > 0.1
                 && less > 1.2 * usual
@@ -1273,7 +1323,7 @@ impl Obedience {
             }
             too_late = Some(shape);
         }
-        if self.pauses > 0.5 * self.gaps && self.paused_at < 0.25 * self.pauses {
+        if self.pauses_by_notifications() {
             return (Unclear, Evidence::Pauses);
         }
         if let Some((shape, why)) = suspect {
@@ -1394,8 +1444,8 @@ mod tests {
     #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-        assert!(size_of::<Obedience>() <= 264, "{}", size_of::<Obedience>());
-        assert!(all <= 840, "{all}");
+        assert!(size_of::<Obedience>() <= 280, "{}", size_of::<Obedience>());
+        assert!(all <= 856, "{all}");
     }
 
     proptest! {

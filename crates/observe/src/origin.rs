@@ -534,7 +534,9 @@ impl Origins {
             return Evidence::TooEarly { after, takes };
         }
         let is_like = own.least <= passed && passed <= own.most;
-        if is_like && own.is_at_source() && known_mac(own.mac) && data.has_passed_a_router() {
+        let on_its_link = own.is_at_source() && known_mac(own.mac) && data.has_passed_a_router();
+        // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
+        if is_like && on_its_link && !cnp.unmarked {
             return Evidence::OnItsLink;
         }
         match is_like && comparable {
