@@ -801,9 +801,9 @@ impl Obedience {
                     &mut self.quiet
                 }
                 Times::Notified => {
-                    let enough = RECOVERS.max(self.typical.saturating_mul(4));
+                    let enough = RECOVERS.max(self.typical.saturating_mul(4)).min(u64::MAX / 2);
                     let since = to.saturating_sub(self.first.saturating_add(self.alone));
-                    if (1..2).contains(&(since / enough)) {
+                    if (enough..enough + enough / 4).contains(&since) {
                         self.early.add(&batch);
                     }
                     &mut self.notified
@@ -864,7 +864,8 @@ impl Obedience {
             turned.into_iter().for_each(|count| *count /= 2);
         }
         self.turned_twice += u16::from(self.turns.0 != self.turns.1);
-        let in_time = LATEST.max(2 * self.usual as u64);
+        // The next packet but one may be the first that can answer.
+        let in_time = LATEST.max((2.5 * self.usual) as u64);
         match self.turns {
             (0, _) => {}
             (first, last) if first <= in_time && last <= length / 2 => self.turned_early += 1,
@@ -1441,11 +1442,90 @@ mod tests {
         }
     }
 
+    /// Paced data, a packet each `gap` nanoseconds up to `end`, at the times for which `sends` holds; notified each `every`.
+    fn paced(
+        (gap, end, every): (u64, u64, u64),
+        first: u64,
+        mut sends: impl FnMut(u64, u64) -> Option<u32>,
+    ) -> Verdict {
+        let mut judged = Obedience::new();
+        let mut next = first;
+        let mut last = None;
+        for at in (0..end).step_by(gap as usize) {
+            if at >= next {
+                judged.notified(next);
+                last = Some(next);
+                next += every;
+            }
+            let since = last.map_or(u64::MAX, |last| at - last);
+            if let Some(entropy) = sends(at, since) {
+                judged.data(at, 1_000, entropy);
+            }
+        }
+        judged.verdict()
+    }
+
+    #[test]
+    fn who_stops_late_after_every_notification_is_not_said_to_disobey() {
+        for (every, gap) in [(40_000_u64, 600), (1_000_000, 10_000), (10_000_000, 40_000)] {
+            for percent in [25, 40, 50] {
+                let stops = every * percent / 100..every * (percent + 40) / 100;
+                let verdict = paced((gap, 100 * every, every), 5 * every, |_, since| {
+                    (!stops.contains(&since)).then_some(0)
+                });
+                let case = format!("{every} ns, {percent} %: {}", verdict.evidence);
+                assert_ne!(verdict.answer, Answer::DoesNotObey, "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fall_after_many_unanswered_notifications_is_no_answer() {
+        const US: u64 = 1_000;
+        // 100 packets between notifications; after so many of them it falls to 40 % for good.
+        for (unanswered, answers) in [(0, true), (12, false), (22, false)] {
+            let falls = 5_000 * US + unanswered * 500 * US;
+            let mut due = 0;
+            let verdict = paced((5 * US, 23_000 * US, 500 * US), 5_000 * US, |at, _| {
+                due += if at < falls { 10 } else { 4 };
+                (due >= 10).then(|| due -= 10).map(|()| 0)
+            });
+            let case = format!("{unanswered}: {verdict:?}");
+            assert_eq!(verdict.answer == Answer::Obeys, answers, "{case}");
+        }
+    }
+
+    #[test]
+    fn another_path_long_after_notifications_is_no_answer() {
+        const MS: u64 = 1_000_000;
+        for (after, gap, answers) in [
+            (2 * MS, 4 * MS, true),
+            (10 * MS, 4 * MS, true),
+            (80 * MS, 4 * MS, false),
+            // The next packet but one.
+            (80 * MS, 50 * MS, true),
+        ] {
+            let mut path = 0;
+            let mut turned = false;
+            let verdict = paced((gap, 20_000 * MS, 400 * MS), 500 * MS, |_, since| {
+                if since < gap {
+                    turned = false;
+                }
+                if since != u64::MAX && since >= after && !turned {
+                    (path, turned) = (path + 1, true);
+                }
+                Some(path)
+            });
+            let case = format!("{after} ns, a packet each {gap} ns: {verdict:?}");
+            assert_eq!(verdict.answer == Answer::Obeys, answers, "{case}");
+        }
+    }
+
     #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-        assert!(size_of::<Obedience>() <= 280, "{}", size_of::<Obedience>());
-        assert!(all <= 856, "{all}");
+        assert!(size_of::<Obedience>() <= 288, "{}", size_of::<Obedience>());
+        assert!(all <= 864, "{all}");
     }
 
     proptest! {

@@ -909,11 +909,17 @@ mod tests {
             maker: Maker::Receiver,
             evidence: Evidence::OnItsLink,
         };
-        assert_eq!(judge(&link, own), receiver);
+        let answer = Cnp {
+            unmarked: false,
+            ..cnp(own, Origin::Receiver, 1_000_000 * US)
+        };
+        assert_eq!(link.judge(&answer), receiver);
+        // What would it answer? A switch that routes nothing may mark behind this place.
+        assert_eq!(judge(&link, own), Inference::unknown(Evidence::Alike));
         assert_eq!(judge(&link, other), on_the_way(Evidence::OtherMac));
         // A mirror of several ports.
         let mirror = after(&[routed, own, other, own, own]);
-        assert_eq!(judge(&mirror, own), Inference::unknown(Evidence::Alike));
+        assert_eq!(mirror.judge(&answer), Inference::unknown(Evidence::Alike));
         // Elsewhere MAC addresses are those of routers.
         let behind = after(&[ACK; 3]);
         let other = Passing { mac: 2, ..ACK };
