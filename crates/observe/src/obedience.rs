@@ -801,7 +801,9 @@ impl Obedience {
                     &mut self.quiet
                 }
                 Times::Notified => {
-                    let enough = RECOVERS.max(self.typical.saturating_mul(4)).min(u64::MAX / 2);
+                    let enough = RECOVERS
+                        .max(self.typical.saturating_mul(4))
+                        .min(u64::MAX / 2);
                     let since = to.saturating_sub(self.first.saturating_add(self.alone));
                     if (enough..enough + enough / 4).contains(&since) {
                         self.early.add(&batch);

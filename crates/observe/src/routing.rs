@@ -2,8 +2,10 @@
 //! Node Capability (PNC) is kept where a router passes a prefix on to another level or area
 //! (draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3).
 //!
-//! No LSDB: of each router's statement about a prefix the last one counts until it is purged. An advertisement is judged
-//! by those before it, so a router is given the time to hear of a flag that is new. Whether a router that passes on
+//! No LSDB: of each router's statement about a prefix the last one counts until it is purged, or until its LSP or LSA comes
+//! without it. One that is not newer than what was heard of that LSP or LSA, by its sequence number, says nothing: it was sent
+//! again, or overtaken. An advertisement is judged by those before it, so a router is given the time to hear of a flag that is
+//! new. Whether a router that passes on
 //! a prefix says so depends on the protocol:
 //!
 //! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that writes no extended
@@ -19,7 +21,7 @@ use fcn_wire::pnc::{self, Advertisement, Flooding, Level, Origin, Prefix, Protoc
 use fcn_wire::{Findings, Profile, Rule};
 use std::net::IpAddr;
 
-/// Prefixes, level 1 routers and BGP speakers remembered, each; what was used longest ago leaves.
+/// Prefixes, LSPs and LSAs, level 1 routers and BGP speakers remembered, each; what was used longest ago leaves.
 const LIMIT: usize = 65_536;
 /// Statements about one prefix; a prefix that more routers advertise is not judged by those that come later.
 const STATEMENTS: usize = 16;
@@ -37,9 +39,31 @@ struct Key {
     prefix: Prefix,
 }
 
+/// An LSP or LSA, whichever its sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Source {
+    protocol: Protocol,
+    /// Area or level.
+    scope: u32,
+    /// LSP ID; or LS type, Link State ID and advertising router.
+    id: [u8; 10],
+}
+
+/// One of a source's advertisements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Edition {
+    source: Source,
+    /// Greater is newer.
+    sequence: u32,
+    /// It takes back what the source said: an LSP without lifetime, or an LSA of MaxAge.
+    purges: bool,
+}
+
 /// What a router says about a prefix in a level or area.
 #[derive(Clone, Copy, Debug)]
 struct Statement {
+    /// Where it says so.
+    edition: Edition,
     /// System ID, or router ID.
     router: [u8; 6],
     /// Area or level.
@@ -53,6 +77,8 @@ struct Statement {
 #[derive(Debug)]
 pub struct Routing {
     prefixes: Table<Key, Vec<Statement>>,
+    /// The sequence number last heard.
+    sources: Table<Source, u32>,
     /// System IDs with an LSP at level 1.
     level1: Table<[u8; 6], ()>,
     /// By speaker and listener.
@@ -63,6 +89,7 @@ impl Default for Routing {
     fn default() -> Self {
         Self {
             prefixes: Table::new(LIMIT),
+            sources: Table::new(LIMIT),
             level1: Table::new(LIMIT),
             opens: Table::new(LIMIT),
         }
@@ -103,15 +130,47 @@ impl Routing {
             }
             return self.session(ends);
         }
+        // An LSP is news whether it advertises a prefix or not.
+        let lsp = lsp_edition(protocol, bytes);
+        if lsp.is_some_and(|edition| !self.is_news(&edition)) {
+            return Session::default();
+        }
         // What a capture has cut off is read as far as it goes.
         if let Ok(Some(walk)) = pnc::walk(protocol, bytes, usize::MAX, profile) {
+            let mut heard = lsp;
             for found in walk {
-                if self.advertised(bytes, &found) {
+                let Some(edition) = lsp.or_else(|| lsa_edition(bytes, &found)) else {
+                    continue;
+                };
+                if heard != Some(edition) && !self.is_news(&edition) {
+                    continue;
+                }
+                heard = Some(edition);
+                if self.advertised(edition, &found) {
                     not_kept(found.offset);
                 }
             }
         }
         Session::default()
+    }
+
+    /// Whether an LSP or LSA is newer than what was heard of it, which it is from then on.
+    fn is_news(&mut self, edition: &Edition) -> bool {
+        let Edition {
+            source,
+            sequence,
+            purges,
+        } = *edition;
+        let heard = self.sources.peek(&source).copied();
+        if purges {
+            self.sources.remove(&source);
+            return heard.is_none_or(|heard| sequence >= heard);
+        }
+        let newer = heard.is_none_or(|heard| sequence > heard);
+        if newer {
+            self.sources.put(source, sequence);
+        }
+        newer
     }
 
     /// What the OPEN messages tell of the UPDATEs from the first to the second.
@@ -122,8 +181,8 @@ impl Routing {
     }
 
     /// Whether PNC is missing.
-    fn advertised(&mut self, bytes: &[u8], found: &Advertisement<'_>) -> bool {
-        let Some((key, statement)) = statement(found).filter(|_| !found.ignored) else {
+    fn advertised(&mut self, edition: Edition, found: &Advertisement<'_>) -> bool {
+        let Some((key, statement)) = statement(edition, found).filter(|_| !found.ignored) else {
             return false;
         };
         if matches!(
@@ -135,11 +194,17 @@ impl Routing {
         ) {
             self.level1.put(statement.router, ());
         }
-        let same = |one: &Statement| (one.router, one.scope) == (statement.router, statement.scope);
         let at_level1 = self.level1.peek(&statement.router).is_some();
         let mut all = self.prefixes.remove(&key).unwrap_or_default();
-        all.retain(|one| !same(one));
-        let counts = !is_purged(bytes, found) && all.len() < STATEMENTS;
+        all.retain(|other| {
+            let same = (other.router, other.scope) == (statement.router, statement.scope);
+            // Its LSP or LSA may have come without the prefix since.
+            let Edition {
+                source, sequence, ..
+            } = other.edition;
+            !same && self.sources.peek(&source) == Some(&sequence)
+        });
+        let counts = !edition.purges && all.len() < STATEMENTS;
         if counts {
             all.push(statement);
         }
@@ -173,8 +238,59 @@ fn is_missing(all: &[Statement], of: &Statement, at_level1: bool) -> bool {
     sources.peek().is_some() && sources.all(|one| one.pnc)
 }
 
+/// The edition of an LSP; `None` for anything else.
+fn lsp_edition(protocol: Protocol, bytes: &[u8]) -> Option<Edition> {
+    if protocol != Protocol::IsIs || !isis::is_lsp(bytes) {
+        return None;
+    }
+    let lsp = isis::Lsp::new_checked(bytes, usize::MAX).ok()?;
+    let mut id = [0; 10];
+    id[..8].copy_from_slice(&lsp.lsp_id());
+    let scope = match lsp.level() {
+        Level::L1 => LEVEL1,
+        Level::L2 => BACKBONE,
+    };
+    Some(Edition {
+        source: Source {
+            protocol,
+            scope,
+            id,
+        },
+        sequence: lsp.sequence(),
+        purges: lsp.lifetime() == 0,
+    })
+}
+
+/// The edition of the LSA around an advertisement (RFC 2328 section A.4.1, RFC 5340 section A.4.2); `None` for anything else.
+fn lsa_edition(bytes: &[u8], found: &Advertisement<'_>) -> Option<Edition> {
+    const MAX_AGE: u16 = 3600;
+    /// RFC 4136: the top bit says that the LSA does not age.
+    const AGE: u16 = 0x7FFF;
+    let (Origin::Ospf2 { area, .. } | Origin::Ospf3 { area, .. }) = found.origin else {
+        return None;
+    };
+    let header: &[u8; 16] = bytes.get(found.container..)?.first_chunk()?;
+    let [a, b, .., e, f, g, h] = *header;
+    let mut id = [0; 10];
+    id.copy_from_slice(&header[2..12]);
+    if found.protocol() == Protocol::Ospf2 {
+        // Options, which may change.
+        id[0] = 0;
+    }
+    Some(Edition {
+        source: Source {
+            protocol: found.protocol(),
+            scope: area.to_bits(),
+            id,
+        },
+        // Signed: the first one is the least.
+        sequence: u32::from_be_bytes([e, f, g, h]) ^ 1 << 31,
+        purges: u16::from_be_bytes([a, b]) & AGE >= MAX_AGE,
+    })
+}
+
 /// Who says what about which prefix; `None` for what is neither an area's or level's own nor from another one.
-fn statement(found: &Advertisement<'_>) -> Option<(Key, Statement)> {
+fn statement(edition: Edition, found: &Advertisement<'_>) -> Option<(Key, Statement)> {
     let of_router = |id: std::net::Ipv4Addr| {
         let [a, b, c, d] = id.octets();
         [a, b, c, d, 0, 0]
@@ -236,28 +352,13 @@ fn statement(found: &Advertisement<'_>) -> Option<(Key, Statement)> {
         _ => return None,
     };
     let statement = Statement {
+        edition,
         router,
         scope,
         passed_on,
         pnc: found.pnc,
     };
     Some((key, statement))
-}
-
-/// Whether the message takes the statement back: an LSP without lifetime, or an LSA of MaxAge.
-fn is_purged(bytes: &[u8], found: &Advertisement<'_>) -> bool {
-    const MAX_AGE: u16 = 3600;
-    /// RFC 4136: the top bit says that the LSA does not age.
-    const AGE: u16 = 0x7FFF;
-    match found.protocol() {
-        Protocol::IsIs => {
-            isis::Lsp::new_checked(bytes, usize::MAX).is_ok_and(|lsp| lsp.lifetime() == 0)
-        }
-        _ => {
-            let age = bytes.get(found.container..).and_then(<[u8]>::first_chunk);
-            age.is_some_and(|age| u16::from_be_bytes(*age) & AGE >= MAX_AGE)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,17 @@ use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{bgp_update, ospf2, ospf3};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PROXY: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 15)));
 const PROXY6: Prefix = Prefix::host(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)));
 const OTHER: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99)));
+
+/// A sequence number: each message that a test makes is newer than those before.
+fn sequence() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// How a prefix stands in an LSP.
 #[derive(Clone, Copy)]
@@ -44,7 +51,7 @@ fn lsp(level: Level, system: u8, lifetime: u16, prefixes: &[(Prefix, How)]) -> (
     let repr = LspRepr {
         level,
         lsp_id: [0, 0, 0, 0, 0, system, 0, 0],
-        sequence: 1,
+        sequence: sequence(),
         lifetime,
         area: &[0x49],
         hostname: "",
@@ -70,7 +77,7 @@ fn ospf2_of(area: u8, router: u8, route_type: u8, pnc: bool, age: u16) -> (Proto
         flooding: Flooding::Area,
         opaque_id: 1,
         advertising_router: Ipv4Addr::new(10, 0, 0, router),
-        sequence: 0x8000_0001,
+        sequence: 0x8000_0000 + sequence(),
         prefixes: &prefixes,
     }];
     let repr = ospf2::LsUpdateRepr {
@@ -101,7 +108,7 @@ fn ospf3_of(area: u8, kind: ospf3::LsaKind, pnc: bool) -> (Protocol, Vec<u8>) {
         age: 1,
         link_state_id: 1,
         advertising_router: Ipv4Addr::new(10, 0, 0, 1 + area),
-        sequence: 0x8000_0001,
+        sequence: 0x8000_0000 + sequence(),
         prefixes: &prefixes,
     }];
     let repr = ospf3::LsUpdateRepr {
@@ -156,10 +163,13 @@ fn isis_keeps_it_between_levels() {
     // Another prefix, no flag at first, taken back: nobody's fault.
     assert_eq!(broken(&[own(), isis(L1, 2, &[(OTHER, DOWN)])]), []);
     assert_eq!(broken(&[isis(L1, 2, &[(PROXY, DOWN)]), own()]), []);
-    let gone = isis(L2, 1, &[(PROXY, PLAIN)]);
-    assert_eq!(broken(&[own(), gone, isis(L1, 2, &[(PROXY, DOWN)])]), []);
-    let purged = lsp(L2, 1, 0, &[(PROXY, PNC)]);
-    assert_eq!(broken(&[own(), purged, isis(L1, 2, &[(PROXY, DOWN)])]), []);
+    let gone = || isis(L2, 1, &[(PROXY, PLAIN)]);
+    assert_eq!(broken(&[own(), gone(), isis(L1, 2, &[(PROXY, DOWN)])]), []);
+    let purged = || lsp(L2, 1, 0, &[(PROXY, PNC)]);
+    assert_eq!(
+        broken(&[own(), purged(), isis(L1, 2, &[(PROXY, DOWN)])]),
+        []
+    );
     // Lost on the way from level 1, not by the one who passes on what is left of it.
     let lost = isis(L2, 2, &[(PROXY, again)]);
     let on = isis(L1, 3, &[(PROXY, DOWN)]);
@@ -190,8 +200,8 @@ fn ospf_keeps_it_between_areas() {
     assert_eq!(broken(&[intra(1, 1, true), intra(0, 2, false)]), []);
     let several = [intra(1, 1, true), intra(1, 4, false), inter(0, 2, false)];
     assert_eq!(broken(&several), []);
-    let aged = ospf2_of(1, 1, ospf2::INTRA_AREA, true, 3600);
-    assert_eq!(broken(&[intra(1, 1, true), aged, inter(0, 2, false)]), []);
+    let aged = || ospf2_of(1, 1, ospf2::INTRA_AREA, true, 3600);
+    assert_eq!(broken(&[intra(1, 1, true), aged(), inter(0, 2, false)]), []);
     use ospf3::LsaKind::{AsExternal, InterAreaPrefix, IntraAreaPrefix};
     let own = || ospf3_of(1, IntraAreaPrefix, true);
     assert_eq!(broken(&[own(), ospf3_of(0, InterAreaPrefix, false)]), [1]);
@@ -277,4 +287,41 @@ fn opens_settle_path_identifiers_and_who_speaks() {
     assert_eq!(read(None), without);
     assert_eq!(read(Some(false)), without);
     assert_eq!(read(Some(true)), ["10.9.9.0/24"]);
+}
+
+#[test]
+fn what_was_sent_again_or_overtaken_says_nothing() {
+    use Level::{L1, L2};
+    // Passed on before the flag was set; sent again afterwards, and only then anew.
+    let on = isis(L1, 2, &[(PROXY, DOWN)]);
+    let own = isis(L2, 1, &[(PROXY, PNC)]);
+    let anew = isis(L1, 2, &[(PROXY, DOWN)]);
+    let heard = [on.clone(), own, on, anew.clone(), anew];
+    assert_eq!(broken(&heard), [3]);
+    // One that is older than what was heard of the same router.
+    let old = isis(L2, 1, &[(PROXY, PNC)]);
+    let new = isis(L2, 1, &[(PROXY, PLAIN)]);
+    let on = isis(L1, 2, &[(PROXY, DOWN)]);
+    assert_eq!(broken(&[new, old, on]), []);
+    // Without the prefix, and without any.
+    for rest in [&[(OTHER, PLAIN)][..], &[]] {
+        let own = isis(L2, 1, &[(PROXY, PNC)]);
+        let without = isis(L2, 1, rest);
+        let on = isis(L1, 2, &[(PROXY, DOWN)]);
+        assert_eq!(broken(&[own, without, on]), []);
+    }
+    // A purge has the sequence number of what it purges.
+    let own = isis(L2, 1, &[(PROXY, PNC)]);
+    let mut purge = own.clone();
+    purge.1[10..12].fill(0);
+    let on = isis(L1, 2, &[(PROXY, DOWN)]);
+    assert_eq!(broken(&[own, purge, on]), []);
+
+    let on = inter(0, 2, false);
+    let own = intra(1, 1, true);
+    let anew = inter(0, 2, false);
+    assert_eq!(broken(&[on.clone(), own, on, anew]), [3]);
+    let old = intra(1, 1, true);
+    let new = intra(1, 1, false);
+    assert_eq!(broken(&[new, old, inter(0, 2, false)]), []);
 }

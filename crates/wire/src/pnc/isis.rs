@@ -64,7 +64,7 @@ use crate::checksum;
 use crate::error::{Error, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
-use crate::octets::{array, u8_at, u16_at};
+use crate::octets::{array, u8_at, u16_at, u32_at};
 
 /// Intradomain Routeing Protocol Discriminator: the first octet of an IS-IS PDU.
 const DISCRIMINATOR: u8 = 0x83;
@@ -114,6 +114,7 @@ mod field {
     pub const PDU_LENGTH: usize = 8;
     pub const LIFETIME: usize = 10;
     pub const LSP_ID: usize = 12;
+    pub const SEQUENCE: usize = 20;
     pub const CHECKSUM: usize = 24;
 }
 
@@ -199,6 +200,12 @@ impl<'a> Lsp<'a> {
     #[must_use]
     pub fn lsp_id(&self) -> [u8; 8] {
         array(self.bytes, field::LSP_ID)
+    }
+
+    /// Sequence number: of two LSPs with the same ID, the greater is newer.
+    #[must_use]
+    pub fn sequence(&self) -> u32 {
+        u32_at(self.bytes, field::SEQUENCE)
     }
 
     /// Remaining lifetime in seconds; 0 purges the LSP.
