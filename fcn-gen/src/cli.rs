@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Plays congestion scenarios of RoCEv2 networks, into capture files in virtual time, or onto a link
 #[derive(Debug, Parser)]
-#[command(name = "fcn-gen", version, after_help = EXIT_CODES)]
+#[command(name = "fcn-gen", version, long_version = fcn_tool::version(), after_help = EXIT_CODES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

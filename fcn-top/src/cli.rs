@@ -15,6 +15,7 @@ use std::time::Duration;
 #[command(
     name = "fcn-top",
     version,
+    long_version = fcn_tool::version(),
     after_help = EXIT_CODES,
     after_long_help = EXAMPLES,
     group(ArgGroup::new("input").args(["iface", "read", "demo"])),

@@ -3,6 +3,7 @@
 //! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
 //! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view); the rules in [`Rule::SEVERAL`] need to be told more than one packet's bytes.
 
+use crate::draft::{bgp_nhc, fast_cnp, proxy_cn, wan_fcn};
 use core::fmt;
 
 /// How bad a broken rule is.
@@ -60,7 +61,7 @@ pub enum Family {
 }
 
 macro_rules! rules {
-    ($( $(#[$doc:meta])* $name:ident = $id:literal, $family:ident, $severity:ident, $section:literal, $text:literal; )+) => {
+    ($( $(#[$doc:meta])* $name:ident = $id:literal, $family:ident, $severity:ident, $section:expr, $text:literal; )+) => {
         /// A rule of a draft, an RFC or the InfiniBand specification that packets can show broken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
@@ -124,43 +125,43 @@ rules! {
     CnpReserved = "cnp.reserved.nonzero", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
         "The 16 reserved octets are not all 0";
 
-    FastCnpMalformed = "fastcnp.malformed", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpMalformed = "fastcnp.malformed", FastCnp, Error, fast_cnp!("section 4"),
         "The Fast CNP option cannot be read";
-    FastCnpAction = "fastcnp.type.action", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpAction = "fastcnp.type.action", FastCnp, Error, fast_cnp!("section 4"),
         "The two top bits of the option type are not 10 (discard and send ICMPv6 Parameter Problem)";
-    FastCnpChange = "fastcnp.type.change", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpChange = "fastcnp.type.change", FastCnp, Error, fast_cnp!("section 4"),
         "The third bit of the option type is not 0 (option data does not change en route)";
-    FastCnpHopByHop = "fastcnp.header.hop_by_hop", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpHopByHop = "fastcnp.header.hop_by_hop", FastCnp, Error, fast_cnp!("section 4"),
         "The option is in a Hop-by-Hop Options header; it belongs in a Destination Options header";
-    FastCnpSeveral = "fastcnp.option.several", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpSeveral = "fastcnp.option.several", FastCnp, Error, fast_cnp!("section 4"),
         "More than one Fast CNP option; a Fast CNP carries exactly one";
-    FastCnpSeveralHeaders = "fastcnp.header.several", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpSeveralHeaders = "fastcnp.header.several", FastCnp, Warning, fast_cnp!("section 4"),
         "More than one Destination Options header; a Fast CNP has one";
-    FastCnpNotCnp = "fastcnp.not_a_cnp", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpNotCnp = "fastcnp.not_a_cnp", FastCnp, Error, fast_cnp!("section 4"),
         "The option precedes something that is not a CNP";
-    FastCnpLength1 = "fastcnp.option1.length", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpLength1 = "fastcnp.option1.length", FastCnp, Error, fast_cnp!("section 4"),
         "Opt Data Len of option 1 is not 16";
-    FastCnpAlignment = "fastcnp.alignment", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2",
+    FastCnpAlignment = "fastcnp.alignment", FastCnp, Warning, fast_cnp!("section 4, RFC 8200 section 4.2"),
         "The option is not aligned as the figure draws it (option 1 at 4n+2, option 2 at 4n)";
-    FastCnpReserved = "fastcnp.reserved.nonzero", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 9486 section 3",
+    FastCnpReserved = "fastcnp.reserved.nonzero", FastCnp, Warning, fast_cnp!("section 4, RFC 9486 section 3"),
         "The reserved octet of option 2 is not 0";
-    FastCnpIoamType = "fastcnp.ioam_opt_type.unknown", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 9197 section 4.4",
+    FastCnpIoamType = "fastcnp.ioam_opt_type.unknown", FastCnp, Error, fast_cnp!("section 4, RFC 9197 section 4.4"),
         "The IOAM option type is neither pre-allocated (0) nor incremental trace (1)";
-    FastCnpAddressed = "fastcnp.destination.is_receiver", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpAddressed = "fastcnp.destination.is_receiver", FastCnp, Error, fast_cnp!("section 4"),
         "The Fast CNP is addressed to the data packet's destination instead of its source";
-    FastCnpSource = "fastcnp.source.not_loopback", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpSource = "fastcnp.source.not_loopback", FastCnp, Warning, fast_cnp!("section 4"),
         "The source cannot be a switch's loopback address (link-local, multicast, unspecified or ::1)";
-    FastCnpOriginal = "fastcnp.original_destination.invalid", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpOriginal = "fastcnp.original_destination.invalid", FastCnp, Warning, fast_cnp!("section 4"),
         "The original destination address cannot be a receiver's (unspecified, multicast or loopback)";
-    FastCnpRate = "fastcnp.rate.exceeded", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+    FastCnpRate = "fastcnp.rate.exceeded", FastCnp, Warning, fast_cnp!("section 5; limit chosen by us"),
         "One notifier sends Fast CNPs about one flow faster than the rate limit";
-    FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, fast_cnp!("section 4"),
         "The data packet that caused a Fast CNP is marked CE as well, though its sender is known to handle Fast CNPs";
-    FastCnpMarkUnclear = "fastcnp.ce.unclear", FastCnp, Note, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+    FastCnpMarkUnclear = "fastcnp.ce.unclear", FastCnp, Note, fast_cnp!("section 4"),
         "Data is marked CE beside a switch's Fast CNP, and its sender handles those; whether it was the packet that caused it cannot be told";
-    FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+    FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, fast_cnp!("section 5"),
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    FastCnpBorder = "fastcnp.border.crossed", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+    FastCnpBorder = "fastcnp.border.crossed", FastCnp, Warning, fast_cnp!("section 5"),
         "The Fast CNP goes across the domain's border, which has to drop it; seen behind the border, it did not";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
@@ -184,78 +185,78 @@ rules! {
     IoamOverflow = "ioam.overflow", Ioam, Note, "RFC 9197 section 4.4.1",
         "Overflow: a node that had data to add found too little room for it, so the trace is incomplete";
 
-    ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, proxy_cn!("section 4; layout chosen by us"),
         "The proxy notification is too short for its five-tuple and level";
     ProxyCnChecksum = "proxycn.checksum.bad", ProxyCn, Error, "RFC 768, RFC 8200 section 8.1",
         "The UDP checksum is wrong, or 0 over IPv6: who is told drops the notification";
-    ProxyCnReserved = "proxycn.reserved.nonzero", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnReserved = "proxycn.reserved.nonzero", ProxyCn, Warning, proxy_cn!("section 4; layout chosen by us"),
         "The reserved bits are not 0";
-    ProxyCnTooLong = "proxycn.length.excess", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnTooLong = "proxycn.length.excess", ProxyCn, Error, proxy_cn!("section 4"),
         "The IP packet is longer than 576 octets (IPv4) or 1280 octets (IPv6)";
-    ProxyCnTuple = "proxycn.tuple.mismatch", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnTuple = "proxycn.tuple.mismatch", ProxyCn, Warning, proxy_cn!("section 4"),
         "The five-tuple disagrees with the invoking packet";
-    ProxyCnFamily = "proxycn.family.unclear", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnFamily = "proxycn.family.unclear", ProxyCn, Warning, proxy_cn!("section 4; layout chosen by us"),
         "The invoking packet does not tell whether the five-tuple is IPv4 or IPv6; the outer header's version was taken";
-    ProxyCnInvokingNone = "proxycn.invoking.missing", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnInvokingNone = "proxycn.invoking.missing", ProxyCn, Warning, proxy_cn!("section 4"),
         "There is no invoking packet behind the five-tuple";
-    ProxyCnInvokingShort = "proxycn.invoking.short", ProxyCn, Note, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+    ProxyCnInvokingShort = "proxycn.invoking.short", ProxyCn, Note, proxy_cn!("section 4"),
         "Less of the invoking packet is quoted than would fit";
-    ProxyCnRate = "proxycn.rate.exceeded", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+    ProxyCnRate = "proxycn.rate.exceeded", ProxyCn, Warning, proxy_cn!("section 6; limit chosen by us"),
         "One notifier tells the proxy about one flow faster than the rate limit";
-    ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+    ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, proxy_cn!("section 6"),
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+    ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Warning, proxy_cn!("section 6"),
         "The proxy notification goes across the domain's border, which has to drop it; seen behind the border, it did not";
 
-    ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+    ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, proxy_cn!("section 5.2"),
         "Opt Data Len of the proxy address option is not 16";
-    ProxyAddressType = "proxycn.option.type", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+    ProxyAddressType = "proxycn.option.type", ProxyAddress, Error, proxy_cn!("section 5.2"),
         "The three top bits of the option type are not 000";
-    ProxyAddressHopByHop = "proxycn.option.hop_by_hop", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+    ProxyAddressHopByHop = "proxycn.option.hop_by_hop", ProxyAddress, Error, proxy_cn!("section 5.2"),
         "The option is in a Hop-by-Hop Options header; it belongs in a Destination Options header";
-    ProxyAddressSeveral = "proxycn.option.several", ProxyAddress, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+    ProxyAddressSeveral = "proxycn.option.several", ProxyAddress, Warning, proxy_cn!("section 5.2"),
         "More than one proxy address option; the packet carries one";
-    ProxyAddressInvalid = "proxycn.option.address", ProxyAddress, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+    ProxyAddressInvalid = "proxycn.option.address", ProxyAddress, Warning, proxy_cn!("section 5.2"),
         "The proxy address cannot be a node's (unspecified, multicast or loopback)";
 
-    WanFcnMalformed = "wanfcn.malformed", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 4.2",
+    WanFcnMalformed = "wanfcn.malformed", WanFcn, Error, wan_fcn!("section 4.2"),
         "The FCN message is too short for its flow label and level";
     WanFcnChecksum = "wanfcn.checksum.bad", WanFcn, Error, "RFC 768, RFC 8200 section 8.1",
         "The UDP checksum is wrong, or 0 over IPv6: who is told drops the FCN";
-    WanFcnLength = "wanfcn.length", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
+    WanFcnLength = "wanfcn.length", WanFcn, Warning, wan_fcn!("section 4.2"),
         "The UDP length is not 12";
-    WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
+    WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, wan_fcn!("section 4.2"),
         "The reserved bits are not 0 (ignored on receipt)";
-    WanFcnRate = "wanfcn.rate.exceeded", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 6",
+    WanFcnRate = "wanfcn.rate.exceeded", WanFcn, Warning, wan_fcn!("section 6; limit chosen by us"),
         "One notifier sends FCNs about one flow label faster than the rate limit";
-    WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
+    WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, wan_fcn!("section 6; access list chosen by us"),
         "The source is not on the access list: perhaps forged, or from outside of the domain";
-    WanFcnBorder = "wanfcn.border.crossed", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 6",
+    WanFcnBorder = "wanfcn.border.crossed", WanFcn, Warning, wan_fcn!("section 6; border filter chosen by us"),
         "The FCN goes across the border of its controlled domain, which has to drop it; seen behind the border, it did not";
 
-    PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
+    PncMalformed = "pnc.malformed", Pnc, Error, proxy_cn!("section 5.1"),
         "The routing message around the Proxy Node Capability cannot be read";
     PncFlagsLength = "pnc.flags.length", Pnc, Error, "RFC 7794 section 2.1, RFC 9792 section 2",
         "The flags are empty, or in OSPF no multiple of 4 octets long: the LSA is malformed and to be ignored";
     PncFlagsExcess = "pnc.flags.excess", Pnc, Warning, "RFC 9792 section 2",
         "The Prefix Extended Flags are longer than the bits that are set need";
-    PncNhcLength = "pnc.bgp.length", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1.4",
+    PncNhcLength = "pnc.bgp.length", Pnc, Error, proxy_cn!("section 5.1.4"),
         "The PNC characteristic carries a value; its length is 0";
-    PncNhcOrder = "pnc.bgp.order", Pnc, Warning, "draft-ietf-idr-nhc section 2.2",
+    PncNhcOrder = "pnc.bgp.order", Pnc, Warning, bgp_nhc!("section 2.2"),
         "Characteristic codes are not in increasing order";
-    PncNhcNextHop = "pnc.bgp.next_hop", Pnc, Error, "draft-ietf-idr-nhc section 2.3",
+    PncNhcNextHop = "pnc.bgp.next_hop", Pnc, Error, bgp_nhc!("section 2.3"),
         "The attribute's next hop does not match the route's (a link-local one alone takes the BGP Identifier too): its characteristics do not apply";
-    PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, "draft-ietf-idr-nhc section 2.4",
+    PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, bgp_nhc!("section 2.4"),
         "The Next Hop Dependent Characteristics attribute cannot be read and is discarded alone";
-    PncNhcFlags = "pnc.bgp.attribute_flags", Pnc, Error, "draft-ietf-idr-nhc section 2, RFC 7606 section 3",
+    PncNhcFlags = "pnc.bgp.attribute_flags", Pnc, Error, bgp_nhc!("section 2, RFC 7606 section 3"),
         "The Next Hop Dependent Characteristics attribute is not marked optional and transitive";
-    PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, "draft-ietf-idr-nhc section 2.1",
+    PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, bgp_nhc!("section 2.1"),
         "The same characteristic with the same value occurs twice";
     PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 7684 section 2.1, RFC 9792 section 2, RFC 8362 section 4, RFC 7606 section 3",
         "Flags, a prefix TLV or an attribute that counts once occurs again; only the first is used";
-    PncNotHost = "pnc.prefix.not_host", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
+    PncNotHost = "pnc.prefix.not_host", Pnc, Warning, proxy_cn!("section 5.1; reading chosen by us"),
         "PNC is set on a prefix that is not a host's (/32 or /128)";
-    PncNotKept = "pnc.not_preserved", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3",
+    PncNotKept = "pnc.not_preserved", Pnc, Warning, proxy_cn!("sections 5.1.1 to 5.1.3"),
         "PNC is set for the prefix in the level or area that it comes from, and is missing where a router passes it on";
 
     PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",

@@ -13,6 +13,7 @@ pub mod checksum;
 pub mod claim;
 pub mod cnp;
 pub mod compose;
+pub mod draft;
 pub mod emit;
 pub mod error;
 pub mod erspan;

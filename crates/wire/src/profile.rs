@@ -3,6 +3,7 @@
 //! Defaults are experimental values, so that nothing assigned is shadowed. A profile is read from TOML text or
 //! changed by single `name=value` overrides, and validated against what the drafts allow.
 
+use crate::draft::{fast_cnp, proxy_cn, wan_fcn};
 use crate::icrc::Reading;
 use core::fmt;
 use serde::Deserialize;
@@ -137,11 +138,11 @@ impl Profile {
     pub fn validate(&self) -> Result<(), ProfileError> {
         const FAST: (u8, &str) = (
             0b100,
-            "draft-xiao-rtgwg-rocev2-fast-cnp section 4 wants the top three bits 100 (0x80 to 0x9f)",
+            fast_cnp!("section 4 wants the top three bits 100 (0x80 to 0x9f)"),
         );
         const PROXY: (u8, &str) = (
             0b000,
-            "draft-xiao-rtgwg-proxy-congestion-notification section 5.2 wants the top three bits 000 (0x02 to 0x1f)",
+            proxy_cn!("section 5.2 wants the top three bits 000 (0x02 to 0x1f)"),
         );
         if self.force {
             return Ok(());
@@ -193,7 +194,7 @@ impl Profile {
             return refuse(
                 "wan_fcn_port",
                 &self.wan_fcn_port,
-                "draft-he-rtgwg-wan-fcn section 5 wants a system port (1 to 1023)",
+                wan_fcn!("section 5 wants a system port (1 to 1023)"),
             );
         }
         self.validate_ports()?;

@@ -1,0 +1,98 @@
+//! The Internet-Drafts that formats, code points and rules follow, each in one revision. Where a later revision changes a format
+//! or a rule, its entry here changes with the code, and so does what every tool cites.
+
+use core::fmt;
+
+/// An Internet-Draft in the revision that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Its name, without a revision.
+    pub name: &'static str,
+    /// Two digits; `None` where the text that was at hand does not say.
+    pub revision: Option<&'static str>,
+    /// Later revisions and names, whose texts were not at hand.
+    pub later: &'static [&'static str],
+}
+
+impl fmt::Display for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        match self.revision {
+            Some(revision) => write!(f, "-{revision}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Defines each draft, and a macro of the same name in lower case that cites it: `fast_cnp!("section 4")` is a string.
+macro_rules! drafts {
+    ($d:tt $( $(#[$doc:meta])* $constant:ident, $cite:ident = $name:literal $(, revision $revision:literal)?, later $later:expr; )+) => {
+        $(
+            $(#[$doc])*
+            pub const $constant: Draft = Draft {
+                name: $name,
+                revision: drafts!(@revision $($revision)?),
+                later: &$later,
+            };
+
+            macro_rules! $cite {
+                ($d where:literal) => { concat!($name, $("-", $revision,)? " ", $d where) };
+            }
+            pub(crate) use $cite;
+        )+
+
+        /// Every draft that is followed.
+        pub const ALL: &[Draft] = &[$($constant),+];
+    };
+    (@revision) => { None };
+    (@revision $revision:literal) => { Some($revision) };
+}
+
+drafts! { $
+    /// Fast CNP.
+    FAST_CNP, fast_cnp = "draft-xiao-rtgwg-rocev2-fast-cnp", revision "02",
+        later ["draft-xiao-rtgwg-rocev2-fast-cnp-05", "draft-xiao-fann-fast-cnp"];
+    /// Congestion notification to the proxy node.
+    PROXY_CN, proxy_cn = "draft-xiao-rtgwg-proxy-congestion-notification",
+        later ["draft-xiao-rtgwg-proxy-congestion-notification-03", "draft-xiao-fann-fast-cnp-with-proxy"];
+    /// Fast CNP in the WAN.
+    WAN_FCN, wan_fcn = "draft-he-rtgwg-wan-fcn", revision "00", later [];
+    /// Next Hop Dependent Characteristics of BGP.
+    BGP_NHC, bgp_nhc = "draft-ietf-idr-nhc", later [];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rule;
+
+    #[test]
+    fn rules_cite_drafts_in_the_revision_followed() {
+        for rule in Rule::ALL {
+            let source = rule.info().section;
+            let cited = source.split(", ").filter(|part| part.starts_with("draft-"));
+            for part in cited {
+                let known = ALL
+                    .iter()
+                    .any(|draft| part.starts_with(&format!("{draft} section")));
+                assert!(known, "{rule}: {part}");
+            }
+        }
+        assert!(
+            Rule::FastCnpRate
+                .info()
+                .section
+                .starts_with("draft-xiao-rtgwg-rocev2-fast-cnp-02 section 5")
+        );
+    }
+
+    #[test]
+    fn the_page_about_drafts_lists_each() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/drafts.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for draft in ALL {
+            let row = format!("| {draft} | {} |", draft.later.join(", "));
+            assert!(page.contains(&row.replace("|  |", "| |")), "{row}");
+        }
+    }
+}
