@@ -1,0 +1,208 @@
+//! What this host's NICs count, beside what was seen on their interfaces; each device opens to its queue pairs.
+
+use super::Records;
+use super::fit;
+use super::hits::Place;
+use super::table::{Entry, Key, Schema, Table};
+use super::theme::Tone;
+use super::views::{Opened, TableId, View, draw, headed, labelled, parted, say};
+use super::world::World;
+use crate::nic::known::Quantity;
+use crate::record::{CounterRecord, LocalQpRecord};
+use ratatui::text::Text;
+use ratatui::widgets::Paragraph;
+use std::sync::Arc;
+
+impl Entry for CounterRecord {
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "counter",
+        usual: &[
+            ("device", 1, "device"),
+            ("counter", 0, "counter"),
+            ("quantity", 2, "counts"),
+            ("growth", 0, "growth"),
+            ("seen", 0, "seen"),
+            ("value", 3, "value"),
+            ("resets", 4, "resets"),
+            ("port", 5, "port"),
+            ("interface", 6, "interface"),
+            ("qps", 7, "QPs"),
+            ("driver", 8, "driver"),
+        ],
+        order: "device",
+        ..Schema::of::<Self>()
+    };
+
+    fn key(&self) -> Key {
+        let (device, counter) = (Arc::clone(&self.device), Arc::clone(&self.counter));
+        Key::Counter(device, self.port, self.qps.clone(), counter)
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        match (id, self.quantity) {
+            ("resets", _) if self.resets > 0 => Tone::Warn,
+            ("growth", Some(Quantity::CnpIgnored)) if self.growth > Some(0) => Tone::Warn,
+            (_, None) => Tone::Dim,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+impl Entry for LocalQpRecord {
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "QP",
+        usual: &[
+            ("qp", 0, "QP"),
+            ("notified", 1, "notified"),
+            ("process", 2, "process"),
+            ("pid", 3, "PID"),
+            ("container", 4, "container"),
+            ("state", 5, "state"),
+            ("kind", 6, "type"),
+            ("remote_qp", 7, "peer QP"),
+            ("device", 8, "device"),
+            ("port", 9, "port"),
+        ],
+        order: "-notified",
+        ..Schema::of::<Self>()
+    };
+
+    fn key(&self) -> Key {
+        Key::LocalQp(Arc::clone(&self.device), self.port, self.qp)
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        match (id, self.state) {
+            ("state", Some("err" | "sqe")) => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Nics {
+    /// Whether queue pairs are shown.
+    opened: bool,
+}
+
+impl View for Nics {
+    fn table_id(&self) -> TableId {
+        if self.opened {
+            TableId::LocalQps
+        } else {
+            TableId::Counters
+        }
+    }
+
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        let nics = &world.history.shown().nics;
+        if self.opened {
+            table.arrange(&nics.local_qps, world);
+        } else {
+            table.arrange(&nics.counters, world);
+        }
+    }
+
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let nics = &world.history.shown().nics;
+        let missing = nics.missing.as_deref();
+        let facts = nics.sentences.iter().map(|(port, text)| {
+            let text = format!("{port}: {text}");
+            ("", world.words.text(&text).into_owned(), Tone::Plain)
+        });
+        let missing_too = missing.filter(|_| !nics.counters.is_empty());
+        let missing_too =
+            missing_too.map(|why| ("", world.words.text(why).into_owned(), Tone::Warn));
+        let text = labelled(facts.chain(missing_too).collect(), place.area.width, world);
+        let panel = match (place.area.height, text.lines.len()) {
+            (0..9, _) | (_, 0) => 0,
+            (height, lines) => fit::cells(lines + 1).min(height / 2),
+        };
+        let areas = parted(place.area, panel);
+        let nothing = if table.all > 0 {
+            Some("")
+        } else {
+            self.nothing(missing, areas[0], place, world);
+            None
+        };
+        if nothing.is_some() {
+            if self.opened {
+                draw(table, &nics.local_qps, nothing, place, areas, world);
+            } else {
+                draw(table, &nics.counters, nothing, place, areas, world);
+            }
+        }
+        if panel > 0 {
+            let area = headed(
+                " Told, and what the NIC made of it ",
+                areas[1],
+                place.frame,
+                world,
+            );
+            place
+                .frame
+                .render_widget(Paragraph::new(text as Text<'_>), area);
+        }
+    }
+
+    fn enter(&mut self, _: &mut Table, world: &World<'_>) -> Option<Opened> {
+        self.opened |= !world.history.shown().nics.counters.is_empty();
+        None
+    }
+
+    fn escape(&mut self) -> bool {
+        std::mem::take(&mut self.opened)
+    }
+
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let nics = &world.history.shown().nics;
+        if self.opened {
+            Records::LocalQps(table.shown(&nics.local_qps).cloned().collect())
+        } else {
+            Records::Counters(table.shown(&nics.counters).cloned().collect())
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "What the drivers of this host's RDMA devices count, under the names that they give, and what was seen of the same on \
+         the interface, both since it is watched. Grey is what is of no known meaning. Below, what each port was told, and \
+         what its NIC made of that. Enter shows the queue pairs, whose they are, and how often each was told."
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        if self.opened {
+            &[
+                ("Esc", "counters"),
+                ("/", "filter"),
+                ("s", "sort"),
+                ("c", "columns"),
+            ]
+        } else {
+            &[
+                ("Enter", "queue pairs"),
+                ("/", "filter"),
+                ("s", "sort"),
+                ("c", "columns"),
+            ]
+        }
+    }
+}
+
+impl Nics {
+    /// Says why there are no lines.
+    fn nothing(
+        &self,
+        missing: Option<&str>,
+        area: ratatui::layout::Rect,
+        place: &mut Place<'_, '_>,
+        world: &World<'_>,
+    ) {
+        let text = match missing {
+            Some(why) => world.words.text(why).into_owned(),
+            None if self.opened => "No process has a queue pair.".to_owned(),
+            None => "No counter was read yet.".to_owned(),
+        };
+        say(&text, area, place.frame, world);
+    }
+}
