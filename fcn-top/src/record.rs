@@ -315,7 +315,7 @@ records! {
     CounterRecord, "counters", {
         device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
         port: u32 = "Port", 4, Number, "Its port, from 1", |v| Cell::Count((*v).into());
-        interface: Option<Arc<str>> = "If", 10, Text, "Network interface that the port sends and receives by; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        interface: Option<Arc<str>> = "If", 10, Text, "Network interface of this network namespace that the port sends and receives by; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         driver: Option<Arc<str>> = "Driver", 8, Text, "RDMA driver, which makes the counters; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         counter: Arc<str> = "Counter", 26, Text, "Name that the driver gives it", |v| Cell::Text(v);
         quantity: Option<Quantity> = "Counts", 15, Name, "What it counts, where that is known: the same word in several drivers is the same quantity", |v| some(v, |v| Cell::Name(v.id()));

@@ -522,6 +522,11 @@ fn what_a_nic_counts_stands_beside_what_it_was_told() {
     fs::create_dir_all(&device).unwrap();
     std::os::unix::fs::symlink("/bus/drivers/mlx5_core", device.join("driver")).unwrap();
 
+    // Without RDMA netlink, that it has an address of the port tells that it is the port's.
+    let mut ip = pair.command(End::Far, "ip");
+    let told = Ipv4Addr::from(told);
+    ip.args(["addr", "add", &format!("{told}/32"), "dev", "far"]);
+    assert!(ip.status().unwrap().success());
     // The mount is that of this command alone.
     let mut command = pair.command(End::Far, "sh");
     command.args(["-c", "mount --bind \"$0\" /sys/class && exec \"$@\""]);

@@ -139,7 +139,7 @@ impl Watch {
             let at_port = take(None, "", 0).seen_since(seen);
             let own = nics.counters.get(first..).unwrap_or_default();
             let mut sentence = sentence(own, port, at_port, listens);
-            if shared {
+            if shared && listens {
                 sentence += "; it has several RDMA devices, so nothing is compared";
             }
             let interface = port.interface.as_ref().map(|name| format!(" ({name})"));
@@ -152,28 +152,37 @@ impl Watch {
             let whole = |record: &CounterRecord| record.qps.is_some();
             (&a.device, a.port, whole(a), rank(a)).cmp(&(&b.device, b.port, whole(b), rank(b)))
         });
-        let is_local = |address| watched.iter().any(|port| port.addresses.contains(&address));
-        let told = monitor.map(|monitor| monitor.told_local(is_local));
-        let told = told.unwrap_or_default();
-        nics.local_qps = reading
-            .queue_pairs
-            .iter()
-            .map(|pair| {
-                let ports = watched.iter().filter(|port| {
-                    *port.device == *pair.device && pair.port.is_none_or(|n| n == port.number)
-                });
-                let of = |port: &&Port| -> u64 {
-                    let told = port
-                        .addresses
-                        .iter()
-                        .filter_map(|a| told.get(&(*a, pair.number)));
-                    told.sum()
-                };
-                local_qp(pair, reading, ports.map(of).reduce(u64::saturating_add))
-            })
-            .collect();
+        nics.local_qps = local_qps(reading, &watched, monitor.as_deref());
         nics
     }
+}
+
+/// The queue pairs, each with how often the monitor saw it told, where its port is watched.
+fn local_qps(
+    reading: &Reading,
+    watched: &[&Port],
+    monitor: Option<&Monitor>,
+) -> Vec<LocalQpRecord> {
+    let is_local = |address| watched.iter().any(|port| port.addresses.contains(&address));
+    let told = monitor.map(|monitor| monitor.told_local(is_local));
+    let told = told.unwrap_or_default();
+    let of_pair = |pair: &QueuePair| {
+        let ports = watched.iter().filter(|port| {
+            *port.device == *pair.device && pair.port.is_none_or(|n| n == port.number)
+        });
+        let of_port = |port: &&Port| -> u64 {
+            let addresses = port.addresses.iter();
+            addresses
+                .filter_map(|address| told.get(&(*address, pair.number)))
+                .sum()
+        };
+        local_qp(
+            pair,
+            reading,
+            ports.map(of_port).reduce(u64::saturating_add),
+        )
+    };
+    reading.queue_pairs.iter().map(of_pair).collect()
 }
 
 impl Base {
@@ -255,7 +264,7 @@ fn sentence(
         }
         (None, _) if !listens => {}
         (None, Some(_)) => parts.push("not captured on".to_owned()),
-        (None, None) => parts.push("its network interface is not known".to_owned()),
+        (None, None) => parts.push("it has no network interface in this namespace".to_owned()),
     }
     let grew = |(record, _): &(&CounterRecord, &str)| record.growth.is_some();
     let known = counted.iter().map(|(record, word)| {

@@ -42,11 +42,7 @@ impl Reader {
         Self::at(rdma::CLASS, "/proc", private)
     }
 
-    pub(super) fn at(
-        class: impl Into<PathBuf>,
-        processes: impl Into<PathBuf>,
-        private: bool,
-    ) -> Self {
+    fn at(class: impl Into<PathBuf>, processes: impl Into<PathBuf>, private: bool) -> Self {
         Self {
             class: class.into(),
             processes: processes.into(),
@@ -86,7 +82,10 @@ impl Reader {
                 let why = format!("this host has no RDMA device: there is none in {class}");
                 (ports, Some(why))
             }
-            Ok(ports) => (ports, None),
+            Ok(mut ports) => {
+                rdma::keep_own_interfaces(&mut ports);
+                (ports, None)
+            }
             Err(error) => (Vec::new(), Some(format!("cannot read {class}: {error}"))),
         };
         self.pairs.clear();

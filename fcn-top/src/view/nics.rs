@@ -9,7 +9,6 @@ use super::views::{Opened, TableId, View, draw, headed, labelled, parted, say};
 use super::world::World;
 use crate::nic::known::Quantity;
 use crate::record::{CounterRecord, LocalQpRecord};
-use ratatui::text::Text;
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
 
@@ -106,43 +105,35 @@ impl View for Nics {
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let nics = &world.history.shown().nics;
-        let missing = nics.missing.as_deref();
+        let missing = nics.missing.as_deref().map(|why| world.words.text(why));
         let facts = nics.sentences.iter().map(|(port, text)| {
             let text = format!("{port}: {text}");
             ("", world.words.text(&text).into_owned(), Tone::Plain)
         });
-        let missing_too = missing.filter(|_| !nics.counters.is_empty());
-        let missing_too =
-            missing_too.map(|why| ("", world.words.text(why).into_owned(), Tone::Warn));
-        let text = labelled(facts.chain(missing_too).collect(), place.area.width, world);
+        let lacks = missing.iter().filter(|_| !nics.counters.is_empty());
+        let facts = facts.chain(lacks.map(|why| ("", why.to_string(), Tone::Warn)));
+        let text = labelled(facts.collect(), place.area.width, world);
         let panel = match (place.area.height, text.lines.len()) {
             (0..9, _) | (_, 0) => 0,
             (height, lines) => fit::cells(lines + 1).min(height / 2),
         };
         let areas = parted(place.area, panel);
-        let nothing = if table.all > 0 {
-            Some("")
-        } else {
-            self.nothing(missing, areas[0], place, world);
-            None
-        };
-        if nothing.is_some() {
-            if self.opened {
-                draw(table, &nics.local_qps, nothing, place, areas, world);
-            } else {
-                draw(table, &nics.counters, nothing, place, areas, world);
-            }
-        }
         if panel > 0 {
-            let area = headed(
-                " Told, and what the NIC made of it ",
-                areas[1],
-                place.frame,
-                world,
-            );
-            place
-                .frame
-                .render_widget(Paragraph::new(text as Text<'_>), area);
+            let title = " Told, and what the NIC made of it ";
+            let area = headed(title, areas[1], place.frame, world);
+            place.frame.render_widget(Paragraph::new(text), area);
+        }
+        if table.all == 0 {
+            let nothing = match (&missing, self.opened) {
+                (Some(why), _) => why,
+                (None, true) => "No process has a queue pair.",
+                (None, false) => "No counter was read yet.",
+            };
+            say(nothing, areas[0], place.frame, world);
+        } else if self.opened {
+            draw(table, &nics.local_qps, Some(""), place, areas, world);
+        } else {
+            draw(table, &nics.counters, Some(""), place, areas, world);
         }
     }
 
@@ -171,38 +162,9 @@ impl View for Nics {
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
-        if self.opened {
-            &[
-                ("Esc", "counters"),
-                ("/", "filter"),
-                ("s", "sort"),
-                ("c", "columns"),
-            ]
-        } else {
-            &[
-                ("Enter", "queue pairs"),
-                ("/", "filter"),
-                ("s", "sort"),
-                ("c", "columns"),
-            ]
+        match self.opened {
+            true => &[("Esc", "counters"), ("/", "filter"), ("s", "sort")],
+            false => &[("Enter", "queue pairs"), ("/", "filter"), ("s", "sort")],
         }
-    }
-}
-
-impl Nics {
-    /// Says why there are no lines.
-    fn nothing(
-        &self,
-        missing: Option<&str>,
-        area: ratatui::layout::Rect,
-        place: &mut Place<'_, '_>,
-        world: &World<'_>,
-    ) {
-        let text = match missing {
-            Some(why) => world.words.text(why).into_owned(),
-            None if self.opened => "No process has a queue pair.".to_owned(),
-            None => "No counter was read yet.".to_owned(),
-        };
-        say(&text, area, place.frame, world);
     }
 }

@@ -41,6 +41,7 @@ mod attribute {
     pub(super) const RES_STATE: u16 = 27;
     pub(super) const RES_PID: u16 = 28;
     pub(super) const RES_KERN_NAME: u16 = 29;
+    pub(super) const NDEV_NAME: u16 = 51;
     pub(super) const STAT_RES: u16 = 75;
     pub(super) const STAT_COUNTER: u16 = 77;
     pub(super) const STAT_COUNTER_ENTRY: u16 = 78;
@@ -127,6 +128,33 @@ pub fn counter_sets() -> io::Result<Vec<CounterSet>> {
         }
     }
     Ok(found)
+}
+
+/// The interface of a port, where it is of this network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortInterface {
+    pub(super) device: Arc<str>,
+    pub(super) port: u32,
+    pub(super) name: Option<String>,
+}
+
+/// The interfaces of all ports.
+pub(super) fn interfaces() -> io::Result<Vec<PortInterface>> {
+    let mut netlink = Netlink::of(NETLINK_RDMA)?;
+    let mut found = Vec::new();
+    for device in devices(&mut netlink)? {
+        let answers = ask(&mut netlink, command::PORT_GET, &[device])?;
+        found.extend(answers.iter().filter_map(|payload| port_interface(payload)));
+    }
+    Ok(found)
+}
+
+fn port_interface(payload: &[u8]) -> Option<PortInterface> {
+    Some(PortInterface {
+        device: device_of(payload)?,
+        port: u32_of(payload, attr::PORT_INDEX)?,
+        name: name_of(payload, attr::NDEV_NAME),
+    })
 }
 
 /// The devices, as the attribute that a question about one has.
@@ -381,6 +409,21 @@ mod tests {
     }
 
     #[test]
+    fn interfaces_of_ports() {
+        let mut payload = [handle(), number(attr::PORT_INDEX, 2)].concat();
+        let mut port = PortInterface {
+            device: "rxe0".into(),
+            port: 2,
+            name: None,
+        };
+        assert_eq!(port_interface(&payload).as_ref(), Some(&port));
+        payload.extend(attribute(attr::NDEV_NAME, b"eth0\0"));
+        port.name = Some("eth0".to_owned());
+        assert_eq!(port_interface(&payload), Some(port));
+        assert_eq!(port_interface(&handle()), None);
+    }
+
+    #[test]
     fn counters_of_sets_and_of_ports() {
         let pair = attribute(attr::RES_QP_ENTRY | NESTED, &number(attr::RES_LQPN, 0x11));
         let counters = attribute(
@@ -422,6 +465,7 @@ mod tests {
                 add_queue_pairs(&octets, &mut pairs);
                 add_bound_sets(&octets, &mut sets);
                 add_port_set(&octets, &mut sets);
+                port_interface(&octets);
             }
             prop_assert!(pairs.len() + sets.len() <= 400);
         }

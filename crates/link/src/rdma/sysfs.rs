@@ -25,8 +25,8 @@ pub struct Port {
     pub number: u32,
     /// The driver that the device is bound to, as `mlx5_core`; `rxe` for Soft RoCE. `None`: not known.
     pub driver: Option<String>,
-    /// The network interface that the port sends and receives by: that of its first GID. `None`: it has none, or it is in
-    /// another network namespace.
+    /// The network interface that the port sends and receives by: that of its first GID, in whatever network namespace it is
+    /// ([`keep_own_interfaces`](super::keep_own_interfaces)). `None`: not known.
     pub interface: Option<String>,
     /// The addresses of its RoCEv2 GIDs.
     pub addresses: Vec<IpAddr>,
