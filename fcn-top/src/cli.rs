@@ -18,7 +18,7 @@ use std::time::Duration;
     long_version = fcn_tool::version(),
     after_help = EXIT_CODES,
     after_long_help = EXAMPLES,
-    group(ArgGroup::new("input").args(["iface", "read", "demo"])),
+    group(ArgGroup::new("input").args(["iface", "read", "demo", "counters"])),
     group(ArgGroup::new("mode").args(["json", "jsonl", "csv", "report"])),
 )]
 pub struct Cli {
@@ -70,6 +70,9 @@ pub struct Input {
     /// Play a built-in capture: a simulated incast at a tenth of its speed; needs no privileges, interface or file
     #[arg(long)]
     pub demo: bool,
+    /// Capture nothing: print what this host's RDMA devices count and whose their queue pairs are (with --json, --csv), by how much that grows in --duration, or serve it (--prometheus)
+    #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "count", "filter", "rows", "top"])]
+    pub counters: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
     #[arg(
         long,
@@ -198,6 +201,8 @@ mod tests {
     fn wrong_options_are_refused() {
         for words in [
             "fcn-top -i a -r b",
+            "fcn-top -i a --counters",
+            "fcn-top --counters --report",
             "fcn-top -r a --demo",
             "fcn-top -i a --pace real",
             "fcn-top -i a --interface 1",

@@ -3,6 +3,7 @@
 //! The columns are written once, here: screens, sorting, filters, JSON, CSV and reports all go through them. How a cell is
 //! written out is in `text.rs`, where the values come from the monitor's.
 
+use crate::nic::known::Quantity;
 use core::fmt;
 use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
@@ -309,6 +310,35 @@ records! {
         dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);
     }
+
+    /// What a driver counts at a port of an RDMA device of this host.
+    CounterRecord, "counters", {
+        device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
+        port: u32 = "Port", 4, Number, "Its port, from 1", |v| Cell::Count((*v).into());
+        interface: Option<Arc<str>> = "If", 10, Text, "Network interface of this network namespace that the port sends and receives by; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        driver: Option<Arc<str>> = "Driver", 8, Text, "RDMA driver, which makes the counters; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        counter: Arc<str> = "Counter", 26, Text, "Name that the driver gives it", |v| Cell::Text(v);
+        quantity: Option<Quantity> = "Counts", 15, Name, "What it counts, where that is known: the same word in several drivers is the same quantity", |v| some(v, |v| Cell::Name(v.id()));
+        qps: Option<Arc<str>> = "QPs", 10, Text, "QPs of this host that it is bound to (rdma statistic qp); nothing where it is of the whole port", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        value: u64 = "Value", 12, Count, "What the driver says", |v| Cell::Count(*v);
+        growth: Option<u64> = "Growth", 12, Count, "By how much it grew since it is watched, or since it went back last; nothing where it was read once", |v| count(v);
+        seen: Option<u64> = "Seen", 12, Count, "How many of the same were seen on the interface in that time (to and from the port's addresses): CNPs, or packets marked CE; nothing where it is something else, or the interface is not captured on", |v| count(v);
+        resets: u64 = "Resets", 6, Count, "How often it went back, as it was set to 0 or ran over", |v| Cell::Count(*v);
+    }
+
+    /// A queue pair of an RDMA device of this host.
+    LocalQpRecord, "local_qps", {
+        device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
+        port: Option<u32> = "Port", 4, Number, "Its port, from 1; nothing before the QP is bound to one", |v| count(v);
+        qp: u32 = "QP", 8, Qp, "Its number", |v| Cell::Count((*v).into());
+        kind: Option<&'static str> = "Type", 8, Name, "smi, gsi, rc, uc, ud, raw_packet, xrc_ini, xrc_tgt, driver or other", |v| some(v, Cell::Name);
+        state: Option<&'static str> = "State", 6, Name, "reset, init, rtr, rts, sqd, sqe or err", |v| some(v, Cell::Name);
+        remote_qp: Option<u32> = "Peer QP", 8, Qp, "Number of the QP at the other end; of connected ones only", |v| count(v);
+        pid: Option<u32> = "PID", 8, Number, "Process that made it; nothing where it is the kernel's, or of another PID namespace", |v| count(v);
+        process: Option<Arc<str>> = "Process", 16, Text, "Name of that process, or in brackets the part of the kernel that made it; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        container: Option<Arc<str>> = "Container", 14, Text, "Container that the process is in, by its cgroup: the first twelve digits of its number, or its name; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        notified: Option<u64> = "Told", 9, Count, "Notifications about it, of all kinds, as far as rows are kept; nothing where its port's interface is not captured on", |v| count(v);
+    }
 }
 
 impl EventRecord {
@@ -347,5 +377,7 @@ mod tests {
         sound::<HopRecord>();
         sound::<EventRecord>();
         sound::<InterfaceRecord>();
+        sound::<CounterRecord>();
+        sound::<LocalQpRecord>();
     }
 }

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Limits};
 use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
+use crate::nic::{command, read::NicInput};
 use crate::no_effect;
 use crate::output::Selection;
 use crate::output::audit;
@@ -16,7 +17,7 @@ use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
 use crate::setup::{self, Printing, Way};
-use crate::tables::{Wanted, Watched};
+use crate::tables::{Nics, Wanted, Watched};
 use crate::text::Words;
 use crate::view::{self, Tab, Writing};
 use clap::Parser;
@@ -51,6 +52,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     } else {
         Preferences::load(cli.config.config.as_deref())?
     };
+    if cli.input.counters {
+        return command::run(&mut cli, file, console);
+    }
     let is_file = cli.input.read.is_some() || cli.input.demo;
     if cli.input.iface.is_empty() && !is_file {
         return Err(inputs::nothing());
@@ -124,7 +128,17 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         );
     }
     let live = inputs.are_live();
-    let inputs = inputs.introduce(&engine);
+    let mut inputs = inputs.introduce(&engine);
+    if live {
+        inputs.push(Box::new(NicInput::new(private)));
+    } else {
+        engine.set_nics(Nics {
+            missing: Some(
+                "counters are read where packets are captured: a capture has none".into(),
+            ),
+            ..Nics::default()
+        });
+    }
     let deadline = cli.limits.duration;
     // Served until it is dropped.
     let by_interface = preferences.per_interface == Some(true);

@@ -8,7 +8,8 @@ use crate::monitor::{Limits, Settings};
 use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
+use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord};
+use crate::record::{QpRecord, Record};
 use crate::text::Words;
 use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
@@ -205,6 +206,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
             Tab::Paths => table::<HopRecord>(view, &order, &filter),
             Tab::Events => table::<EventRecord>(view, &order, &filter),
             Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
+            Tab::Nics => table::<CounterRecord>(view, &order, &filter),
         }?;
     }
     Ok(Options {

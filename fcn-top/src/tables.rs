@@ -2,12 +2,14 @@
 
 use crate::order::Order;
 use crate::record::RowId;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
+use crate::record::{PointRecord, QpRecord};
 use fcn_wire::{Kind, Origin};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Sums over everything seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -144,6 +146,19 @@ pub struct Details {
 /// Packets dropped by the kernel and by an interface, or by all of them, where that is known.
 pub type Dropped = (Option<u64>, Option<u64>);
 
+/// What this host's RDMA devices count, and their queue pairs.
+#[derive(Clone, Debug, Default)]
+pub struct Nics {
+    /// What their drivers count.
+    pub counters: Vec<CounterRecord>,
+    /// Their queue pairs.
+    pub local_qps: Vec<LocalQpRecord>,
+    /// What was seen and what the NIC counts, side by side: a port, and a sentence about it.
+    pub sentences: Vec<(String, String)>,
+    /// Why something is missing: there is no device, or the kernel does not tell.
+    pub missing: Option<Arc<str>>,
+}
+
 /// The tables at one moment. What was not wanted is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
@@ -161,6 +176,8 @@ pub struct Tables {
     pub events: Vec<EventRecord>,
     /// Where packets come from.
     pub interfaces: Vec<InterfaceRecord>,
+    /// What this host's RDMA devices count, as of the last second.
+    pub nics: Arc<Nics>,
     /// Sums.
     pub totals: Totals,
     /// Notifications a second in the last second; `None` where less was watched and too few came in it.

@@ -822,3 +822,26 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn without_an_rdma_device_there_is_nothing_to_read() {
+    if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some()) {
+        fcn_skip::skipped!("counters: this host has an RDMA device");
+        return;
+    }
+    let done = top(["--counters", "--json"]).with(2);
+    assert_eq!(done.out, "");
+    assert!(
+        done.err.contains("this host has no RDMA device"),
+        "{done:?}"
+    );
+    let done = top(["--counters", "--json", "--prometheus", "0"]).with(2);
+    assert!(done.err.contains("--prometheus"), "{done:?}");
+    // A capture has none either, and says so.
+    let file = captures().join("incast.pcapng");
+    let done = top(["-r".as_ref(), file.as_os_str(), "--json".as_ref()]).well();
+    let json = done.json();
+    assert_eq!(json["counters"].as_array().map(Vec::len), Some(0));
+    let why = json["counters_missing"].as_str().unwrap();
+    assert!(why.contains("a capture has none"), "{why}");
+}

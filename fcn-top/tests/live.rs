@@ -14,7 +14,8 @@ use pcap::Capture;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -485,6 +486,90 @@ fn privileges_are_dropped_once_the_handles_are_open() {
         done.err.contains("metrics at http://0.0.0.0:80/"),
         "{done:?}"
     );
+}
+
+/// Puts a file in another's place, so that nobody reads half of one.
+fn replace(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(&new, file).unwrap();
+}
+
+/// A NIC of a recorded tree in sysfs; it is told more often than it says that it handled.
+#[test]
+fn what_a_nic_counts_stands_beside_what_it_was_told() {
+    let Some(pair) = pair("nic") else {
+        return;
+    };
+    let cnps = cnps(100);
+    let told: [u8; 4] = cnps[0][30..34].try_into().unwrap();
+    let gid = Ipv4Addr::from(told).to_ipv6_mapped().segments();
+    let gid = gid.map(|group| format!("{group:04x}")).join(":");
+    let class = tempfile::tempdir().unwrap();
+    let port = class.path().join("infiniband/mlx5_0/ports/1");
+    for (file, text) in [
+        ("gid_attrs/types/0", "RoCE v2"),
+        ("gid_attrs/ndevs/0", pair.interface(End::Far)),
+        ("gids/0", &gid),
+        ("hw_counters/rp_cnp_handled", "70000"),
+        ("hw_counters/rp_cnp_ignored", "3"),
+    ] {
+        let file = port.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let device = class.path().join("infiniband/mlx5_0/device");
+    fs::create_dir_all(&device).unwrap();
+    std::os::unix::fs::symlink("/bus/drivers/mlx5_core", device.join("driver")).unwrap();
+
+    // Without RDMA netlink, that it has an address of the port tells that it is the port's.
+    let mut ip = pair.command(End::Far, "ip");
+    let told = Ipv4Addr::from(told);
+    ip.args(["addr", "add", &format!("{told}/32"), "dev", "far"]);
+    assert!(ip.status().unwrap().success());
+    // The mount is that of this command alone.
+    let mut command = pair.command(End::Far, "sh");
+    command.args(["-c", "mount --bind \"$0\" /sys/class && exec \"$@\""]);
+    command.arg(class.path()).arg(PROGRAM);
+    command.args(["-i", "far", "--json", "--prometheus", "127.0.0.1:9464"]);
+    alone(&mut command);
+    let running = Running::start(command);
+    // What was seen is told once there is something to compare it with.
+    wait_for("a second reading", || {
+        let page = pair.inside(End::Far, || {
+            let mut stream = TcpStream::connect("127.0.0.1:9464").ok()?;
+            write!(
+                stream,
+                "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            )
+            .ok()?;
+            let mut page = String::new();
+            stream.read_to_string(&mut page).ok().map(|_| page)
+        });
+        page.is_some_and(|page| page.contains("\nfcn_top_infiniband_seen_total{"))
+    });
+    send(&pair, slices(&cnps));
+    replace(&port.join("hw_counters/rp_cnp_handled"), "70040");
+    let done = running.interrupt().with(130);
+    let json = done.json();
+    let counters: Vec<_> = json["counters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                one["counter"].as_str(),
+                one["growth"].as_u64(),
+                one["seen"].as_u64(),
+            )
+        })
+        .collect();
+    let expected = [
+        (Some("rp_cnp_handled"), Some(40), Some(100)),
+        (Some("rp_cnp_ignored"), Some(0), Some(100)),
+    ];
+    assert_eq!(counters, expected);
+    assert_eq!(notified(&done), 100);
 }
 
 #[test]

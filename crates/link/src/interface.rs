@@ -7,7 +7,6 @@
 mod check;
 mod error;
 mod link;
-mod netlink;
 mod routes;
 mod sysfs;
 mod watch;
@@ -18,8 +17,8 @@ pub use netlink_packet_route::link::Stats64;
 pub use routes::{DefaultRoute, Family};
 pub use watch::{LinkEvent, LinkWatch};
 
+use crate::netlink::Netlink;
 use link::Link;
-use netlink::Netlink;
 use netlink_packet_core::{NlasIterator, Parseable};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};

@@ -1,6 +1,7 @@
 //! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
 //! [`transmit::Transmit`] on the way out and [`receive::Receive`] on the way in. [`backend`] opens the best way out, [`sender`]
-//! runs frames through it, [`pacing`] and [`clock`] say when, and [`interface`] what an interface is.
+//! runs frames through it, [`pacing`] and [`clock`] say when, [`interface`] what an interface is, and [`rdma`]
+//! what an RDMA device has counted.
 //!
 //! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
 #![deny(unsafe_code)]
@@ -10,10 +11,12 @@ pub mod capture_file;
 pub mod clock;
 pub mod file_transmit;
 pub mod interface;
+mod netlink;
 pub mod pacing;
 pub mod packet_socket;
 mod precedence;
 pub mod privilege;
+pub mod rdma;
 pub mod receive;
 pub mod sender;
 mod slots;

@@ -23,7 +23,7 @@ use crate::monitor::{Monitor, Observed};
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
-use crate::tables::{Details, Dropped, PastPacket, Tables, Wanted, WantedDetails, Watched};
+use crate::tables::{Details, Dropped, Nics, PastPacket, Tables, Wanted, WantedDetails, Watched};
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;
 use fcn_tool::failure::Failure;
@@ -111,6 +111,8 @@ pub struct Engine {
     /// For each source that lives by the clock, the moment before which it has told everything.
     marks: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
+    /// What this host's RDMA devices count.
+    nics: Mutex<Arc<Nics>>,
     /// What befell interfaces and was not told yet.
     messages: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
@@ -142,6 +144,7 @@ impl Engine {
             waiters: Mutex::new(()),
             marks: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
+            nics: Mutex::default(),
             messages: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
@@ -152,6 +155,11 @@ impl Engine {
     /// Has `timer` called at the end of each interval.
     pub fn set_timer(&self, timer: IntervalTimer<Monitor>) {
         self.state.lock().timer = Some(timer);
+    }
+
+    /// Takes what this host's RDMA devices count now.
+    pub fn set_nics(&self, nics: Nics) {
+        *self.nics.lock() = Arc::new(nics);
     }
 
     /// Tells how an interface is: `dropped` by the kernel and by the interface.
@@ -396,6 +404,7 @@ impl Watched for Engine {
         let tables = self.state.lock().monitor.tables(others);
         Tables {
             qps: rows,
+            nics: Arc::clone(&self.nics.lock()),
             ..tables
         }
     }

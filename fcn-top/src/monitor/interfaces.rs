@@ -240,6 +240,12 @@ impl Interfaces {
         interface.dropped = (kernel.or(before.0), by_interface.or(before.1));
     }
 
+    /// The place of the interface that packets were captured on, or passed, and that is called so.
+    pub fn place_of(&self, name: &str) -> Option<u32> {
+        let place = (self.list.iter()).position(|interface| &*interface.name == name)?;
+        u32::try_from(place).ok()
+    }
+
     /// What the interface at that place is called.
     pub fn name(&self, place: u32) -> Option<Arc<str>> {
         let interface = self.list.get(place as usize);

@@ -8,6 +8,7 @@ pub(crate) mod events;
 mod flows;
 mod gaps;
 mod interfaces;
+mod local;
 mod notifiers;
 mod observe;
 mod paths;
@@ -21,6 +22,7 @@ mod settings;
 mod tests;
 mod windows;
 
+pub use local::Seen;
 pub use observe::Observed;
 pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
@@ -36,9 +38,10 @@ use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
 use fcn_observe::{Class, FlowKey};
 use fcn_observe::{Labels, Routing, RowKey};
-use fcn_wire::{Findings, Rule};
+use fcn_wire::{Findings, Kind, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
+use local::Locals;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
 use reporter::Reporter;
@@ -46,7 +49,9 @@ use resolve::Resolver;
 use row::Row;
 use rows::Rows;
 use series::{Series, Sum};
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use windows::Windows;
 
 /// Who is told to slow down, by whom, how often, and whether it obeys.
@@ -71,6 +76,7 @@ pub struct Monitor {
     paths: Paths,
     reporter: Reporter,
     interfaces: Interfaces,
+    locals: Locals,
     sightings: Sightings,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
@@ -100,6 +106,7 @@ impl Monitor {
             paths: Paths::new(limits.paths.max(1)),
             reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
+            locals: Locals::default(),
             sightings: Sightings::default(),
             later_interfaces: false,
             translations: Translations::new(limits.connections),
@@ -291,6 +298,32 @@ impl Monitor {
         self.interfaces.set_state(number, state, about, dropped);
     }
 
+    /// Watches what passes the interface of that name to and from these addresses, which are its own; returns what was seen
+    /// so far, and whether an address is new. `None`: nothing is captured there.
+    pub fn watch_local(&mut self, interface: &str, addresses: &[IpAddr]) -> Option<(Seen, bool)> {
+        let place = self.interfaces.place_of(interface)?;
+        Some(self.locals.watch(place, addresses))
+    }
+
+    /// How often each QP of a sender that `is_local` was told to slow down, by all kinds, as far as rows are kept.
+    pub fn told_local(&self, is_local: impl Fn(IpAddr) -> bool) -> HashMap<(IpAddr, u32), u64> {
+        let mut told = HashMap::new();
+        for (_, key, row) in self.rows.iter() {
+            // Whom a proxy node or ingress PE is asked about is not local there, but may be elsewhere: those rows are few.
+            let asked = matches!(key.kind(), Kind::ProxyCn | Kind::WanFcn);
+            if !asked && !is_local(row.destination(key)) {
+                continue;
+            }
+            let record = self.record(key, row);
+            if let (Some(sender), Some(qp)) = (record.sender, record.sender_qp)
+                && is_local(sender)
+            {
+                *told.entry((sender, qp)).or_default() += record.total;
+            }
+        }
+        told
+    }
+
     /// Says that further interfaces may become known behind packets which they have seen as well: packets are remembered
     /// from the first one on, so that they count once then, too.
     pub const fn expect_interfaces(&mut self) {
@@ -339,6 +372,7 @@ impl Monitor {
             events: all(wanted.events, || self.events()),
             rules: self.rules(),
             interfaces: self.interfaces(),
+            nics: Arc::default(),
             totals: self.totals(),
             rate_1s: self.windows.rate_1s(self.now, self.since()),
         }

@@ -81,7 +81,9 @@ impl Monitor {
         // Asked for only where there is something to say: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
         let copies = self.totals.copies;
+        self.locals.roce(packet.interface, frame);
         let (sort, observed) = if let Some(gist) = Notification::from_frame(frame) {
+            self.locals.notified(packet.interface, &gist);
             let observed = self.notified(packet, frame, &gist, icrc, &mut findings);
             (Sort::Notification, observed)
         } else if let Some(data) = DataPacket::from_frame(frame) {

@@ -3,8 +3,9 @@
 
 use super::Selection;
 use crate::record::RowId;
-use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
-use crate::tables::{Dropped, Tables};
+use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
+use crate::record::{PointRecord, QpRecord, Record};
+use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
 use rustc_hash::FxHashMap;
@@ -19,6 +20,8 @@ pub const SNAPSHOT: &str = "fcn-top/snapshot";
 pub const INTERVAL: &str = "fcn-top/interval";
 /// What an audit is.
 pub const AUDIT: &str = "fcn-top/audit";
+/// What counters alone are.
+pub const COUNTERS: &str = "fcn-top/counters";
 /// Version of the schemas.
 pub const VERSION: u32 = 3;
 
@@ -68,9 +71,12 @@ pub fn write(document: &impl Serialize, out: &mut dyn Write, on_one_line: bool) 
 #[derive(Serialize)]
 pub struct Snapshot<'t> {
     at: Option<u64>,
+    counters: Lines<'t, CounterRecord>,
+    counters_missing: Option<String>,
     events: Lines<'t, EventRecord>,
     hops: Lines<'t, HopRecord>,
     interfaces: Lines<'t, InterfaceRecord>,
+    local_qps: Lines<'t, LocalQpRecord>,
     matched: usize,
     points: Lines<'t, PointRecord>,
     rows: Lines<'t, QpRecord>,
@@ -99,9 +105,12 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
     let selected = selection.apply(tables, words);
     Snapshot {
         at: moment(tables.now),
+        counters: Lines::new(&tables.nics.counters, words),
+        counters_missing: missing(&tables.nics, words),
         events: Lines::new(&tables.events, words),
         hops: Lines::new(&tables.hops, words),
         interfaces: Lines::new(&tables.interfaces, words),
+        local_qps: Lines::new(&tables.nics.local_qps, words),
         matched: selected.matched,
         points: Lines::new(&tables.points, words),
         rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), words),
@@ -111,6 +120,35 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
         totals: totals(tables),
         version: VERSION,
     }
+}
+
+/// What this host's RDMA devices count, without packets. Members by the alphabet.
+#[derive(Serialize)]
+pub struct Counted<'t> {
+    at: u64,
+    counters: Lines<'t, CounterRecord>,
+    counters_missing: Option<String>,
+    local_qps: Lines<'t, LocalQpRecord>,
+    schema: &'static str,
+    version: u32,
+}
+
+/// What RDMA devices count at that moment.
+pub fn counted<'t>(at: u64, nics: &'t Nics, words: &'t Words) -> Counted<'t> {
+    Counted {
+        at,
+        counters: Lines::new(&nics.counters, words),
+        counters_missing: missing(nics, words),
+        local_qps: Lines::new(&nics.local_qps, words),
+        schema: COUNTERS,
+        version: VERSION,
+    }
+}
+
+/// Why counters or queue pairs are missing.
+fn missing(nics: &Nics, words: &Words) -> Option<String> {
+    let missing = nics.missing.as_deref();
+    missing.map(|why| words.text(why).into_owned())
 }
 
 /// What has been told already, row by row.

@@ -75,6 +75,8 @@ families! {
     INTERFACE_UP = "fcn_top_interface_up", Gauge, &["interface"], "1 where packets can come from the interface or file, else 0";
     INTERFACE_PACKETS = "fcn_top_interface_packets_total", Counter, &["interface"], "Packets that an interface gave us";
     INTERFACE_DROPPED = "fcn_top_interface_dropped_total", Counter, &["interface", "by"], "Packets dropped by the kernel or by the interface, as libpcap counts them";
+    NIC_COUNTER = "fcn_top_infiniband_counter_total", Counter, &["device", "port", "interface", "counter", "quantity"], "What the driver of an RDMA device of this host counts at a port, under the driver's name; the quantity, where that is known, is the same in all drivers";
+    NIC_SEEN = "fcn_top_infiniband_seen_total", Counter, &["device", "port", "interface", "quantity"], "What was seen on the port's interface of what its NIC counts, since it is watched";
     NOTIFIER = "fcn_top_notifier_notifications_total", Counter, &["notifier"], "Congestion notifications by who sent them: the most active, and all others as notifier=\"other\"";
     NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, &["notifier"], "QPs and flows that a notifier has told to slow down";
     QP = "fcn_top_qp_notifications_total", Counter, ROW, "Congestion notifications of the QPs that are told most";

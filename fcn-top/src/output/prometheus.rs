@@ -18,8 +18,8 @@ pub use super::http::Server;
 use super::metrics::{self as m, Family, Page};
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
-use crate::tables::Tables;
+use crate::record::{CounterRecord, InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
+use crate::tables::{Nics, Tables};
 use crate::text::Words;
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::{Kind, Rule};
@@ -86,6 +86,7 @@ impl Exposition {
         page.single(&m::CLOCK, seconds(tables.now));
         totals(&mut page, tables);
         self.interfaces(&mut page, &tables.interfaces);
+        self.nics(&mut page, &tables.nics);
         self.notifiers(&mut page, tables);
         self.rows(&mut page, tables);
         page.finish()
@@ -123,6 +124,46 @@ impl Exposition {
             }
             if let Some(count) = interface.dropped_interface {
                 dropped.add(&[name.as_str(), "interface"], count);
+            }
+        }
+    }
+
+    /// The page of what RDMA devices count alone, where nothing is captured.
+    pub fn counters(&self, nics: &Nics) -> String {
+        let mut page = Page::default();
+        page.family(&m::BUILD).add(&[env!("CARGO_PKG_VERSION")], 1);
+        self.nics(&mut page, nics);
+        page.finish()
+    }
+
+    /// Of whole ports: queue pairs come and go.
+    fn nics(&self, page: &mut Page, nics: &Nics) {
+        let whole = nics.counters.iter().filter(|counter| counter.qps.is_none());
+        let counters: Vec<(&CounterRecord, [String; 3])> = whole
+            .map(|counter| {
+                let interface = counter.interface.as_deref().unwrap_or_default();
+                let port = counter.port.to_string();
+                let text = |text| self.words.text(text).into_owned();
+                (counter, [text(&counter.device), port, text(interface)])
+            })
+            .collect();
+        let id = |counter: &CounterRecord| counter.quantity.map_or("", |quantity| quantity.id());
+        let mut values = page.family(&m::NIC_COUNTER);
+        for (counter, [device, port, interface]) in &counters {
+            let name = self.words.text(&counter.counter);
+            values.add(
+                &[device, port, interface, &*name, id(counter)],
+                counter.value,
+            );
+        }
+        let mut seen = page.family(&m::NIC_SEEN);
+        let mut used = FxHashSet::default();
+        for (counter, [device, port, interface]) in &counters {
+            if let Some(count) = counter
+                .seen
+                .filter(|_| used.insert((device, port, id(counter))))
+            {
+                seen.add(&[device, port, interface, id(counter)], count);
             }
         }
     }
@@ -352,13 +393,24 @@ pub fn serve(
     mut exposition: Exposition,
     tables: impl Fn() -> Tables + Send + 'static,
 ) -> Result<Server> {
+    serve_page(listener, move || exposition.page(&tables()))
+}
+
+/// The same with a page that is made otherwise.
+///
+/// # Errors
+/// The system has no thread for it.
+pub fn serve_page(
+    listener: TcpListener,
+    mut make: impl FnMut() -> String + Send + 'static,
+) -> Result<Server> {
     let mut last: Option<(Instant, String)> = None;
     let answer = move |path: &str| match path {
         "/metrics" => {
             let page = match &last {
                 Some((at, page)) if at.elapsed() < FRESH => page.clone(),
                 _ => {
-                    let page = exposition.page(&tables());
+                    let page = make();
                     last = Some((Instant::now(), page.clone()));
                     page
                 }

@@ -1,8 +1,9 @@
 //! The report: what was seen, as a person reads it.
 
 use super::{Selection, bare_table};
-use crate::record::{Cell, Column, PASSED, PointRecord, QpRecord, Record, Resolved, column_named};
-use crate::tables::Tables;
+use crate::record::column_named;
+use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
+use crate::tables::{Nics, Tables};
 use crate::text::{self, Words, share};
 use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
@@ -54,7 +55,50 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     let columns =
         "name state received notifications data cut undecodable dropped_kernel dropped_interface";
     section(&mut out, "Interfaces", &tables.interfaces, columns, words);
+    if !tables.nics.counters.is_empty() {
+        nics(&mut out, &tables.nics, words);
+    }
     out
+}
+
+/// What RDMA devices count, and whose their queue pairs are.
+pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
+    let _ = writeln!(out, "\nWhat NICs count");
+    for (port, sentence) in &nics.sentences {
+        let _ = writeln!(out, "{}", words.text(&format!("{port}: {sentence}")));
+    }
+    let (known, others): (Vec<_>, Vec<_>) = nics
+        .counters
+        .iter()
+        .partition(|counter| counter.quantity.is_some());
+    let any = |is: fn(&CounterRecord) -> bool, column| match known.iter().any(|one| is(one)) {
+        true => column,
+        false => "",
+    };
+    let columns = format!(
+        "device port counter quantity {} value {} {} {}",
+        any(|one| one.qps.is_some(), "qps"),
+        any(|one| one.growth.is_some(), "growth"),
+        any(|one| one.seen.is_some(), "seen"),
+        any(|one| one.resets > 0, "resets"),
+    );
+    let shown = known.get(..LIST).unwrap_or(&known);
+    table(out, shown, &columns, words, |_, _| None);
+    let more = known.len() - shown.len() + others.len();
+    if more > 0 {
+        let _ = writeln!(out, "{} more: see --json", counted(more as u64, "counter"));
+    }
+    let columns = "device port qp kind state remote_qp pid process container notified";
+    let mut pairs = nics.local_qps.clone();
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.notified));
+    section(out, "Queue pairs of this host", &pairs, columns, words);
+    if pairs.len() > LIST {
+        let more = grouped((pairs.len() - LIST) as u64);
+        let _ = writeln!(out, "… and {more} more");
+    }
+    if let Some(missing) = &nics.missing {
+        let _ = writeln!(out, "{}", words.text(missing));
+    }
 }
 
 fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {

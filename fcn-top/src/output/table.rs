@@ -39,6 +39,8 @@ pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
         Records::Hops(records) => table(&mut out, records, writing, words),
         Records::Events(records) => table(&mut out, records, writing, words),
         Records::Interfaces(records) => table(&mut out, records, writing, words),
+        Records::Counters(records) => table(&mut out, records, writing, words),
+        Records::LocalQps(records) => table(&mut out, records, writing, words),
     }
     .and_then(|lines| out.flush().map(|()| lines))
     .map_err(|error| format!("{path}: {error}"))
@@ -92,6 +94,14 @@ mod tests {
             (
                 Records::Interfaces(tables.interfaces.clone()),
                 tables.interfaces.len(),
+            ),
+            (
+                Records::Counters(tables.nics.counters.clone()),
+                tables.nics.counters.len(),
+            ),
+            (
+                Records::LocalQps(tables.nics.local_qps.clone()),
+                tables.nics.local_qps.len(),
             ),
         ]
         .into_iter()

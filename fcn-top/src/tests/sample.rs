@@ -1,11 +1,12 @@
 //! Tables made by hand, for tests of whatever shows tables.
 
+use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Answer, Company, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker,
-    PointRecord, QpRecord, QpSide, Resolved, Window, origin,
+    Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less,
+    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
 };
-use crate::tables::{Tables, Totals};
+use crate::tables::{Nics, Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
 use std::net::IpAddr;
 
@@ -175,6 +176,7 @@ pub(crate) fn tables() -> Tables {
         hops: hops(),
         events: events(),
         interfaces: interfaces(),
+        nics: nics().into(),
         totals: Totals {
             packets: 1_300_000,
             octets: 1_340_000_000,
@@ -203,6 +205,83 @@ pub(crate) fn tables() -> Tables {
             (Rule::FastCnpHopByHop.info().id, 1),
             (Rule::FastCnpRate.info().id, 1),
         ],
+    }
+}
+
+/// A port whose NIC handled fewer CNPs than came, with names that are no better than they should be.
+fn nics() -> Nics {
+    let handled = CounterRecord {
+        device: "mlx5_0".into(),
+        port: 1,
+        interface: Some("leaf1:7".into()),
+        driver: Some("mlx5".into()),
+        counter: "rp_cnp_handled".into(),
+        quantity: Some(Quantity::CnpHandled),
+        qps: None,
+        value: 70_400,
+        growth: Some(100),
+        seen: Some(240),
+        resets: 0,
+    };
+    let ignored = CounterRecord {
+        counter: "rp_cnp_ignored".into(),
+        quantity: Some(Quantity::CnpIgnored),
+        value: 12,
+        growth: Some(12),
+        resets: 1,
+        ..handled.clone()
+    };
+    let unknown = CounterRecord {
+        device: "rocep\x1b[2J".into(),
+        counter: "of 192.0.2.77\x1b]0;".into(),
+        quantity: None,
+        value: u64::MAX,
+        growth: None,
+        seen: None,
+        interface: None,
+        driver: None,
+        ..handled.clone()
+    };
+    let bound = CounterRecord {
+        counter: "cc_rx_cnp_pkts".into(),
+        quantity: Some(Quantity::CnpReceived),
+        qps: Some("0x1234 0x1235".into()),
+        value: 5,
+        growth: Some(5),
+        seen: None,
+        ..handled.clone()
+    };
+    let of_process = LocalQpRecord {
+        device: "mlx5_0".into(),
+        port: Some(1),
+        qp: 0x1234,
+        kind: Some("rc"),
+        state: Some("rts"),
+        remote_qp: Some(0x77),
+        pid: Some(4_242),
+        process: Some("ib_write_bw\x1b[31m".into()),
+        container: Some("0123456789ab".into()),
+        notified: Some(240),
+    };
+    let of_kernel = LocalQpRecord {
+        port: None,
+        qp: 1,
+        kind: Some("gsi"),
+        remote_qp: None,
+        pid: None,
+        process: Some("[ib_core]".into()),
+        container: None,
+        notified: None,
+        ..of_process.clone()
+    };
+    Nics {
+        counters: vec![handled, ignored, bound, unknown],
+        local_qps: vec![of_process, of_kernel],
+        sentences: vec![(
+            "mlx5_0 port 1".to_owned(),
+            "told 240 times by CNPs; the NIC handled 100, ignored 12".to_owned(),
+        )],
+        missing: None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! The part of SCHEMAS.md that is made from the program: columns and metrics.
 
 use super::sample;
-use crate::output::json::{AUDIT, INTERVAL, SNAPSHOT, VERSION};
+use crate::nic::known::Quantity;
+use crate::output::json::{AUDIT, COUNTERS, INTERVAL, SNAPSHOT, VERSION};
 use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
 use crate::record::{
-    EventRecord, Holds, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record,
+    CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PointRecord,
+    QpRecord, Record,
 };
 use crate::text::Words;
 use std::fmt::Write as _;
@@ -72,6 +74,13 @@ fn described() -> String {
     table::<HopRecord>(&mut text, "hops");
     table::<EventRecord>(&mut text, "events");
     table::<InterfaceRecord>(&mut text, "interfaces");
+    table::<CounterRecord>(&mut text, "counters");
+    text += "| `quantity` | |\n|---|---|\n";
+    for quantity in Quantity::ALL {
+        let _ = writeln!(text, "| `{}` | {} |", quantity.id(), quantity.about());
+    }
+    text.push('\n');
+    table::<LocalQpRecord>(&mut text, "local_qps");
     let _ = write!(text, "## Metrics\n\n{}", metrics());
     text
 }
@@ -114,7 +123,7 @@ fn the_documentation_has_every_column_and_metric() {
             "{member} is not documented"
         );
     }
-    for name in [SNAPSHOT, INTERVAL, AUDIT]
+    for name in [SNAPSHOT, INTERVAL, AUDIT, COUNTERS]
         .iter()
         .chain(&csv::INTERVAL_COLUMNS)
         .chain(&csv::DROPPED_COLUMNS)

@@ -6,6 +6,7 @@ use super::history::{History, KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits, Place};
 use super::interfaces::Interfaces;
 use super::keys::{self, Command};
+use super::nics::Nics;
 use super::overlay::{Done, Overlay, Picker, What};
 use super::paths::Paths;
 use super::points::Points;
@@ -16,7 +17,8 @@ use super::theme::{Theme, Tone, to_ascii};
 use super::views::{Opened, TableId, View};
 use super::world::World;
 use super::{Effect, Format, Options, Tab, Writing, head};
-use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};
+use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
+use crate::record::{PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
 use crate::text::Words;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
@@ -42,9 +44,9 @@ pub struct App<'a> {
     ascii: bool,
     tab: Tab,
     /// In the order of the tabs.
-    views: [Box<dyn View>; 6],
+    views: [Box<dyn View>; 7],
     /// In the order of [`TableId`].
-    tables: [Table; 6],
+    tables: [Table; 8],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
     /// What there is to say until the next key.
@@ -64,6 +66,8 @@ impl<'a> App<'a> {
             RuleRecord::SCHEMA,
             EventRecord::SCHEMA,
             InterfaceRecord::SCHEMA,
+            CounterRecord::SCHEMA,
+            LocalQpRecord::SCHEMA,
         ];
         let asks =
             !(options.order.is_empty() && options.filter.is_empty() && options.columns.is_empty());
@@ -88,6 +92,7 @@ impl<'a> App<'a> {
                 Box::new(Paths),
                 Box::new(events),
                 Box::new(Interfaces),
+                Box::new(Nics::default()),
             ],
             tables: schemas.map(Table::new),
             overlay: None,
@@ -457,7 +462,8 @@ impl<'a> App<'a> {
     fn enter(&mut self) {
         let (view, table, world) = self.parts();
         match view.enter(table, world) {
-            None => {}
+            // It may show another table now.
+            None => self.arrange(),
             Some(Opened::Tab(tab)) => self.show(tab),
             Some(Opened::Qps(column, cell)) => {
                 self.tables[TableId::Qps as usize].only(column, Some(cell));

@@ -1,7 +1,8 @@
 //! Effects that the screen requests of its caller, such as writing files.
 
 use super::Tab;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, RowId};
+use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
+use crate::record::{PointRecord, QpRecord, RowId};
 use std::path::PathBuf;
 
 /// How a table is written.
@@ -26,6 +27,10 @@ pub enum Records {
     Events(Vec<EventRecord>),
     /// Where packets come from.
     Interfaces(Vec<InterfaceRecord>),
+    /// What this host's NICs count.
+    Counters(Vec<CounterRecord>),
+    /// Their queue pairs.
+    LocalQps(Vec<LocalQpRecord>),
 }
 
 /// A table that is to be written.

@@ -6,6 +6,7 @@ use crate::record::RowId;
 use crate::tables::Tables;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// History remembered, one a second.
 pub(super) const KEPT: usize = 120;
@@ -133,6 +134,7 @@ impl History {
             // The log only grows: a moment's is the part of now's that was there already.
             events: Vec::new(),
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
+            nics: Arc::clone(&live.nics),
             totals: live.totals,
             rate_1s: live.rate_1s,
             rules: live.rules.clone(),

@@ -4,7 +4,7 @@
 //! it but the terminal: keys, mouse and tables go in; what is drawn, what is wanted next and what is to be done
 //! ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
 //!
-//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`), draws itself and knows none of the others'
+//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`, `nics`), draws itself and knows none of the others'
 //! state; `table` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
 
 mod app;
@@ -18,6 +18,7 @@ mod history;
 mod hits;
 mod interfaces;
 mod keys;
+mod nics;
 mod options;
 mod overlay;
 mod paths;

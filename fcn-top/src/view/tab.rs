@@ -16,17 +16,20 @@ pub enum Tab {
     Events,
     /// Where packets come from, and what was lost.
     Interfaces,
+    /// What this host's NICs count, and their queue pairs.
+    Nics,
 }
 
 impl Tab {
-    /// Every view, in the order of the tabs and of the keys 1 to 6.
-    pub const ALL: [Self; 6] = [
+    /// Every view, in the order of the tabs and of the keys 1 to 7.
+    pub const ALL: [Self; 7] = [
         Self::Qps,
         Self::Points,
         Self::Flow,
         Self::Paths,
         Self::Events,
         Self::Interfaces,
+        Self::Nics,
     ];
 
     /// Its name on the tab.
@@ -39,6 +42,7 @@ impl Tab {
             Self::Paths => "Paths",
             Self::Events => "Events",
             Self::Interfaces => "Interfaces",
+            Self::Nics => "NICs",
         }
     }
 
@@ -52,6 +56,7 @@ impl Tab {
             Self::Paths => "paths",
             Self::Events => "events",
             Self::Interfaces => "interfaces",
+            Self::Nics => "nics",
         }
     }
 

@@ -43,6 +43,8 @@ pub(super) enum Key {
         text: Arc<str>,
     },
     Interface(Arc<str>),
+    Counter(Arc<str>, u32, Option<Arc<str>>, Arc<str>),
+    LocalQp(Arc<str>, Option<u32>, u32),
 }
 
 /// A column that only the screen has, made of several.

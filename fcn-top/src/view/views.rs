@@ -23,6 +23,8 @@ pub(super) enum TableId {
     Rules,
     Events,
     Interfaces,
+    Counters,
+    LocalQps,
 }
 
 /// What a line leads to.

@@ -115,6 +115,10 @@ fn states() {
         press(&mut app, KeyCode::Enter);
         as_committed("told-by", &mut app, size);
 
+        let mut app = busy(Tab::Nics, &words);
+        press(&mut app, KeyCode::Enter);
+        as_committed("local-qps", &mut app, size);
+
         let mut app = busy(Tab::Interfaces, &words);
         app.update(lossy(21));
         as_committed("drops", &mut app, size);

@@ -1,12 +1,13 @@
 //! Tables as they would be during an incast: eight senders, one receiver, switches between them.
 
+use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, Maker, PointRecord, QpRecord,
-    QpSide, Resolved, Window, origin,
+    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, LocalQpRecord,
+    Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
 };
 use fcn_top::tables::{
-    Detail, Details, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
+    Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
 };
 use fcn_wire::{Kind, Origin, Rule};
 use std::net::IpAddr;
@@ -53,6 +54,7 @@ pub fn incast(second: u64) -> Tables {
         hops: hops(now),
         events: events(now),
         interfaces: interfaces(second),
+        nics: nics(second).into(),
         totals,
         rate_1s: Some(2_234.0),
         rules: vec![
@@ -60,6 +62,83 @@ pub fn incast(second: u64) -> Tables {
             ("rocev2.icrc.bad", 2),
             ("cnp.psn.nonzero", 3),
         ],
+    }
+}
+
+/// A NIC that handles fewer CNPs than come, and one of another driver, with a name that is no better than it should be.
+fn nics(second: u64) -> Nics {
+    let told = 6_000 + second * 900;
+    let record = |counter: &str, quantity, growth: u64| CounterRecord {
+        device: "mlx5_0".into(),
+        port: 1,
+        interface: Some("eth1".into()),
+        driver: Some("mlx5".into()),
+        counter: counter.into(),
+        quantity,
+        qps: None,
+        value: 70_000 + growth,
+        growth: Some(growth),
+        seen: None,
+        resets: 0,
+    };
+    let seen = |record: CounterRecord| CounterRecord {
+        seen: Some(told),
+        ..record
+    };
+    let soft = CounterRecord {
+        device: "rxe\x1b[2J".into(),
+        interface: None,
+        driver: Some("rxe".into()),
+        resets: 2,
+        ..record("out_of_seq_request", Some(Quantity::OutOfSequence), 3)
+    };
+    let pair = |qp: u32, process: &str, notified: Option<u64>| LocalQpRecord {
+        device: "mlx5_0".into(),
+        port: Some(1),
+        qp,
+        kind: Some("rc"),
+        state: Some(if qp == 0x1236 { "err" } else { "rts" }),
+        remote_qp: Some(qp + 0x100),
+        pid: notified.map(|_| 4_242),
+        process: Some(process.into()),
+        container: notified.map(|_| "0123456789ab".into()),
+        notified,
+    };
+    Nics {
+        counters: vec![
+            seen(record(
+                "rp_cnp_handled",
+                Some(Quantity::CnpHandled),
+                told / 3,
+            )),
+            seen(record("rp_cnp_ignored", Some(Quantity::CnpIgnored), 17)),
+            record("out_of_sequence", Some(Quantity::OutOfSequence), 0),
+            record("port_xmit_wait", None, 123_456),
+            CounterRecord {
+                qps: Some("0x1234 0x1235".into()),
+                ..record("cc_rx_cnp_pkts", Some(Quantity::CnpReceived), 12)
+            },
+            soft,
+        ],
+        local_qps: vec![
+            pair(0x1234, "ib_write_bw", Some(told)),
+            pair(0x1236, "python3\x07", Some(2)),
+            pair(1, "[ib_core]", None),
+        ],
+        sentences: vec![
+            (
+                "mlx5_0 port 1".to_owned(),
+                format!(
+                    "told {told} times by CNPs; the NIC handled {}, ignored 17",
+                    told / 3
+                ),
+            ),
+            (
+                "rxe\x1b[2J port 1".to_owned(),
+                "its network interface is not known; its driver counts no CNPs".to_owned(),
+            ),
+        ],
+        missing: None,
     }
 }
 

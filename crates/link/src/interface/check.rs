@@ -1,7 +1,7 @@
 //! Whether one may send on an interface: the interlock of everything that makes traffic.
 
-use super::netlink::Netlink;
 use super::{DefaultRoute, Interface, InterfaceError, link, routes};
+use crate::netlink::Netlink;
 use thiserror::Error;
 
 /// Why nothing is sent on an interface: what, on which, and what to do.

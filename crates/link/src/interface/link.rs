@@ -1,7 +1,7 @@
 //! A link as rtnetlink describes it (`RTM_NEWLINK`), decoded as far as it is of use here.
 
 use super::InterfaceError;
-use super::netlink::Netlink;
+use crate::netlink::Netlink;
 use netlink_packet_core::{
     DecodeError, NlaBuffer, NlasIterator, ParseableParametrized, parse_string,
 };

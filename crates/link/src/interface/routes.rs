@@ -1,8 +1,8 @@
 //! Which default routes leave by an interface.
 
 use super::link::Link;
-use super::netlink::Netlink;
 use super::{InterfaceError, link};
+use crate::netlink::Netlink;
 use netlink_packet_core::{DecodeError, Parseable};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType, RouteVia,

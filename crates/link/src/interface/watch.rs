@@ -1,8 +1,8 @@
 //! Watches an interface in use: whether it goes down, loses its carrier or disappears.
 
 use super::link::{self, Link};
-use super::netlink::{Netlink, messages};
 use super::{Interface, InterfaceError};
+use crate::netlink::{Netlink, messages};
 use netlink_packet_route::AddressFamily;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};

@@ -1,10 +1,9 @@
-//! Questions to the kernel by rtnetlink, and its answers, undecoded.
+//! Questions to the kernel by netlink, and its answers, undecoded.
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NetlinkPayload, NetlinkSerializable,
 };
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -18,14 +17,20 @@ const ATTEMPTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A socket of the namespace of the thread that opened it.
-pub(super) struct Netlink {
+pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
 impl Netlink {
-    pub(super) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+    /// One for rtnetlink.
+    pub(crate) fn open() -> io::Result<Self> {
+        Self::of(NETLINK_ROUTE)
+    }
+
+    /// One for that netlink protocol.
+    pub(crate) fn of(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         // Connected, so that only the kernel is heard.
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -37,9 +42,9 @@ impl Netlink {
     }
 
     /// Payloads of all messages of that type that answer `ask`.
-    pub(super) fn dump(
+    pub(crate) fn dump(
         &mut self,
-        request: RouteNetlinkMessage,
+        request: impl NetlinkSerializable + Clone,
         kind: u16,
     ) -> io::Result<Vec<Vec<u8>>> {
         let mut attempts = 0;
@@ -54,18 +59,22 @@ impl Netlink {
     }
 
     /// Payload of the one message that answers `ask`.
-    pub(super) fn get(&mut self, request: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<u8>> {
+    pub(crate) fn get(
+        &mut self,
+        request: impl NetlinkSerializable,
+        kind: u16,
+    ) -> io::Result<Vec<u8>> {
         self.send(request, 0)?;
         let answer = self.receive(kind, false)?.pop();
         answer.ok_or_else(|| io::Error::other("the kernel gave no answer"))
     }
 
-    fn send(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    fn send(&mut self, request: impl NetlinkSerializable, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
         message.finalize();
         let mut octets = vec![0; message.buffer_len()];
         message.serialize(&mut octets);
@@ -142,7 +151,7 @@ fn failure(payload: &[u8]) -> io::Result<()> {
 }
 
 /// The messages of a datagram, up to the first malformed one.
-pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
+pub(crate) fn messages(mut rest: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
     iter::from_fn(move || {
         let message = NetlinkBuffer::new_checked(rest).ok()?;
         let len = usize::try_from(message.length()).ok()?;

@@ -1,0 +1,85 @@
+//! What was seen at the interfaces of this host's RDMA devices, to stand beside what those count: every sighting there, also of
+//! what was seen elsewhere before.
+
+use fcn_observe::Ecn;
+use fcn_wire::{Frame, Kind, Notification};
+use rustc_hash::FxHashMap;
+use std::net::IpAddr;
+
+/// Addresses watched, at most.
+const MOST: usize = 65_536;
+
+/// What was seen of an interface's own traffic since it is watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Plain CNPs to an address of it.
+    pub cnps_to: u64,
+    /// Fast CNPs to one: NICs may count them as CNPs, or not.
+    pub fast_cnps_to: u64,
+    /// Plain CNPs from one.
+    pub cnps_from: u64,
+    /// RoCEv2 packets of whatever kind to one that are marked CE.
+    pub marked_to: u64,
+}
+
+/// The interfaces watched.
+#[derive(Debug, Default)]
+pub struct Locals {
+    /// By place of the interface and address: places in the list.
+    by: FxHashMap<(u32, IpAddr), u32>,
+    list: Vec<(u32, Seen)>,
+}
+
+impl Locals {
+    /// Watches what passes the interface at `place` to and from these addresses; returns what was seen so far, and whether an
+    /// address is new, so that it may have been more.
+    pub fn watch(&mut self, place: u32, addresses: &[IpAddr]) -> (Seen, bool) {
+        let at = self.list.iter().position(|(other, _)| *other == place);
+        let at = at.unwrap_or_else(|| {
+            self.list.push((place, Seen::default()));
+            self.list.len() - 1
+        });
+        let before = self.by.len();
+        for address in addresses {
+            if self.by.len() < MOST {
+                self.by.insert((place, *address), at as u32);
+            }
+        }
+        (self.list[at].1, self.by.len() > before)
+    }
+
+    #[inline]
+    pub fn notified(&mut self, place: u32, notification: &Notification) {
+        if self.by.is_empty() {
+            return;
+        }
+        let fast = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
+        if fast || notification.kind == Kind::Cnp {
+            self.count(place, notification.destination, |seen| match fast {
+                true => &mut seen.fast_cnps_to,
+                false => &mut seen.cnps_to,
+            });
+        }
+        if notification.kind == Kind::Cnp {
+            self.count(place, notification.notifier, |seen| &mut seen.cnps_from);
+        }
+    }
+
+    #[inline]
+    pub fn roce(&mut self, place: u32, frame: &Frame<'_>) {
+        if !self.by.is_empty()
+            && frame.is_roce()
+            && let Some(ip) = frame.ip()
+            && Ecn::from_bits(ip.ecn()) == Ecn::Ce
+        {
+            self.count(place, ip.destination, |seen| &mut seen.marked_to);
+        }
+    }
+
+    fn count(&mut self, place: u32, address: IpAddr, what: impl FnOnce(&mut Seen) -> &mut u64) {
+        let at = self.by.get(&(place, address));
+        if let Some((_, seen)) = at.and_then(|at| self.list.get_mut(*at as usize)) {
+            *what(seen) += 1;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `--counters`: what RDMA devices count, without capturing.
+
+use super::Watch;
+use super::read::Reader;
+use crate::cli::Cli;
+use crate::config::Preferences;
+use crate::engine::{privileges, wall_clock};
+use crate::no_effect;
+use crate::output::csv::fields;
+use crate::output::json;
+use crate::output::prometheus::{self, Exposition};
+use crate::output::report;
+use crate::record::{CounterRecord, Record};
+use crate::setup::{self, Printing, Way};
+use crate::tables::Nics;
+use crate::text::Words;
+use fcn_tool::console::{Console, say};
+use fcn_tool::failure::{Failure, Result};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether it is over.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Prints what RDMA devices count, or serves it.
+///
+/// # Errors
+/// There is no device, an option has nothing to act on, or what is printed cannot be written.
+pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Result {
+    no_effect::refuse(cli, Way::Headless(Printing::Nothing))?;
+    if cli.mode.prometheus.is_some() && cli.mode.is_headless() {
+        return Err(Failure::usage("--prometheus").and("counters are either served or printed"));
+    }
+    let preferences = std::mem::take(&mut cli.preferences).or(file);
+    let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
+    if preferences.keep_privileges != Some(true) {
+        privileges::drop_all().map_err(Failure::failed)?;
+    }
+    let interrupted = (console.catch_interrupt)()?;
+    let words = setup::words(&preferences);
+    let mut reader = Reader::new(preferences.privacy == Some(true));
+    let mut watch = Watch::default();
+    let reading = reader.read(true);
+    if reading.ports.is_empty() {
+        let missing = reading.missing.unwrap_or_default();
+        return Err(Failure::usage("nothing to read").and(missing));
+    }
+    let mut nics = watch.take(&reading, None);
+    let (begun, duration) = (Instant::now(), cli.limits.duration);
+    let wait = |most: Option<Duration>| {
+        while most.is_none_or(|most| begun.elapsed() < most) && !interrupted.load(Ordering::Relaxed)
+        {
+            thread::sleep(LOOK);
+        }
+    };
+    if let Some(listener) = listener {
+        let exposition = Exposition::new(0, words);
+        let page = move || exposition.counters(&watch.take(&reader.read(false), None));
+        // Served until it is dropped.
+        let server = prometheus::serve_page(listener, page)?;
+        if !cli.mode.quiet {
+            let address = server.address();
+            let _ = writeln!(console.err, "fcn-top: metrics at http://{address}/metrics");
+        }
+        wait(duration);
+        return Ok(());
+    }
+    if duration.is_some() {
+        wait(duration);
+        nics = watch.take(&reader.read(true), None);
+    }
+    print(cli, &nics, &words, console)?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted("this is what was counted until then"));
+    }
+    Ok(())
+}
+
+fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {
+    let failed = |error: std::io::Error| Failure::stdout(&error);
+    if cli.mode.json {
+        let document = json::counted(wall_clock(), nics, words);
+        return json::write(&document, console.out, false).map_err(failed);
+    }
+    if cli.mode.csv {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        let heading = CounterRecord::COLUMNS.iter().map(|column| column.id);
+        let mut written = csv.write_record(heading);
+        for line in &nics.counters {
+            written = written.and_then(|()| csv.write_record(fields(line, words)));
+        }
+        let octets = written
+            .map_err(Into::into)
+            .and_then(|()| csv.into_inner().map_err(csv::IntoInnerError::into_error));
+        let octets = octets.map_err(failed)?;
+        return say(console.out, &String::from_utf8_lossy(&octets));
+    }
+    let mut text = String::new();
+    report::nics(&mut text, nics, words);
+    say(console.out, text.trim_start())
+}

@@ -1,0 +1,196 @@
+//! What drivers' counters count. The same name may be another quantity in another driver, so a counter of an unknown driver
+//! has no meaning here.
+
+macro_rules! quantities {
+    ($($variant:ident = $id:literal, $about:literal;)+) => {
+        /// What a counter counts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Quantity { $( #[doc = $about] $variant, )+ }
+
+        impl Quantity {
+            /// Every quantity, the most telling first.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its name.
+            pub const fn id(self) -> &'static str {
+                match self { $(Self::$variant => $id,)+ }
+            }
+
+            /// What it is, in words.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)+ }
+            }
+        }
+    };
+}
+
+quantities! {
+    CnpReceived = "cnp_received", "CNPs that the NIC received, whether it slowed down for them or not";
+    CnpHandled = "cnp_handled", "CNPs that the NIC received and handled as a reaction point";
+    CnpIgnored = "cnp_ignored", "CNPs that the NIC received and ignored";
+    CnpSent = "cnp_sent", "CNPs that the NIC sent as a notification point";
+    EcnMarked = "ecn_marked", "RoCE packets marked CE that the NIC received";
+    OutOfSequence = "out_of_sequence", "Packets that the NIC received out of sequence";
+    SequenceNaks = "sequence_naks", "NAKs for PSN sequence errors that the NIC received";
+    ImpliedNaks = "implied_naks", "Times that a response came out of sequence, which implies a NAK";
+    Timeouts = "timeouts", "Times that no acknowledgement came in time, and the NIC sent again";
+    Retries = "retries", "Times that the NIC began to send again, for whatever reason";
+    AdaptiveRetransmissions = "adaptive_retransmissions", "Adaptive retransmissions";
+    AdaptiveTimeouts = "adaptive_timeouts", "Timeouts within adaptive retransmission";
+    RetriesExceeded = "retries_exceeded", "Times that the NIC gave up sending again";
+    SlowRestarts = "slow_restarts", "Slow restarts";
+    SlowRestartCnps = "slow_restart_cnps", "CNPs that slow restart generated";
+    RnrNaks = "rnr_naks", "RNR NAKs that the NIC received: the other side had no receive buffer";
+    Duplicates = "duplicates", "Duplicate requests that the NIC received";
+    NoBuffer = "no_buffer", "Packets dropped for want of a receive buffer";
+    IcrcErrors = "icrc_errors", "RoCE packets received with a wrong ICRC";
+    PacketsSent = "packets_sent", "RoCE packets sent";
+    PacketsReceived = "packets_received", "RoCE packets received";
+}
+use Quantity as Q;
+
+/// Kernel drivers that RDMA devices are bound to, and the RDMA driver that makes the counters.
+const DRIVERS: &[(&str, &str)] = &[
+    ("mlx5_core", "mlx5"),
+    ("bnxt_en", "bnxt_re"),
+    ("ice", "irdma"),
+    ("i40e", "irdma"),
+    ("idpf", "irdma"),
+];
+
+/// A quantity, and what a driver has called it.
+type Names = (Quantity, &'static [&'static str]);
+
+/// By RDMA driver, as its sources in Linux name them: drivers/infiniband/hw/mlx5/counters.c (with the optional `cc_` ones),
+/// hw/bnxt_re/hw_counters.c, hw/irdma/verbs.c, sw/rxe/rxe_hw_counters.c. Broadcom has given bnxt_re the names of mlx5 as well,
+/// where `rp_cnp_handled` is any CNP received.
+const KNOWN: &[(&str, &[Names])] = &[
+    (
+        "mlx5",
+        &[
+            (Q::CnpReceived, &["cc_rx_cnp_pkts"]),
+            (Q::CnpHandled, &["rp_cnp_handled"]),
+            (Q::CnpIgnored, &["rp_cnp_ignored"]),
+            (Q::CnpSent, &["np_cnp_sent", "cc_tx_cnp_pkts"]),
+            (
+                Q::EcnMarked,
+                &["np_ecn_marked_roce_packets", "cc_rx_ce_pkts"],
+            ),
+            (Q::OutOfSequence, &["out_of_sequence"]),
+            (Q::SequenceNaks, &["packet_seq_err"]),
+            (Q::ImpliedNaks, &["implied_nak_seq_err"]),
+            (Q::Timeouts, &["local_ack_timeout_err"]),
+            (Q::AdaptiveRetransmissions, &["roce_adp_retrans"]),
+            (Q::AdaptiveTimeouts, &["roce_adp_retrans_to"]),
+            (Q::RetriesExceeded, &["req_transport_retries_exceeded"]),
+            (Q::SlowRestarts, &["roce_slow_restart"]),
+            (Q::SlowRestartCnps, &["roce_slow_restart_cnps"]),
+            (Q::RnrNaks, &["rnr_nak_retry_err"]),
+            (Q::Duplicates, &["duplicate_request"]),
+            (Q::NoBuffer, &["out_of_buffer"]),
+            (Q::IcrcErrors, &["rx_icrc_encapsulated"]),
+        ],
+    ),
+    (
+        "bnxt_re",
+        &[
+            (Q::CnpReceived, &["rx_cnp_pkts", "rp_cnp_handled"]),
+            (Q::CnpSent, &["tx_cnp_pkts", "np_cnp_pkts"]),
+            (
+                Q::EcnMarked,
+                &["rx_ecn_marked_pkts", "np_ecn_marked_roce_packets"],
+            ),
+            (Q::OutOfSequence, &["oos_drop_count", "out_of_sequence"]),
+            (Q::SequenceNaks, &["seq_err_naks_rcvd", "packet_seq_err"]),
+            (Q::ImpliedNaks, &["missing_resp", "implied_nak_seq_err"]),
+            (Q::Timeouts, &["to_retransmits", "local_ack_timeout_err"]),
+            (Q::RetriesExceeded, &["max_retry_exceeded"]),
+            (Q::RnrNaks, &["rnr_naks_rcvd", "rnr_nak_retry_err"]),
+            (Q::Duplicates, &["dup_req", "duplicate_request"]),
+            (Q::NoBuffer, &["rx_out_of_buffer", "out_of_buffer"]),
+        ],
+    ),
+    (
+        "irdma",
+        &[
+            (Q::CnpHandled, &["cnpHandled"]),
+            (Q::CnpIgnored, &["cnpIgnored"]),
+            (Q::CnpSent, &["cnpSent"]),
+            (Q::EcnMarked, &["RxECNMrkd"]),
+            (Q::OutOfSequence, &["Rcvd Out of order packets"]),
+            (Q::Timeouts, &["RTO"]),
+            (Q::RnrNaks, &["RNR received"]),
+            (Q::IcrcErrors, &["CRC errors"]),
+        ],
+    ),
+    // It neither marks, sends nor handles CNPs.
+    (
+        "rxe",
+        &[
+            (Q::OutOfSequence, &["out_of_seq_request"]),
+            (Q::SequenceNaks, &["rcvd_seq_err"]),
+            (Q::Retries, &["completer_retry_err"]),
+            (Q::RetriesExceeded, &["retry_exceeded_err"]),
+            (Q::RnrNaks, &["rcvd_rnr_err"]),
+            (Q::Duplicates, &["duplicate_request"]),
+            (Q::PacketsSent, &["sent_pkts"]),
+            (Q::PacketsReceived, &["rcvd_pkts"]),
+        ],
+    ),
+];
+
+/// The RDMA driver of a device that is bound to that kernel driver, where it is another one.
+pub fn rdma_driver(kernel: &str) -> &str {
+    let known = DRIVERS.iter().find(|(other, _)| *other == kernel);
+    known.map_or(kernel, |(_, driver)| driver)
+}
+
+/// What a counter of that RDMA driver counts, where that is known.
+pub fn quantity(driver: Option<&str>, counter: &str) -> Option<Quantity> {
+    let (_, known) = KNOWN.iter().find(|(other, _)| Some(*other) == driver)?;
+    // Drivers have written names with spaces and with underscores.
+    let is_it = |name: &&str| {
+        let same = |(a, b): (u8, u8)| a == b || (a, b) == (b' ', b'_');
+        name.len() == counter.len() && name.bytes().zip(counter.bytes()).all(same)
+    };
+    let found = known.iter().find(|(_, names)| names.iter().any(is_it));
+    found.map(|(quantity, _)| *quantity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_what_its_driver_means() {
+        for (kernel, counter, meant) in [
+            ("mlx5_core", "rp_cnp_handled", Some(Q::CnpHandled)),
+            ("bnxt_en", "rp_cnp_handled", Some(Q::CnpReceived)),
+            ("bnxt_en", "rx_cnp_pkts", Some(Q::CnpReceived)),
+            ("ice", "cnpIgnored", Some(Q::CnpIgnored)),
+            ("idpf", "Rcvd_Out_of_order_packets", Some(Q::OutOfSequence)),
+            ("rxe", "out_of_seq_request", Some(Q::OutOfSequence)),
+            ("rxe", "rp_cnp_handled", None),
+            ("mlx5_core", "lost_in_space", None),
+            ("hns-roce", "rp_cnp_handled", None),
+        ] {
+            assert_eq!(
+                quantity(Some(rdma_driver(kernel)), counter),
+                meant,
+                "{kernel} {counter}"
+            );
+        }
+        assert_eq!(quantity(None, "rp_cnp_handled"), None);
+    }
+
+    #[test]
+    fn no_name_of_a_driver_stands_twice() {
+        for (driver, known) in KNOWN {
+            let mut names: Vec<_> = known.iter().flat_map(|(_, names)| *names).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{driver}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What this host's RDMA devices count beside what was seen: `known.rs` says what counters mean, `read.rs` reads them and the
+//! queue pairs, `command.rs` shows them without packets. Here is what grew since when, without I/O.
+
+pub mod command;
+pub mod known;
+pub mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::monitor::{Monitor, Seen};
+use crate::record::{CounterRecord, LocalQpRecord};
+use crate::tables::Nics;
+use fcn_link::rdma::{CounterSet, Port, QueuePair};
+use fcn_tool::quantity::grouped;
+use known::{Quantity, quantity, rdma_driver};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// QPs of a set of counters that are named.
+const NAMED: usize = 16;
+
+/// What was read at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Ports and their counters.
+    pub ports: Vec<(Port, Vec<(String, u64)>)>,
+    /// Counters that are bound to queue pairs or optional.
+    pub sets: Vec<CounterSet>,
+    /// Queue pairs.
+    pub queue_pairs: Vec<QueuePair>,
+    /// Names of processes and their containers, by process ID.
+    pub processes: HashMap<u32, Process>,
+    /// Why something is missing.
+    pub missing: Option<String>,
+}
+
+/// A process, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Its name.
+    pub name: Option<Arc<str>>,
+    /// The container that it is in.
+    pub container: Option<Arc<str>>,
+}
+
+/// A counter: device and port, the set that it is of, its name. That without a name is what was seen at the port.
+type Key = (String, u32, Option<u32>, String);
+
+/// A counter when it was first read, or went back.
+#[derive(Clone, Copy, Debug)]
+struct Base {
+    value: u64,
+    seen: Option<Seen>,
+    last: u64,
+    /// Whether it was read more than once.
+    again: bool,
+    resets: u64,
+}
+
+/// What counters were when they were first read.
+#[derive(Debug, Default)]
+pub struct Watch {
+    bases: HashMap<Key, Base>,
+}
+
+impl Watch {
+    /// Takes what was read, and tells what grew since when; beside it, where there is a monitor, what it saw.
+    pub fn take(&mut self, reading: &Reading, monitor: Option<&mut Monitor>) -> Nics {
+        let mut nics = Nics {
+            missing: reading.missing.as_deref().map(Arc::from),
+            ..Nics::default()
+        };
+        let mut before = std::mem::take(&mut self.bases);
+        let listens = monitor.is_some();
+        let mut monitor = monitor;
+        let mut watched = Vec::new();
+        for (port, counters) in &reading.ports {
+            let name = port.interface.as_deref();
+            // Which of several devices a packet of one interface was for, nobody knows.
+            let same = |other: &&(Port, _)| name.is_some() && other.0.interface.as_deref() == name;
+            let shared = reading.ports.iter().filter(same).count() > 1;
+            let seen = monitor.as_deref_mut().zip(name).filter(|_| !shared);
+            let seen = seen.and_then(|(monitor, name)| monitor.watch_local(name, &port.addresses));
+            if seen.is_some_and(|(_, is_new)| is_new) {
+                before.retain(|key, _| (&key.0, key.1) != (&port.device, port.number));
+            }
+            let seen = seen.map(|(seen, _)| seen);
+            watched.extend(seen.map(|_| port));
+            let mut take = |set: Option<u32>, name: &str, value: u64| {
+                let key = (port.device.clone(), port.number, set, name.to_owned());
+                let base = before
+                    .remove(&key)
+                    .map_or_else(|| Base::new(value, seen, 0), |base| base.then(value, seen));
+                self.bases.insert(key, base);
+                base
+            };
+            let driver: Option<Arc<str>> =
+                port.driver.as_deref().map(|name| rdma_driver(name).into());
+            let record = |(name, value): &(String, u64), base: Base, qps: Option<Arc<str>>| {
+                let quantity = quantity(driver.as_deref(), name);
+                let seen = base
+                    .seen_since(seen)
+                    .filter(|_| qps.is_none())
+                    .zip(quantity);
+                CounterRecord {
+                    device: port.device.as_str().into(),
+                    port: port.number,
+                    interface: port.interface.as_deref().map(Arc::from),
+                    driver: driver.clone(),
+                    counter: name.as_str().into(),
+                    quantity,
+                    qps,
+                    value: *value,
+                    growth: base.again.then(|| value.saturating_sub(base.value)),
+                    seen: seen.and_then(|(seen, quantity)| same_seen(quantity, &seen)),
+                    resets: base.resets,
+                }
+            };
+            let first = nics.counters.len();
+            let sets = reading.sets.iter().filter(|set| {
+                *set.device == port.device && set.port.is_none_or(|number| number == port.number)
+            });
+            for counter in counters {
+                let base = take(None, &counter.0, counter.1);
+                nics.counters.push(record(counter, base, None));
+            }
+            for set in sets {
+                let qps = set.id.map(|_| qps(&set.bound));
+                for counter in &set.counters {
+                    // What sysfs has was read with the others of the port.
+                    if set.id.is_none() && counters.iter().any(|(name, _)| *name == counter.0) {
+                        continue;
+                    }
+                    let base = take(set.id, &counter.0, counter.1);
+                    nics.counters.push(record(counter, base, qps.clone()));
+                }
+            }
+            let at_port = take(None, "", 0).seen_since(seen);
+            let own = nics.counters.get(first..).unwrap_or_default();
+            let mut sentence = sentence(own, port, at_port, listens);
+            if shared && listens {
+                sentence += "; it has several RDMA devices, so nothing is compared";
+            }
+            let interface = port.interface.as_ref().map(|name| format!(" ({name})"));
+            let interface = interface.unwrap_or_default();
+            let name = format!("{} port {}{interface}", port.device, port.number);
+            nics.sentences.push((name, sentence));
+        }
+        nics.counters.sort_by(|a, b| {
+            let rank = |record: &CounterRecord| (record.quantity.is_none(), record.quantity);
+            let whole = |record: &CounterRecord| record.qps.is_some();
+            (&a.device, a.port, whole(a), rank(a)).cmp(&(&b.device, b.port, whole(b), rank(b)))
+        });
+        nics.local_qps = local_qps(reading, &watched, monitor.as_deref());
+        nics
+    }
+}
+
+/// The queue pairs, each with how often the monitor saw it told, where its port is watched.
+fn local_qps(
+    reading: &Reading,
+    watched: &[&Port],
+    monitor: Option<&Monitor>,
+) -> Vec<LocalQpRecord> {
+    let is_local = |address| watched.iter().any(|port| port.addresses.contains(&address));
+    let told = monitor.map(|monitor| monitor.told_local(is_local));
+    let told = told.unwrap_or_default();
+    let of_pair = |pair: &QueuePair| {
+        let ports = watched.iter().filter(|port| {
+            *port.device == *pair.device && pair.port.is_none_or(|n| n == port.number)
+        });
+        let of_port = |port: &&Port| -> u64 {
+            let addresses = port.addresses.iter();
+            addresses
+                .filter_map(|address| told.get(&(*address, pair.number)))
+                .sum()
+        };
+        local_qp(
+            pair,
+            reading,
+            ports.map(of_port).reduce(u64::saturating_add),
+        )
+    };
+    reading.queue_pairs.iter().map(of_pair).collect()
+}
+
+impl Base {
+    const fn new(value: u64, seen: Option<Seen>, resets: u64) -> Self {
+        Self {
+            value,
+            seen,
+            last: value,
+            again: false,
+            resets,
+        }
+    }
+
+    /// The same at the next reading.
+    fn then(self, value: u64, seen: Option<Seen>) -> Self {
+        let went_back = value < self.last;
+        // What begins to be seen, or is not any more, is compared from then on.
+        if went_back || self.seen.is_some() != seen.is_some() {
+            return Self::new(value, seen, self.resets + u64::from(went_back));
+        }
+        Self {
+            last: value,
+            again: true,
+            ..self
+        }
+    }
+
+    fn seen_since(&self, now: Option<Seen>) -> Option<Seen> {
+        let (now, then) = now.zip(self.seen)?;
+        self.again.then(|| Seen {
+            cnps_to: now.cnps_to.saturating_sub(then.cnps_to),
+            fast_cnps_to: now.fast_cnps_to.saturating_sub(then.fast_cnps_to),
+            cnps_from: now.cnps_from.saturating_sub(then.cnps_from),
+            marked_to: now.marked_to.saturating_sub(then.marked_to),
+        })
+    }
+}
+
+/// What was seen of what a NIC counts as that. CNPs that came are what it received, handled or ignored.
+const fn same_seen(quantity: Quantity, seen: &Seen) -> Option<u64> {
+    match quantity {
+        Quantity::CnpReceived | Quantity::CnpHandled | Quantity::CnpIgnored => Some(seen.cnps_to),
+        Quantity::CnpSent => Some(seen.cnps_from),
+        Quantity::EcnMarked => Some(seen.marked_to),
+        _ => None,
+    }
+}
+
+/// What a port was told, where somebody listens, and what its NIC made of it.
+fn sentence(
+    counters: &[CounterRecord],
+    port: &Port,
+    at_port: Option<Seen>,
+    listens: bool,
+) -> String {
+    let words = [
+        (Quantity::CnpReceived, "received"),
+        (Quantity::CnpHandled, "handled"),
+        (Quantity::CnpIgnored, "ignored"),
+    ];
+    let counted = words.iter().filter_map(|(quantity, word)| {
+        let is_it = |one: &&CounterRecord| one.quantity == Some(*quantity) && one.qps.is_none();
+        Some((counters.iter().find(is_it)?, *word))
+    });
+    let counted: Vec<(&CounterRecord, &str)> = counted.collect();
+    let told = match counted.first() {
+        Some((record, _)) => record.seen,
+        None => at_port.map(|seen| seen.cnps_to),
+    };
+    let mut parts = Vec::new();
+    match (told, &port.interface) {
+        (Some(told), _) => {
+            let fast = at_port.map_or(0, |seen| seen.fast_cnps_to);
+            let mut text = format!("told {} times by CNPs", grouped(told));
+            if fast > 0 {
+                let _ = write!(text, " and {} times by Fast CNPs", grouped(fast));
+            }
+            parts.push(text);
+        }
+        (None, _) if !listens => {}
+        (None, Some(_)) => parts.push("not captured on".to_owned()),
+        (None, None) => parts.push("it has no network interface in this namespace".to_owned()),
+    }
+    let grew = |(record, _): &(&CounterRecord, &str)| record.growth.is_some();
+    let known = counted.iter().map(|(record, word)| {
+        let count = record.growth.unwrap_or(record.value);
+        format!("{word} {}", grouped(count))
+    });
+    let known = known.collect::<Vec<_>>().join(", ");
+    parts.push(match (counted.is_empty(), counted.iter().all(grew)) {
+        (true, _) => "its driver counts no CNPs".to_owned(),
+        (_, true) => format!("the NIC {known}"),
+        (_, false) => format!("the NIC has {known} since it was set up"),
+    });
+    let has = |word: &str| counted.iter().any(|(_, other)| *other == word);
+    if !counted.is_empty() && !has("handled") {
+        parts.push("its driver does not say how many it handled".to_owned());
+    }
+    if told == Some(0) && counted.iter().any(|(record, _)| record.growth > Some(0)) {
+        parts.push("what the NIC receives itself does not pass this capture".to_owned());
+    }
+    if counted.iter().any(|(record, _)| record.resets > 0) {
+        parts.push("all since counters went back last".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// QPs that counters are bound to.
+fn qps(bound: &[u32]) -> Arc<str> {
+    let named = bound.iter().take(NAMED).map(|qp| format!("{qp:#x}"));
+    let mut text = named.collect::<Vec<_>>().join(" ");
+    if bound.len() > NAMED {
+        let _ = write!(text, " and {} more", bound.len() - NAMED);
+    }
+    if bound.is_empty() {
+        text += "gone";
+    }
+    text.into()
+}
+
+fn local_qp(pair: &QueuePair, reading: &Reading, notified: Option<u64>) -> LocalQpRecord {
+    let process = pair
+        .pid
+        .and_then(|pid| reading.processes.get(&pid))
+        .cloned();
+    let process = process.unwrap_or_default();
+    let kernel = pair
+        .kernel
+        .as_deref()
+        .map(|name| format!("[{name}]").into());
+    LocalQpRecord {
+        device: Arc::clone(&pair.device),
+        port: pair.port,
+        qp: pair.number,
+        // `enum ib_qp_type` and `enum ib_qp_state` of the kernel.
+        kind: pair.kind.map(|kind| match kind {
+            0 => "smi",
+            1 => "gsi",
+            2 => "rc",
+            3 => "uc",
+            4 => "ud",
+            8 => "raw_packet",
+            9 => "xrc_ini",
+            10 => "xrc_tgt",
+            255 => "driver",
+            _ => "other",
+        }),
+        state: pair.state.and_then(|state| {
+            let states = ["reset", "init", "rtr", "rts", "sqd", "sqe", "err"];
+            states.get(usize::from(state)).copied()
+        }),
+        remote_qp: pair.remote,
+        pid: pair.pid,
+        process: process.name.or(kernel),
+        container: process.container,
+        notified,
+    }
+}

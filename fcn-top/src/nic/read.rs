@@ -1,0 +1,254 @@
+//! Reads what the kernel says of RDMA devices, once a second, beside the packets that are captured meanwhile.
+
+use super::{Process, Reading, Watch};
+use crate::engine::{Engine, Input};
+use fcn_link::rdma::{self, Port, QueuePair};
+use fcn_tool::failure::Failure;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often counters are read.
+const EVERY: Duration = Duration::from_secs(1);
+/// Ports, addresses, queue pairs and processes are read with every so many of these: the NIC is asked about each queue pair.
+const SELDOM: u32 = 10;
+/// How often it is looked whether all is over.
+const LOOK: Duration = Duration::from_millis(20);
+/// In that time, what was captured until a moment has come.
+const ON_ITS_WAY: Duration = Duration::from_millis(60);
+/// Processes looked at, at most.
+const PROCESSES: usize = 10_000;
+
+/// Where it is read, and what need not be read every time.
+pub struct Reader {
+    class: PathBuf,
+    processes: PathBuf,
+    private: bool,
+    readings: u32,
+    ports: Vec<Port>,
+    pairs: Vec<QueuePair>,
+    known: HashMap<u32, Process>,
+    missing: Option<String>,
+}
+
+impl Reader {
+    /// One of this host. Where it is `private`, names of processes and containers are not read.
+    pub fn new(private: bool) -> Self {
+        Self::at(rdma::CLASS, "/proc", private)
+    }
+
+    fn at(class: impl Into<PathBuf>, processes: impl Into<PathBuf>, private: bool) -> Self {
+        Self {
+            class: class.into(),
+            processes: processes.into(),
+            private,
+            readings: 0,
+            ports: Vec::new(),
+            pairs: Vec::new(),
+            known: HashMap::new(),
+            missing: None,
+        }
+    }
+
+    /// What there is now; also of what seldom changes, where `all` is wanted.
+    pub fn read(&mut self, all: bool) -> Reading {
+        let again = all || self.readings.is_multiple_of(SELDOM) || self.ports.is_empty();
+        self.readings = self.readings.wrapping_add(1);
+        if again {
+            self.look();
+        }
+        let counters = |port: &Port| (port.clone(), port.counters(&self.class));
+        Reading {
+            ports: self.ports.iter().map(counters).collect(),
+            sets: match &self.missing {
+                None => rdma::counter_sets().unwrap_or_default(),
+                Some(_) => Vec::new(),
+            },
+            queue_pairs: self.pairs.clone(),
+            processes: self.known.clone(),
+            missing: self.missing.clone(),
+        }
+    }
+
+    fn look(&mut self) {
+        let class = self.class.display();
+        (self.ports, self.missing) = match rdma::ports(&self.class) {
+            Ok(ports) if ports.is_empty() => {
+                let why = format!("this host has no RDMA device: there is none in {class}");
+                (ports, Some(why))
+            }
+            Ok(mut ports) => {
+                rdma::keep_own_interfaces(&mut ports);
+                (ports, None)
+            }
+            Err(error) => (Vec::new(), Some(format!("cannot read {class}: {error}"))),
+        };
+        self.pairs.clear();
+        self.known.clear();
+        if self.missing.is_some() {
+            return;
+        }
+        match rdma::queue_pairs() {
+            Ok(pairs) => self.pairs = pairs,
+            Err(error) => self.missing = Some(refused(&error)),
+        }
+        let ids = self.pairs.iter().filter_map(|pair| pair.pid);
+        for pid in ids.filter(|_| !self.private) {
+            if self.known.len() < PROCESSES && !self.known.contains_key(&pid) {
+                self.known
+                    .insert(pid, process(&self.processes.join(pid.to_string())));
+            }
+        }
+    }
+}
+
+/// Why queue pairs are not known, and what to do.
+fn refused(error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::PermissionDenied => "run as root, or see what confines this process (seccomp)",
+        _ => "`rdma resource show qp` needs the same; load the kernel module ib_core",
+    };
+    format!("queue pairs and bound counters are not known: RDMA netlink: {error}; {advice}")
+}
+
+/// A process by its folder, as far as it may be looked at.
+fn process(folder: &Path) -> Process {
+    let text = |name: &str| {
+        let mut text = Vec::new();
+        let file = File::open(folder.join(name)).ok()?;
+        file.take(4_096).read_to_end(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    };
+    let name = text("comm").map(|name| name.trim_end_matches('\n').into());
+    let container = text("cgroup").and_then(|text| container(&text).map(Arc::from));
+    Process { name, container }
+}
+
+/// The container that a process is in, as the lines of its `cgroup` tell: the first twelve digits of a number of 64, as Docker,
+/// containerd, CRI-O and Podman have it in the last part of the path, or LXC's name.
+fn container(cgroup: &str) -> Option<&str> {
+    let paths = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let mut parts = paths.flat_map(|path| path.rsplit('/'));
+    parts.find_map(|part| {
+        if let Some(name) = part.strip_prefix("lxc.payload.") {
+            return Some(name);
+        }
+        let number = part.strip_suffix(".scope").unwrap_or(part);
+        let number = number.rsplit(['-', ':']).next()?;
+        let is_number = number.len() == 64 && number.bytes().all(|b| b.is_ascii_hexdigit());
+        number.get(..12).filter(|_| is_number)
+    })
+}
+
+/// Reads beside the packets that come from interfaces.
+pub struct NicInput {
+    reader: Reader,
+    watch: Watch,
+}
+
+impl NicInput {
+    /// One of this host.
+    pub fn new(private: bool) -> Self {
+        Self {
+            reader: Reader::new(private),
+            watch: Watch::default(),
+        }
+    }
+
+    fn read(&mut self, engine: &Engine, last: bool) {
+        let reading = self.reader.read(last);
+        if last {
+            thread::sleep(ON_ITS_WAY);
+        }
+        let nics = engine.with(|monitor| self.watch.take(&reading, Some(monitor)));
+        engine.set_nics(nics);
+    }
+}
+
+impl Input for NicInput {
+    fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        while !stop.load(Ordering::Relaxed) && !engine.has_enough() {
+            let begun = Instant::now();
+            self.read(engine, false);
+            while begun.elapsed() < EVERY && !stop.load(Ordering::Relaxed) && !engine.has_enough() {
+                thread::sleep(LOOK);
+            }
+        }
+        self.read(engine, true);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_device_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let reading = Reader::at(root.path(), root.path(), false).read(false);
+        assert!(reading.ports.is_empty());
+        let missing = reading.missing.unwrap();
+        assert!(
+            missing.starts_with("this host has no RDMA device"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let denied = refused(&ErrorKind::PermissionDenied.into());
+        assert!(denied.contains("run as root"), "{denied}");
+        let error = std::io::Error::from_raw_os_error(93);
+        assert!(refused(&error).contains("ib_core"));
+    }
+
+    #[test]
+    fn containers_by_their_cgroups() {
+        let number = "0123456789abcdef".repeat(4);
+        let short = Some("0123456789ab");
+        for (text, found) in [
+            (format!("0::/system.slice/docker-{number}.scope\n"), short),
+            (format!("12:cpu:/docker/{number}\n0::/\n"), short),
+            (
+                format!("0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{number}.scope"),
+                short,
+            ),
+            (
+                format!("0::/kubepods/besteffort/pod1:cri-containerd:{number}"),
+                short,
+            ),
+            (
+                format!("0::/machine.slice/libpod-{number}.scope/container"),
+                short,
+            ),
+            ("0::/lxc.payload.web/init.scope".to_owned(), Some("web")),
+            (
+                "0::/user.slice/user-0.slice/session-1.scope".to_owned(),
+                None,
+            ),
+            (format!("0::/{}", "g".repeat(64)), None),
+            (format!("0::/docker-{}é.scope", "a".repeat(63)), None),
+            (number, None),
+            (String::new(), None),
+        ] {
+            assert_eq!(container(&text), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn processes_by_their_folders() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(process(&root.path().join("7")).name.is_none());
+        std::fs::write(root.path().join("comm"), b"a\xff\x1b[2J b\n").unwrap();
+        std::fs::write(root.path().join("cgroup"), "0::/\n").unwrap();
+        let found = process(root.path());
+        assert_eq!(found.name.as_deref(), Some("a\u{fffd}\u{1b}[2J b"));
+        assert!(found.container.is_none());
+    }
+}

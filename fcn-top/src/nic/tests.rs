@@ -1,0 +1,302 @@
+//! Readings of recorded trees and of made-up queue pairs, beside packets that a monitor really saw.
+
+use super::*;
+use crate::monitor::Settings;
+use crate::packet::Packet;
+use crate::text::Words;
+use fcn_link::capture_file::CaptureReader;
+use fcn_link::rdma;
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+const TREES: [&str; 4] = [
+    include_str!("fixtures/mlx5.txt"),
+    include_str!("fixtures/bnxt_re.txt"),
+    include_str!("fixtures/irdma.txt"),
+    include_str!("fixtures/rxe.txt"),
+];
+
+/// Writes a tree: lines of `file = text` and `link -> target`.
+fn plant(root: &Path, tree: &str) {
+    for line in tree.lines().filter(|line| !line.starts_with('#')) {
+        let (file, rest) = line.split_once(' ').unwrap();
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        match rest.split_once(' ').unwrap() {
+            ("=", text) => fs::write(&file, format!("{text}\n")).unwrap(),
+            (_, target) => symlink(Path::new("/bus/drivers").join(target), &file).unwrap(),
+        }
+    }
+}
+
+fn planted(trees: &[&str]) -> (tempfile::TempDir, Reading) {
+    let root = tempfile::tempdir().unwrap();
+    trees.iter().for_each(|tree| plant(root.path(), tree));
+    let reading = read(root.path());
+    (root, reading)
+}
+
+/// Ports and counters of a tree alone: RDMA netlink is about the machine that the test runs on.
+fn read(root: &Path) -> Reading {
+    let ports = rdma::ports(root).unwrap().into_iter();
+    Reading {
+        ports: ports
+            .map(|port| (port.clone(), port.counters(root)))
+            .collect(),
+        ..Reading::default()
+    }
+}
+
+fn growths(nics: &Nics) -> Vec<(&str, Option<u64>, Option<u64>)> {
+    let known = nics
+        .counters
+        .iter()
+        .filter(|counter| counter.quantity.is_some());
+    known
+        .map(|counter| (&*counter.counter, counter.growth, counter.seen))
+        .collect()
+}
+
+#[test]
+fn recorded_trees_are_as_committed() {
+    let (_root, reading) = planted(&TREES);
+    let nics = Watch::default().take(&reading, None);
+    let mut text = String::new();
+    crate::output::report::nics(&mut text, &nics, &Words::default());
+    insta::assert_snapshot!("trees", text);
+    assert!(
+        nics.counters
+            .iter()
+            .all(|counter| counter.growth.is_none() && counter.seen.is_none())
+    );
+}
+
+#[test]
+fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
+    let (root, reading) = planted(&TREES[..1]);
+    let mut watch = Watch::default();
+    watch.take(&reading, None);
+    let counter = root
+        .path()
+        .join("mlx5_0/ports/1/hw_counters/rp_cnp_handled");
+    let mut then = |value: &str| {
+        fs::write(&counter, value).unwrap();
+        let nics = watch.take(&read(root.path()), None);
+        let of = nics
+            .counters
+            .iter()
+            .find(|one| &*one.counter == "rp_cnp_handled");
+        of.map(|one| (one.growth, one.resets))
+    };
+    assert_eq!(then("70400"), Some((Some(400), 0)));
+    // Set to 0, or beyond its 32 bits: what it grew by since then is known, before that it is not.
+    assert_eq!(then("7"), Some((None, 1)));
+    assert_eq!(then("9"), Some((Some(2), 1)));
+    assert_eq!(then("not supported"), None);
+    assert_eq!(then("18446744073709551615"), Some((None, 0)));
+}
+
+/// A monitor that has seen the CNPs of a sample on `eth1`, to the addresses that they go to.
+fn monitor(taken: impl Fn(&mut Monitor)) -> (Monitor, u64, Vec<IpAddr>) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "eth1", "");
+    taken(&mut monitor);
+    let mut reader = CaptureReader::open(&file).unwrap();
+    let mut number = 0;
+    while let Some(packet) = reader.next().unwrap() {
+        number += 1;
+        // One place of the several that the sample has.
+        if packet.interface != 0 {
+            continue;
+        }
+        monitor.observe(&Packet {
+            at: packet.at,
+            bytes: packet.bytes,
+            wire_len: packet.bytes.len(),
+            link: packet.link.unwrap(),
+            interface: 0,
+            number,
+        });
+    }
+    let told: Vec<_> = monitor.rows().map(|(_, row)| row.told).collect();
+    let cnps = monitor.totals().notified();
+    assert!(cnps > 0);
+    (monitor, cnps, told)
+}
+
+#[test]
+fn what_was_seen_stands_beside_what_the_nic_counts() {
+    let (root, mut reading) = planted(&TREES[..1]);
+    let (_, cnps, told) = monitor(|_| ());
+    reading.ports[0].0.addresses.clone_from(&told);
+    let watch = std::cell::RefCell::new(Watch::default());
+    // Watched before the packets come, as live: twice, since addresses that are new begin anew.
+    let (mut monitor, ..) = monitor(|monitor| {
+        for _ in 0..2 {
+            watch.borrow_mut().take(&reading, Some(monitor));
+        }
+    });
+    fs::write(
+        root.path()
+            .join("mlx5_0/ports/1/hw_counters/rp_cnp_handled"),
+        "70001",
+    )
+    .unwrap();
+    let mut later = read(root.path());
+    later.ports[0].0.addresses.clone_from(&told);
+    let row = monitor.rows().next().unwrap().1;
+    let mut pair = QueuePair {
+        device: "mlx5_0".into(),
+        number: row.sender_qp.unwrap(),
+        pid: Some(7),
+        kind: Some(2),
+        state: Some(77),
+        ..QueuePair::default()
+    };
+    later.queue_pairs.push(pair.clone());
+    pair.device = "mlx5_1".into();
+    later.queue_pairs.push(pair);
+    let nics = watch.borrow_mut().take(&later, Some(&mut monitor));
+    let growths = growths(&nics);
+    assert!(
+        growths.contains(&("rp_cnp_handled", Some(1), Some(cnps))),
+        "{growths:?}"
+    );
+    assert!(
+        growths.contains(&("out_of_sequence", Some(0), None)),
+        "{growths:?}"
+    );
+    let sentence = format!("told {cnps} times by CNPs; the NIC handled 1, ignored 0");
+    assert_eq!(nics.sentences[0].1, sentence);
+    let [own, other] = &nics.local_qps[..] else {
+        panic!("{:?}", nics.local_qps)
+    };
+    assert_eq!(
+        (own.notified, own.kind, own.state),
+        (Some(row.total), Some("rc"), None)
+    );
+    // That device's interface is not captured on.
+    assert_eq!(other.notified, None);
+    // A second device of the same interface: nobody knows which of them a packet was for.
+    let mut twice = later.clone();
+    let mut port = twice.ports[0].clone();
+    port.0.device = "mlx5_9".to_owned();
+    twice.ports.push(port);
+    let nics = watch.borrow_mut().take(&twice, Some(&mut monitor));
+    assert!(nics.counters.iter().all(|counter| counter.seen.is_none()));
+    assert!(nics.sentences[0].1.contains("several RDMA devices"));
+}
+
+#[test]
+fn what_a_driver_does_not_count_is_not_known() {
+    let port = Port {
+        interface: Some("eth1".to_owned()),
+        ..Port::default()
+    };
+    let counter = |quantity, growth, seen| CounterRecord {
+        device: "d".into(),
+        port: 1,
+        interface: None,
+        driver: None,
+        counter: "c".into(),
+        quantity: Some(quantity),
+        qps: None,
+        value: 1_000,
+        growth,
+        seen,
+        resets: 0,
+    };
+    let seen = Seen {
+        cnps_to: 1_000,
+        fast_cnps_to: 20,
+        ..Seen::default()
+    };
+    let handled = counter(Quantity::CnpHandled, Some(400), Some(1_000));
+    let ignored = counter(Quantity::CnpIgnored, Some(590), Some(1_000));
+    let received = counter(Quantity::CnpReceived, Some(990), Some(0));
+    let once = counter(Quantity::CnpReceived, None, None);
+    let reset = CounterRecord {
+        resets: 1,
+        ..handled.clone()
+    };
+    for (counters, at_port, text) in [
+        (
+            vec![handled, ignored],
+            Some(seen),
+            "told 1,000 times by CNPs and 20 times by Fast CNPs; the NIC handled 400, ignored 590",
+        ),
+        (
+            vec![received],
+            Some(Seen::default()),
+            "told 0 times by CNPs; the NIC received 990; its driver does not say how many it handled; what the NIC \
+             receives itself does not pass this capture",
+        ),
+        (
+            vec![once],
+            None,
+            "not captured on; the NIC has received 1,000 since it was set up; its driver does not say how many it \
+             handled",
+        ),
+        (
+            vec![],
+            Some(seen),
+            "told 1,000 times by CNPs and 20 times by Fast CNPs; its driver counts no CNPs",
+        ),
+        (
+            vec![reset],
+            None,
+            "told 1,000 times by CNPs; the NIC handled 400; all since counters went back last",
+        ),
+    ] {
+        assert_eq!(sentence(&counters, &port, at_port, true), text);
+    }
+}
+
+#[test]
+fn counters_of_queue_pairs_stand_apart_from_those_of_the_port() {
+    let (_root, mut reading) = planted(&TREES[..1]);
+    let set = |id, bound: &[u32], counters: &[(&str, u64)]| CounterSet {
+        device: "mlx5_0".into(),
+        port: Some(1),
+        id,
+        bound: bound.to_vec(),
+        counters: counters
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
+    };
+    reading.sets = vec![
+        set(Some(3), &[0x11, 0x12], &[("rp_cnp_handled", 9)]),
+        set(
+            Some(4),
+            &(0..40).collect::<Vec<_>>(),
+            &[("rp_cnp_handled", 1)],
+        ),
+        set(Some(5), &[], &[("rp_cnp_handled", 2)]),
+        // Of the port: one that is optional, and one that sysfs has as well.
+        set(
+            None,
+            &[],
+            &[("cc_rx_cnp_pkts", 70_100), ("rp_cnp_handled", 70_000)],
+        ),
+    ];
+    let nics = Watch::default().take(&reading, None);
+    let found: Vec<_> = nics
+        .counters
+        .iter()
+        .filter(|one| ["rp_cnp_handled", "cc_rx_cnp_pkts"].contains(&&*one.counter))
+        .map(|one| (&*one.counter, one.qps.as_deref(), one.value))
+        .collect();
+    let many = "0x0 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8 0x9 0xa 0xb 0xc 0xd 0xe 0xf and 24 more";
+    let expected = [
+        ("cc_rx_cnp_pkts", None, 70_100),
+        ("rp_cnp_handled", None, 70_000),
+        ("rp_cnp_handled", Some("0x11 0x12"), 9),
+        ("rp_cnp_handled", Some(many), 1),
+        ("rp_cnp_handled", Some("gone"), 2),
+    ];
+    assert_eq!(found, expected);
+}

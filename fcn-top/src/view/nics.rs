@@ -1,0 +1,170 @@
+//! What this host's NICs count, beside what was seen on their interfaces; each device opens to its queue pairs.
+
+use super::Records;
+use super::fit;
+use super::hits::Place;
+use super::table::{Entry, Key, Schema, Table};
+use super::theme::Tone;
+use super::views::{Opened, TableId, View, draw, headed, labelled, parted, say};
+use super::world::World;
+use crate::nic::known::Quantity;
+use crate::record::{CounterRecord, LocalQpRecord};
+use ratatui::widgets::Paragraph;
+use std::sync::Arc;
+
+impl Entry for CounterRecord {
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "counter",
+        usual: &[
+            ("device", 1, "device"),
+            ("counter", 0, "counter"),
+            ("quantity", 2, "counts"),
+            ("growth", 0, "growth"),
+            ("seen", 0, "seen"),
+            ("value", 3, "value"),
+            ("resets", 4, "resets"),
+            ("port", 5, "port"),
+            ("interface", 6, "interface"),
+            ("qps", 7, "QPs"),
+            ("driver", 8, "driver"),
+        ],
+        order: "device",
+        ..Schema::for_record::<Self>()
+    };
+
+    fn key(&self) -> Key {
+        let (device, counter) = (Arc::clone(&self.device), Arc::clone(&self.counter));
+        Key::Counter(device, self.port, self.qps.clone(), counter)
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        match (id, self.quantity) {
+            ("resets", _) if self.resets > 0 => Tone::Warn,
+            ("growth", Some(Quantity::CnpIgnored)) if self.growth > Some(0) => Tone::Warn,
+            (_, None) => Tone::Dim,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+impl Entry for LocalQpRecord {
+    const SCHEMA: &'static Schema = &Schema {
+        lines: "QP",
+        usual: &[
+            ("qp", 0, "QP"),
+            ("notified", 1, "notified"),
+            ("process", 2, "process"),
+            ("pid", 3, "PID"),
+            ("container", 4, "container"),
+            ("state", 5, "state"),
+            ("kind", 6, "type"),
+            ("remote_qp", 7, "peer QP"),
+            ("device", 8, "device"),
+            ("port", 9, "port"),
+        ],
+        order: "-notified",
+        ..Schema::for_record::<Self>()
+    };
+
+    fn key(&self) -> Key {
+        Key::LocalQp(Arc::clone(&self.device), self.port, self.qp)
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        match (id, self.state) {
+            ("state", Some("err" | "sqe")) => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Nics {
+    /// Whether queue pairs are shown.
+    opened: bool,
+}
+
+impl View for Nics {
+    fn table_id(&self) -> TableId {
+        if self.opened {
+            TableId::LocalQps
+        } else {
+            TableId::Counters
+        }
+    }
+
+    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+        let nics = &world.history.shown().nics;
+        if self.opened {
+            table.arrange(&nics.local_qps, world);
+        } else {
+            table.arrange(&nics.counters, world);
+        }
+    }
+
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let nics = &world.history.shown().nics;
+        let missing = nics.missing.as_deref().map(|why| world.words.text(why));
+        let facts = nics.sentences.iter().map(|(port, text)| {
+            let text = format!("{port}: {text}");
+            ("", world.words.text(&text).into_owned(), Tone::Plain)
+        });
+        let lacks = missing.iter().filter(|_| !nics.counters.is_empty());
+        let facts = facts.chain(lacks.map(|why| ("", why.to_string(), Tone::Warn)));
+        let text = labelled(facts.collect(), place.area.width, world);
+        let panel = match (place.area.height, text.lines.len()) {
+            (0..9, _) | (_, 0) => 0,
+            (height, lines) => fit::cells(lines + 1).min(height / 2),
+        };
+        let areas = parted(place.area, panel);
+        if panel > 0 {
+            let title = " Told, and what the NIC made of it ";
+            let area = headed(title, areas[1], place.frame, world);
+            place.frame.render_widget(Paragraph::new(text), area);
+        }
+        if table.all == 0 {
+            let nothing = match (&missing, self.opened) {
+                (Some(why), _) => why,
+                (None, true) => "No process has a queue pair.",
+                (None, false) => "No counter was read yet.",
+            };
+            say(nothing, areas[0], place.frame, world);
+        } else if self.opened {
+            draw(table, &nics.local_qps, Some(""), place, areas, world);
+        } else {
+            draw(table, &nics.counters, Some(""), place, areas, world);
+        }
+    }
+
+    fn enter(&mut self, _: &mut Table, world: &World<'_>) -> Option<Opened> {
+        self.opened |= !world.history.shown().nics.counters.is_empty();
+        None
+    }
+
+    fn escape(&mut self) -> bool {
+        std::mem::take(&mut self.opened)
+    }
+
+    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+        let nics = &world.history.shown().nics;
+        if self.opened {
+            Records::LocalQps(table.shown(&nics.local_qps).cloned().collect())
+        } else {
+            Records::Counters(table.shown(&nics.counters).cloned().collect())
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "What the drivers of this host's RDMA devices count, under the names that they give, and what was seen of the same on \
+         the interface, both since it is watched. Grey is what is of no known meaning. Below, what each port was told, and \
+         what its NIC made of that. Enter shows the queue pairs, whose they are, and how often each was told."
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        match self.opened {
+            true => &[("Esc", "counters"), ("/", "filter"), ("s", "sort")],
+            false => &[("Enter", "queue pairs"), ("/", "filter"), ("s", "sort")],
+        }
+    }
+}
