@@ -453,7 +453,7 @@ impl Monitor {
                 }
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
-            Message::Other if quotes_fast_cnp(frame) => {
+            Message::Other if quotes_fast_cnp(frame) && !self.is_seen_again(packet, frame) => {
                 let about = About {
                     packet,
                     frame,
@@ -463,6 +463,16 @@ impl Monitor {
             }
             _ => {}
         }
+    }
+
+    /// Whether another place has seen this packet of others.
+    fn is_seen_again(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) -> bool {
+        let Some(ip) = frame.ip().filter(|_| self.remembers(packet)) else {
+            return false;
+        };
+        let octets = frame.bytes().get(ip.payload..).unwrap_or_default();
+        let identity = self.sightings.octets(ip.source, ip.destination, octets);
+        self.see(packet, identity, false).is_some()
     }
 
     #[cold]
