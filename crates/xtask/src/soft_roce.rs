@@ -1,6 +1,7 @@
 //! `cargo xtask guest --soft-roce`: the sample captures that this project's emitter did not make, of Linux's soft RoCE
 //! (rdma_rxe) between two hosts in an emulated guest. `soft_roce.sh` runs in the guest; here is what it is given, and what is
-//! made of what it captured. It is never the same twice.
+//! made of what it captured. It is never the same twice: what fcn-top's `headless.rs` and `captures/index.md` count in `loss` and
+//! `ce` follows by hand.
 //! Not here: the guest itself (`guest.sh`), which cases there are (`captures/samples.rs`).
 
 use std::ffi::OsString;
