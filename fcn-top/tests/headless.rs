@@ -57,6 +57,57 @@ fn an_audit_of_more_lines_than_wait_to_be_printed_comes_to_its_end() {
     assert!(done.out.matches("\nframe ").count() > 20, "{done:?}");
 }
 
+/// Case, data (with what asks for it), and how much of that was marked CE, as rping and perftest were told and the router counted.
+const SOFT_ROCE: [(&str, u64, u64); 8] = [
+    ("rping-ipv4", 36, 0),
+    ("rping-ipv6", 36, 0),
+    ("verbs-ipv4", 60, 0),
+    ("verbs-ipv6", 60, 0),
+    ("loss", 95, 0),
+    ("ce", 104, 61),
+    ("cut", 40, 0),
+    ("notified", 120, 0),
+];
+
+#[test]
+fn what_linux_sends_is_counted_and_breaks_no_rule() {
+    for (case, data, ce) in SOFT_ROCE {
+        let file = capture(&format!("soft-roce-{case}.pcapng"));
+        let json = top(["-r", &file, "--json"]).well().json();
+        let totals = &json["totals"];
+        let counted = ["data", "ce", "icrc_bad", "undecodable", "malformed"];
+        let counted = counted.map(|name| totals[name].as_u64().unwrap());
+        assert_eq!(counted, [data, ce, 0, 0, 0], "{case}");
+        // Each Fast CNP is answered; one of the answers passes both hosts.
+        let notes = if case == "notified" { 5 } else { 0 };
+        assert_eq!(
+            totals["findings"],
+            serde_json::json!({"error": 0, "warning": 0, "note": notes}),
+            "{case}"
+        );
+        top(["-r", &file, "--audit"]).well();
+        let rows = rows(&json);
+        assert_eq!(rows.len(), if case == "notified" { 2 } else { 0 }, "{case}");
+        for row in rows {
+            let (from, total) = match row["kind"].as_str() {
+                Some("cnp") => ("packet", 1),
+                kind => {
+                    assert_eq!(kind, Some("fast_cnp_1"));
+                    ("acks", 5)
+                }
+            };
+            assert_eq!(
+                (&row["sender_qp"], &row["total"]),
+                (&0x1F.into(), &total.into())
+            );
+            assert_eq!(
+                (&row["sender_qp_from"], &row["verdict"]),
+                (&from.into(), &"unclear".into())
+            );
+        }
+    }
+}
+
 #[test]
 fn every_scenario_is_counted_as_the_generator_says() {
     for truth in truths() {

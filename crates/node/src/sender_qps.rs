@@ -1,8 +1,7 @@
 //! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
-use fcn_observe::data::acknowledges;
-use fcn_observe::data::{DataPacket, FlowKey};
+use fcn_observe::data::{DataPacket, FlowKey, acknowledges, answers_read, begins_answer};
 use fcn_observe::resolve::SeenFlows;
 use fcn_observe::time::Time;
 use fcn_observe::{Bounded, Pairs, Resolved, Resolver};
@@ -49,7 +48,14 @@ impl SenderQps {
                 }
             }
             Message::Roce(bth, _) => {
-                if let Some(packet) = DataPacket::from_frame(frame) {
+                let Some(packet) = DataPacket::from_frame(frame) else {
+                    return;
+                };
+                if begins_answer(bth.opcode()) {
+                    let (from, to) = (packet.source, packet.destination);
+                    (self.resolver).answered(from, to, packet.dest_qp, bth.psn(), &self.seen);
+                }
+                if !answers_read(bth.opcode()) {
                     self.data(now, packet.flow(), bth.psn());
                 }
             }

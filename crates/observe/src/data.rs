@@ -185,6 +185,25 @@ pub fn acknowledges(opcode: Opcode) -> bool {
     known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
 }
 
+/// Whether packets of that opcode answer an RDMA READ. Their PSNs are those of whoever asked, not of what else comes from their
+/// sender.
+#[must_use]
+pub fn answers_read(opcode: Opcode) -> bool {
+    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
+    let answers = Opcode::RC_READ_RESPONSE_FIRST.0..=Opcode::RC_READ_RESPONSE_ONLY.0;
+    known_service && answers.contains(&(opcode.0 & 0x1F))
+}
+
+/// Whether packets of that opcode begin the answer to an RDMA READ: their PSN is that of the request.
+#[must_use]
+pub fn begins_answer(opcode: Opcode) -> bool {
+    let begins = [
+        Opcode::RC_READ_RESPONSE_FIRST,
+        Opcode::RC_READ_RESPONSE_ONLY,
+    ];
+    answers_read(opcode) && begins.iter().any(|begins| begins.0 == opcode.0 & 0x1F)
+}
+
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
     let ip = frame
         .own_spans()

@@ -2,7 +2,8 @@
 //! receiver, CNPs only the one at the sender.
 //!
 //! Told by the RDMA CM exchange that set the connection up, where it was seen; else by acknowledgements, which are
-//! addressed to the sender's QP and carry the PSNs of the data that they acknowledge.
+//! addressed to the sender's QP and carry the PSNs of the data that they acknowledge. What answers an RDMA READ acknowledges the
+//! request, and is data of the flow the other way.
 
 use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
@@ -44,12 +45,12 @@ impl Resolved {
     }
 }
 
-/// The flows whose data was seen, as whoever keeps them tells.
+/// The flows whose data was seen, as whoever keeps them tells. Of answers to RDMA READ the PSNs are not the flow's own.
 pub trait SeenFlows {
-    /// Packet sequence number of a flow's last data packet; `None` where the flow is not known.
+    /// Packet sequence number of a flow's last data packet that has one of its own; `None` where there is none.
     fn last_psn(&self, key: &FlowKey) -> Option<u32>;
 
-    /// The flows from one host to another, and the PSN of each one's last data packet.
+    /// The flows from one host to another that have such a packet, and the PSN of each one's last.
     fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)>;
 }
 
@@ -156,6 +157,32 @@ impl Resolver {
         if let (Some(key), None) = (fitting.next(), fitting.next()) {
             drop(fitting);
             self.vote(key, qp, psn);
+        }
+    }
+
+    /// Takes in what begins the answer to an RDMA READ, from `from` to the QP `qp` at `to`, with that PSN: it acknowledges the
+    /// request, and, once that is known to be of a flow, comes from the QP that was asked.
+    pub fn answered(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32, flows: &impl SeenFlows) {
+        self.acknowledged(from, to, qp, psn, flows);
+        let Some(asked) = self.guessed_flow(to, qp).filter(|key| key.receiver == from) else {
+            return;
+        };
+        let key = FlowKey {
+            sender: from,
+            receiver: to,
+            receiver_qp: qp,
+        };
+        if self
+            .sender_qp(&key)
+            .is_none_or(|(known, _)| known != asked.receiver_qp)
+        {
+            let guess = Guess {
+                qp: asked.receiver_qp,
+                psn: NO_PSN,
+                votes: ENOUGH,
+                from: Resolved::Acks,
+            };
+            self.set(key, guess);
         }
     }
 

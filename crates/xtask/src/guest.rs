@@ -2,6 +2,7 @@
 //! other and whose drivers do AF_XDP zero copy. The script `guest.sh` makes the guest; here is what it is given.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
@@ -10,15 +11,24 @@ use anyhow::ensure;
 
 use crate::failure::Outcome;
 use crate::report::heading;
-use crate::{apt, cargo, process};
+use crate::{apt, cargo, process, soft_roce};
 
 const SCRIPT: &str = include_str!("guest.sh");
 
 /// The release fetched from: zero copy on virtio-net and igb is newer than the kernels of stable releases.
 const SUITE: &str = "sid";
 
-/// Emulator, the guest's tools, and the newest kernel.
-const PACKAGES: [&str; 3] = ["qemu-system-x86", "busybox-static", "linux-image-amd64"];
+/// Emulator, the guest's tools, and the newest kernel; then what soft RoCE is set up, used and captured with.
+const PACKAGES: [&str; 8] = [
+    "qemu-system-x86",
+    "busybox-static",
+    "linux-image-amd64",
+    "ibverbs-providers",
+    "iproute2",
+    "perftest",
+    "rdmacm-utils",
+    "tcpdump",
+];
 
 /// The package and its example program that runs where no command is named, and what that one is told.
 const CHECK: (&str, &str) = ("fcn-link", "link_check");
@@ -42,6 +52,9 @@ pub struct Options {
     /// Fetch kernel, emulator and tools anew
     #[arg(long)]
     pub refresh: bool,
+    /// Instead, capture two hosts with Linux's soft RoCE in a guest, and write the sample captures of it anew
+    #[arg(long, conflicts_with_all = ["nic", "queues", "command"])]
+    pub soft_roce: bool,
     /// What to run in the guest, instead of the link check; a word that is a file's whole path is copied there, with the libraries
     /// that it loads. It finds eth0 wired to eth1, and in its environment GUEST_NIC and GUEST_QUEUES
     #[arg(last = true)]
@@ -71,6 +84,12 @@ pub fn run(options: &Options) -> Outcome {
         fs_err::remove_dir_all(apt::root(&folder))?;
     }
     let root = apt::unpacked(&folder, SUITE, &PACKAGES)?;
+    if options.soft_roce {
+        heading("Guest with soft RoCE");
+        return soft_roce::capture(&folder, |words| {
+            guest(&root, "none", 1, options.limit, words)
+        });
+    }
     let mut command = options.command.clone();
     if command.is_empty() {
         let (package, example) = CHECK;
@@ -81,11 +100,7 @@ pub fn run(options: &Options) -> Outcome {
     for nic in &options.nic {
         let nic = format!("{nic:?}").to_lowercase();
         heading(&format!("Guest with {nic}"));
-        let mut guest = Command::new("sh");
-        guest.args(["-c", SCRIPT, "guest.sh"]).args(&command);
-        guest.env("ROOT", &root).env("NIC", &nic);
-        guest.env("QUEUES", options.queues.to_string());
-        guest.env("LIMIT", options.limit.to_string());
+        let mut guest = guest(&root, &nic, options.queues, options.limit, &command);
         let status = process::spawn(&mut guest)?.0.wait()?;
         if !status.success() {
             failed.push(format!("{nic} ({status})"));
@@ -94,4 +109,14 @@ pub fn run(options: &Options) -> Outcome {
     let failures = failed.join(", ");
     ensure!(failed.is_empty(), "failed with {failures}: see above");
     Ok(())
+}
+
+/// The script that runs words in a guest; it ends as they do.
+fn guest(root: &Path, nic: &str, queues: u8, limit: u32, words: &[OsString]) -> Command {
+    let mut guest = Command::new("sh");
+    guest.args(["-c", SCRIPT, "guest.sh"]).args(words);
+    guest.env("ROOT", root).env("NIC", nic);
+    guest.env("QUEUES", queues.to_string());
+    guest.env("LIMIT", limit.to_string());
+    guest
 }

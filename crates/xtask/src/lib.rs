@@ -26,6 +26,7 @@ pub mod process;
 pub mod profile;
 pub mod report;
 pub mod runner;
+pub mod soft_roce;
 pub mod suite;
 pub mod system;
 pub mod tally;

@@ -9,9 +9,11 @@ use anyhow::Context;
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
-use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 
 use crate::failure::Outcome;
@@ -148,17 +150,53 @@ pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
             };
             writer.write_pcapng_block(interface)?;
         }
-        let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
-        let block = EnhancedPacketBlock {
-            interface_id: interface_id as u32,
-            timestamp: packet.time,
-            original_len: packet.wire_len.max(captured),
-            data: Cow::Borrowed(&packet.bytes),
-            options: Vec::new(),
-        };
-        writer.write_pcapng_block(block)?;
+        writer.write_pcapng_block(block(interface_id, packet))?;
     }
     Ok(writer.into_inner().flush()?)
+}
+
+/// Writes into a pcapng file what interfaces of Ethernet have seen, in the order of time, with a comment.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_seen(path: &Path, comment: &str, interfaces: &[(&str, Vec<Packet>)]) -> Outcome {
+    let file = BufWriter::new(fs_err::File::create(path)?);
+    let comment = CommonOption::Comment(comment.into());
+    let section = SectionHeaderBlock {
+        options: vec![SectionHeaderOption::Common(comment)],
+        ..SectionHeaderBlock::default()
+    };
+    let mut writer = PcapNgWriter::with_section_header(file, section)?;
+    for (name, _) in interfaces {
+        let interface = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            snaplen: 0,
+            options: vec![
+                InterfaceDescriptionOption::IfName((*name).into()),
+                InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+            ],
+        };
+        writer.write_pcapng_block(interface)?;
+    }
+    let seen = (0..).zip(interfaces);
+    let seen = seen.flat_map(|(id, (_, packets))| packets.iter().map(move |packet| (id, packet)));
+    let mut seen: Vec<(usize, &Packet)> = seen.collect();
+    seen.sort_by_key(|(_, packet)| packet.time);
+    for (id, packet) in seen {
+        writer.write_pcapng_block(block(id, packet))?;
+    }
+    Ok(writer.into_inner().flush()?)
+}
+
+fn block(interface: usize, packet: &Packet) -> EnhancedPacketBlock<'_> {
+    let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
+    EnhancedPacketBlock {
+        interface_id: interface as u32,
+        timestamp: packet.time,
+        original_len: packet.wire_len.max(captured),
+        data: Cow::Borrowed(&packet.bytes),
+        options: Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +217,16 @@ mod tests {
         packets[1].time = Duration::from_micros(7);
         write(&path, &packets).unwrap();
         assert_eq!(read(&path).unwrap().packets, packets);
+        let seen = [9, 7].map(|time| Packet {
+            time: Duration::from_nanos(time),
+            ..packets[0].clone()
+        });
+        let [late, early] = seen.clone().map(|packet| vec![packet]);
+        write_seen(&path, "why", &[("a", late), ("b", early)]).unwrap();
+        let capture = read(&path).unwrap();
+        assert_eq!(capture.comment, "why");
+        let [late, early] = seen;
+        assert_eq!(capture.packets, [early, late]);
         assert!(read(&folder.path().join("none")).is_err());
     }
 }

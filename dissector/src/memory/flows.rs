@@ -35,8 +35,8 @@ pub struct Data {
     pub earlier: Option<Look>,
     /// UDP source port.
     pub source_port: u16,
-    /// Packet sequence number.
-    pub psn: u32,
+    /// Packet sequence number, if it is one of the flow's own: answers to an RDMA READ have that of whoever asked.
+    pub psn: Option<u32>,
     /// Octets of its IP packet.
     pub octets: u64,
     /// What the network may choose its path by.
@@ -56,8 +56,8 @@ pub struct Flow {
     octets: u64,
     /// Octets in the step of the rate's window that `last` lies in.
     in_step: u32,
-    /// Packet sequence number of the last one in the file.
-    psn: u32,
+    /// Packet sequence number of the last one in the file that has one of its own.
+    psn: Option<u32>,
     source_port: u16,
     recent: Recent<RECENT>,
     obedience: Obedience,
@@ -95,7 +95,7 @@ impl Flow {
             last: at,
             octets: 0,
             in_step: 0,
-            psn: 0,
+            psn: None,
             source_port: 0,
             recent: Recent::NEW,
             obedience: Obedience::new(),
@@ -124,7 +124,7 @@ impl Flow {
         let FrameTime { at, frame } = data.moment;
         self.recent.push(data.moment);
         self.source_port = data.source_port;
-        self.psn = data.psn;
+        self.psn = data.psn.or(self.psn);
         if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             self.obedience.data(at, data.octets, data.entropy);
@@ -346,11 +346,11 @@ impl Flows {
 
 impl SeenFlows for Flows {
     fn last_psn(&self, key: &FlowKey) -> Option<u32> {
-        self.get(key).map(|flow| flow.psn)
+        self.get(key)?.psn
     }
 
     fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
         self.chain(sender, receiver)
-            .map(|(key, flow)| (*key, flow.psn))
+            .filter_map(|(key, flow)| Some((*key, flow.psn?)))
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::data::acknowledges;
+use fcn_observe::data::{acknowledges, answers_read, begins_answer};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
@@ -316,6 +316,7 @@ impl Memory {
             labels,
             sightings,
             origins,
+            resolver,
             ..
         } = self;
         origins.data(moment.at, place, frame, data, &bth);
@@ -342,7 +343,7 @@ impl Memory {
             several,
             earlier: earlier.flatten(),
             source_port: data.source_port,
-            psn: bth.psn(),
+            psn: (!answers_read(bth.opcode())).then(|| bth.psn()),
             octets,
             entropy: data.entropy(ip.flow_label),
             ce,
@@ -353,6 +354,10 @@ impl Memory {
                 notice.rate_after = Some(rate(octets as f64, settings.window));
             }
         });
+        if begins_answer(bth.opcode()) {
+            let (from, to) = (data.source, data.destination);
+            resolver.answered(from, to, data.dest_qp, bth.psn(), flows);
+        }
         if let Some(outer) = &data.outer {
             let data = moment;
             labels.learn(outer, Labelled { flow: key, data });

@@ -32,6 +32,8 @@ pub struct Data {
     pub class: Option<Class>,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
+    /// Whether it answers an RDMA READ, and so counts as whoever asked does.
+    pub answers_read: bool,
     /// Whether its sender is known to handle Fast CNPs.
     pub able: bool,
 }

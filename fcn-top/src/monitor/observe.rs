@@ -9,7 +9,7 @@ use crate::record::RowId;
 use crate::tables::TrafficStep;
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
-use fcn_observe::data::acknowledges;
+use fcn_observe::data::{acknowledges, answers_read, begins_answer};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
@@ -337,7 +337,7 @@ impl Monitor {
         broken: Broken,
         findings: &mut Findings,
     ) {
-        if self.remembers(packet) && self.is_seen_before(packet, frame, &broken) {
+        if self.is_seen_before(packet, frame, (broken.notifier, broken.destination)) {
             return;
         }
         let trusted = || self.settings.trusts(broken.notifier);
@@ -348,13 +348,21 @@ impl Monitor {
         self.totals.malformed += 1;
     }
 
-    fn is_seen_before(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, broken: &Broken) -> bool {
+    /// Whether another place has seen this packet of two hosts, which is neither notification nor data.
+    fn is_seen_before(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        (source, destination): (IpAddr, IpAddr),
+    ) -> bool {
+        if !self.remembers(packet) {
+            return false;
+        }
         let octets = frame.ip().and_then(|ip| {
             let end = ip.end.min(frame.bytes().len());
             frame.bytes().get(ip.payload..end)
         });
-        let identity =
-            (self.sightings).octets(broken.notifier, broken.destination, octets.unwrap_or(&[]));
+        let identity = (self.sightings).octets(source, destination, octets.unwrap_or(&[]));
         self.see(packet, identity, false).is_some()
     }
 
@@ -396,6 +404,7 @@ impl Monitor {
             self.traffic.add(at, step);
         }
         let psn = bth.map_or(0, |bth| bth.psn());
+        let answers_read = bth.is_some_and(|bth| answers_read(bth.opcode()));
         let effect = self.flows.data(
             at,
             &Data {
@@ -405,11 +414,16 @@ impl Monitor {
                 earlier,
                 ip_octets,
                 psn,
+                answers_read,
                 class: Class::from_frame(frame),
                 entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },
         );
+        if bth.is_some_and(|bth| begins_answer(bth.opcode())) {
+            let (from, to) = (data.source, data.destination);
+            (self.resolver).answered(from, to, data.dest_qp, psn, self.flows.paired());
+        }
         if let Some(rule) = effect.rule {
             // The octets with the ECN field.
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
@@ -459,6 +473,10 @@ impl Monitor {
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
             Message::Other if quotes_fast_cnp(frame) => {
+                let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
+                if hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts)) {
+                    return;
+                }
                 let about = About {
                     packet,
                     frame,

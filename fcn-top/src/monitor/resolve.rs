@@ -7,11 +7,12 @@ use std::net::IpAddr;
 
 impl SeenFlows for Flows {
     fn last_psn(&self, key: &FlowKey) -> Option<u32> {
-        self.get(key).map(|flow| flow.last_psn)
+        self.get(key)?.last_psn()
     }
 
     fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
-        Self::between(self, sender, receiver).map(|(key, flow)| (*key, flow.last_psn))
+        Self::between(self, sender, receiver)
+            .filter_map(|(key, flow)| Some((*key, flow.last_psn()?)))
     }
 }
 

@@ -19,7 +19,8 @@ const PAGE: &str = include_str!("index.md");
 /// # Errors
 /// A capture cannot be read, or the generator does not describe a scenario.
 pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
-    let samples = all();
+    let made = |sample: &Sample| sample.scene != Scene::Recorded;
+    let samples: Vec<Sample> = all().into_iter().filter(made).collect();
     let (mut described, mut scenarios) = (BTreeSet::new(), String::new());
     for sample in samples.iter().filter(|s| described.insert(s.scenario)) {
         let (name, about) = (sample.scenario, generator.demonstrates(sample.scenario)?);
@@ -29,6 +30,7 @@ pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
     Ok(PAGE
         .replace("{simulated}", &table(folder, Scene::Simulation)?)
         .replace("{composed}", &table(folder, Scene::Gallery)?)
+        .replace("{recorded}", &table(folder, Scene::Recorded)?)
         .replace("{scenarios}", &scenarios)
         .replace("{commands}", &commands.collect::<String>()))
 }
@@ -48,7 +50,7 @@ fn table(folder: &Path, scene: Scene) -> Outcome<String> {
         let truth = sample.truth_name();
         let truth = truth.map_or_else(String::new, |name| format!(", [truth]({name})"));
         let variant = match (scene, &*sample.variant) {
-            (Scene::Gallery, _) | (_, "") => String::new(),
+            (Scene::Gallery | Scene::Recorded, _) | (_, "") => String::new(),
             (Scene::Simulation, set) => format!(" (`{set}`)"),
         };
         table += &format!(

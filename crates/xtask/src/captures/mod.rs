@@ -1,4 +1,5 @@
-//! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings.
+//! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings. Those that
+//! were captured from a network stay as they are; only their decodings are made.
 //!
 //! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `fields.rs` picks
 //! what is the plugin's out of that, `index.rs` lists them.
@@ -23,7 +24,7 @@ use fields::Protocols;
 
 pub use fields::{COLUMNS, tabs};
 pub use generator::Generator;
-pub use samples::{Sample, Scene, all};
+pub use samples::{CASES, RECORDED, Sample, Scene, all};
 
 /// The folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
@@ -84,8 +85,14 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
         None => None,
     };
     let samples = all();
+    let committed = self::folder()?;
     for sample in &samples {
-        generator.write(sample, folder)?;
+        let (name, recorded) = (sample.file_name(), sample.scene == Scene::Recorded);
+        match recorded {
+            false => generator.write(sample, folder)?,
+            true if folder == committed => {}
+            true => drop(fs_err::copy(committed.join(&name), folder.join(name))?),
+        }
         if let Some((tshark, protocols, as_committed)) = &decoder {
             let capture = folder.join(sample.file_name());
             let notable = decoding::notable(tshark, sample, &capture)?;

@@ -1,5 +1,5 @@
-//! Which sample captures there are, and the `fcn-gen` arguments that make each.
-//! Not here: what the scenarios and galleries are (`fcn-gen`).
+//! Which sample captures there are, and the `fcn-gen` arguments that make each that it makes.
+//! Not here: what the scenarios and galleries are (`fcn-gen`), and how the others were captured (`soft_roce.rs`).
 
 /// What a sample shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub enum Scene {
     Gallery,
     /// Hosts and switches at work; their ground truth stands beside the capture.
     Simulation,
+    /// Captured from a network, once: committed, and not written again with the others.
+    Recorded,
 }
 
 /// One sample capture.
@@ -15,7 +17,7 @@ pub enum Scene {
 pub struct Sample {
     /// File name without its ending.
     pub name: String,
-    /// The built-in scenario or gallery.
+    /// The built-in scenario or gallery, or what was captured.
     pub scenario: &'static str,
     /// What it shows.
     pub scene: Scene,
@@ -42,13 +44,14 @@ impl Sample {
         format!("{}.fields.txt", self.name)
     }
 
-    /// The name of the ground truth's file, beside it; galleries have none.
+    /// The name of the ground truth's file, beside it; only simulations have one.
     #[must_use]
     pub fn truth_name(&self) -> Option<String> {
         (self.scene == Scene::Simulation).then(|| format!("{}.truth.json", self.name))
     }
 
-    /// The arguments of `fcn-gen` that write it, and its ground truth, into the present folder.
+    /// The arguments of `fcn-gen` that write it, and its ground truth, into the present folder; of what was recorded there are
+    /// none.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut words = vec!["write".to_owned(), self.scenario.to_owned()];
@@ -148,6 +151,39 @@ const COMPOSED: [(&str, &str); 2] = [
     ("malformed", "cnp fast-cnp ioam proxy-cn wan-fcn pnc pfc"),
 ];
 
+/// Whose network was captured, and how the samples' names begin.
+pub const RECORDED: &str = "soft-roce";
+
+/// The cases that were captured, in the order in which they are listed, and what each shows.
+pub const CASES: [(&str, &str); 8] = [
+    (
+        "rping-ipv4",
+        "rping over IPv4: RDMA CM sets up and takes down; sends, writes and reads between",
+    ),
+    ("rping-ipv6", "The same over IPv6"),
+    (
+        "verbs-ipv4",
+        "perftest over IPv4, QPs exchanged by TCP: RDMA writes, reads, datagrams (UD), atomic operations",
+    ),
+    ("verbs-ipv6", "The same over IPv6"),
+    (
+        "loss",
+        "Packets lost on the way: NAKs, what is sent and asked for again, late copies",
+    ),
+    (
+        "ce",
+        "A queue marks a flow's data CE; the receiver answers with no CNP",
+    ),
+    (
+        "cut",
+        "Sends of four packets, of which 128 octets each were captured",
+    ),
+    (
+        "notified",
+        "A CNP and Fast CNPs sent to the sender by fcn-replay: ignored, and answered by ICMPv6 Parameter Problem",
+    ),
+];
+
 /// The sample captures, in the order in which they are listed.
 #[must_use]
 pub fn all() -> Vec<Sample> {
@@ -168,7 +204,13 @@ pub fn all() -> Vec<Sample> {
             variant: format!("family={family}"),
         })
     });
-    simulated.chain(composed).collect()
+    let recorded = CASES.iter().map(|(case, _)| Sample {
+        name: format!("{RECORDED}-{case}"),
+        scenario: RECORDED,
+        scene: Scene::Recorded,
+        variant: String::new(),
+    });
+    simulated.chain(composed).chain(recorded).collect()
 }
 
 #[cfg(test)]
@@ -179,7 +221,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (40, 40));
+        assert_eq!((names.len(), all().len()), (48, 48));
     }
 
     #[test]

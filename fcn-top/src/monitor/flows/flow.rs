@@ -24,8 +24,8 @@ pub struct Flow {
     /// Octets of their IP packets.
     pub octets: u64,
     ce: u64,
-    /// Packet sequence number of the last packet.
-    pub last_psn: u32,
+    /// Packet sequence numbers of the last packet of its own, and of the last that answers an RDMA READ.
+    last_psns: [u32; 2],
     /// What the last packet is queued by.
     pub class: Option<Class>,
     /// Octets that are not in the series yet: less than a part.
@@ -46,10 +46,13 @@ pub struct Effect {
     pub back: bool,
 }
 
+/// The PSN of no packet.
+const NO_PSN: u32 = u32::MAX;
+
 /// Whether a PSN is not ahead of another, of 24 bits that begin anew.
 const fn is_not_ahead(psn: u32, before: u32) -> bool {
     let ahead = psn.wrapping_sub(before) & 0xFF_FFFF;
-    ahead == 0 || ahead >= 0x80_0000
+    before != NO_PSN && (ahead == 0 || ahead >= 0x80_0000)
 }
 
 impl Flow {
@@ -61,7 +64,7 @@ impl Flow {
             octets: 0,
             ce: 0,
             marks: Marks::default(),
-            last_psn: 0,
+            last_psns: [NO_PSN; 2],
             class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
@@ -80,10 +83,11 @@ impl Flow {
         if earlier.is_some() {
             return Effect { rule, back: false };
         }
-        let back = self.packets > 0 && is_not_ahead(data.psn, self.last_psn);
+        let last_psn = &mut self.last_psns[usize::from(data.answers_read)];
+        let back = is_not_ahead(data.psn, *last_psn);
+        *last_psn = data.psn;
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
-        self.last_psn = data.psn;
         self.class = data.class;
         self.octets_by_time.add_at(at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
@@ -96,6 +100,12 @@ impl Flow {
             .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
         Effect { rule, back }
+    }
+
+    /// Packet sequence number of the last packet that has one of the flow's own.
+    pub fn last_psn(&self) -> Option<u32> {
+        let [own, _] = self.last_psns;
+        (own != NO_PSN).then_some(own)
     }
 
     pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {

@@ -42,6 +42,7 @@ fn data(key: FlowKey) -> Data {
         class: None,
         entropy: 0,
         psn: 7,
+        answers_read: false,
         able: false,
     }
 }
@@ -59,7 +60,10 @@ fn a_flow_says_what_it_carries() {
         assert_eq!(flows.data(START + u64::from(i) * 50 * MS, &data).rule, None);
     }
     let flow = flows.get(&key(1, 2)).unwrap();
-    assert_eq!((flow.packets, flow.octets, flow.last_psn), (40, 40_000, 39));
+    assert_eq!(
+        (flow.packets, flow.octets, flow.last_psn()),
+        (40, 40_000, Some(39))
+    );
     assert_eq!(flow.ce_share(), Some(0.25));
     assert_eq!((flow.first, flow.last), (START, START + 1950 * MS));
     // Two packets in each of ten steps; then five steps of them; then none.
@@ -74,6 +78,30 @@ fn a_flow_says_what_it_carries() {
     }
     let series: u32 = flow.series.points(0).map(|(_, octets)| octets).sum();
     assert_eq!(u64::from(series), 40_000 / PART);
+}
+
+/// A QP that sends and is read from has two counts of PSNs on its way.
+#[test]
+fn answers_to_reads_count_apart_from_what_is_sent() {
+    let mut flows = Flows::new(10);
+    let mut back = |psn, answers_read| {
+        let data = Data {
+            psn,
+            answers_read,
+            ..data(key(1, 1))
+        };
+        flows.data(0, &data).back
+    };
+    let own = [100, 101, 102, 102].map(|psn| [back(psn, false), back(psn + 0x7F_0000, true)]);
+    assert_eq!(own, [[false; 2], [false; 2], [false; 2], [true; 2]]);
+    assert!(!back(103, false));
+    let mut flows = Flows::new(10);
+    let answers = Data {
+        answers_read: true,
+        ..data(key(1, 1))
+    };
+    flows.data(0, &answers);
+    assert_eq!(flows.get(&key(1, 1)).unwrap().last_psn(), None);
 }
 
 #[test]

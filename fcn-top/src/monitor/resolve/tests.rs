@@ -5,8 +5,9 @@ use crate::monitor::flows::Data;
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
 use fcn_observe::DataPacket;
+use fcn_observe::data::{acknowledges, answers_read, begins_answer};
 use fcn_observe::sightings::Look;
-use fcn_wire::{Frame, Message, Opcode, Profile, Qp};
+use fcn_wire::{Frame, Message, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ impl Net {
             class: None,
             entropy: 0,
             psn,
+            answers_read: false,
             able: false,
         };
         self.flows.data(0, &data);
@@ -172,10 +174,15 @@ fn play(name: &str, cm: bool) -> Net {
                 class: None,
                 entropy: 0,
                 psn: bth.psn(),
+                answers_read: answers_read(bth.opcode()),
                 able: true,
             };
             net.flows.data(packet.at, &data);
-        } else if bth.opcode() == Opcode::RC_ACKNOWLEDGE {
+            if begins_answer(bth.opcode()) {
+                let (from, to, qp) = (ip.source, ip.destination, bth.dest_qp());
+                (net.resolver).answered(from, to, qp, bth.psn(), net.flows.paired());
+            }
+        } else if acknowledges(bth.opcode()) {
             let (from, to, qp, psn) = (ip.source, ip.destination, bth.dest_qp(), bth.psn());
             net.resolver
                 .acknowledged(from, to, qp, psn, net.flows.paired());
@@ -246,20 +253,63 @@ fn acks_name_no_wrong_qp_in_any_scenario() {
     assert!(found > 20, "{found}");
 }
 
+/// perftest and rping print the QPs of Linux's soft RoCE, whose numbers are two apart on the two hosts. An RDMA READ is two flows, and
+/// datagrams are no connection: nothing tells whence they come.
+#[test]
+fn acks_and_answers_name_the_qps_that_linux_uses() {
+    for (case, flows, named) in [
+        ("rping-ipv4", 2, 2),
+        ("rping-ipv6", 2, 2),
+        ("verbs-ipv4", 6, 4),
+        ("verbs-ipv6", 6, 4),
+        ("loss", 3, 3),
+        ("ce", 1, 1),
+        ("cut", 1, 1),
+        ("notified", 1, 1),
+    ] {
+        let net = play(&format!("soft-roce-{case}"), false);
+        let right = ["198.51.100.1", "2001:db8:2::1"].map(|host| host.parse().unwrap());
+        let mut found = 0;
+        for (key, _) in net.flows.table.iter() {
+            let Some(named) = net.resolver.sender_qp(key) else {
+                continue;
+            };
+            let qp = key.receiver_qp.get();
+            let qp = if right.contains(&key.receiver) {
+                qp - 2
+            } else {
+                qp + 2
+            };
+            assert_eq!(named, (Qp::truncate(qp), Resolved::Acks), "{case} {key:?}");
+            found += 1;
+        }
+        assert_eq!((net.flows.table.len(), found), (flows, named), "{case}");
+    }
+}
+
 proptest! {
-    /// Whatever is acknowledged: both directions agree, and nothing grows past its limit.
+    /// Whatever is acknowledged or answered: both directions agree, and nothing grows past its limit.
     #[test]
     fn both_directions_agree(
-        acts in proptest::collection::vec((0_u8..3, 2_u32..6, 0_u32..6, any::<bool>()), 1..200),
+        acts in proptest::collection::vec((0_u8..3, 2_u32..6, 0_u32..6, 0_u8..3), 1..200),
     ) {
         let mut net = Net { flows: Flows::new(8), resolver: Resolver::new(4) };
-        for (sender, qp, psn, data) in acts {
+        for (sender, qp, psn, act) in acts {
             let psn = psn * 500;
-            if data {
-                net.data(key(sender, qp), psn);
-            } else {
-                net.ack(sender, qp + 100, psn);
+            let answered = FlowKey {
+                sender: host(100),
+                receiver: host(sender),
+                receiver_qp: Qp::truncate(qp + 100),
+            };
+            match act {
+                0 => net.data(key(sender, qp), psn),
+                1 => net.ack(sender, qp + 100, psn),
+                _ => {
+                    let (from, to, qp) = (answered.sender, answered.receiver, answered.receiver_qp);
+                    net.resolver.answered(from, to, qp, psn, net.flows.paired());
+                }
             }
+            net.qp(answered);
             for (key, _) in net.flows.table.iter() {
                 net.qp(*key);
             }

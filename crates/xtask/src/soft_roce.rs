@@ -1,0 +1,76 @@
+//! `cargo xtask guest --soft-roce`: the sample captures that this project's emitter did not make, of Linux's soft RoCE
+//! (rdma_rxe) between two hosts in an emulated guest. `soft_roce.sh` runs in the guest; here is what it is given, and what is
+//! made of what it captured. It is never the same twice: what fcn-top's `headless.rs` and `captures/index.md` count in `loss` and
+//! `ce` follows by hand.
+//! Not here: the guest itself (`guest.sh`), which cases there are (`captures/samples.rs`).
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::failure::Outcome;
+use crate::{captures, cargo, packets, process};
+
+const SCRIPT: &str = include_str!("soft_roce.sh");
+
+/// What the script runs, and what the kernel needs for it.
+const PROGRAMS: &str =
+    "ip rdma tc tcpdump rping ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
+const MODULES: &str =
+    "rdma_rxe ib_uverbs rdma_ucm veth sch_codel sch_netem sch_prio sch_tbf cls_u32";
+
+/// The samples that it sends notifications from: a CNP, and Fast CNPs.
+const NOTIFICATIONS: [&str; 2] = ["formats-cnp.pcapng", "formats-fast-cnp.pcapng"];
+
+/// The hosts, as the script calls them, and the interfaces in the captures.
+const HOSTS: [&str; 2] = ["left", "right"];
+
+/// Octets of the disk that the guest writes to.
+const DISK: u64 = 64 << 20;
+
+/// Has the guest capture, and writes the samples; what else it said stays below `folder`.
+///
+/// # Errors
+/// A program cannot be built, the guest broke, a case failed in it, or a capture cannot be written.
+pub fn capture(folder: &Path, guest: impl FnOnce(&[OsString]) -> Command) -> Outcome {
+    let samples = captures::folder()?;
+    let mut words: Vec<OsString> = ["sh", "-c", SCRIPT, "soft_roce.sh"].map(Into::into).into();
+    words.push(cargo::build_tool(cargo::REPLAYER, false)?.into());
+    words.extend(NOTIFICATIONS.map(|name| samples.join(name).into()));
+    let disk = tempfile::NamedTempFile::new()?;
+    disk.as_file().set_len(DISK)?;
+    let mut guest = guest(&words);
+    guest.env("DISK", disk.path());
+    guest.env("PROGRAMS", PROGRAMS).env("MODULES", MODULES);
+    let status = process::spawn(&mut guest)?.0.wait()?;
+
+    let written = folder.join("soft-roce");
+    if written.exists() {
+        fs_err::remove_dir_all(&written)?;
+    }
+    tar::Archive::new(fs_err::File::open(disk.path())?).unpack(&written)?;
+    ensure!(
+        status.success(),
+        "not every case was captured ({status}): see above, and {}",
+        written.display()
+    );
+    for (case, about) in captures::CASES {
+        let seen = |host: &'static str| {
+            let capture = packets::read(&written.join(format!("{case}.{host}.pcap")))?;
+            Outcome::Ok((host, capture.packets))
+        };
+        let seen = HOSTS.map(seen).into_iter().collect::<Outcome<Vec<_>>>();
+        let seen = seen.with_context(|| format!("the guest did not capture {case}"))?;
+        let name = format!("{}-{case}.pcapng", captures::RECORDED);
+        packets::write_seen(&samples.join(&name), about, &seen)?;
+        let count: usize = seen.iter().map(|(_, packets)| packets.len()).sum();
+        println!("{name}: {count} packets");
+    }
+    println!(
+        "What the programs said, and soft RoCE's counters: {}\n`cargo xtask captures` decodes the captures",
+        written.display()
+    );
+    Ok(())
+}

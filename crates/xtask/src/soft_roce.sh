@@ -1,0 +1,166 @@
+# Run in the guest: Linux's soft RoCE (rdma_rxe) on two hosts, left and right, with a router between them, each a network namespace.
+# What the hosts' interfaces see is captured, case by case, and goes to /dev/vda as a tar file, with what the programs said and
+# soft RoCE's counters before and after. The arguments: fcn-replay, and captures of a CNP and of Fast CNPs for it to send.
+set -u
+replay=$1 cnps=$2 fast_cnps=$3
+export PATH=/usr/bin:/usr/sbin:/bin
+echo 'root:x:0:0:root:/:/bin/sh' >/etc/passwd
+out=/tmp/out status=0
+mkdir -p "$out" /run/netns
+# busybox has an ip of its own, which the shell prefers.
+ip() { /usr/bin/ip "$@"; }
+on='/usr/bin/ip netns exec'
+failed() {
+    echo "failed: $*"
+    status=1
+}
+
+for name in left router right; do
+    ip netns add $name
+    ip -n $name link set lo up
+done
+$on router sysctl -q -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+# Name, number, and the networks between it and the router.
+host() {
+    ip link add eth0 netns "$1" address "02:00:00:00:00:0$2" type veth peer name "$1" netns router address "02:00:00:00:01:0$2"
+    ip -n router addr add "$3.254/24" dev "$1"
+    ip -n router addr add "$4::fe/64" dev "$1" nodad
+    ip -n router link set "$1" up
+    ip -n "$1" addr add "$3.1/24" dev eth0
+    ip -n "$1" addr add "$4::1/64" dev eth0 nodad
+    ip -n "$1" link set eth0 up
+    ip -n "$1" route add default via "$3.254"
+    ip -n "$1" route add default via "$4::fe"
+    $on "$1" rdma link add "rxe_$1" type rxe netdev eth0 || failed "no soft RoCE on $1"
+}
+host left 1 192.0.2 2001:db8:1
+host right 2 198.51.100 2001:db8:2
+# Whence Fast CNPs come, and where answers to them go.
+ip -n router addr add 2001:db8:ffff::3/128 dev lo
+for to in 198.51.100.1 2001:db8:2::1; do
+    $on left ping -c 1 -W 5 $to >/dev/null || failed "no way to $to"
+done
+
+# Waits until a command succeeds, half a minute at most.
+until_true() {
+    waited=0
+    until "$@"; do
+        [ $((waited += 1)) -le 300 ] || { failed "in vain: $*"; return; }
+        sleep 0.1
+    done
+}
+listens() { $on "$1" netstat -ltn | grep -q ":$2 "; }
+counters() {
+    for host in left right; do
+        for file in /sys/class/infiniband/rxe_$host/ports/1/hw_counters/*; do echo "rxe_$host ${file##*/} $(cat "$file")"; done
+    done >"$out/$case.counters-$1.txt"
+}
+# A case's name, and the octets to capture of each packet.
+begin() {
+    case=$1
+    echo "$case, at $(cut -d ' ' -f 1 /proc/uptime) s"
+    counters before
+    capturing=
+    for host in left right; do
+        $on $host tcpdump -Z root -i eth0 -s "${2:-0}" --time-stamp-precision=nano -U -w "$out/$case.$host.pcap" \
+            2>"$out/$case.$host.tcpdump.txt" &
+        capturing="$capturing $!"
+    done
+    for host in left right; do until_true grep -q listening "$out/$case.$host.tcpdump.txt"; done
+}
+end() {
+    sleep 1
+    for process in $capturing; do kill "$process"; done
+    for process in $capturing; do wait "$process"; done
+    grep -q '^0 packets dropped by kernel' "$out/$case".*.tcpdump.txt || failed "$case: not all was captured"
+    counters after
+}
+
+# RDMA CM: the right host writes to and reads from the left one, which connects.
+ping_over() {
+    $on right timeout 60 rping -s -a "$1" -C 4 -S 2000 >"$out/$case.right.txt" 2>&1 &
+    server=$!
+    sleep 2
+    $on left timeout 60 rping -c -a "$1" -C 4 -S 2000 >"$out/$case.left.txt" 2>&1 || failed "$case: rping"
+    wait $server
+}
+# A test of perftest: the right host serves, the left one asks. QPs are exchanged by TCP. Index 1 is the IPv4 address, 2 IPv6.
+perftest() {
+    $on right timeout 60 "$@" -F -d rxe_right >"$out/$case.$1.right.txt" 2>&1 &
+    server=$!
+    until_true listens right 18515
+    $on left timeout 60 "$@" -F -d rxe_left 198.51.100.1 >"$out/$case.$1.left.txt" 2>&1 || failed "$case: $*"
+    wait $server
+}
+
+# A flow's two QPs shall have different numbers: they count alike on both hosts, and the right one uses up two more.
+$on right timeout 60 ib_send_lat -F -d rxe_right -x 1 -n 5 >/dev/null 2>&1 &
+server=$!
+until_true listens right 18515
+$on right timeout 60 ib_send_lat -F -d rxe_right -x 1 -n 5 198.51.100.1 >/dev/null 2>&1 || failed "ib_send_lat to oneself"
+wait $server
+
+begin rping-ipv4
+ping_over 198.51.100.1
+end
+
+begin rping-ipv6
+ping_over 2001:db8:2::1
+end
+
+for index in 1 2; do
+    begin verbs-ipv$((2 * index + 2))
+    perftest ib_write_bw -x $index -m 256 -s 1024 -n 5
+    perftest ib_read_bw -x $index -m 256 -s 1024 -n 5
+    perftest ib_send_lat -x $index -m 256 -s 64 -n 5 -c UD
+    perftest ib_atomic_lat -x $index -m 256 -n 5
+    end
+done
+
+# Loss for UDP alone: TCP, by which QPs are exchanged, would wait for seconds.
+begin loss
+for side in left right; do
+    $on router tc qdisc add dev $side root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+    $on router tc filter add dev $side parent 1: protocol ip u32 match ip protocol 17 0xff flowid 1:3
+    $on router tc qdisc add dev $side parent 1:3 netem loss 5% seed 7
+done
+perftest ib_write_bw -x 1 -m 256 -s 1024 -n 8
+perftest ib_read_bw -x 1 -m 256 -s 1024 -n 8
+for side in left right; do
+    $on router tc -s qdisc show dev $side
+    $on router tc qdisc del dev $side root
+done >"$out/$case.qdisc.txt"
+end
+
+# A queue before the right host that marks what waits longer than a millisecond: DSCP 26, ECT(0).
+begin ce
+$on router tc qdisc add dev right root handle 1: tbf rate 8mbit burst 2kb limit 100kb
+$on router tc qdisc add dev right parent 1:1 codel ecn ce_threshold 1ms target 1s interval 2s
+perftest ib_write_bw -x 2 -m 256 -s 1024 -n 26 -t 6 --tclass 106
+$on router tc -s qdisc show dev right >"$out/$case.qdisc.txt"
+$on router tc qdisc del dev right root
+end
+
+begin cut 128
+perftest ib_send_bw -x 2 -m 1024 -s 4096 -n 10
+end
+
+# A CNP and Fast CNPs, with the ICRC by each reading, while data flows slowly: 15 messages a second.
+begin notified
+perftest ib_write_bw -x 2 -m 256 -s 64 -n 120 -u 18 --rate_limit 15 --rate_units p --burst_size 1 --rate_limit_type SW &
+test=$!
+connected() { $on left rdma resource show qp link rxe_left | grep -q 'type RC state RTS'; }
+until_true connected
+qp() { $on left rdma resource show qp link rxe_left | sed -n "s/.* $1 \([0-9]*\) .*type RC state RTS.*/\1/p"; }
+inject() {
+    $on router "$replay" "$@" --iface left --backend packet --dst-mac 02:00:00:00:00:01 --src-mac 02:00:00:00:01:01 --rate 10pps \
+        --map-qp "0x11=$(qp lqpn)" --map-qp "0x12=$(qp rqpn)" >>"$out/$case.replay.txt" 2>&1 || failed "fcn-replay $*"
+}
+inject "$cnps" --frames 8
+inject "$fast_cnps" --frames 2-6
+wait $test
+end
+
+echo "all, at $(cut -d ' ' -f 1 /proc/uptime) s"
+tar c -C "$out" . >/dev/vda
+exit $status

@@ -1,0 +1,68 @@
+//! What tshark with this build of the plugin makes of packets that this project's emitter did not make: those of Linux's soft RoCE.
+
+use xtask::captures::{self, Scene};
+use xtask::packages;
+use xtask::tshark::Tshark;
+
+/// The values of fields in each frame that has any of RoCEv2, by capture; `None`, said loudly, without tshark.
+fn recorded(fields: &[&str]) -> Option<Vec<(String, Vec<Vec<String>>)>> {
+    let lacking = packages::missing(packages::PLUGIN);
+    if !lacking.is_empty() {
+        fcn_skip::skipped!("decoding needs {}", packages::describe(&lacking));
+        return None;
+    }
+    let tshark = Tshark::with_this_plugin(false).unwrap();
+    let mut arguments = vec!["-Y", "rocev2", "-T", "fields", "-E", "separator=|"];
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let folder = captures::folder().unwrap();
+    let samples = captures::all().into_iter();
+    let samples = samples.filter(|sample| sample.scene == Scene::Recorded);
+    let frames = |sample: &captures::Sample| {
+        let text = tshark.decode(&folder.join(sample.file_name()), &arguments);
+        let text = text.unwrap_or_else(|e| panic!("{e}"));
+        let values = |line: &str| line.split('|').map(str::to_owned).collect();
+        text.lines().map(values).collect::<Vec<_>>()
+    };
+    Some(samples.map(|s| (s.name.clone(), frames(&s))).collect())
+}
+
+#[test]
+fn every_icrc_is_right_and_nothing_breaks_a_rule() {
+    let fields = [
+        "frame.cap_len",
+        "frame.len",
+        "rocev2.icrc.status",
+        "fcn.finding",
+    ];
+    let Some(recorded) = recorded(&fields) else {
+        return;
+    };
+    assert_eq!(recorded.len(), captures::CASES.len());
+    for (name, frames) in recorded {
+        assert!(frames.len() > 80, "{name}: {}", frames.len());
+        for frame in frames {
+            // 1 is good, 2 not verified.
+            let status = if frame[0] == frame[1] { "1" } else { "2" };
+            assert_eq!(frame[2..], [status, ""], "{name}");
+        }
+    }
+}
+
+#[test]
+fn notifications_find_the_qp_that_perftest_exchanged() {
+    let fields = ["fcn.kind", "fcn.qp", "fcn.sender_qp", "fcn.sender_qp.by"];
+    let Some(recorded) = recorded(&fields) else {
+        return;
+    };
+    for (name, frames) in recorded {
+        let notifications: Vec<_> = frames.iter().filter(|frame| !frame[0].is_empty()).collect();
+        let fast = ["fast_cnp_1", "0x000021", "0x00001f", "acks"];
+        let expected = match name.as_str() {
+            "soft-roce-notified" => {
+                [&[["cnp", "0x00001f", "0x00001f", "packet"]][..], &[fast; 5]].concat()
+            }
+            _ => Vec::new(),
+        };
+        assert_eq!(notifications, expected.iter().collect::<Vec<_>>(), "{name}");
+    }
+}
