@@ -121,7 +121,12 @@ impl Classes {
         match (self.several, data) {
             (true, _) => Some(Company::Several),
             (false, None) => None,
-            (false, Some(_)) if self.with_data => Some(Company::WithData),
+            // Data may have come only behind the notifications.
+            (false, Some(data))
+                if self.with_data || self.last.is_some_and(|last| last.is_queued_as(data)) =>
+            {
+                Some(Company::WithData)
+            }
             (false, Some(_)) => Some(Company::Apart),
         }
     }
@@ -178,6 +183,12 @@ mod tests {
         let mut classes = Classes::default();
         let tagged = class(26, Some(3));
         assert_eq!(classes.add(tagged, Some(data)), None, "by the tag");
+        assert_eq!(classes.company(Some(data)), Some(Company::Apart));
+        assert_eq!(
+            classes.company(Some(tagged)),
+            Some(Company::WithData),
+            "data came later"
+        );
         let mut classes = Classes::default();
         assert_eq!(classes.add(data, Some(data)), Some(Company::WithData));
         assert_eq!(classes.add(data, Some(data)), None);
