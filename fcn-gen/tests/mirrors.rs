@@ -4,7 +4,7 @@
 use fcn_link::capture_file::CaptureReader;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::packet::Packet;
-use fcn_top::record::{Company, Ecn, QpRecord};
+use fcn_top::record::{Company, Ecn, InterfaceRecord, QpRecord};
 use fcn_top::tables::{Tables, Wanted};
 use fcn_wire::emit::Encapsulation;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,27 @@ fn report(path: &Path) -> (Tables, bool) {
     tables.totals.octets = 0;
     for (_, row) in &mut tables.qps {
         row.interface = None;
+        row.path =
+            (row.path.take()).map(|path| path_without_mirrors(&path, &tables.interfaces).into());
     }
     (tables, mirrored)
+}
+
+/// A path with the names of what copies were captured on.
+fn path_without_mirrors(path: &str, interfaces: &[InterfaceRecord]) -> String {
+    let mut path = path.replace(", as copies came in", "");
+    let mut names: Vec<&str> = interfaces
+        .iter()
+        .map(|interface| &*interface.name)
+        .collect();
+    // What begins like another comes first.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    for name in names {
+        if let Some((own, _)) = name.split_once("/erspan") {
+            path = path.replace(name, own);
+        }
+    }
+    path
 }
 
 /// The tables, to be compared.

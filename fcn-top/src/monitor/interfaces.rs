@@ -4,6 +4,9 @@ use super::windows::Windows;
 use crate::packet::Packet;
 use crate::record::{InterfaceRecord, PASSED};
 use crate::tables::Dropped;
+use crate::text::span;
+use core::fmt::Write as _;
+use fcn_observe::trail::{Step, Takes, Trail};
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
 use rustc_hash::FxHashMap;
@@ -30,9 +33,19 @@ pub enum Sort {
     Undecodable,
 }
 
+/// What the times are by when packets were seen at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// The capture's.
+    Capture,
+    /// The capture's, when the copy of a mirror came in.
+    Arrival,
+}
+
 #[derive(Clone, Debug)]
 struct Interface {
     name: Arc<str>,
+    clock: Clock,
     state: &'static str,
     about: Arc<str>,
     dropped: Dropped,
@@ -46,6 +59,7 @@ impl Interface {
     fn new(number: usize) -> Self {
         Self {
             name: format!("#{number}").into(),
+            clock: Clock::Capture,
             state: "up",
             about: Arc::from(""),
             dropped: (None, None),
@@ -172,6 +186,7 @@ impl Interfaces {
         }
         let mut new = Interface::new(self.list.len());
         new.state = PASSED;
+        new.clock = Clock::Arrival;
         new.about = format!("mirror, ERSPAN type {}", place.kind).into();
         let name = format!("{}/{}", own.name, place.name());
         // Other switches may have the same session.
@@ -244,6 +259,50 @@ impl Interfaces {
     pub fn name(&self, place: u32) -> Option<Arc<str>> {
         let interface = self.list.get(place as usize);
         interface.map(|interface| Arc::clone(&interface.name))
+    }
+
+    /// The ways of a trail in words; `None` where there is none.
+    pub fn path(&self, trail: &Trail) -> Option<Arc<str>> {
+        let ways = trail.ways();
+        let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
+        (!ways.is_empty()).then(|| ways.join("; ").into())
+    }
+
+    fn way(&self, way: &[Step]) -> String {
+        let name = |place: u32| (self.list.get(place as usize)).map_or("?", |known| &known.name);
+        let is_late = |place: u32| {
+            let known = self.list.get(place as usize);
+            known.is_some_and(|known| known.clock == Clock::Arrival)
+        };
+        let mut text = String::new();
+        for Step {
+            from,
+            to,
+            takes,
+            packets,
+        } in way
+        {
+            if text.is_empty() {
+                text.push_str(name(*from));
+            }
+            let to = name(*to);
+            // Writing into a String never fails.
+            let _ = match *takes {
+                Takes::About(time) => write!(text, " → {to} +{} ({packets})", span(time.into())),
+                Takes::Between(low, high) => {
+                    let [low, high] = [low, high].map(|time| span(time.into()));
+                    write!(text, " → {to} +{low} to {high} ({packets})")
+                }
+                Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
+            };
+        }
+        if way
+            .iter()
+            .any(|step| is_late(step.from) || is_late(step.to))
+        {
+            text.push_str(", as copies came in");
+        }
+        text
     }
 
     /// The interfaces, as they are shown at `now`, where packets were watched `since`.

@@ -379,6 +379,7 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
+            record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
         }
         let made = row.makers.judge(&self.origins);
         record.origin_inferred = made.map(|made| made.maker);

@@ -211,7 +211,7 @@ impl Monitor {
         } = self;
         let (id, row) = rows.entry(key, notification);
         if several {
-            row.seen_on(packet.interface);
+            row.seen_on(packet.interface, at, is_copy);
         }
         if notification.kind == Kind::Cnp {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {

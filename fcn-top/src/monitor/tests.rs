@@ -949,6 +949,7 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
         (row.total, row.interface.unwrap()),
         (20, names.join(",").into())
     );
+    assert_eq!(row.path, None, "two at a time look the same");
     let interfaces = monitor.interfaces();
     let seen: Vec<_> = interfaces
         .iter()
@@ -961,6 +962,65 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
     see(&mut monitor, START + 20 * MILLISECOND, 1, &cnp(7));
     assert_eq!(monitor.interfaces()[6].notifications, 1);
     assert_eq!(&*monitor.interfaces()[6].name, "eth1");
+}
+
+#[test]
+fn the_path_of_notifications_is_told_with_its_times() {
+    let session = |session| {
+        Erspan::II(Erspan2 {
+            session,
+            ..Erspan2::default()
+        })
+    };
+    // Three switches on the way; the second one's copies come in after the third one's, which misses some.
+    let seen = |interval: u64| {
+        let mut monitor = Monitor::new(Settings::default());
+        (
+            monitor.know_interface(0, "leaf1", ""),
+            monitor.know_interface(1, "leaf2", ""),
+        );
+        let mirror = |number| copy(number as u8, session(number), &cnp(7));
+        for n in 0..40 {
+            let at = START + n * interval;
+            see(&mut monitor, at, 0, &cnp(7));
+            if n % 4 != 0 {
+                see(&mut monitor, at + 5_000, 0, &mirror(9));
+            }
+            see(&mut monitor, at + 8_200 + n % 2, 0, &mirror(4));
+        }
+        let row = only(&monitor);
+        assert_eq!(row.total, 40);
+        row.path.unwrap()
+    };
+    assert_eq!(
+        &*seen(MILLISECOND),
+        "leaf1 → leaf1/erspan 9 +5.00 µs (30) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+    );
+    // As fast as they pass, one of the times cannot be told of most.
+    assert_eq!(
+        &*seen(10_000),
+        "leaf1 → leaf1/erspan 9 +5.00 µs (10) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+    );
+    // Two interfaces whose clocks go apart, so that either seems to be first.
+    let mut monitor = Monitor::new(Settings::default());
+    (
+        monitor.know_interface(0, "leaf1", ""),
+        monitor.know_interface(1, "leaf2", ""),
+    );
+    for n in 0..20 {
+        let at = START + n * MILLISECOND;
+        let (ahead, behind) = if n < 10 {
+            (at, at + 100 * n)
+        } else {
+            (at + 100 * n, at)
+        };
+        see(&mut monitor, ahead, 0, &cnp(7));
+        see(&mut monitor, behind, 1, &cnp(7));
+    }
+    assert_eq!(
+        only(&monitor).path.as_deref(),
+        Some("leaf1 and leaf2: order unclear (20)")
+    );
 }
 
 #[test]
