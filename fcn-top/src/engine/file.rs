@@ -296,7 +296,7 @@ fn unknown_link(name: &str, number: u32) -> Failure {
     Failure::usage("cannot read the capture")
         .and(name)
         .and(format!(
-            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked and BSD loopback are"
+            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked, BSD loopback, InfiniBand and ERF are"
         ))
 }
 

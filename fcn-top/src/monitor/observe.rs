@@ -361,17 +361,17 @@ impl Monitor {
         findings: &mut Findings,
     ) -> Observed {
         let (at, key) = (packet.at, data.flow());
-        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+        let (Some(ip), Some((payload, payload_len))) = (frame.ip(), frame.transport()) else {
             return Observed::default();
         };
         // Where a tunnel is opened before the mark is copied inwards, only its header has it.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
         let ip_octets = (ip.end - ip.start) as u64;
-        let bth = Bth::new_checked(datagram.payload).ok();
+        let bth = Bth::new_checked(payload).ok();
         let several = self.is_several(packet);
         let remembers = self.remembers(packet);
         let earlier = bth.filter(|_| remembers).and_then(|bth| {
-            let identity = self.sightings.data(data, &bth, datagram.payload_len);
+            let identity = self.sightings.data(data, &bth, payload_len);
             self.see(packet, identity, ce)
         });
         if let Some(bth) = &bth {

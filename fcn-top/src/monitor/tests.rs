@@ -975,10 +975,9 @@ fn the_path_of_notifications_is_told_with_its_times() {
     // Three switches on the way; the second one's copies come in after the third one's, which misses some.
     let seen = |interval: u64| {
         let mut monitor = Monitor::new(Settings::default());
-        (
-            monitor.know_interface(0, "leaf1", ""),
-            monitor.know_interface(1, "leaf2", ""),
-        );
+        for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
+            monitor.know_interface(number, name, "");
+        }
         let mirror = |number| copy(number as u8, session(number), &cnp(7));
         for n in 0..40 {
             let at = START + n * interval;
@@ -1003,10 +1002,9 @@ fn the_path_of_notifications_is_told_with_its_times() {
     );
     // Two interfaces whose clocks go apart, so that either seems to be first.
     let mut monitor = Monitor::new(Settings::default());
-    (
-        monitor.know_interface(0, "leaf1", ""),
-        monitor.know_interface(1, "leaf2", ""),
-    );
+    for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
+        monitor.know_interface(number, name, "");
+    }
     for n in 0..20 {
         let at = START + n * MILLISECOND;
         let (ahead, behind) = if n < 10 {
@@ -1036,4 +1034,59 @@ fn mirrors_without_end_are_bounded() {
     let interfaces = monitor.interfaces();
     assert_eq!(interfaces.len(), 1_001);
     assert_eq!(interfaces[0].notifications, 2_000);
+}
+
+#[test]
+fn infiniband_has_rows_and_flows_too() {
+    // From one local identifier to another, without a Global Route Header.
+    let infiniband = |source: u8, destination: u8, bth: [u8; 12], payload: usize| {
+        let mut packet = vec![0, 2, 0, destination, 0, 0, 0, source];
+        packet.extend(bth);
+        packet.resize(packet.len() + payload + 4, 0);
+        packet[5] = (packet.len() / 4) as u8;
+        packet.extend([0; 2]);
+        packet
+    };
+    let mut monitor = Monitor::new(Settings::default());
+    let see = |monitor: &mut Monitor, at, bytes: &[u8]| {
+        let number = monitor.totals().packets + 1;
+        monitor.observe(&Packet {
+            at,
+            bytes,
+            wire_len: bytes.len(),
+            link: LinkType::InfiniBand,
+            interface: 0,
+            number,
+        })
+    };
+    for psn in 0..50 {
+        let fecn = if psn % 5 == 0 { 0x80 } else { 0 };
+        let data = [4, 0, 0xFF, 0xFF, fecn, 0, 0, 7, 0x80, 0, 0, psn];
+        let ack = [0x11, 0, 0xFF, 0xFF, 0, 0, 0, 9, 0, 0, 0, psn];
+        let at = START + u64::from(psn) * 10_000;
+        see(&mut monitor, at, &infiniband(1, 2, data, 64));
+        see(&mut monitor, at + 4_000, &infiniband(2, 1, ack, 4));
+    }
+    let cnp = [0x80, 0, 0xFF, 0xFF, 0x40, 0, 0, 9, 0, 0, 0, 0];
+    see(
+        &mut monitor,
+        START + MILLISECOND,
+        &infiniband(2, 1, cnp, 16),
+    );
+    let row = only(&monitor);
+    let lid = |lid| IpAddr::from(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, lid));
+    assert_eq!(
+        (row.kind, row.notifier, row.sender),
+        (Kind::Cnp, lid(2), Some(lid(1)))
+    );
+    assert_eq!(
+        (row.sender_qp, row.receiver_qp),
+        (Some(9), Some(7)),
+        "by acknowledgements"
+    );
+    assert_eq!((row.data_packets, row.ce_share), (Some(50), Some(0.2)));
+    assert_eq!((row.dscp, row.data_dscp, row.class), (None, None, None));
+    let totals = monitor.totals();
+    assert_eq!((totals.notified(), totals.data, totals.other), (1, 50, 50));
+    assert_eq!(totals.findings, [0; 3]);
 }
