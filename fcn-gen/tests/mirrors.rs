@@ -63,7 +63,6 @@ fn report(path: &Path) -> (Tables, bool) {
         qps: true,
         points: true,
         hops: true,
-        events: true,
         ..Wanted::default()
     });
     let interfaces = tables.interfaces.iter();
@@ -107,15 +106,23 @@ fn said(tables: &Tables) -> Vec<String> {
     said
 }
 
-/// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the number of
-/// notes about classes.
+/// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the notes about
+/// classes, with what counts them.
 fn without_signs(mut tables: Tables) -> Tables {
     for (_, row) in &mut tables.qps {
         (row.origin_inferred, row.origin_evidence) = (None, None);
+        row.findings = 0;
     }
-    let notes = (tables.events.iter()).filter(|event| event.what.starts_with("class."));
-    let times: u64 = notes.map(|note| note.times).sum();
-    tables.totals.findings[0] -= times;
+    for point in &mut tables.points {
+        point.findings = 0;
+    }
+    tables.rules.retain(|(rule, times)| {
+        let is_of_class = rule.starts_with("class.");
+        if is_of_class {
+            tables.totals.findings[0] -= times;
+        }
+        !is_of_class
+    });
     tables
 }
 

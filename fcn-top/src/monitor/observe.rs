@@ -233,15 +233,19 @@ impl Monitor {
         if is_copy && row.total > 0 && !settings.per_interface {
             return observed;
         }
-        let news = Class::of(frame).filter(|_| !is_copy).and_then(|class| {
+        let class = Class::found(frame).filter(|_| !is_copy);
+        let news = class.and_then(|(class, header)| {
             let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
-            Some((row.classes.add(class, data)?, class))
+            Some((row.classes.add(class, data)?, header.start))
         });
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
             return observed;
         }
         frame.check(icrc, findings);
+        if let Some((rule, at)) = news {
+            findings.push(rule, at, 2);
+        }
         let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
@@ -292,14 +296,6 @@ impl Monitor {
         traffic.add(at, step);
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
-        }
-        if let Some((company, class)) = news {
-            let about = About {
-                packet,
-                frame,
-                interface: self.interfaces.name(packet.interface),
-            };
-            self.reporter.class(&about, company, class);
         }
         observed
     }

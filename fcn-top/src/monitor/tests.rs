@@ -656,7 +656,10 @@ fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
 
 #[test]
 fn a_switch_is_blamed_where_its_own_packet_was_marked() {
-    for (marked, blamed) in [(true, "fastcnp.ce.also_marked"), (false, "")] {
+    for (marked, blamed) in [
+        (true, "class.with_data fastcnp.ce.also_marked"),
+        (false, "class.with_data"),
+    ] {
         let mut monitor = Monitor::new(Settings {
             able: vec![Prefix::host(SENDER.into())],
             ..Settings::default()
