@@ -354,6 +354,11 @@ impl Input for FileInput {
                     _ => Ok(()),
                 }
             }
+            Ok(()) if engine.with(|monitor| monitor.misses_mirror_clocks()) => {
+                Err(Failure::usage("--mirror-clock").and(format!(
+                    "{name} has no mirror's copy with a time stamp that can be used: ERSPAN type III has"
+                )))
+            }
             Ok(()) if !self.fate.choice.interfaces.is_empty() && self.fate.wanted() == 0 => {
                 let known: Vec<String> = self
                     .reader

@@ -1,5 +1,6 @@
 //! Where packets come from, and how many of which sort.
 
+use super::mirror_clocks;
 use super::windows::Windows;
 use crate::packet::Packet;
 use crate::record::{InterfaceRecord, PASSED};
@@ -40,6 +41,8 @@ enum Clock {
     Capture,
     /// The capture's, when the copy of a mirror came in.
     Arrival,
+    /// The mirror's.
+    Mirror(mirror_clocks::Clock),
 }
 
 #[derive(Clone, Debug)]
@@ -204,6 +207,13 @@ impl Interfaces {
         number
     }
 
+    /// Says that times of that place are by a mirror's own clock.
+    pub fn has_clock(&mut self, place: u32, clock: mirror_clocks::Clock) {
+        if let Some(interface) = self.list.get_mut(place as usize) {
+            interface.clock = Clock::Mirror(clock);
+        }
+    }
+
     fn entry(&mut self, number: u32) -> &mut Interface {
         let place = self.place(number) as usize;
         &mut self.list[place]
@@ -270,24 +280,24 @@ impl Interfaces {
 
     fn way(&self, way: &[Step]) -> String {
         let name = |place: u32| (self.list.get(place as usize)).map_or("?", |known| &known.name);
-        let is_late = |place: u32| {
-            let known = self.list.get(place as usize);
-            known.is_some_and(|known| known.clock == Clock::Arrival)
+        let clock = |place: u32| (self.list.get(place as usize)).map(|known| known.clock);
+        // What came in late came in by the capture's clock all the same.
+        let are_related = |step: &Step| match [step.from, step.to].map(clock) {
+            [Some(Clock::Mirror(from)), Some(Clock::Mirror(to))] => from == to,
+            clocks => !clocks
+                .iter()
+                .any(|clock| matches!(clock, Some(Clock::Mirror(_)))),
         };
         let mut text = String::new();
-        for Step {
-            from,
-            to,
-            takes,
-            packets,
-        } in way
-        {
+        for step in way {
+            let Step { takes, packets, .. } = step;
             if text.is_empty() {
-                text.push_str(name(*from));
+                text.push_str(name(step.from));
             }
-            let to = name(*to);
+            let to = name(step.to);
             // Writing into a String never fails.
             let _ = match *takes {
+                _ if !are_related(step) => write!(text, " and {to}: clocks unrelated ({packets})"),
                 Takes::About(time) => write!(text, " → {to} +{} ({packets})", span(time.into())),
                 Takes::Between(low, high) => {
                     let [low, high] = [low, high].map(|time| span(time.into()));
@@ -296,12 +306,14 @@ impl Interfaces {
                 Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
             };
         }
-        if way
-            .iter()
-            .any(|step| is_late(step.from) || is_late(step.to))
-        {
-            text.push_str(", as copies came in");
-        }
+        let mut clocks = way.iter().flat_map(|step| [step.from, step.to].map(clock));
+        text.push_str(match clocks.find(|known| *known != Some(Clock::Capture)) {
+            _ if !way.iter().any(are_related) => "",
+            Some(Some(Clock::Arrival)) => ", as copies came in",
+            Some(Some(Clock::Mirror(mirror_clocks::Clock::Synchronised))) => ", by IEEE 1588",
+            Some(Some(Clock::Mirror(_))) => ", by the switch's clock",
+            _ => "",
+        });
         text
     }
 

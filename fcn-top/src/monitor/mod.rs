@@ -8,6 +8,7 @@ pub(crate) mod events;
 mod flows;
 mod gaps;
 mod interfaces;
+mod mirror_clocks;
 mod notifiers;
 mod observe;
 mod paths;
@@ -39,6 +40,7 @@ use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
+use mirror_clocks::MirrorClocks;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
 use reporter::Reporter;
@@ -72,6 +74,9 @@ pub struct Monitor {
     reporter: Reporter,
     interfaces: Interfaces,
     sightings: Sightings,
+    mirror_clocks: MirrorClocks,
+    /// When the packet that is being taken in was captured, whatever a mirror's clock says.
+    captured: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
     translations: Translations,
@@ -101,6 +106,8 @@ impl Monitor {
             reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
             sightings: Sightings::default(),
+            mirror_clocks: MirrorClocks::default(),
+            captured: 0,
             later_interfaces: false,
             translations: Translations::new(limits.connections),
             origins: Origins::new(limits.connections),
@@ -289,6 +296,11 @@ impl Monitor {
         dropped: Dropped,
     ) {
         self.interfaces.set_state(number, state, about, dropped);
+    }
+
+    /// Whether times of mirrors' own clocks were asked for, and none could be used.
+    pub fn misses_mirror_clocks(&self) -> bool {
+        self.settings.mirror_clock && !self.mirror_clocks.are_used()
     }
 
     /// Says that further interfaces may become known behind packets which they have seen as well: packets are remembered

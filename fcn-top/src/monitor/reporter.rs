@@ -21,6 +21,8 @@ pub const LEFT_OUT: &str = "findings.left_out";
 pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 /// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
 pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
+/// What is said where clocks of mirrors cannot be used, or only with care.
+pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -143,6 +145,12 @@ impl Reporter {
             PLACES_FORGOTTEN,
             "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
         );
+    }
+
+    /// Says, once, what is wrong with the clocks of mirrors.
+    #[cold]
+    pub fn mirror_clock(&mut self, at: u64, text: &'static str) {
+        self.doubt(at, MIRROR_CLOCK, text);
     }
 
     fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {

@@ -10,7 +10,7 @@ use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
-use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3};
+use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3, Granularity};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
@@ -1022,6 +1022,68 @@ fn the_path_of_notifications_is_told_with_its_times() {
         only(&monitor).path.as_deref(),
         Some("leaf1 and leaf2: order unclear (20)")
     );
+}
+
+#[test]
+fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
+    // Two switches 3 µs apart, the copies of the first one 200 µs late, so that they come in behind those of the second.
+    let told = |mirror_clock, granularity: Granularity, seconds: Option<u32>| {
+        let mut monitor = Monitor::new(Settings {
+            mirror_clock,
+            ..Settings::default()
+        });
+        for (number, name) in (0..).zip(["eth0", "eth1"]) {
+            monitor.know_interface(number, name, "");
+        }
+        let unit = match granularity {
+            Granularity::Ieee1588 => 1,
+            _ => 100,
+        };
+        for n in 0..20 {
+            for (switch, passed, late) in [(2, 3_000, 1_000), (1, 0, 200_000)] {
+                let platform = seconds.map(|seconds| {
+                    let [a, b, c, d] = seconds.to_be_bytes();
+                    [5 << 2, 0, 0, 0, a, b, c, d]
+                });
+                let at = n * MILLISECOND + passed;
+                let header = Erspan::III(Erspan3 {
+                    session: switch,
+                    timestamp: (at / unit) as u32 + 1,
+                    granularity,
+                    platform,
+                    ..Erspan3::default()
+                });
+                let copy = copy(switch as u8, header, &cnp(7));
+                see(&mut monitor, START + at + late, 0, &copy);
+            }
+        }
+        let row = only(&monitor);
+        assert_eq!(row.total, 20);
+        let doubts = monitor.doubts().join("|");
+        (row.path.unwrap().replace("eth0/erspan ", ""), doubts)
+    };
+    let (first, second) = ("1 ingress", "2 ingress");
+    let ptp = told(true, Granularity::Ieee1588, None);
+    assert_eq!(
+        ptp,
+        (
+            format!("{first} → {second} +3.00 µs (20), by IEEE 1588"),
+            String::new()
+        )
+    );
+    assert_eq!(told(true, Granularity::Ieee1588, Some(7)), ptp);
+    let (path, doubts) = told(true, Granularity::Nanos100, None);
+    assert!(path.ends_with("clocks unrelated (20)"), "{path}");
+    assert!(doubts.contains("unrelated unless"), "{doubts}");
+    // Not asked for, and not to be used.
+    let late = format!("{second} → {first} +196 µs (20), as copies came in");
+    assert_eq!(
+        told(false, Granularity::Ieee1588, None),
+        (late.clone(), String::new())
+    );
+    let (path, doubts) = told(true, Granularity::Custom, None);
+    assert_eq!(path, late);
+    assert!(doubts.contains("configuration"), "{doubts}");
 }
 
 #[test]
