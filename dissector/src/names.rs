@@ -296,6 +296,12 @@ fields! {
     FcnLevel = Fcn, "fcn.level", "Congestion level", Kind::Dec(8);
     FcnDeepestQueue = Fcn, "fcn.deepest_queue", "Deepest queue on the path", Kind::Dec(32);
     FcnHops = Fcn, "fcn.hops", "Nodes in the trace", Kind::Dec(8);
+    FcnDscp = Fcn, "fcn.dscp", "DSCP", Kind::Dec(8);
+    FcnEcn = Fcn, "fcn.ecn", "ECN", Kind::Text;
+    FcnVlanPriority = Fcn, "fcn.vlan_priority", "VLAN priority", Kind::Dec(8);
+    FcnDataDscp = Fcn, "fcn.data_dscp", "DSCP of the flow's last data", Kind::Dec(8);
+    FcnDataVlanPriority = Fcn, "fcn.data_vlan_priority", "VLAN priority of the flow's last data", Kind::Dec(8);
+    FcnClass = Fcn, "fcn.class", "Class of notifications about this QP or flow beside that of its data", Kind::Text;
     FcnSenderQp = Fcn, "fcn.sender_qp", "QP at the sender", Kind::Hex(24);
     FcnSenderQpBy = Fcn, "fcn.sender_qp.by", "QP at the sender learnt from", Kind::Text;
     FcnInterval = Fcn, "fcn.interval", "Time since the last notification of this kind about this QP", Kind::Span;
@@ -428,7 +434,7 @@ pub const fn expert_protocol(rule: Rule) -> P {
         Family::ProxyCn => P::ProxyCn,
         Family::ProxyAddress => P::ProxyOption,
         Family::WanFcn => P::WanFcn,
-        Family::Packet => P::Fcn,
+        Family::Packet | Family::Class => P::Fcn,
         Family::Roce | Family::Pfc => P::Roce,
         Family::Pnc => P::Pnc,
     }
@@ -439,7 +445,9 @@ pub const fn expert_protocol(rule: Rule) -> P {
 pub fn expert_name(rule: Rule) -> String {
     let id = rule.info().id;
     match rule.info().family {
-        Family::Ioam | Family::Pfc => format!("{}.{id}", expert_protocol(rule).def().filter),
+        Family::Ioam | Family::Pfc | Family::Class => {
+            format!("{}.{id}", expert_protocol(rule).def().filter)
+        }
         _ => id.to_owned(),
     }
 }

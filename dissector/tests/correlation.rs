@@ -840,7 +840,15 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     ]
     .map(|preference| ["-o", preference])
     .concat();
-    let experts: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
+    let rules: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
+    // Wireshark's names begin with a protocol's.
+    let names: Vec<String> = (rules.iter())
+        .map(|rule| match rule.strip_prefix("class.") {
+            Some(_) => format!("fcn.{rule}"),
+            None => (*rule).to_owned(),
+        })
+        .collect();
+    let experts: Vec<&str> = names.iter().map(String::as_str).collect();
     let fields = [&LINKS, &BACK[..], &RATES, &VERDICTS, &FINDINGS, &experts].concat();
     // tshark fills one of those that are alike.
     let fields: Vec<&str> = BTreeSet::from_iter(fields).into_iter().collect();
@@ -879,8 +887,8 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
                 compare_verdicts(&part(&VERDICTS), &packets, &case, &mut answers);
             }
             assert_eq!(found(&part(&FINDINGS)), broken(&audited), "{case}");
-            for (count, rule) in frames.iter_mut().zip(&experts) {
-                let got: BTreeSet<usize> = part(&[*rule]).into_keys().collect();
+            for ((count, rule), expert) in frames.iter_mut().zip(&rules).zip(&experts) {
+                let got: BTreeSet<usize> = part(&[*expert]).into_keys().collect();
                 let want = audited.get(rule).cloned().unwrap_or_default();
                 *count += want.len();
                 assert_eq!(got, want, "{case}: {rule}");

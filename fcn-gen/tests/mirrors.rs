@@ -4,7 +4,7 @@
 use fcn_link::capture_file::CaptureReader;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::packet::Packet;
-use fcn_top::record::{Company, Ecn, QpRecord};
+use fcn_top::record::{Company, Ecn, InterfaceRecord, QpRecord};
 use fcn_top::tables::{Tables, Wanted};
 use fcn_wire::emit::Encapsulation;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,27 @@ fn report(path: &Path) -> (Tables, bool) {
     tables.totals.octets = 0;
     for (_, row) in &mut tables.qps {
         row.interface = None;
+        row.path =
+            (row.path.take()).map(|path| path_without_mirrors(&path, &tables.interfaces).into());
     }
     (tables, mirrored)
+}
+
+/// A path with the names of what copies were captured on.
+fn path_without_mirrors(path: &str, interfaces: &[InterfaceRecord]) -> String {
+    let mut path = path.replace(", as copies came in", "");
+    let mut names: Vec<&str> = interfaces
+        .iter()
+        .map(|interface| &*interface.name)
+        .collect();
+    // What begins like another comes first.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    for name in names {
+        if let Some((own, _)) = name.split_once("/erspan") {
+            path = path.replace(name, own);
+        }
+    }
+    path
 }
 
 /// The tables, to be compared.
@@ -88,15 +107,23 @@ fn lines(tables: &Tables) -> Vec<String> {
     lines
 }
 
-/// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the number of
-/// notes about classes.
+/// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the notes about
+/// classes, with what counts them.
 fn without_signs(mut tables: Tables) -> Tables {
     for (_, row) in &mut tables.qps {
         (row.origin_inferred, row.origin_evidence) = (None, None);
+        row.findings = 0;
     }
-    let notes = (tables.events.iter()).filter(|event| event.what.starts_with("class."));
-    let times: u64 = notes.map(|note| note.times).sum();
-    tables.totals.findings[0] -= times;
+    for point in &mut tables.points {
+        point.findings = 0;
+    }
+    tables.rules.retain(|(rule, times)| {
+        let is_of_class = rule.starts_with("class.");
+        if is_of_class {
+            tables.totals.findings[0] -= times;
+        }
+        !is_of_class
+    });
     tables
 }
 

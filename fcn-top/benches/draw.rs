@@ -34,6 +34,7 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         receiver: None,
         receiver_qp: None,
         interface: None,
+        path: None,
         rate_now: Some(rate),
         rate_1s: Some(rate),
         rate_10s: Some(rate),

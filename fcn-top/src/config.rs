@@ -84,6 +84,9 @@ preferences! {
     /// Count interfaces separately: a row for each
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     per_interface: bool = "false";
+    /// Take the time of mirrors' copies from their own clocks (ERSPAN type III)
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
+    mirror_clock: bool = "false";
     /// Do not verify the ICRC of notifications
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     no_icrc: bool = "false";

@@ -1,6 +1,7 @@
 //! A packet as it comes in, whatever it comes from.
 
 use fcn_wire::LinkType;
+use fcn_wire::infiniband::erf_header_len;
 
 /// A packet, lent.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +22,12 @@ pub struct Packet<'a> {
 
 impl Packet<'_> {
     /// Octets that were on the network, as far as the capture tells: without the header that it puts in the place of the
-    /// link's (Linux cooked, BSD loopback).
+    /// link's (Linux cooked, BSD loopback) or in front of it (ERF).
     #[inline]
-    pub const fn octets(&self) -> u64 {
+    pub fn octets(&self) -> u64 {
         let made_up = match self.link {
-            LinkType::Ethernet | LinkType::RawIp => 0,
+            LinkType::Ethernet | LinkType::RawIp | LinkType::InfiniBand => 0,
+            LinkType::Erf => erf_header_len(self.bytes),
             LinkType::Null => 4,
             LinkType::LinuxCooked => 16,
             LinkType::LinuxCooked2 => 20,

@@ -203,6 +203,7 @@ records! {
         receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        path: Option<Arc<str>> = "Path", 60, Text, "Where notifications were seen one after another, and how long from each place to the next: the median of the last 15 or, where they vary, between what half of them lie, and in brackets the number of notifications; ways that others took follow behind a semicolon", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);

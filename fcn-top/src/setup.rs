@@ -142,6 +142,7 @@ pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
             ..usual.limits
         },
         per_interface: preferences.per_interface.unwrap_or(false),
+        mirror_clock: preferences.mirror_clock.unwrap_or(false),
         verify_icrc: !preferences.no_icrc.unwrap_or(false),
         trust: prefixes(&preferences.trust),
         able: prefixes(&preferences.able),

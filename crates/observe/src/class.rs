@@ -2,8 +2,8 @@
 //! of that class queues on their way, or is paused.
 
 use crate::data::Ecn;
-use core::fmt;
-use fcn_wire::{Frame, Layer, identified};
+use fcn_wire::frame::Span;
+use fcn_wire::{Frame, Layer, Rule, identified};
 
 /// DSCP and ECN of the outermost IP header, and the priority of the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,12 @@ impl Class {
     /// That of the packet in `frame`: within a [mirror](Frame::mirror), the packet that it copied.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
+        Some(Self::found(frame)?.0)
+    }
+
+    /// The same, with the IP header that it is in.
+    #[must_use]
+    pub fn found<'f>(frame: &'f Frame<'_>) -> Option<(Self, &'f Span)> {
         let mut priority = None;
         for span in frame.own_spans() {
             let octets = frame.bytes().get(span.start..)?;
@@ -28,10 +34,11 @@ impl Class {
                 Layer::Ipv6 => octets.first()? << 4 | octets.get(1)? >> 4,
                 _ => continue,
             };
-            return Some(Self {
+            let class = Self {
                 traffic_class,
                 priority,
-            });
+            };
+            return Some((class, span));
         }
         None
     }
@@ -61,16 +68,6 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DSCP {}", self.dscp())?;
-        match self.priority {
-            Some(priority) => write!(f, ", VLAN priority {priority}"),
-            None => Ok(()),
-        }
-    }
-}
-
 identified! {
     /// In which class notifications about a flow travel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,12 +92,12 @@ pub struct Classes {
 impl Classes {
     /// Adds a notification of that class about a flow whose last data had that class, where it is known. Returns what is thereby
     /// known for the first time and worth a word.
-    pub fn add(&mut self, class: Class, data: Option<Class>) -> Option<Company> {
+    pub fn add(&mut self, class: Class, data: Option<Class>) -> Option<Rule> {
         let other = self.last.is_some_and(|last| !last.is_queued_as(class));
         let with_data = data.is_some_and(|data| data.is_queued_as(class));
         let news = [
-            (other && !self.several).then_some(Company::Several),
-            (with_data && !self.with_data).then_some(Company::WithData),
+            (other && !self.several).then_some(Rule::ClassSeveral),
+            (with_data && !self.with_data).then_some(Rule::ClassWithData),
         ];
         self.several |= other;
         self.with_data |= with_data;
@@ -177,7 +174,7 @@ mod tests {
         assert_eq!(classes.company(None), None);
         assert_eq!(classes.add(own, Some(data)), None);
         assert_eq!(classes.company(Some(data)), Some(Company::Apart));
-        assert_eq!(classes.add(data, Some(data)), Some(Company::Several));
+        assert_eq!(classes.add(data, Some(data)), Some(Rule::ClassSeveral));
         assert_eq!(classes.add(own, Some(data)), None);
         assert_eq!(classes.company(Some(data)), Some(Company::Several));
         let mut classes = Classes::default();
@@ -190,7 +187,7 @@ mod tests {
             "data came later"
         );
         let mut classes = Classes::default();
-        assert_eq!(classes.add(data, Some(data)), Some(Company::WithData));
+        assert_eq!(classes.add(data, Some(data)), Some(Rule::ClassWithData));
         assert_eq!(classes.add(data, Some(data)), None);
         assert_eq!(classes.company(Some(data)), Some(Company::WithData));
     }

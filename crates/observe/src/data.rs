@@ -2,6 +2,7 @@
 
 use core::hash::{Hash, Hasher};
 use fcn_wire::bth::Transport;
+use fcn_wire::frame::Upper;
 use fcn_wire::ioam::OptType;
 use fcn_wire::{Frame, Layer, Message, Opcode, Qp};
 use std::net::{IpAddr, Ipv6Addr};
@@ -108,13 +109,13 @@ pub struct DataPacket<'a> {
     pub source: IpAddr,
     /// Destination address: the receiver. Of the innermost header where there is a tunnel.
     pub destination: IpAddr,
-    /// UDP source port.
+    /// UDP source port; 0 on InfiniBand's own link.
     pub source_port: u16,
-    /// UDP destination port.
+    /// UDP destination port; 0 on InfiniBand's own link.
     pub destination_port: u16,
     /// DestQP: the QP at the receiver.
     pub dest_qp: Qp,
-    /// ECN field of the outermost IP header.
+    /// ECN field of the outermost IP header; on InfiniBand's own link, whose switches set FECN, what that comes to.
     pub ecn: Ecn,
     /// The tunnel around it, where it says which flow it carries.
     pub outer: Option<Outer>,
@@ -127,7 +128,7 @@ pub struct DataPacket<'a> {
 impl<'a> DataPacket<'a> {
     /// The data packet in `frame`, innermost where there are tunnels.
     ///
-    /// `None` for anything else: no RoCEv2, CNPs and Fast CNPs, acknowledgements (positive and negative), packets to the
+    /// `None` for anything else: neither RoCEv2 nor InfiniBand's own, CNPs and Fast CNPs, acknowledgements (positive and negative), packets to the
     /// management QPs 0 and 1, fragments. Requests to read and atomic operations count as data: they belong to the flow
     /// and meet the same queue \[choice\].
     #[must_use]
@@ -138,15 +139,27 @@ impl<'a> DataPacket<'a> {
         if !is_data(bth.opcode()) || bth.dest_qp() <= Qp::GSI {
             return None;
         }
-        let datagram = frame.datagram()?;
+        let (ip, source_port, destination_port, ecn) = match frame.upper() {
+            Upper::Udp(datagram) => (
+                &datagram.ip,
+                datagram.source_port,
+                datagram.destination_port,
+                outermost_ecn(frame)?,
+            ),
+            Upper::InfiniBand(packet) => {
+                let ecn = if bth.fecn() { Ecn::Ce } else { Ecn::Ect0 };
+                (&packet.ip, 0, 0, ecn)
+            }
+            _ => return None,
+        };
         Some(Self {
-            source: datagram.ip.source,
-            destination: datagram.ip.destination,
-            source_port: datagram.source_port,
-            destination_port: datagram.destination_port,
+            source: ip.source,
+            destination: ip.destination,
+            source_port,
+            destination_port,
             dest_qp: bth.dest_qp(),
-            ecn: outermost_ecn(frame)?,
-            outer: outer(frame, datagram.ip.start),
+            ecn,
+            outer: outer(frame, ip.start),
             trace: frame
                 .ioam_trace()
                 .map(|(_, trace)| (trace.opt_type(), trace.bytes())),

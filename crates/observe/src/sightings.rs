@@ -110,6 +110,8 @@ pub struct Look {
 struct Record {
     identity: u64,
     first: Look,
+    /// When that came into the capture, by the capture's clock.
+    captured: u64,
     /// One bit for each place that has seen it.
     places: u64,
     /// The packet before it in its chain, by its number; packets count from 1.
@@ -200,6 +202,12 @@ impl Sightings {
 
     /// Takes in that a packet was seen at a place. Returns its first sighting, where this is another one.
     pub fn see(&mut self, identity: Identity, look: Look) -> Option<Look> {
+        self.see_captured(identity, look, look.at)
+    }
+
+    /// The same where the time is by another clock than the capture's, which is the same for all places: by that, the packet
+    /// came in at `captured`.
+    pub fn see_captured(&mut self, identity: Identity, look: Look, captured: u64) -> Option<Look> {
         let bit = self.bit(look.place);
         if self.records.is_empty() {
             self.records.reserve_exact(KEPT);
@@ -217,11 +225,11 @@ impl Sightings {
             };
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
-                if record.places & bit != 0 || record.first.at.saturating_add(WITHIN) < look.at {
+                if record.places & bit != 0 || record.captured.saturating_add(WITHIN) < captured {
                     break;
                 }
                 // Another place may be told of far ahead of this one.
-                if record.first.at <= look.at.saturating_add(WITHIN) {
+                if record.captured <= captured.saturating_add(WITHIN) {
                     found = Some(number);
                 }
             }
@@ -236,10 +244,11 @@ impl Sightings {
             record.first.ce |= look.ce;
             return Some(first);
         }
-        self.forgot |= several && self.has_forgotten(look.at);
+        self.forgot |= several && self.has_forgotten(captured);
         let record = Record {
             identity: identity.0,
             first: look,
+            captured,
             places: bit,
             before: last,
         };
@@ -262,7 +271,7 @@ impl Sightings {
         let oldest = self.count.checked_sub(KEPT as u64 - 1);
         oldest
             .and_then(|number| self.record(number))
-            .is_some_and(|record| record.first.at > at)
+            .is_some_and(|record| record.captured > at)
     }
 
     /// The packet of that number, if it is remembered.

@@ -92,7 +92,16 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     let cooked = [&cooked[..], &fast_cnp.ip].concat();
     seeds.frame("frame", "cooked_2", LinkType::LinuxCooked2, &cooked)?;
     let null = [&[30, 0, 0, 0][..], &fast_cnp.ip].concat();
-    seeds.frame("frame", "null", LinkType::Null, &null)
+    seeds.frame("frame", "null", LinkType::Null, &null)?;
+    let mut cnp = BthRepr::new(Opcode::IB_CNP, Qp::truncate(0x1234), 0).to_bytes().to_vec();
+    cnp.extend([0; 16]);
+    let gids = [1, 2].map(|end| [0xFE80, 0, 0, 0, 2, 0xC9FF, 0xFE00, end].into());
+    let global = frames::erf(21, 1, &frames::infiniband(Some(gids), &cnp));
+    seeds.frame("frame", "erf_infiniband", LinkType::Erf, &global)?;
+    let local = frames::infiniband(None, &cnp);
+    seeds.frame("notification", "infiniband", LinkType::InfiniBand, &local)?;
+    let ethernet = frames::erf(2, 0, &fast_cnp.behind(&[]));
+    seeds.frame("notification", "erf", LinkType::Erf, &ethernet)
 }
 
 /// What rewriting alone looks into: checksums of tunnels, quoted packets, ARP.

@@ -40,6 +40,8 @@ impl fmt::Display for Severity {
 pub enum Family {
     /// The packet around any message of ours.
     Packet,
+    /// The traffic class of a notification.
+    Class,
     /// Any RoCEv2 packet.
     Roce,
     /// Plain CNP, and the CNP part of a Fast CNP.
@@ -106,6 +108,11 @@ pub struct RuleInfo {
 rules! {
     PacketLength = "fcn.packet.length", Packet, Error, "RFC 768, RFC 791 section 3.1, RFC 8200 section 3",
         "A length of IP or UDP contradicts the packet: more than it holds, or less than IP carries";
+
+    ClassWithData = "class.with_data", Class, Note, "RFC 2474, IEEE 802.1Q",
+        "The notifications travel in the class of the data: where data of that class queues on their way, or is paused, they are late";
+    ClassSeveral = "class.several", Class, Note, "RFC 2474, IEEE 802.1Q",
+        "The notifications about the flow travel in several classes";
 
     RoceMalformed = "rocev2.malformed", Roce, Error, "IBTA vol. 1 Annex A17",
         "The RoCEv2 packet is shorter than its opcode's headers and the ICRC";
@@ -270,6 +277,8 @@ rules! {
 impl Rule {
     /// The rules that one packet's bytes cannot show broken: it takes several packets, or a list of who is who.
     pub const SEVERAL: &'static [Self] = &[
+        Self::ClassWithData,
+        Self::ClassSeveral,
         Self::FastCnpRate,
         Self::FastCnpMarked,
         Self::FastCnpMarkUnclear,

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::erspan::Mirror;
 use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, Verdict};
+use crate::infiniband;
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::{put, u8_at};
@@ -38,6 +39,10 @@ pub enum LinkType {
     LinuxCooked2,
     /// BSD loopback: an address family of 4 octets in either order.
     Null,
+    /// InfiniBand, from its Local Route Header on.
+    InfiniBand,
+    /// An ERF record, with a frame of Ethernet or InfiniBand.
+    Erf,
 }
 
 impl LinkType {
@@ -50,6 +55,8 @@ impl LinkType {
             113 => Some(Self::LinuxCooked),
             276 => Some(Self::LinuxCooked2),
             0 | 108 => Some(Self::Null),
+            247 => Some(Self::InfiniBand),
+            197 => Some(Self::Erf),
             _ => None,
         }
     }
@@ -94,7 +101,7 @@ pub enum End {
     Malformed(Error),
 }
 
-/// The innermost IP packet of a frame.
+/// The innermost IP packet of a frame, or what stands for it on InfiniBand's own link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     /// First octet of the IP header.
@@ -215,6 +222,8 @@ impl Datagram<'_> {
 pub enum Upper<'a> {
     /// A UDP datagram.
     Udp(Datagram<'a>),
+    /// A packet of InfiniBand's own link.
+    InfiniBand(infiniband::Packet<'a>),
     /// A TCP segment to or from the BGP port: where its payload begins, and the payload as far as captured.
     Bgp(usize, &'a [u8]),
     /// An OSPF packet (version 2 in IPv4, 3 in IPv6), as far as captured.
@@ -491,6 +500,18 @@ impl<'a> Frame<'a> {
     pub const fn datagram(&self) -> Option<&Datagram<'a>> {
         match &self.upper {
             Upper::Udp(datagram) => Some(datagram),
+            _ => None,
+        }
+    }
+
+    /// The InfiniBand packet that a RoCEv2 datagram or InfiniBand's own link carries: from its transport header on as far as
+    /// captured, and its octets on the wire.
+    #[inline]
+    #[must_use]
+    pub const fn transport(&self) -> Option<(&'a [u8], usize)> {
+        match &self.upper {
+            Upper::Udp(datagram) if self.roce => Some((datagram.payload, datagram.payload_len)),
+            Upper::InfiniBand(packet) => Some((packet.payload, packet.payload_len)),
             _ => None,
         }
     }

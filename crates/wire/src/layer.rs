@@ -16,6 +16,12 @@ identified! {
         Llc = "LLC",
         /// Linux cooked capture header, version 1 or 2.
         LinuxCooked = "Linux cooked capture",
+        /// Record header of ERF, with what extends it.
+        Erf = "ERF",
+        /// InfiniBand Local Route Header.
+        Lrh = "Local Route Header",
+        /// InfiniBand Global Route Header.
+        Grh = "Global Route Header",
         /// IEEE 802.1Q or 802.1ad tag.
         Vlan = "VLAN tag",
         /// One MPLS label stack entry (RFC 3032).

@@ -24,6 +24,7 @@ pub mod frame;
 pub mod header;
 pub mod icrc;
 mod identified;
+pub mod infiniband;
 pub mod ioam;
 pub mod ip;
 pub mod ipv6_ext;

@@ -60,7 +60,7 @@ pub enum Message<'a> {
     ProxyCn(ProxyCn<'a>),
     /// Fast CNP in the WAN.
     WanFcn(WanFcn<'a>),
-    /// Any other RoCEv2 packet; the whole packet where all of it was captured and can be read.
+    /// Any other RoCEv2 packet, or one of InfiniBand's own link; the whole packet where all of it was captured and can be read.
     Roce(Bth<'a>, Option<Roce<'a>>),
     /// An RDMA CM message (or another one of its management class), in a RoCEv2 packet to the general services QP.
     RdmaCm(Roce<'a>, Cm<'a>),
@@ -89,6 +89,10 @@ impl<'a> Frame<'a> {
         }
         match self.upper() {
             Upper::Udp(datagram) => self.udp_message(datagram),
+            Upper::InfiniBand(packet) => match packet.bth() {
+                Some(bth) => roce_message(bth, packet.is_whole().then_some(packet.payload)),
+                None => Message::Other,
+            },
             Upper::MacControl(_, bytes, _) => {
                 Pfc::new_checked(bytes).map_or(Message::Other, Message::Pfc)
             }
@@ -109,11 +113,7 @@ impl<'a> Frame<'a> {
             if let Some(Ok(cnp)) = whole.filter(|_| is_read).map(Cnp::new_checked) {
                 return Message::Cnp(cnp);
             }
-            let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
-            return match roce.and_then(|roce| connection_management(&roce)) {
-                Some((roce, cm)) => Message::RdmaCm(roce, cm),
-                None => Message::Roce(bth, roce),
-            };
+            return roce_message(bth, whole);
         }
         let is_ours = datagram.claim(profile) == Claim::Ours;
         if !is_ours || !is_read || self.has_bad_checksum(datagram) {
@@ -384,6 +384,15 @@ impl<'a> Frame<'a> {
                 }
             }
         });
+    }
+}
+
+/// What the InfiniBand packet is that begins with `bth`, and of which `whole` is all, where it was captured; but for CNPs.
+fn roce_message<'a>(bth: Bth<'a>, whole: Option<&'a [u8]>) -> Message<'a> {
+    let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
+    match roce.and_then(|roce| connection_management(&roce)) {
+        Some((roce, cm)) => Message::RdmaCm(roce, cm),
+        None => Message::Roce(bth, roce),
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
 use crate::fast_cnp::FastCnpRepr;
-use crate::frame::{Frame, LinkType};
+use crate::frame::{Frame, LinkType, Upper};
 use crate::identified;
 use crate::message::Message;
 use crate::proxy_cn::{FiveTuple, ProxyCn};
@@ -220,8 +220,12 @@ impl Notification {
     }
 }
 
-/// The DestQP of a CNP whose end the capture has cut off: its BTH and its length on the wire are enough to know it.
+/// The DestQP of a CNP whose end the capture has cut off: its BTH and its length on the wire are enough to know it. Or of one of
+/// InfiniBand's own.
 fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
+    if let Upper::InfiniBand(packet) = frame.upper() {
+        return packet.cnp();
+    }
     let datagram = frame.datagram().filter(|_| frame.is_roce())?;
     let bth = Bth::new_checked(datagram.payload).ok()?;
     let is_cnp = bth.opcode() == Opcode::CNP && datagram.payload_len == CNP_LEN;

@@ -3,23 +3,25 @@
 
 mod frame_support;
 
+use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CNP_LEN;
 use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::emit::{Copied, Encapsulation};
 use fcn_wire::erspan::{Direction, Erspan, Erspan2};
 use fcn_wire::frame::Upper;
 use fcn_wire::icrc::Verdict;
+use fcn_wire::infiniband::erf_header_len;
 use fcn_wire::pnc;
 use fcn_wire::{
-    End, Error, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification, Profile,
-    Rule,
+    End, Error, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification, Opcode,
+    Profile, Qp, Rule, Subject,
 };
 use frame_support::{
-    ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, isis_frame, samples, udp, v4, v6,
-    wrappings,
+    ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, erf, infiniband, isis_frame,
+    samples, udp, v4, v6, wrappings,
 };
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 fn read(bytes: &[u8]) -> Frame<'_> {
@@ -369,7 +371,7 @@ fn isis_is_found_behind_llc_alone() {
 
 #[test]
 fn extension_headers_are_followed_in_any_order() {
-    const SEGMENTS: [std::net::Ipv6Addr; 2] = [SENDER, RECEIVER];
+    const SEGMENTS: [Ipv6Addr; 2] = [SENDER, RECEIVER];
     let segments = Part::SegmentRouting {
         left: 1,
         segments: &SEGMENTS,
@@ -1083,4 +1085,150 @@ fn an_options_header_longer_than_its_packet_contradicts_the_length() {
     // Not known to be ours.
     bytes[56] = 0x1D;
     assert!(findings(&read(&bytes)).is_empty());
+}
+
+/// A transport header with that opcode for QP 0x1234, FECN as said, and `more` octets.
+fn transport(opcode: Opcode, fecn: bool, more: usize) -> Vec<u8> {
+    let bth = BthRepr {
+        fecn,
+        becn: opcode == Opcode::IB_CNP,
+        ..BthRepr::new(opcode, Qp::truncate(0x1234), 9)
+    };
+    let mut octets = bth.to_bytes().to_vec();
+    octets.resize(octets.len() + more, 0);
+    octets
+}
+
+#[test]
+fn infiniband_is_opened_by_itself_and_in_erf() {
+    let cnp = transport(Opcode::IB_CNP, false, 16);
+    let gids = [1, 2].map(|end| Ipv6Addr::from([0xFE80, 0, 0, 0, 2, 0xC9FF, 0xFE00, end]));
+    let lids = [0x17, 0x2A].map(|lid| Ipv6Addr::from([0xFE80, 0, 0, 0, 0, 0, 0, lid]));
+    for ends in [None, Some(gids)] {
+        let plain = infiniband(ends, &cnp);
+        let [source, destination] = ends.unwrap_or(lids).map(IpAddr::from);
+        for (link, bytes, front) in [
+            (LinkType::InfiniBand, plain.clone(), vec![]),
+            (LinkType::Erf, erf(21, 0, &plain), vec![Layer::Erf]),
+            (LinkType::Erf, erf(21, 2, &plain), vec![Layer::Erf]),
+        ] {
+            let parse = |bytes, wire_len| Frame::parse(bytes, wire_len, link, &Profile::DEFAULT);
+            let frame = parse(&bytes, bytes.len());
+            assert_eq!(frame.end(), End::Complete);
+            let own = [Layer::Lrh].into_iter().chain(ends.map(|_| Layer::Grh));
+            assert_eq!(
+                layers(&frame),
+                front.into_iter().chain(own).collect::<Vec<_>>()
+            );
+            let n = Notification::from_frame(&frame).unwrap();
+            assert_eq!(
+                (n.kind, n.notifier, n.told),
+                (Kind::Cnp, source, destination)
+            );
+            assert_eq!(n.subject, Subject::SenderQp(Qp::truncate(0x1234)));
+            assert!(findings(&frame).is_empty());
+            // All but the Variant CRC.
+            let (payload, len) = frame.transport().unwrap();
+            assert_eq!((payload.len(), len), (cnp.len() + 4, cnp.len() + 4));
+            for len in 0..bytes.len() {
+                let cut = parse(&bytes[..len], bytes.len());
+                if len < bytes.len() - 2 {
+                    assert!(
+                        matches!(cut.end(), End::Cut { .. }),
+                        "{len}: {:?}",
+                        cut.end()
+                    );
+                }
+                // Its length on the wire tells enough where the transport header is there.
+                let told = Notification::from_frame(&cut).map(|n| (n.notifier, n.subject));
+                let has_it = bytes.len() - len <= 16 + 4 + 2;
+                assert_eq!(told, has_it.then_some((source, n.subject)), "{len}");
+            }
+            // What is left out of a capture, as if it had not been there: CRCs may be, as far as a CNP goes.
+            for missing in 1..=6 {
+                let len = bytes.len() - missing;
+                assert_eq!(
+                    Notification::from_frame(&parse(&bytes[..len], len)),
+                    Some(n),
+                    "{missing}"
+                );
+            }
+            let len = bytes.len() - 7;
+            assert_eq!(Notification::from_frame(&parse(&bytes[..len], len)), None);
+        }
+    }
+    // Data, and what names another transport or version.
+    let data = infiniband(Some(gids), &transport(Opcode::RC_SEND_ONLY, true, 64));
+    let of = |bytes: &[u8]| {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::InfiniBand, &Profile::DEFAULT);
+        let is_roce = matches!(frame.message(), Message::Roce(bth, Some(_)) if bth.fecn());
+        (is_roce, frame.end(), frame.transport().is_some())
+    };
+    assert_eq!(of(&data), (true, End::Complete, true));
+    for (at, octet) in [(1, 0x30), (1, 0x31), (14, 17)] {
+        let mut other = data.clone();
+        other[at] = octet;
+        assert_eq!(of(&other), (false, End::Complete, false), "{at}");
+    }
+    for (at, octet) in [(0, 0x11), (8, 0x5B), (5, 0), (5, 2)] {
+        let mut wrong = data.clone();
+        wrong[at] = octet;
+        let (is_roce, end, has_transport) = of(&wrong);
+        assert!(
+            !is_roce && !has_transport && matches!(end, End::Malformed(_)),
+            "{at}: {end:?}"
+        );
+    }
+    // A length too short for what is there: what is behind it does not count.
+    let mut short = data.clone();
+    short[5] = 12 + 3;
+    assert_eq!(of(&short).1, End::Complete);
+    // A CNP that is longer is none, nor is RoCEv2's opcode one here.
+    for octets in [
+        transport(Opcode::IB_CNP, false, 20),
+        transport(Opcode::CNP, false, 16),
+    ] {
+        let bytes = infiniband(None, &octets);
+        let frame = Frame::parse(&bytes, bytes.len(), LinkType::InfiniBand, &Profile::DEFAULT);
+        assert_eq!(Notification::from_frame(&frame), None);
+    }
+}
+
+#[test]
+fn ethernet_is_opened_in_erf() {
+    let fast_cnp = samples().swap_remove(3).behind(&[]);
+    for (kind, extensions) in [(2, 0), (2, 3)] {
+        // The frame's check sequence stands behind it.
+        let bytes = erf(kind, extensions, &[&fast_cnp[..], &[0xFC; 4]].concat());
+        let parse =
+            |bytes, wire_len| Frame::parse(bytes, wire_len, LinkType::Erf, &Profile::DEFAULT);
+        let frame = parse(&bytes, bytes.len());
+        assert_eq!(frame.end(), End::Complete);
+        assert_eq!(layers(&frame)[..2], [Layer::Erf, Layer::Ethernet]);
+        let n = Notification::from_frame(&frame).unwrap();
+        assert_eq!(n.kind, Kind::FastCnp1);
+        assert!(findings(&frame).is_empty());
+        assert!(matches!(frame.verify_icrc(), Verdict::Good(_)));
+        assert_eq!(erf_header_len(&bytes), bytes.len() - fast_cnp.len() - 4);
+        for len in 0..bytes.len() - 4 {
+            assert!(
+                matches!(parse(&bytes[..len], bytes.len()).end(), End::Cut { .. }),
+                "{len}"
+            );
+        }
+        // A record that says it is shorter holds no more than that.
+        let mut wrong = bytes.clone();
+        wrong[14..16].copy_from_slice(&20_u16.to_be_bytes());
+        assert!(matches!(
+            parse(&wrong, wrong.len()).end(),
+            End::Malformed(_)
+        ));
+    }
+    // Of another type.
+    let bytes = erf(1, 0, &fast_cnp);
+    let frame = Frame::parse(&bytes, bytes.len(), LinkType::Erf, &Profile::DEFAULT);
+    assert_eq!(
+        (layers(&frame), frame.end()),
+        (vec![Layer::Erf], End::Complete)
+    );
 }

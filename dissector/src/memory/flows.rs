@@ -3,11 +3,11 @@
 use super::Settings;
 use super::rate::{self, Steps};
 use super::recent::{FrameTime, Recent};
-use fcn_observe::FlowKey;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Obedience, Pairs, SeenFlows, Verdict};
+use fcn_observe::{Class, FlowKey};
 use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -45,6 +45,8 @@ pub struct Data {
     pub ce: bool,
     /// Whether its sender is known to obey Fast CNPs.
     pub able: bool,
+    /// What it is queued by.
+    pub class: Option<Class>,
 }
 
 /// A flow of which data was seen.
@@ -59,6 +61,8 @@ pub struct Flow {
     /// Packet sequence number of the last one in the file that has one of its own.
     psn: Option<u32>,
     source_port: u16,
+    /// What the last one in the file is queued by.
+    pub class: Option<Class>,
     recent: Recent<RECENT>,
     obedience: Obedience,
     steps: Steps,
@@ -97,6 +101,7 @@ impl Flow {
             in_step: 0,
             psn: None,
             source_port: 0,
+            class: None,
             recent: Recent::NEW,
             obedience: Obedience::new(),
             steps: Steps::NEW,
@@ -124,6 +129,7 @@ impl Flow {
         let FrameTime { at, frame } = data.moment;
         self.recent.push(data.moment);
         self.source_port = data.source_port;
+        self.class = data.class;
         self.psn = data.psn.or(self.psn);
         if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);

@@ -24,6 +24,7 @@ use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
+use fcn_observe::{Class, Classes, Company};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
@@ -121,6 +122,12 @@ pub struct Notice {
     pub copy_of: Option<u32>,
     /// The rules that it shows broken.
     pub broken: Broken,
+    /// What it is queued by.
+    pub class: Option<Class>,
+    /// What the flow's last data before it in the file is queued by.
+    pub data_class: Option<Class>,
+    /// How the notifications about the QP or flow up to this one are queued beside that data.
+    pub company: Option<Company>,
     /// Of a CNP, what tells who made it.
     cnp: Option<Cnp>,
 }
@@ -138,8 +145,8 @@ impl Notice {
     }
 }
 
-/// The rules that a notification shows broken: rate, source, border, marks.
-type Broken = [Option<Rule>; 4];
+/// The rules that a notification shows broken: rate, source, border, marks, class.
+type Broken = [Option<Rule>; 5];
 
 /// What a data frame led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,9 +180,10 @@ impl Led {
     }
 }
 
-/// One sort of notifications: who of those that send them sends how fast.
+/// One sort of notifications: who of those that send them sends how fast, and in which classes they come.
 #[derive(Clone, Debug, Default)]
 struct Topic {
+    classes: Classes,
     notifiers: Vec<((IpAddr, Origin), NotifierRate)>,
 }
 
@@ -348,6 +356,7 @@ impl Memory {
             entropy: data.entropy(ip.flow_label),
             ce,
             able,
+            class: Class::from_frame(frame),
         };
         let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
@@ -409,15 +418,15 @@ impl Memory {
         self.led.get_or_insert_with(frame, self.tick, Led::default)
     }
 
-    /// Takes in a notification from that UDP port with that payload, and with those signs of its way, once, in the order of
-    /// the file.
+    /// Takes in a notification from that UDP port with that payload, and with those signs of its way and that class, once, in
+    /// the order of the file.
     pub fn notified(
         &mut self,
         seen: Seen,
         gist: &Notification,
         port: u16,
         payload: &[u8],
-        signs: Option<Signs>,
+        (signs, class): (Option<Signs>, Option<Class>),
     ) {
         let moment = self.frame_time(&seen);
         let FrameTime { at, frame } = moment;
@@ -431,15 +440,20 @@ impl Memory {
         let identity = self.sightings.message(gist, port, payload);
         let earlier = self.sightings.see(identity, look);
         let mut broken = Broken::default();
+        let flow = self.flow_of(&key, gist);
+        let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);
+        let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
+        if earlier.is_none() {
+            broken[4] = class.and_then(|class| topic.classes.add(class, data_class));
+        }
+        let company = topic.classes.company(data_class);
         if let (Some(duties), None) = (Duties::for_kind(gist.kind), earlier) {
-            let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
             broken[1] = rules::untrusted(&self.settings.trusted, gist);
             broken[2] = rules::crosses(&self.settings.domain, gist);
         }
         let interval = self.interval(RowKey::new(gist, Some(seen.place.interface())), at);
-        let flow = self.flow_of(&key, gist);
         let mut notice = Notice {
             at,
             kind: gist.kind,
@@ -455,6 +469,9 @@ impl Memory {
             origin: gist.origin,
             copy_of: earlier.map(|earlier| earlier.frame),
             broken,
+            class,
+            data_class,
+            company,
             cnp: None,
         };
         if earlier.is_none() {

@@ -53,7 +53,7 @@ fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
 
 /// A notification without anything in it that tells it from others.
 fn notify(memory: &mut Memory, seen: Seen, gist: &Notification) {
-    memory.notified(seen, gist, 0, &[], None);
+    memory.notified(seen, gist, 0, &[], (None, None));
 }
 
 fn memory(settings: Settings) -> Memory {
@@ -337,4 +337,48 @@ proptest! {
             let _ = memory.context(frame);
         }
     }
+}
+
+#[test]
+fn classes_of_notifications_are_held_against_those_of_data() {
+    let class = |tos: u8| {
+        let mut packet = data(5, false);
+        packet[1] = tos;
+        let frame = Frame::parse(&packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
+        Class::from_frame(&frame)
+    };
+    let (of_data, own) = (class(2), class(48 << 2));
+    let mut memory = memory(Settings::default());
+    pass(&mut memory, seen(1, 100), &data(5, false));
+    let mut told = Vec::new();
+    for (frame, class) in (2..).zip([own, own, of_data, of_data, None]) {
+        let seen = seen(frame, 100 * u64::from(frame));
+        let gist = gist(Kind::FastCnp1, 5);
+        // Each with a payload of its own, so that none is the copy of another.
+        memory.notified(seen, &gist, 0, &[frame as u8], (None, class));
+        let notice = notice(&memory, frame);
+        assert_eq!((notice.class, notice.data_class), (class, of_data));
+        told.push((notice.company, notice.broken[4]));
+    }
+    let several = Some(Company::Several);
+    assert_eq!(
+        told,
+        [
+            (Some(Company::Apart), None),
+            (Some(Company::Apart), None),
+            (several, Some(Rule::ClassSeveral)),
+            (several, None),
+            (several, None),
+        ]
+    );
+    let mut memory = self::memory(Settings::default());
+    pass(&mut memory, seen(1, 100), &data(5, false));
+    let way = (None, of_data);
+    // Of a flow without data that was seen, nothing is known but the class.
+    memory.notified(seen(2, 200), &gist(Kind::Cnp, 6), 0, &[], way);
+    assert_eq!(notice(&memory, 2).company, None);
+    memory.notified(seen(3, 300), &gist(Kind::FastCnp1, 5), 0, &[], way);
+    let with_data = notice(&memory, 3);
+    assert_eq!(with_data.company, Some(Company::WithData));
+    assert_eq!(with_data.broken[4], Some(Rule::ClassWithData));
 }

@@ -2,7 +2,8 @@
 
 use crate::memory::{FrameTime, Led, Notice, Outcome};
 use crate::names::F;
-use crate::plan::{Mark, Plan, at};
+use crate::plan::{At, Mark, Plan, at};
+use fcn_observe::Class;
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
@@ -30,6 +31,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
             format_args!("{}", made.evidence),
         );
     }
+    classes(plan, notice, here);
     if let Some((qp, by)) = notice.sender_qp {
         plan.generated(F::FcnSenderQp, here, qp.get());
         plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));
@@ -71,6 +73,27 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     }
     for rule in notice.broken.into_iter().flatten() {
         plan.expert(rule, here);
+    }
+}
+
+/// Plans by what the notification is queued, and the data of its flow.
+fn classes(plan: &mut Plan, notice: &Notice, here: At) {
+    if let Some(class) = notice.class {
+        plan.generated(F::FcnDscp, here, class.dscp());
+        plan.text(F::FcnEcn, here, format_args!("{}", class.ecn().id()));
+    }
+    let of_data = notice.data_class;
+    for (field, value) in [
+        (F::FcnVlanPriority, notice.class.and_then(Class::priority)),
+        (F::FcnDataDscp, of_data.map(Class::dscp)),
+        (F::FcnDataVlanPriority, of_data.and_then(Class::priority)),
+    ] {
+        if let Some(value) = value {
+            plan.generated(field, here, value);
+        }
+    }
+    if let Some(company) = notice.company {
+        plan.text(F::FcnClass, here, format_args!("{}", company.id()));
     }
 }
 

@@ -6,7 +6,7 @@ use super::{PerFile, compat, preferences};
 use crate::memory::{Context, Limits, Memory, Seen};
 use fcn_observe::origin::Signs;
 use fcn_observe::sightings::Place;
-use fcn_observe::{FlowKey, RowKey};
+use fcn_observe::{Class, FlowKey, RowKey};
 use fcn_wire::notification::Notification;
 use fcn_wire::{Frame, LinkType};
 
@@ -37,8 +37,14 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
 }
 
 /// Takes in a notification.
-pub fn notified(seen: Seen, gist: &Notification, port: u16, payload: &[u8], signs: Option<Signs>) {
-    with(|memory| memory.notified(seen, gist, port, payload, signs));
+pub fn notified(
+    seen: Seen,
+    gist: &Notification,
+    port: u16,
+    payload: &[u8],
+    way: (Option<Signs>, Option<Class>),
+) {
+    with(|memory| memory.notified(seen, gist, port, payload, way));
 }
 
 /// Takes in a packet that is no notification.

@@ -96,6 +96,8 @@ pub const fn interface_name(link: LinkType) -> &'static str {
         LinkType::LinuxCooked => "any0",
         LinkType::LinuxCooked2 => "any1",
         LinkType::Null => "lo0",
+        LinkType::InfiniBand => "ib0",
+        LinkType::Erf => "erf0",
     }
 }
 

@@ -296,7 +296,7 @@ fn unknown_link(name: &str, number: u32) -> Failure {
     Failure::usage("cannot read the capture")
         .and(name)
         .and(format!(
-            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked and BSD loopback are"
+            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked, BSD loopback, InfiniBand and ERF are"
         ))
 }
 
@@ -353,6 +353,11 @@ impl Input for FileInput {
                     Some(first) if unread => Err(unknown_link(name, first.link_number)),
                     _ => Ok(()),
                 }
+            }
+            Ok(()) if engine.with(|monitor| monitor.misses_mirror_clocks()) => {
+                Err(Failure::usage("--mirror-clock").and(format!(
+                    "{name} has no mirror's copy with a time stamp that can be used: ERSPAN type III has"
+                )))
             }
             Ok(()) if !self.fate.choice.interfaces.is_empty() && self.fate.wanted() == 0 => {
                 let known: Vec<String> = self

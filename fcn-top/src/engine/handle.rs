@@ -2,6 +2,7 @@
 
 use super::kernel_filter::{PacketFilter, message};
 use super::passed::ANY;
+use super::rdma;
 use fcn_wire::{LinkType, Profile};
 use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
 
@@ -33,6 +34,8 @@ pub struct Handle {
     pub link: LinkType,
     /// What packets have to pass here, behind the kernel's filter.
     pub filter: Option<BpfProgram>,
+    /// Nanoseconds in what libpcap calls a microsecond of a time stamp.
+    pub tick: u64,
 }
 
 /// Opens an interface that is up.
@@ -67,5 +70,11 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         capture,
         link,
         filter,
+        // Nanoseconds were asked for, which rdmasniff has not.
+        tick: if rdma::interfaces(name).is_some() {
+            1_000
+        } else {
+            1
+        },
     })
 }

@@ -20,6 +20,12 @@ pub struct PacketFilter {
 const SHIFTING: [&str; 6] = ["vlan", "mpls", "pppoed", "pppoes", "geneve", "vxlan"];
 
 impl PacketFilter {
+    /// Whether the kernel lets through only what matters here, of packets that begin with `link`, as far as that is known:
+    /// tcpdump's language has no words for InfiniBand.
+    pub const fn is_built_in(&self, link: Option<LinkType>) -> bool {
+        self.built_in && !matches!(link, Some(LinkType::InfiniBand | LinkType::Erf))
+    }
+
     /// Sets the kernel's filter; returns the program that packets have to pass here as well.
     ///
     /// # Errors
@@ -30,7 +36,7 @@ impl PacketFilter {
         link: LinkType,
         profile: &Profile,
     ) -> Result<Option<BpfProgram>, String> {
-        let ours = self.built_in.then(|| expression(profile, link));
+        let ours = (self.is_built_in(Some(link))).then(|| expression(profile, link));
         let (expression, here) = match (&self.own, ours) {
             (None, None) => return Ok(None),
             (None, Some(ours)) => (ours, None),

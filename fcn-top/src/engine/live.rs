@@ -6,6 +6,7 @@ use super::handle::{Capturing, GATHER, Handle, open};
 use super::kernel_filter::message;
 use super::opener::Opener;
 use super::passed::{ANY, Passed, ifindex};
+use super::rdma;
 use super::{Engine, Input, wall_clock};
 use crate::packet::Packet;
 use crate::record::PASSED;
@@ -71,8 +72,10 @@ impl LiveInput {
     /// There is none of that name, rights are missing, or libpcap cannot capture on it.
     pub fn open(name: &str, how: &Capturing, program: &Path) -> Result<Self, Failure> {
         let failed = || Failure::failed("cannot capture").and(name);
+        let rdma = rdma::interfaces(name);
         let interface = match name {
             ANY => None,
+            _ if rdma.is_some() => None,
             _ => Some(
                 Interface::named(name)
                     .map_err(|error| Failure::usage("cannot capture").and(error.to_string()))?,
@@ -90,7 +93,10 @@ impl LiveInput {
             Ok(handle) => Some(handle),
             // It may have gone down in between.
             Err(_) if !up => None,
-            Err(why) => return Err(failed().and(why)),
+            Err(why) => {
+                let why = rdma.map_or(why.clone(), |interfaces| rdma::advice(&interfaces, &why));
+                return Err(failed().and(why));
+            }
         };
         let watch = interface.as_ref().and_then(|i| LinkWatch::new(i).ok());
         Ok(Self {
@@ -146,9 +152,11 @@ impl LiveInput {
                 Some(LinkType::RawIp) => "raw IP",
                 Some(LinkType::LinuxCooked | LinkType::LinuxCooked2) => "Linux cooked",
                 Some(LinkType::Null) => "BSD loopback",
+                Some(LinkType::InfiniBand) => "InfiniBand",
+                Some(LinkType::Erf) => "ERF",
             }
             .to_owned(),
-            match (&self.how.filter.own, self.how.filter.built_in) {
+            match (&self.how.filter.own, self.how.filter.is_built_in(link)) {
                 (None, true) => "kernel filter".to_owned(),
                 (None, false) => "no filter".to_owned(),
                 (Some(_), true) => "kernel filter and --filter".to_owned(),
@@ -190,11 +198,12 @@ impl LiveInput {
             capture,
             link,
             filter,
+            tick,
         }) = &mut self.handle
         else {
             return Ok(0);
         };
-        let (link, filter) = (*link, filter.as_ref());
+        let (link, filter, tick) = (*link, filter.as_ref(), *tick);
         let (passed, snap_len) = (&mut self.passed, self.how.snap_len);
         let mut taking = engine.taking();
         let mut number = taking.state.taken;
@@ -214,10 +223,9 @@ impl LiveInput {
                 (described, PASSED)
             });
             let packet = Packet {
-                // Asked for in nanoseconds.
                 at: (stamp.tv_sec as u64)
                     .saturating_mul(1_000_000_000)
-                    .saturating_add(stamp.tv_usec as u64),
+                    .saturating_add((stamp.tv_usec as u64).saturating_mul(tick)),
                 bytes: packet.data,
                 wire_len: (packet.header.len as usize).max(packet.data.len()),
                 link,

@@ -16,6 +16,7 @@ pub mod live;
 mod opener;
 pub mod passed;
 pub mod privileges;
+mod rdma;
 mod stamps;
 
 use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};

@@ -1,9 +1,13 @@
 //! The interfaces that packets come from, with counts of each sort of packet.
 
+use super::mirror_clocks;
 use super::windows::Windows;
 use crate::packet::Packet;
 use crate::record::{InterfaceRecord, PASSED};
 use crate::tables::Dropped;
+use crate::text::span;
+use core::fmt::Write as _;
+use fcn_observe::trail::{Step, Takes, Trail};
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
 use rustc_hash::FxHashMap;
@@ -30,9 +34,21 @@ pub enum Sort {
     Undecodable,
 }
 
+/// What the times are by when packets were seen at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// The capture's.
+    Capture,
+    /// The capture's, when the copy of a mirror came in.
+    Arrival,
+    /// The mirror's.
+    Mirror(mirror_clocks::Clock),
+}
+
 #[derive(Clone, Debug)]
 struct Interface {
     name: Arc<str>,
+    clock: Clock,
     state: &'static str,
     about: Arc<str>,
     dropped: Dropped,
@@ -46,6 +62,7 @@ impl Interface {
     fn new(number: usize) -> Self {
         Self {
             name: format!("#{number}").into(),
+            clock: Clock::Capture,
             state: "up",
             about: Arc::from(""),
             dropped: (None, None),
@@ -172,6 +189,7 @@ impl Interfaces {
         }
         let mut new = Interface::new(self.list.len());
         new.state = PASSED;
+        new.clock = Clock::Arrival;
         new.about = format!("mirror, ERSPAN type {}", place.kind).into();
         let name = format!("{}/{}", own.name, place.name());
         // Other switches may have the same session.
@@ -187,6 +205,13 @@ impl Interfaces {
         self.list.push(new);
         self.mirrors.insert(place, number);
         number
+    }
+
+    /// Says that times of that place are by a mirror's own clock.
+    pub fn has_clock(&mut self, place: u32, clock: mirror_clocks::Clock) {
+        if let Some(interface) = self.list.get_mut(place as usize) {
+            interface.clock = Clock::Mirror(clock);
+        }
     }
 
     fn entry(&mut self, number: u32) -> &mut Interface {
@@ -250,6 +275,52 @@ impl Interfaces {
     pub fn name(&self, place: u32) -> Option<Arc<str>> {
         let interface = self.list.get(place as usize);
         interface.map(|interface| Arc::clone(&interface.name))
+    }
+
+    /// The ways of a trail in words; `None` where there is none.
+    pub fn path(&self, trail: &Trail) -> Option<Arc<str>> {
+        let ways = trail.ways();
+        let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
+        (!ways.is_empty()).then(|| ways.join("; ").into())
+    }
+
+    fn way(&self, way: &[Step]) -> String {
+        let name = |place: u32| (self.list.get(place as usize)).map_or("?", |known| &known.name);
+        let clock = |place: u32| (self.list.get(place as usize)).map(|known| known.clock);
+        // What came in late came in by the capture's clock all the same.
+        let are_related = |step: &Step| match [step.from, step.to].map(clock) {
+            [Some(Clock::Mirror(from)), Some(Clock::Mirror(to))] => from == to,
+            clocks => !clocks
+                .iter()
+                .any(|clock| matches!(clock, Some(Clock::Mirror(_)))),
+        };
+        let mut text = String::new();
+        for step in way {
+            let Step { takes, packets, .. } = step;
+            if text.is_empty() {
+                text.push_str(name(step.from));
+            }
+            let to = name(step.to);
+            // Writing into a String never fails.
+            let _ = match *takes {
+                _ if !are_related(step) => write!(text, " and {to}: clocks unrelated ({packets})"),
+                Takes::About(time) => write!(text, " → {to} +{} ({packets})", span(time.into())),
+                Takes::Between(low, high) => {
+                    let [low, high] = [low, high].map(|time| span(time.into()));
+                    write!(text, " → {to} +{low} to {high} ({packets})")
+                }
+                Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
+            };
+        }
+        let mut clocks = way.iter().flat_map(|step| [step.from, step.to].map(clock));
+        text.push_str(match clocks.find(|known| *known != Some(Clock::Capture)) {
+            _ if !way.iter().any(are_related) => "",
+            Some(Some(Clock::Arrival)) => ", as copies came in",
+            Some(Some(Clock::Mirror(mirror_clocks::Clock::Synchronised))) => ", by IEEE 1588",
+            Some(Some(Clock::Mirror(_))) => ", by the switch's clock",
+            _ => "",
+        });
+        text
     }
 
     /// The interfaces, as they are shown at `now`, where packets were watched `since`.

@@ -9,6 +9,7 @@ mod flows;
 mod gaps;
 mod interfaces;
 mod local;
+mod mirror_clocks;
 mod notifiers;
 mod observe;
 mod paths;
@@ -42,6 +43,7 @@ use fcn_wire::{Findings, Kind, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
 use local::Locals;
+use mirror_clocks::MirrorClocks;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
 use reporter::Reporter;
@@ -78,6 +80,9 @@ pub struct Monitor {
     interfaces: Interfaces,
     locals: Locals,
     sightings: Sightings,
+    mirror_clocks: MirrorClocks,
+    /// When the packet that is being taken in was captured, whatever a mirror's clock says.
+    captured: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
     translations: Translations,
@@ -108,6 +113,8 @@ impl Monitor {
             interfaces: Interfaces::default(),
             locals: Locals::default(),
             sightings: Sightings::default(),
+            mirror_clocks: MirrorClocks::default(),
+            captured: 0,
             later_interfaces: false,
             translations: Translations::new(limits.connections),
             origins: Origins::new(limits.connections),
@@ -324,6 +331,11 @@ impl Monitor {
         told
     }
 
+    /// Whether times of mirrors' own clocks were asked for, and none could be used.
+    pub fn misses_mirror_clocks(&self) -> bool {
+        self.settings.mirror_clock && !self.mirror_clocks.are_used()
+    }
+
     /// Says that further interfaces may become known behind packets which they have seen as well: packets are remembered
     /// from the first one on, so that they count once then, too.
     pub const fn expect_interfaces(&mut self) {
@@ -413,6 +425,7 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
+            record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
         }
         let made = row.makers.judge(&self.origins);
         record.origin_inferred = made.map(|made| made.maker);

@@ -20,10 +20,15 @@ use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
-    Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Notification, Profile, Rule,
+    Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
+    Rule,
 };
 use std::net::IpAddr;
 
+/// What is said where a mirror's clock is set.
+const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
+/// What is said where clocks of mirrors have nothing to do with one another.
+const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
 /// Next header number of ICMPv6.
 const ICMPV6: u8 = 58;
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
@@ -61,11 +66,17 @@ impl Monitor {
         let frame = &frame;
         // Where it was seen: where a mirror copied it, or where it was captured.
         let mut interface = self.interfaces.place(packet.interface);
+        self.captured = packet.at;
+        let mut at = packet.at;
         if let Some(mirror) = frame.mirror() {
             interface = self.interfaces.mirrored(interface, mirror);
+            if self.settings.mirror_clock {
+                at = self.copied_at(interface, mirror, at);
+            }
         }
         let packet = &Packet {
             interface,
+            at,
             ..*packet
         };
         self.now = self.now.max(packet.at);
@@ -116,6 +127,27 @@ impl Monitor {
         observed
     }
 
+    /// When a mirror says that it has copied a frame, of which the copy came in at `at`; else that.
+    #[cold]
+    fn copied_at(&mut self, place: u32, mirror: &Mirror, at: u64) -> u64 {
+        match self.mirror_clocks.copied_at(mirror, at) {
+            Ok(copied) => {
+                self.interfaces.has_clock(place, copied.clock);
+                if copied.jumped {
+                    self.reporter.mirror_clock(at, JUMPED);
+                }
+                if self.mirror_clocks.are_unrelated() {
+                    self.reporter.mirror_clock(at, UNRELATED);
+                }
+                copied.at
+            }
+            Err(refusal) => {
+                self.reporter.mirror_clock(at, refusal.text());
+                at
+            }
+        }
+    }
+
     /// Whether packets are told apart by where they are seen, and so recognised wherever they are seen again.
     #[inline]
     const fn is_several(&self, packet: &Packet<'_>) -> bool {
@@ -130,7 +162,8 @@ impl Monitor {
 
     /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
     fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
-        let earlier = self.sightings.see(identity, look(packet, ce));
+        let look = look(packet, ce);
+        let earlier = self.sightings.see_captured(identity, look, self.captured);
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
             self.reporter.places_forgotten(packet.at);
@@ -213,7 +246,7 @@ impl Monitor {
         } = self;
         let (id, row) = rows.entry(key, notification);
         if several {
-            row.seen_on(packet.interface);
+            row.seen_on(packet.interface, at, is_copy);
         }
         if notification.kind == Kind::Cnp {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {
@@ -235,17 +268,19 @@ impl Monitor {
         if is_copy && row.total > 0 && !settings.per_interface {
             return observed;
         }
-        let news = Class::from_frame(frame)
-            .filter(|_| !is_copy)
-            .and_then(|class| {
-                let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
-                Some((row.classes.add(class, data)?, class))
-            });
+        let class = Class::found(frame).filter(|_| !is_copy);
+        let news = class.and_then(|(class, header)| {
+            let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
+            Some((row.classes.add(class, data)?, header.start))
+        });
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
             return observed;
         }
         frame.check(icrc, findings);
+        if let Some((rule, at)) = news {
+            findings.push(rule, at, 2);
+        }
         let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
@@ -296,14 +331,6 @@ impl Monitor {
         traffic.add(at, step);
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
-        }
-        if let Some((company, class)) = news {
-            let about = About {
-                packet,
-                frame,
-                interface: self.interfaces.name(packet.interface),
-            };
-            self.reporter.class(&about, company, class);
         }
         observed
     }
@@ -374,17 +401,17 @@ impl Monitor {
         findings: &mut Findings,
     ) -> Observed {
         let (at, key) = (packet.at, data.flow());
-        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+        let (Some(ip), Some((payload, payload_len))) = (frame.ip(), frame.transport()) else {
             return Observed::default();
         };
         // Where a tunnel is opened before the mark is copied inwards, only its header has it.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
         let ip_octets = (ip.end - ip.start) as u64;
-        let bth = Bth::new_checked(datagram.payload).ok();
+        let bth = Bth::new_checked(payload).ok();
         let several = self.is_several(packet);
         let remembers = self.remembers(packet);
         let earlier = bth.filter(|_| remembers).and_then(|bth| {
-            let identity = self.sightings.data(data, &bth, datagram.payload_len);
+            let identity = self.sightings.data(data, &bth, payload_len);
             self.see(packet, identity, ce)
         });
         if let Some(bth) = &bth {

@@ -5,7 +5,6 @@ use super::Broken;
 use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
-use fcn_observe::{Class, Company};
 use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -22,13 +21,10 @@ pub const LEFT_OUT: &str = "findings.left_out";
 pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 /// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
 pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
+/// What is said where clocks of mirrors cannot be used, or only with care.
+pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
-
-/// What is said of notifications that travel in the class of the data that they are about.
-pub const CLASS_WITH_DATA: &str = "class.with_data";
-/// What is said of notifications that travel in several classes.
-pub const CLASS_SEVERAL: &str = "class.several";
 
 /// Who hears every event.
 type Listener = Box<dyn FnMut(&EventRecord) + Send>;
@@ -151,6 +147,12 @@ impl Reporter {
         );
     }
 
+    /// Says, once, what is wrong with the clocks of mirrors.
+    #[cold]
+    pub fn mirror_clock(&mut self, at: u64, text: &'static str) {
+        self.doubt(at, MIRROR_CLOCK, text);
+    }
+
     fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {
         if self.doubts.contains(&text) {
             return;
@@ -168,25 +170,6 @@ impl Reporter {
             text: text.into(),
             section: "",
         });
-    }
-
-    /// Says in which class the notifications about a flow travel.
-    #[cold]
-    pub fn class(&mut self, about: &About<'_>, company: Company, class: Class) {
-        let (what, text) = match company {
-            Company::Apart => return,
-            Company::WithData => (
-                CLASS_WITH_DATA,
-                format!(
-                    "The notifications travel in the class of the data ({class}): where data of that class queues on their way, or is paused, they are late"
-                ),
-            ),
-            Company::Several => (
-                CLASS_SEVERAL,
-                format!("The notifications travel in several classes, here {class}"),
-            ),
-        };
-        self.report(about.event(Severity::Note, what, text.into(), ""));
     }
 
     /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

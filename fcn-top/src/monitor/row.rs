@@ -8,6 +8,7 @@ use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::origin::Tally;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
+use fcn_observe::trail::Trail;
 use fcn_observe::{Class, Classes, RowKey};
 use fcn_wire::{Kind, Notification, Origin, Qp};
 use std::net::IpAddr;
@@ -96,6 +97,8 @@ struct Rare {
     /// The interfaces that notifications were seen on, a bit each; the last bit is for all from 63 on. None as long as
     /// there is only the first one.
     seen_on: u64,
+    /// Where they were seen one after another.
+    trail: Trail,
     /// Whom notifications were sent to, where that is not the sender.
     destination: Option<IpAddr>,
 }
@@ -174,11 +177,13 @@ impl Row {
         }
     }
 
-    /// Takes in that a notification was seen on that interface, be it counted or not.
-    pub fn seen_on(&mut self, interface: u32) {
+    /// Takes in that a notification was seen on that interface at `at`, be it counted or, as a copy, not.
+    pub fn seen_on(&mut self, interface: u32, at: u64, is_copy: bool) {
         // What was counted before without a word was seen when there was but the first one.
         let before = u64::from(self.total > 0 && self.seen_on_bits() == 0);
-        self.rare().seen_on |= before | 1 << interface.min(u64::BITS - 1);
+        let rare = self.rare();
+        rare.seen_on |= before | 1 << interface.min(u64::BITS - 1);
+        rare.trail.see(interface, at, is_copy);
     }
 
     /// The interfaces that notifications were seen on, where there are several to be seen on.
@@ -186,6 +191,11 @@ impl Row {
         // Of the first one alone, nothing is said.
         let seen = self.seen_on_bits().max(1);
         (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
+    }
+
+    /// Where notifications were seen one after another, where there are several places.
+    pub fn trail(&self) -> Option<&Trail> {
+        self.rare.as_ref().map(|rare| &rare.trail)
     }
 
     fn seen_on_bits(&self) -> u64 {
@@ -256,6 +266,7 @@ impl Row {
             receiver: key.receiver(),
             receiver_qp: number(QpSide::Receiver),
             interface: None,
+            path: None,
             rate_now: self.windows.rate_now(now, since),
             rate_1s: self.windows.rate_1s(now, since),
             rate_10s: self.windows.rate_10s(now, since),

@@ -15,6 +15,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether the same QP seen on two interfaces has two rows.
     pub per_interface: bool,
+    /// Whether the time of a mirror's copy is what its own clock says, where it can be used.
+    pub mirror_clock: bool,
     /// Whether the ICRC of every RoCEv2 packet captured whole is verified. Costs time that grows with the packets.
     pub verify_icrc: bool,
     /// Who may send Fast CNPs, proxy notifications and WAN FCNs; empty: no such list, nobody is suspected
@@ -74,6 +76,7 @@ impl Default for Settings {
             profile: Profile::DEFAULT,
             limits: Limits::default(),
             per_interface: false,
+            mirror_clock: false,
             verify_icrc: true,
             trust: Vec::new(),
             able: Vec::new(),

@@ -10,7 +10,7 @@ use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
-use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3};
+use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3, Granularity};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
@@ -656,7 +656,10 @@ fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
 
 #[test]
 fn a_switch_is_blamed_where_its_own_packet_was_marked() {
-    for (marked, blamed) in [(true, "fastcnp.ce.also_marked"), (false, "")] {
+    for (marked, blamed) in [
+        (true, "class.with_data fastcnp.ce.also_marked"),
+        (false, "class.with_data"),
+    ] {
         let mut monitor = Monitor::new(Settings {
             able: vec![Prefix::host(SENDER.into())],
             ..Settings::default()
@@ -949,6 +952,7 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
         (row.total, row.interface.unwrap()),
         (20, names.join(",").into())
     );
+    assert_eq!(row.path, None, "two at a time look the same");
     let interfaces = monitor.interfaces();
     let seen: Vec<_> = interfaces
         .iter()
@@ -964,6 +968,125 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
 }
 
 #[test]
+fn the_path_of_notifications_is_told_with_its_times() {
+    let session = |session| {
+        Erspan::II(Erspan2 {
+            session,
+            ..Erspan2::default()
+        })
+    };
+    // Three switches on the way; the second one's copies come in after the third one's, which misses some.
+    let seen = |interval: u64| {
+        let mut monitor = Monitor::new(Settings::default());
+        for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
+            monitor.know_interface(number, name, "");
+        }
+        let mirror = |number| copy(number as u8, session(number), &cnp(7));
+        for n in 0..40 {
+            let at = START + n * interval;
+            see(&mut monitor, at, 0, &cnp(7));
+            if n % 4 != 0 {
+                see(&mut monitor, at + 5_000, 0, &mirror(9));
+            }
+            see(&mut monitor, at + 8_200 + n % 2, 0, &mirror(4));
+        }
+        let row = only(&monitor);
+        assert_eq!(row.total, 40);
+        row.path.unwrap()
+    };
+    assert_eq!(
+        &*seen(MILLISECOND),
+        "leaf1 → leaf1/erspan 9 +5.00 µs (30) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+    );
+    // As fast as they pass, one of the times cannot be told of most.
+    assert_eq!(
+        &*seen(10_000),
+        "leaf1 → leaf1/erspan 9 +5.00 µs (10) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+    );
+    // Two interfaces whose clocks go apart, so that either seems to be first.
+    let mut monitor = Monitor::new(Settings::default());
+    for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
+        monitor.know_interface(number, name, "");
+    }
+    for n in 0..20 {
+        let at = START + n * MILLISECOND;
+        let (ahead, behind) = if n < 10 {
+            (at, at + 100 * n)
+        } else {
+            (at + 100 * n, at)
+        };
+        see(&mut monitor, ahead, 0, &cnp(7));
+        see(&mut monitor, behind, 1, &cnp(7));
+    }
+    assert_eq!(
+        only(&monitor).path.as_deref(),
+        Some("leaf1 and leaf2: order unclear (20)")
+    );
+}
+
+#[test]
+fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
+    // Two switches 3 µs apart, the copies of the first one 200 µs late, so that they come in behind those of the second.
+    let told = |mirror_clock, granularity: Granularity, seconds: Option<u32>| {
+        let mut monitor = Monitor::new(Settings {
+            mirror_clock,
+            ..Settings::default()
+        });
+        for (number, name) in (0..).zip(["eth0", "eth1"]) {
+            monitor.know_interface(number, name, "");
+        }
+        let unit = match granularity {
+            Granularity::Ieee1588 => 1,
+            _ => 100,
+        };
+        for n in 0..20 {
+            for (switch, passed, late) in [(2, 3_000, 1_000), (1, 0, 200_000)] {
+                let platform = seconds.map(|seconds| {
+                    let [a, b, c, d] = seconds.to_be_bytes();
+                    [5 << 2, 0, 0, 0, a, b, c, d]
+                });
+                let at = n * MILLISECOND + passed;
+                let header = Erspan::III(Erspan3 {
+                    session: switch,
+                    timestamp: (at / unit) as u32 + 1,
+                    granularity,
+                    platform,
+                    ..Erspan3::default()
+                });
+                let copy = copy(switch as u8, header, &cnp(7));
+                see(&mut monitor, START + at + late, 0, &copy);
+            }
+        }
+        let row = only(&monitor);
+        assert_eq!(row.total, 20);
+        let doubts = monitor.doubts().join("|");
+        (row.path.unwrap().replace("eth0/erspan ", ""), doubts)
+    };
+    let (first, second) = ("1 ingress", "2 ingress");
+    let ptp = told(true, Granularity::Ieee1588, None);
+    assert_eq!(
+        ptp,
+        (
+            format!("{first} → {second} +3.00 µs (20), by IEEE 1588"),
+            String::new()
+        )
+    );
+    assert_eq!(told(true, Granularity::Ieee1588, Some(7)), ptp);
+    let (path, doubts) = told(true, Granularity::Nanos100, None);
+    assert!(path.ends_with("clocks unrelated (20)"), "{path}");
+    assert!(doubts.contains("unrelated unless"), "{doubts}");
+    // Not asked for, and not to be used.
+    let late = format!("{second} → {first} +196 µs (20), as copies came in");
+    assert_eq!(
+        told(false, Granularity::Ieee1588, None),
+        (late.clone(), String::new())
+    );
+    let (path, doubts) = told(true, Granularity::Custom, None);
+    assert_eq!(path, late);
+    assert!(doubts.contains("configuration"), "{doubts}");
+}
+
+#[test]
 fn mirrors_without_end_are_bounded() {
     let mut monitor = Monitor::new(Settings::default());
     for index in 0..3_000 {
@@ -976,4 +1099,59 @@ fn mirrors_without_end_are_bounded() {
     let interfaces = monitor.interfaces();
     assert_eq!(interfaces.len(), 1_001);
     assert_eq!(interfaces[0].notifications, 2_000);
+}
+
+#[test]
+fn infiniband_has_rows_and_flows_too() {
+    // From one local identifier to another, without a Global Route Header.
+    let infiniband = |source: u8, destination: u8, bth: [u8; 12], payload: usize| {
+        let mut packet = vec![0, 2, 0, destination, 0, 0, 0, source];
+        packet.extend(bth);
+        packet.resize(packet.len() + payload + 4, 0);
+        packet[5] = (packet.len() / 4) as u8;
+        packet.extend([0; 2]);
+        packet
+    };
+    let mut monitor = Monitor::new(Settings::default());
+    let see = |monitor: &mut Monitor, at, bytes: &[u8]| {
+        let number = monitor.totals().packets + 1;
+        monitor.observe(&Packet {
+            at,
+            bytes,
+            wire_len: bytes.len(),
+            link: LinkType::InfiniBand,
+            interface: 0,
+            number,
+        })
+    };
+    for psn in 0..50 {
+        let fecn = if psn % 5 == 0 { 0x80 } else { 0 };
+        let data = [4, 0, 0xFF, 0xFF, fecn, 0, 0, 7, 0x80, 0, 0, psn];
+        let ack = [0x11, 0, 0xFF, 0xFF, 0, 0, 0, 9, 0, 0, 0, psn];
+        let at = START + u64::from(psn) * 10_000;
+        see(&mut monitor, at, &infiniband(1, 2, data, 64));
+        see(&mut monitor, at + 4_000, &infiniband(2, 1, ack, 4));
+    }
+    let cnp = [0x80, 0, 0xFF, 0xFF, 0x40, 0, 0, 9, 0, 0, 0, 0];
+    see(
+        &mut monitor,
+        START + MILLISECOND,
+        &infiniband(2, 1, cnp, 16),
+    );
+    let row = only(&monitor);
+    let lid = |lid| IpAddr::from(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, lid));
+    assert_eq!(
+        (row.kind, row.notifier, row.sender),
+        (Kind::Cnp, lid(2), Some(lid(1)))
+    );
+    assert_eq!(
+        (row.sender_qp, row.receiver_qp),
+        (Some(9), Some(7)),
+        "by acknowledgements"
+    );
+    assert_eq!((row.data_packets, row.ce_share), (Some(50), Some(0.2)));
+    assert_eq!((row.dscp, row.data_dscp, row.class), (None, None, None));
+    let totals = monitor.totals();
+    assert_eq!((totals.notified(), totals.data, totals.other), (1, 50, 50));
+    assert_eq!(totals.findings, [0; 3]);
 }

@@ -190,6 +190,9 @@ pub(super) fn about(
         ),
         Tone::Plain,
     ));
+    if let Some(path) = &record.path {
+        lines.push(("Path", words.text(path).into_owned(), Tone::Plain));
+    }
     if record.findings > 0 || record.icrc_bad > 0 {
         lines.push((
             "Findings",

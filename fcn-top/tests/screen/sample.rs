@@ -299,6 +299,7 @@ pub fn empty(now: u64) -> QpRecord {
         receiver: None,
         receiver_qp: None,
         interface: None,
+        path: None,
         rate_now: Some(0.0),
         rate_1s: Some(0.0),
         rate_10s: Some(0.0),

@@ -86,6 +86,8 @@ const fn data_link(link: LinkType) -> DataLink {
         LinkType::LinuxCooked => DataLink::LINUX_SLL,
         LinkType::LinuxCooked2 => DataLink::LINUX_SLL2,
         LinkType::Null => DataLink::NULL,
+        LinkType::InfiniBand => DataLink::INFINIBAND,
+        LinkType::Erf => DataLink::ERF,
     }
 }
 
@@ -161,6 +163,8 @@ mod tests {
             LinkType::LinuxCooked,
             LinkType::LinuxCooked2,
             LinkType::Null,
+            LinkType::InfiniBand,
+            LinkType::Erf,
         ] {
             assert_eq!(LinkType::from_pcap(data_link(link).into()), Some(link));
         }

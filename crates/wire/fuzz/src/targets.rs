@@ -90,12 +90,14 @@ pub static PROFILES: [Profile; 4] = [
 ];
 
 /// The link types that [`Frame`] opens.
-pub const LINKS: [LinkType; 5] = [
+pub const LINKS: [LinkType; 7] = [
     LinkType::Ethernet,
     LinkType::RawIp,
     LinkType::LinuxCooked,
     LinkType::LinuxCooked2,
     LinkType::Null,
+    LinkType::InfiniBand,
+    LinkType::Erf,
 ];
 
 /// Octets in front of the frame in an input of [`frame`] and [`notification`]: link type, profile, octets that the
@@ -207,7 +209,7 @@ fn located(frame: &Frame<'_>) {
     let innermost = frame
         .spans()
         .iter()
-        .rfind(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6));
+        .rfind(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6 | Layer::Lrh));
     assert_eq!(innermost.is_some(), frame.ip().is_some());
     if let (Some(span), Some(ip)) = (innermost, frame.ip()) {
         assert_eq!((span.start, span.end), (ip.start, ip.end));
@@ -232,6 +234,12 @@ fn located(frame: &Frame<'_>) {
         }
         Upper::Bgp(at, found) | Upper::IsIs(at, found) | Upper::MacControl(at, found, _) => {
             rest(*at, found);
+        }
+        Upper::InfiniBand(packet) => {
+            rest(packet.ip.payload, packet.payload);
+            assert!(packet.payload.len() <= packet.payload_len);
+            assert_eq!(packet.is_whole(), !frame.is_cut());
+            assert_eq!(Some(&packet.ip), frame.ip());
         }
         Upper::Ospf(ip, found) => rest(ip.payload, found),
         Upper::Other => {}
@@ -323,8 +331,13 @@ fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notificatio
             let is_cut = frame
                 .datagram()
                 .is_some_and(|datagram| !datagram.is_whole());
+            let opcode = match frame.upper() {
+                Upper::InfiniBand(_) => Opcode::IB_CNP,
+                _ => Opcode::CNP,
+            };
+            let may_tell = is_cut || opcode == Opcode::IB_CNP;
             assert!(
-                kind.is_none() || kind == Some(Kind::Cnp) && is_cut && bth.opcode() == Opcode::CNP
+                kind.is_none() || kind == Some(Kind::Cnp) && may_tell && bth.opcode() == opcode
             );
         }
         Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => assert_eq!(kind, None),

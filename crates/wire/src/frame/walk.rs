@@ -10,6 +10,7 @@ use crate::erspan::{Erspan, Mirror};
 use crate::header::{
     ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6, linux_cooked, tcp, udp, vxlan_gpe,
 };
+use crate::infiniband::{Erf, Packet, Record, TRANSPORT, address_of_lid, lrh};
 use crate::ipv6_ext::{last_segment_at, next_header, read_header};
 use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
@@ -254,7 +255,97 @@ impl Walk {
                     _ => Err(Stopped),
                 }
             }
+            LinkType::InfiniBand => self.infiniband(frame),
+            LinkType::Erf => self.erf(frame),
         }
+    }
+
+    #[inline(never)]
+    fn erf(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Erf;
+        let header = match Erf::parse(self.here(frame)) {
+            Ok(header) => header,
+            Err(need) => return Err(self.short(frame, LAYER, need)),
+        };
+        self.push(frame, LAYER, header.len, self.limit)?;
+        self.limit = self.limit.min(self.at + header.wire_len);
+        match header.record {
+            Record::Ethernet => Ok(Next::Ethernet),
+            Record::InfiniBand => self.infiniband(frame),
+            Record::Other => Err(Stopped),
+        }
+    }
+
+    #[inline(never)]
+    fn infiniband(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Lrh;
+        let here = self.array::<{ lrh::LEN }>(frame, LAYER)?;
+        let version = u8_at(here, lrh::VERSION) & 0x0F;
+        if version != 0 {
+            return Err(self.value(frame, LAYER, "version", version, "0"));
+        }
+        let next = u8_at(here, lrh::NEXT) & 3;
+        let len = usize::from(u16_at(here, lrh::LENGTH) & 0x07FF) * 4;
+        if len <= lrh::LEN {
+            let room = self.limit - self.at;
+            let at = self.at + lrh::LENGTH;
+            let error = Error::length(LAYER, at, "packet length", len, lrh::LEN + 4, room);
+            return Err(malformed(frame, error));
+        }
+        let start = self.at;
+        // Captures may leave out CRCs.
+        let end = self.limit.min(start + len);
+        let [source, destination] =
+            [lrh::SOURCE, lrh::DESTINATION].map(|at| address_of_lid(u16_at(here, at)));
+        self.push(frame, LAYER, lrh::LEN, end)?;
+        let mut ip = Ip {
+            start,
+            end,
+            source,
+            destination,
+            traffic_class: 0,
+            hop_limit: 0,
+            flow_label: 0,
+            protocol: TRANSPORT,
+            payload: self.at,
+        };
+        frame.ip = Some(ip);
+        match next {
+            lrh::LOCAL => {}
+            lrh::GLOBAL => self.global_route(frame, &mut ip)?,
+            _ => return Err(Stopped),
+        }
+        frame.ip = Some(ip);
+        if ip.protocol != TRANSPORT {
+            return Err(Stopped);
+        }
+        frame.upper = Upper::InfiniBand(Packet {
+            ip,
+            payload: self.have(frame, Layer::Bth, 0)?,
+            payload_len: self.limit - self.at,
+        });
+        Self::payload(frame, Layer::Payload, self.limit)
+    }
+
+    /// The Global Route Header, laid out as IPv6's.
+    fn global_route(&mut self, frame: &mut Frame<'_>, ip: &mut Ip) -> Result<(), Stopped> {
+        const LAYER: Layer = Layer::Grh;
+        let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
+        let word = u32_at(here, 0);
+        if word >> 28 != 6 {
+            return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
+        }
+        *ip = Ip {
+            source: ipv6_at(here, ipv6::SOURCE).into(),
+            destination: ipv6_at(here, ipv6::DESTINATION).into(),
+            traffic_class: (word >> 20 & 0xFF) as u8,
+            hop_limit: u8_at(here, ipv6::HOP_LIMIT),
+            flow_label: word & 0x000F_FFFF,
+            protocol: u8_at(here, ipv6::NEXT),
+            payload: self.at + ipv6::LEN,
+            ..*ip
+        };
+        self.push(frame, LAYER, ipv6::LEN, self.limit)
     }
 
     fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {

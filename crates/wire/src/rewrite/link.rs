@@ -116,7 +116,7 @@ fn ether_type(packet: &[u8], wire_len: usize, link: LinkType) -> Option<(usize, 
         }
     };
     match link {
-        LinkType::Ethernet => None,
+        LinkType::Ethernet | LinkType::InfiniBand | LinkType::Erf => None,
         LinkType::RawIp => by_version(0),
         LinkType::Null => by_version(4),
         LinkType::LinuxCooked => cooked(linux_cooked::LEN, linux_cooked::TYPE),

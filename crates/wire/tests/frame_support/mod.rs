@@ -591,3 +591,40 @@ pub fn pfc_frame() -> Vec<u8> {
         },
     ])
 }
+
+/// An InfiniBand packet from its Local Route Header on, from LID 0x17 to LID 0x2A; with GIDs also a Global Route Header. Behind
+/// `transport` there are both CRCs, which nobody looks at.
+pub fn infiniband(gids: Option<[Ipv6Addr; 2]>, transport: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x10, 0x30, 0, 0x2A, 0, 0, 0, 0x17];
+    packet[1] |= if gids.is_some() { 3 } else { 2 };
+    if let Some([source, destination]) = gids {
+        let len = u16::try_from(transport.len() + 4).unwrap();
+        packet.extend([0x6B, 0x80, 0, 7]);
+        packet.extend(len.to_be_bytes());
+        packet.extend([0x1B, 3]);
+        packet.extend(source.octets());
+        packet.extend(destination.octets());
+    }
+    packet.extend(transport);
+    packet.extend([0xC4; 4]);
+    let words = u16::try_from(packet.len() / 4).unwrap();
+    packet[4..6].copy_from_slice(&words.to_be_bytes());
+    packet.extend([0xC2; 2]);
+    packet
+}
+
+/// An ERF record of that type around `frame`, with as many extension headers.
+pub fn erf(kind: u8, extensions: usize, frame: &[u8]) -> Vec<u8> {
+    let mut record = vec![0; 16];
+    record[8] = kind | if extensions > 0 { 0x80 } else { 0 };
+    let wire_len = u16::try_from(frame.len()).unwrap();
+    record[14..].copy_from_slice(&wire_len.to_be_bytes());
+    for left in (0..extensions).rev() {
+        record.extend([if left > 0 { 0x80 } else { 0 }, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    if kind == 2 {
+        record.extend([0; 2]);
+    }
+    record.extend(frame);
+    record
+}

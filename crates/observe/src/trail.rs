@@ -1,0 +1,365 @@
+//! Where packets about the same were seen one after another, as at the switches on their way, and how long from each place to
+//! the next: by the time stamps, and so only as good as the clocks behind them.
+//!
+//! Such packets mostly look the same, so a sighting counts as that of the packet that was seen last elsewhere only where it
+//! is [much nearer](APART) in time to it than to any other: a packet that a place has missed leads to no time, and where packets
+//! follow one another as fast as they pass, nothing is told.
+
+use crate::sightings::WITHIN;
+
+/// Places told apart: of further ones nothing is kept.
+const PLACES: usize = 8;
+/// How many times as far in time other packets have to be as the one that is taken for the same.
+const APART: u64 = 3;
+/// Pairs of places told apart: of further ones nothing is kept.
+const LEGS: usize = 12;
+/// Times kept of each pair: the last ones.
+const KEPT: usize = 15;
+/// One time in so many may run backwards before it counts as unknown which place comes first.
+const BACKWARDS: u32 = 10;
+/// Half of the times that lie this close together, in nanoseconds, vary by the resolution of clocks.
+const CLOSE: i32 = 1_000;
+
+/// How long it takes from one place to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// About so long, in nanoseconds: the median.
+    About(u32),
+    /// As long as that, in nanoseconds: half of the times lie between, which is more than their median.
+    Between(u32, u32),
+    /// It is not known which comes first: the times of some packets run one way, and those of others the other way.
+    Unclear,
+}
+
+/// From one place to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The place passed first.
+    pub from: u32,
+    /// The one passed next.
+    pub to: u32,
+    /// How long that takes, of the last packets.
+    pub takes: Takes,
+    /// Packets that were seen at both.
+    pub packets: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    from: u32,
+    to: u32,
+    packets: u32,
+    /// Those that were seen at `to` first.
+    backwards: u32,
+    last: [i32; KEPT],
+}
+
+impl Leg {
+    fn add(&mut self, nanoseconds: i32) {
+        if let Some(place) = self.last.get_mut(self.packets as usize % KEPT) {
+            *place = nanoseconds;
+        }
+        self.packets = self.packets.saturating_add(1);
+        self.backwards += u32::from(nanoseconds < 0);
+    }
+
+    fn step(&self) -> Step {
+        let Self {
+            from,
+            to,
+            packets,
+            backwards,
+            ..
+        } = *self;
+        let is_reversed = backwards > packets / 2;
+        let (from, to) = if is_reversed { (to, from) } else { (from, to) };
+        let least = backwards.min(packets - backwards);
+        let takes = if least > packets / BACKWARDS {
+            Takes::Unclear
+        } else {
+            let mut times = self.last.map(|time| {
+                if is_reversed {
+                    time.saturating_neg()
+                } else {
+                    time
+                }
+            });
+            let kept = (packets as usize).min(KEPT);
+            let times = times.get_mut(..kept).unwrap_or_default();
+            times.sort_unstable();
+            let at = |quarter: usize| times.get((kept - 1) * quarter / 4).copied().unwrap_or(0);
+            let [low, median, high] = [1, 2, 3].map(|quarter| at(quarter).max(0));
+            if high - low > median.max(CLOSE) {
+                Takes::Between(low.unsigned_abs(), high.unsigned_abs())
+            } else {
+                Takes::About(median.unsigned_abs())
+            }
+        };
+        Step {
+            from,
+            to,
+            takes,
+            packets,
+        }
+    }
+}
+
+/// When packets were seen at a place.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    place: u32,
+    last: u64,
+    /// The time before that.
+    before: Option<u64>,
+}
+
+/// Which places packets were seen at one after another.
+#[derive(Clone, Debug, Default)]
+pub struct Trail {
+    seen: Vec<Seen>,
+    legs: Vec<Leg>,
+}
+
+impl Trail {
+    /// Takes in that a packet was seen at a place, at `at` in nanoseconds; `again` is whether it is known to have been seen at
+    /// another one before.
+    pub fn see(&mut self, place: u32, at: u64, again: bool) {
+        let others = self.seen.iter().filter(|seen| again && seen.place != place);
+        let own = self.seen.iter().find(|seen| seen.place == place);
+        if let Some(nearest) = others.min_by_key(|seen| seen.last.abs_diff(at)) {
+            let far = nearest.last.abs_diff(at).max(1).saturating_mul(APART);
+            let mut rivals = [nearest.before, own.map(|own| own.last)]
+                .into_iter()
+                .flatten();
+            if far <= WITHIN * APART && rivals.all(|rival| rival.abs_diff(at) >= far) {
+                // It fits, being less than that.
+                self.add(nearest.place, place, at.wrapping_sub(nearest.last) as i64);
+            }
+        }
+        let known = self.seen.iter_mut().find(|seen| seen.place == place);
+        if let Some(seen) = known {
+            seen.before = Some(core::mem::replace(&mut seen.last, at));
+        } else if self.seen.len() < PLACES {
+            self.seen.push(Seen {
+                place,
+                last: at,
+                before: None,
+            });
+        }
+    }
+
+    /// Adds that a packet was seen at `to` so many nanoseconds after it was seen at `from`, or before where that is negative.
+    /// What lasts longer than two seconds is none.
+    fn add(&mut self, from: u32, to: u32, nanoseconds: i64) {
+        let Ok(time) = i32::try_from(nanoseconds) else {
+            return;
+        };
+        if from == to {
+            return;
+        }
+        let same = |leg: &&mut Leg| (leg.from, leg.to) == (from, to);
+        let reverse = |leg: &&mut Leg| (leg.from, leg.to) == (to, from);
+        if let Some(leg) = self.legs.iter_mut().find(same) {
+            leg.add(time);
+        } else if let Some(leg) = self.legs.iter_mut().find(reverse) {
+            leg.add(time.saturating_neg());
+        } else if self.legs.len() < LEGS {
+            let mut leg = Leg {
+                from,
+                to,
+                packets: 0,
+                backwards: 0,
+                last: [0; KEPT],
+            };
+            leg.add(time);
+            self.legs.push(leg);
+        }
+    }
+
+    /// The ways that packets took, that of most packets first: each step begins where the one before ends. A step that only
+    /// leaves out places of a way, as these have missed packets, is none of its own; one whose order is not known is a way by
+    /// itself, behind the others.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Vec<Step>> {
+        let mut steps: Vec<Step> = self.legs.iter().map(Leg::step).collect();
+        // What was seen more often first, else what came first: the sort is stable.
+        steps.sort_by_key(|step| {
+            (
+                step.takes == Takes::Unclear,
+                core::cmp::Reverse(step.packets),
+            )
+        });
+        let mut ways = Vec::new();
+        while !steps.is_empty() {
+            let first = steps.remove(0);
+            let mut way = vec![first];
+            if first.takes != Takes::Unclear {
+                extend(&mut way, &mut steps);
+                let place_of = |place: u32| {
+                    let from = way.iter().position(|step| step.from == place);
+                    from.or_else(|| (way.last()?.to == place).then_some(way.len()))
+                };
+                steps.retain(|step| {
+                    let ends = place_of(step.from).zip(place_of(step.to));
+                    step.takes == Takes::Unclear || ends.is_none_or(|(from, to)| from >= to)
+                });
+            }
+            ways.push(way);
+        }
+        ways
+    }
+}
+
+/// Takes steps from `steps`, those of most packets first, that go on from the end of `way` or lead to its beginning, to places
+/// that it has not passed.
+fn extend(way: &mut Vec<Step>, steps: &mut Vec<Step>) {
+    let is_on = |way: &[Step], place: u32| {
+        way.iter()
+            .any(|step| step.from == place || step.to == place)
+    };
+    while let Some(at) = steps.iter().position(|step| {
+        let ends = way
+            .first()
+            .map(|first| first.from)
+            .zip(way.last().map(|last| last.to));
+        step.takes != Takes::Unclear
+            && ends.is_some_and(|(start, end)| {
+                step.from == end && !is_on(way, step.to)
+                    || step.to == start && !is_on(way, step.from)
+            })
+    }) {
+        let step = steps.remove(at);
+        if way.last().is_some_and(|last| last.to == step.from) {
+            way.push(step);
+        } else {
+            way.insert(0, step);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(trail: &Trail, number: usize) -> Vec<(u32, u32, u32)> {
+        let way = &trail.ways()[number];
+        way.iter()
+            .map(|step| (step.from, step.to, step.packets))
+            .collect()
+    }
+
+    #[test]
+    fn places_come_in_the_order_in_which_they_were_passed() {
+        let mut trail = Trail::default();
+        assert!(trail.ways().is_empty());
+        for n in 0..20 {
+            // The third is told of before the second, and the last one misses some.
+            trail.add(7, 5, 3_000 + n);
+            trail.add(3, 5, -2_000);
+            if n % 4 != 0 {
+                trail.add(3, 9, 1_000);
+            }
+        }
+        trail.add(7, 9, 6_000);
+        trail.add(3, 3, 6_000);
+        trail.add(3, 4, 1 << 40);
+        assert_eq!(trail.ways().len(), 1, "{:?}", trail.ways());
+        assert_eq!(way(&trail, 0), [(7, 5, 20), (5, 3, 20), (3, 9, 15)]);
+    }
+
+    #[test]
+    fn packets_that_places_have_missed_lead_to_no_time() {
+        // Seen at three places within 5 µs, every 50 µs; the second one misses some, and the first one all of a moment.
+        let steps = |interval: u64, first_again: bool| {
+            let mut trail = Trail::default();
+            for n in 0..1000_u64 {
+                for (place, after) in [(0, 0), (1, 3_000), (2, 5_000)] {
+                    let is_missed =
+                        place == 1 && n % 10 == 9 || place == 0 && (500..520).contains(&n);
+                    if !is_missed {
+                        let at = 1_000_000_000 + interval * n + after;
+                        trail.see(place, at, place > 0 || first_again);
+                    }
+                }
+            }
+            trail.ways()
+        };
+        let step = |from, to, time, packets| Step {
+            from,
+            to,
+            takes: Takes::About(time),
+            packets,
+        };
+        let true_ways = [[step(0, 1, 3_000, 882), step(1, 2, 2_000, 900)]];
+        assert_eq!(steps(50_000, false), true_ways);
+        // Whatever was taken for what, which a missing packet may shift.
+        assert_eq!(steps(50_000, true), true_ways);
+        let fast = steps(8_000, false);
+        // What comes behind a missing one is alone enough.
+        assert_eq!(fast, [[step(0, 1, 3_000, 98), step(1, 2, 2_000, 900)]]);
+        // Of all that come at once, the first ones alone are known.
+        let first = [[step(0, 1, 3_000, 1), step(1, 2, 2_000, 1)]];
+        assert_eq!(steps(0, false), first);
+    }
+
+    #[test]
+    fn several_ways_are_told_apart() {
+        let mut trail = Trail::default();
+        for _ in 0..10 {
+            trail.add(1, 2, 3_000);
+            trail.add(2, 4, 1_000);
+        }
+        for _ in 0..5 {
+            trail.add(1, 3, 4_000);
+            trail.add(3, 4, 1_000);
+        }
+        assert_eq!(way(&trail, 0), [(1, 2, 10), (2, 4, 10)]);
+        assert_eq!(way(&trail, 1), [(1, 3, 5), (3, 4, 5)]);
+        // Round in circles.
+        let mut trail = Trail::default();
+        for (from, to) in [(1, 2), (2, 3), (3, 1)] {
+            trail.add(from, to, 10);
+        }
+        let steps: usize = trail.ways().iter().map(Vec::len).sum();
+        assert_eq!(steps, 3);
+    }
+
+    #[test]
+    fn a_time_is_the_median_or_how_it_varies() {
+        let takes = |times: &[i64]| {
+            let mut trail = Trail::default();
+            times.iter().for_each(|time| trail.add(1, 2, *time));
+            let step = trail.ways()[0][0];
+            (step.from, step.to, step.takes)
+        };
+        assert_eq!(takes(&[3_000]), (1, 2, Takes::About(3_000)));
+        assert_eq!(takes(&[-3_000]), (2, 1, Takes::About(3_000)));
+        assert_eq!(takes(&[0]), (1, 2, Takes::About(0)));
+        assert_eq!(takes(&[0, 900, 400]), (1, 2, Takes::About(400)));
+        assert_eq!(takes(&[3_000, 90_000, 3_100]), (1, 2, Takes::About(3_100)));
+        assert_eq!(
+            takes(&[2_000, 3_000, 4_000, 9_000, 50_000]),
+            (1, 2, Takes::Between(3_000, 9_000))
+        );
+        assert_eq!(takes(&[5_000, -5_000]).2, Takes::Unclear);
+        // One of many that is wrong is outvoted, and the last times count.
+        let mut times = vec![-50_000];
+        times.extend([7_000; 30]);
+        times.extend([8_000; 15]);
+        assert_eq!(takes(&times), (1, 2, Takes::About(8_000)));
+        assert_eq!(takes(&[i64::from(i32::MIN), -7, -7]).2, Takes::About(7));
+    }
+
+    #[test]
+    fn of_many_places_some_are_kept() {
+        let mut trail = Trail::default();
+        (0..1_000).for_each(|place| trail.add(place, place + 1, 10));
+        assert_eq!(trail.legs.len(), LEGS);
+        assert_eq!(trail.ways()[0].len(), LEGS);
+        (0..1_000).for_each(|place| trail.see(place, u64::from(place) << 32, true));
+        assert_eq!(trail.seen.len(), PLACES);
+        for at in [0, u64::MAX, 7, u64::MAX] {
+            trail.see(5, at, true);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! RDMA devices: libpcap captures on them by their own names where it was built to (rdmasniff), and else on their interfaces.
+
+use fcn_link::interface::Interface;
+use std::path::Path;
+
+/// The interfaces of the RDMA device of that name, which may have the number of a port behind it (`mlx5_0:1`); `None` where there
+/// is no such device, or where an interface has that name.
+pub(super) fn interfaces(name: &str) -> Option<Vec<String>> {
+    let found = interfaces_at(Path::new("/sys/class/infiniband"), name)?;
+    Interface::named(name).is_err().then_some(found)
+}
+
+fn interfaces_at(root: &Path, name: &str) -> Option<Vec<String>> {
+    let device = name.split(':').next()?;
+    if device.is_empty() || device.starts_with('.') || device.contains('/') {
+        return None;
+    }
+    let folder = root.join(device);
+    folder.is_dir().then(|| {
+        let entries = std::fs::read_dir(folder.join("device/net"));
+        let entries = entries.into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    })
+}
+
+/// What to do where libpcap cannot capture on an RDMA device with those interfaces, as `why` says.
+pub(super) fn advice(interfaces: &[String], why: &str) -> String {
+    let first = interfaces.first();
+    let instead = match first {
+        None => "it has no interface either: take a libpcap with rdmasniff, or capture on a switch's mirror".to_owned(),
+        Some(first) => format!(
+            "capture on its interface instead: -i {}; what the device sends and receives by itself is seen there only where its driver \
+             shows that (mlx5: ethtool --set-priv-flags {first} sniffer on), else on a switch's mirror",
+            interfaces.join(" -i ")
+        ),
+    };
+    format!(
+        "it is an RDMA device, on which libpcap captures only where it was built with rdmasniff (tcpdump -D then lists it): {why}\n{instead}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_device_is_found_with_its_interfaces() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["eth3", "eth2"] {
+            fs::create_dir_all(root.path().join("mlx5_0/device/net").join(name)).unwrap();
+        }
+        fs::create_dir(root.path().join("mlx5_1")).unwrap();
+        let of = |name| interfaces_at(root.path(), name);
+        let both = vec!["eth2".to_owned(), "eth3".to_owned()];
+        assert_eq!(of("mlx5_0"), Some(both.clone()));
+        assert_eq!(of("mlx5_0:1"), Some(both.clone()));
+        assert_eq!(of("mlx5_1"), Some(vec![]));
+        for none in ["mlx5_2", "", ":1", ".", "..", "mlx5_0/device", "/"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+        let said = advice(&both, "No such device exists");
+        for part in [
+            "rdmasniff (tcpdump -D then lists it): No such device exists\n",
+            "capture on its interface instead: -i eth2 -i eth3;",
+            "ethtool --set-priv-flags eth2 sniffer on",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert!(advice(&[], "why").contains("why\nit has no interface either"));
+    }
+}
