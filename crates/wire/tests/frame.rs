@@ -1122,7 +1122,7 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
             );
             let n = Notification::from_frame(&frame).unwrap();
             assert_eq!(
-                (n.kind, n.notifier, n.told),
+                (n.kind, n.notifier, n.destination),
                 (Kind::Cnp, source, destination)
             );
             assert_eq!(n.subject, Subject::SenderQp(Qp::truncate(0x1234)));
