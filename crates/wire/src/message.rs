@@ -12,6 +12,7 @@ use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
 use crate::header::{ICRC_LEN, ipv6, udp};
 use crate::icrc::Verdict;
+use crate::infiniband;
 use crate::ioam::{IoamOption, Trace};
 use crate::ip::can_be_a_node;
 use crate::ipv6_ext::{Ipv6Option, Options};
@@ -89,10 +90,7 @@ impl<'a> Frame<'a> {
         }
         match self.upper() {
             Upper::Udp(datagram) => self.udp_message(datagram),
-            Upper::InfiniBand(packet) => match packet.bth() {
-                Some(bth) => roce_message(bth, packet.is_whole().then_some(packet.payload)),
-                None => Message::Other,
-            },
+            Upper::InfiniBand(packet) => infiniband_message(packet),
             Upper::MacControl(_, bytes, _) => {
                 Pfc::new_checked(bytes).map_or(Message::Other, Message::Pfc)
             }
@@ -387,7 +385,17 @@ impl<'a> Frame<'a> {
     }
 }
 
+#[cold]
+fn infiniband_message<'a>(packet: &infiniband::Packet<'a>) -> Message<'a> {
+    match packet.bth() {
+        Some(bth) => roce_message(bth, packet.is_whole().then_some(packet.payload)),
+        None => Message::Other,
+    }
+}
+
 /// What the InfiniBand packet is that begins with `bth`, and of which `whole` is all, where it was captured; but for CNPs.
+// Always inlined, as what is RoCEv2 comes by often.
+#[inline(always)]
 fn roce_message<'a>(bth: Bth<'a>, whole: Option<&'a [u8]>) -> Message<'a> {
     let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
     match roce.and_then(|roce| connection_management(&roce)) {
