@@ -23,7 +23,7 @@ fn help_and_configuration_are_as_committed() {
     }
     assert_eq!(
         top(["--version"]).well().out,
-        concat!("fcn-top ", env!("CARGO_PKG_VERSION"), "\n")
+        format!("fcn-top {}\n", fcn_tool::version())
     );
 }
 

@@ -3,6 +3,7 @@
 use super::{PayloadAt, Scene, open_message};
 use crate::names::{F, Node, P, UNVERIFIED};
 use crate::plan::{ColumnText, Mark, Op, Plan, at};
+use fcn_observe::broken::Broken;
 use fcn_wire::bth::{BTH_LEN, Bth, Opcode};
 use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
 use fcn_wire::finding::{Family, Finding, Findings, Rule};
@@ -273,7 +274,8 @@ fn damage(scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) -> &'
         None if place.is_whole() => check_roce(scene.payload(place), &mut findings),
         None => {}
     }
-    let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed());
+    let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed())
+        || frame.is_some_and(|frame| Broken::from_frame(frame, &findings).is_some());
     match (malformed, findings.has(Rule::RoceIcrcBad)) {
         (false, false) => "",
         (true, false) => " [Malformed]",
