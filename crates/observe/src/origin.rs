@@ -230,7 +230,8 @@ pub struct Cnp {
     origin: Origin,
     /// Whether it comes from the flow's receiver; nothing where the flow is not known.
     in_name: Option<bool>,
-    /// Whether no CE mark of its flow was seen, since before what it may answer.
+    /// Whether a CE mark of its flow was seen; and whether none was, since before what it may answer.
+    marked: bool,
     unmarked: bool,
     /// Nanoseconds since the flow's first data, where none was before; else [`u32::MAX`].
     after: u32,
@@ -266,6 +267,7 @@ impl Cnp {
             signs,
             origin,
             in_name: flow.map(|flow| flow.receiver == gist.notifier),
+            marked: data.is_some_and(|data| data.marked),
             unmarked: after
                 .is_some_and(|(after, data)| !data.marked && (data.whole || after > SETTLED)),
             after: soon.map_or(u32::MAX, |after| u32::try_from(after).unwrap_or(u32::MAX)),
@@ -536,7 +538,7 @@ impl Origins {
         let is_like = own.least <= passed && passed <= own.most;
         let on_its_link = own.is_at_source() && known_mac(own.mac) && data.has_passed_a_router();
         // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
-        if is_like && on_its_link && !cnp.unmarked {
+        if is_like && on_its_link && cnp.marked {
             return Evidence::OnItsLink;
         }
         match is_like && comparable {
@@ -910,6 +912,7 @@ mod tests {
             evidence: Evidence::OnItsLink,
         };
         let answer = Cnp {
+            marked: true,
             unmarked: false,
             ..cnp(own, Origin::Receiver, 1_000_000 * US)
         };
