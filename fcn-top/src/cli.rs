@@ -7,6 +7,7 @@ use crate::values;
 use clap::{ArgGroup, Args, Parser};
 use fcn_tool::quantity;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,6 +84,9 @@ pub struct Input {
     /// Only packets that match, in the language of tcpdump
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
+    /// What is captured are samples, one in N, as of a mirror that samples: counts and rates are estimates; sFlow says so itself
+    #[arg(long, value_name = "N", value_parser = quantity::one_in)]
+    pub sampled: Option<NonZeroU32>,
     /// List the interfaces, and nothing else
     #[arg(long, exclusive = true)]
     pub list_interfaces: bool,

@@ -22,6 +22,10 @@ pub const LEFT_OUT: &str = "findings.left_out";
 pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 /// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
 pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
+/// What is said where samples are missing, as the capture has cut them off.
+pub const SAMPLES_CUT: &str = "capture.samples.cut";
+/// What is said where datagrams with samples are missing.
+pub const SAMPLES_LOST: &str = "capture.samples.lost";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -149,6 +153,26 @@ impl Reporter {
             PLACES_FORGOTTEN,
             "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
         );
+    }
+
+    /// Says, once, that samples are missing, as the capture has cut datagrams.
+    pub fn samples_cut(&mut self, at: u64) {
+        self.doubt(
+            at,
+            SAMPLES_CUT,
+            "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
+        );
+    }
+
+    /// Says that so many datagrams with samples are missing.
+    pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
+        let text = "Datagrams of sFlow that are missing by their numbers: estimates are too low";
+        let event = EventRecord {
+            times: datagrams.into(),
+            frame: None,
+            ..about.event(Severity::Warning, SAMPLES_LOST, text.into(), "")
+        };
+        self.report(event);
     }
 
     fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {
