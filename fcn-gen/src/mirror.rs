@@ -201,7 +201,7 @@ impl Agent {
         self.pool = self.pool.wrapping_add(1);
         self.header.uptime = (at / 1_000_000) as u32;
         // The upper half of a product with a random number of 32 bits is below the factor, each as often.
-        if u64::from(self.rng.next_u32()) * u64::from(one_in.get()) >> 32 != 0 {
+        if (u64::from(self.rng.next_u32()) * u64::from(one_in.get())) >> 32 != 0 {
             return;
         }
         self.samples = self.samples.wrapping_add(1);
