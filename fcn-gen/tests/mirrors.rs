@@ -295,4 +295,20 @@ fn tshark_opens_the_same() {
         let copied = found(&write(folder.path(), "write fast-cnp", Some(name)));
         assert_eq!(copied, plain, "{name}");
     }
+    // Several samples are in one datagram, and come in the order in which they wait for others.
+    let qps = |path: &Path| {
+        let mut command = Command::new("tshark");
+        command.arg("-r").arg(path).args(["-T", "fields"]);
+        command.args(["-e", "infiniband.bth.destqp"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let all = text.split([',', '\n']).filter(|qp| !qp.is_empty());
+        let mut all: Vec<_> = all.map(str::to_owned).collect();
+        all.sort();
+        all
+    };
+    let plain = qps(&folder.path().join("plain"));
+    assert!(plain.len() > 100);
+    let sampled = write(folder.path(), "write fast-cnp", Some("sflow"));
+    assert_eq!(qps(&sampled), plain);
 }

@@ -21,7 +21,7 @@ pub fn samples(row: &QpRecord) -> Option<String> {
     let one_in = row.sampled.filter(|_| row.is_estimate("total"))?;
     let (low, high) = (row.total_low?, row.total_high?);
     Some(format!(
-        "~{} of samples, one in {}; {} to {} to 95 %",
+        "~{} by samples, one in {}; 95 % interval {} to {}",
         count(row.total),
         count(one_in),
         count(low),
