@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
+use fcn_gen::mirror::Mirroring;
 use fcn_observe::{DataPacket, Ecn, FlowKey, Outer};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_wire::bth::{Bth, BthRepr};
@@ -21,6 +22,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -702,6 +704,17 @@ fn watch_packets(monitor: &mut Monitor, packets: &[Packet]) {
 
 /// A capture of a scenario that is played for longer than those of the samples; 160 octets of each packet.
 fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> PathBuf {
+    played_as(folder, name, sets, text, None)
+}
+
+/// The same as switches show it, with as much of each packet as they send.
+fn played_as(
+    folder: &Path,
+    name: &str,
+    sets: &[&str],
+    text: Option<String>,
+    mirror: Option<Mirroring>,
+) -> PathBuf {
     use fcn_gen::scenario::Source;
     use fcn_gen::write::{Output, Request, write};
     let path = folder.join(format!("{name}.pcapng"));
@@ -715,7 +728,7 @@ fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> Pat
         sets: sets.iter().map(ToString::to_string).collect(),
         seed: None,
         snap_len: Some(160),
-        mirror: None,
+        mirror,
         truth: None,
     };
     let output = Output::File(path.clone());
@@ -1677,6 +1690,52 @@ fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
         found += got.len();
     }
     assert!(found > 10, "{found}");
+}
+
+#[test]
+fn samples_are_shown_as_what_they_are_samples_of() {
+    let Some(tshark) = with_plugin() else { return };
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    let sets = ["mtu=256", "message=16KiB"];
+    let [plain, sampled] = [None, Some(Mirroring::Sflow(NonZeroU32::MIN))].map(|mirror| {
+        let folder = folder.path().join(if mirror.is_some() { "b" } else { "a" });
+        std::fs::create_dir(&folder).unwrap();
+        played_as(&folder, "fast-cnp", &sets, None, mirror)
+    });
+    let told = |path: &Path, fields: &[&str]| {
+        let mut arguments = vec!["-o", "sflow.enable_analysis:TRUE", "-T", "fields"];
+        arguments.extend(["-E", "occurrence=a"]);
+        arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+        let text = decode(&tshark, path, &arguments);
+        let mut told = Vec::new();
+        for line in text.lines() {
+            let lists = line
+                .split('\t')
+                .map(|list| list.split(',').collect::<Vec<_>>());
+            let lists: Vec<_> = lists.collect();
+            for n in 0..lists[0].len() {
+                let one = lists
+                    .iter()
+                    .map(|list| list.get(n).copied().unwrap_or_default());
+                told.push(one.collect::<Vec<_>>().join(" "));
+            }
+        }
+        told.retain(|one| !one.trim().is_empty());
+        told.sort();
+        told
+    };
+    let fields = ["fcn.kind", "fcn.notifier_ipv6", "fcn.sender_ipv6", "fcn.qp"];
+    let wanted = told(&plain, &fields);
+    assert!(wanted.len() > 10, "{wanted:?}");
+    assert_eq!(told(&sampled, &fields), wanted);
+    // What a switch has cut is cut, and no wrong length or ICRC.
+    assert_eq!(
+        told(&sampled, &["fcn.finding"]),
+        told(&plain, &["fcn.finding"])
+    );
+    // Unless Wireshark is told to look into samples, it takes them for quotations.
+    assert!(matches(&tshark, &sampled, "fcn").is_empty());
+    assert!(!matches(&tshark, &sampled, "fastcnp.quoted").is_empty());
 }
 
 #[test]

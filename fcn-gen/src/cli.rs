@@ -1,11 +1,10 @@
 //! The command line: commands and options. `commands.rs` carries them out.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
 use fcn_tool::quantity;
 use fcn_tool::sending::{LinkOptions, Manner};
-use fcn_wire::emit::Encapsulation;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -117,9 +116,10 @@ pub struct Write {
     /// Keep at most this many octets of each packet; 0 keeps all
     #[arg(long, value_name = "N")]
     pub snap_len: Option<u32>,
-    /// Write frames as a switch's mirror sends its copies; truth and report describe the original frames
-    #[arg(long, value_name = "HOW", value_parser = encapsulation())]
-    pub mirror: Option<Encapsulation>,
+    /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
+    /// of them (sflow:N: one in N); truth and report describe the original frames
+    #[arg(long, value_name = "HOW", value_parser = Mirroring::read)]
+    pub mirror: Option<Mirroring>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -180,9 +180,10 @@ pub struct Run {
     /// Seed of all random decisions
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
-    /// Write frames as a switch's mirror sends its copies, only to a file; truth and report describe the original frames
-    #[arg(long, value_name = "HOW", value_parser = encapsulation(), conflicts_with = "iface")]
-    pub mirror: Option<Encapsulation>,
+    /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
+    /// of them (sflow:N: one in N), only to a file; truth and report describe the original frames
+    #[arg(long, value_name = "HOW", value_parser = Mirroring::read, conflicts_with = "iface")]
+    pub mirror: Option<Mirroring>,
     /// Write the ground truth to this file, as JSON, once all of a simulation has been sent
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
@@ -199,15 +200,6 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
     let seed = text.parse().ok().filter(|seed| *seed <= MOST);
     seed.ok_or_else(|| format!("`{text}` is not a valid seed: write a number, 0 to {MOST}"))
-}
-
-/// Reads in what a mirror carries frames.
-fn encapsulation() -> impl TypedValueParser<Value = Encapsulation> {
-    let names = Encapsulation::ALL.map(Encapsulation::id);
-    PossibleValuesParser::new(names).try_map(|text| {
-        let mut all = Encapsulation::ALL.into_iter();
-        all.find(|kind| kind.id() == text).ok_or("none of these")
-    })
 }
 
 /// Options of `compare`.
@@ -310,6 +302,7 @@ mod tests {
             "fcn-gen run x -o f --spin",
             "fcn-gen run x --iface i --mirror gre",
             "fcn-gen write x -o f --mirror erspan4",
+            "fcn-gen write x -o f --mirror sflow:0",
             "fcn-gen run x -o f --burst 2",
             "fcn-gen run x -o f --backend packet",
             "fcn-gen run x -o f --allow-default-route",

@@ -1,35 +1,89 @@
-//! Frames as a switch's mirror sends them: copies inside ERSPAN, GRE or another tunnel.
+//! Frames as a switch shows them: copies inside ERSPAN, GRE or another tunnel, or samples by sFlow.
 
+use fcn_link::file_transmit::Wrap;
+use fcn_tool::quantity;
 use fcn_wire::Profile;
-use fcn_wire::emit::{Copied, Encapsulation};
+use fcn_wire::emit::{self, Copied, Encapsulation};
+use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr, Source};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
 
-/// Where the copies go.
-const COLLECTOR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 254);
+/// Where copies and samples go.
+const COLLECTOR: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 254));
+/// Octets of a frame that a sample has at most, as switches are usually set.
+const SAMPLED_HEADER: usize = 128;
+/// Octets of a datagram at most: what Ethernet takes, but for some room for headers.
+const LONGEST_DATAGRAM: usize = 1_400;
+/// How long a sample waits for others to share its datagram, in nanoseconds. Switches let it wait for up to a second, whose time
+/// stamps are worth less.
+const PATIENCE: u64 = 1_000_000;
+/// Octets of the FCS, which sFlow counts and does not send.
+const FCS: u32 = 4;
 
-/// Mirrors, one at each place that frames were seen at.
+/// How a switch shows frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mirroring {
+    /// By copies of all of them.
+    Copies(Encapsulation),
+    /// By samples, of so many one.
+    Sflow(NonZeroU32),
+}
+
+impl Mirroring {
+    /// Reads it: an encapsulation by its name, `sflow`, or `sflow:N`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if let Some(one_in) = text.strip_prefix("sflow:") {
+            return quantity::one_in(one_in).map(Self::Sflow);
+        }
+        if text == "sflow" {
+            return Ok(Self::Sflow(NonZeroU32::MIN));
+        }
+        let known = Encapsulation::ALL.into_iter().find(|one| one.id() == text);
+        known.map(Self::Copies).ok_or_else(|| {
+            let names = Encapsulation::ALL.map(Encapsulation::id).join(", ");
+            format!("there is none of that name; there are: {names}, sflow, sflow:N")
+        })
+    }
+}
+
+/// A switch at each place that frames were seen at.
 pub struct Mirrors {
-    encapsulation: Encapsulation,
+    how: Mirroring,
+    seed: u64,
     profile: Profile,
     /// Copies so far of each.
     copies: FxHashMap<u32, u32>,
+    agents: FxHashMap<u32, Agent>,
+}
+
+/// The address of the switch at a place.
+fn switch(place: u32) -> IpAddr {
+    Ipv4Addr::new(198, 51, 100, (place % 250) as u8 + 1).into()
 }
 
 impl Mirrors {
-    /// Mirrors that copy in that way.
+    /// Switches that show frames in that way; the seed decides what they sample.
     #[must_use]
-    pub fn new(encapsulation: Encapsulation) -> Self {
+    pub fn new(how: Mirroring, seed: u64) -> Self {
         Self {
-            encapsulation,
+            how,
+            seed,
             // Which messages are ours makes no difference.
             profile: Profile::DEFAULT,
             copies: FxHashMap::default(),
+            agents: FxHashMap::default(),
         }
     }
 
-    /// Writes the copy of an Ethernet frame of `wire_len` octets, seen at a place at a time, to `out`, and returns how many
-    /// octets the copy has on the wire. What cannot be carried stays as it is.
+    /// Writes what is sent of an Ethernet frame of `wire_len` octets, seen at a place at a time, to `out`, and returns how many
+    /// octets it has on the wire; nothing is written where there is nothing to send yet. What a mirror cannot carry stays as it
+    /// is.
     pub fn copy(
         &mut self,
         (place, at): (u32, u64),
@@ -37,19 +91,31 @@ impl Mirrors {
         wire_len: u32,
         out: &mut Vec<u8>,
     ) -> u32 {
+        out.clear();
+        let encapsulation = match self.how {
+            Mirroring::Copies(encapsulation) => encapsulation,
+            Mirroring::Sflow(one_in) => {
+                let seed = self.seed;
+                let agent = (self.agents.entry(place)).or_insert_with(|| Agent::new(place, seed));
+                agent.see(at, frame, wire_len, one_in);
+                if agent.is_due(at) {
+                    agent.send(out, &self.profile);
+                }
+                return out.len() as u32;
+            }
+        };
         let sequence = self.copies.entry(place).or_default();
         *sequence = sequence.wrapping_add(1);
         let copied = Copied {
-            encapsulation: self.encapsulation,
-            source: Ipv4Addr::new(198, 51, 100, (place % 250) as u8 + 1).into(),
-            destination: COLLECTOR.into(),
+            encapsulation,
+            source: switch(place),
+            destination: COLLECTOR,
             // Of ten bits.
             session: (place % 1023) as u16 + 1,
             port: (place % 1023) as u16 + 1,
             sequence: *sequence,
             at,
         };
-        out.clear();
         out.resize(frame.len() + Copied::MAX_HEADERS, 0);
         if let Ok(Some((len, wire_len))) =
             copied.write(frame, wire_len as usize, &self.profile, out)
@@ -60,5 +126,216 @@ impl Mirrors {
         out.clear();
         out.extend_from_slice(frame);
         wire_len
+    }
+
+    /// Whether they sample.
+    #[must_use]
+    pub const fn samples(&self) -> bool {
+        matches!(self.how, Mirroring::Sflow(_))
+    }
+
+    /// Whether they sample, and have not sampled anything.
+    #[must_use]
+    pub fn has_sampled_nothing(&self) -> bool {
+        self.samples() && self.agents.values().all(|agent| agent.samples == 0)
+    }
+
+    /// Writes what still waits to `out`, once there are no more frames, and returns its place and time: in the order of time,
+    /// until there is nothing.
+    pub fn rest(&mut self, out: &mut Vec<u8>) -> Option<(u32, u64)> {
+        out.clear();
+        let waiting = (self.agents.iter_mut()).filter(|(_, agent)| !agent.waiting.is_empty());
+        let (place, agent) = waiting.min_by_key(|(place, agent)| (agent.last, **place))?;
+        agent.send(out, &self.profile);
+        Some((*place, agent.last))
+    }
+}
+
+impl Wrap for Mirrors {
+    fn wrap(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>) {
+        self.copy(seen, frame, frame.len() as u32, out);
+    }
+
+    fn rest(&mut self, out: &mut Vec<u8>) -> Option<(u32, u64)> {
+        Self::rest(self, out)
+    }
+}
+
+/// The agent of a switch, which samples what comes in by one port.
+struct Agent {
+    header: DatagramRepr,
+    port: u32,
+    rng: Xoshiro256PlusPlus,
+    pool: u32,
+    samples: u32,
+    /// What waits to be sent, and its octets in a datagram.
+    waiting: Vec<(FlowSample, u32, Vec<u8>)>,
+    octets: usize,
+    /// When the first and the last of it came.
+    first: u64,
+    last: u64,
+}
+
+impl Agent {
+    fn new(place: u32, seed: u64) -> Self {
+        let header = DatagramRepr {
+            agent: switch(place),
+            sub_agent: 0,
+            sequence: 0,
+            uptime: 0,
+        };
+        Self {
+            header,
+            port: place + 1,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed ^ u64::from(place) << 32),
+            pool: 0,
+            samples: 0,
+            waiting: Vec::new(),
+            octets: header.header_len(),
+            first: 0,
+            last: 0,
+        }
+    }
+
+    fn see(&mut self, at: u64, frame: &[u8], wire_len: u32, one_in: NonZeroU32) {
+        self.pool = self.pool.wrapping_add(1);
+        self.header.uptime = (at / 1_000_000) as u32;
+        // The upper half of a product with a random number of 32 bits is below the factor, each as often.
+        if (u64::from(self.rng.next_u32()) * u64::from(one_in.get())) >> 32 != 0 {
+            return;
+        }
+        self.samples = self.samples.wrapping_add(1);
+        let sample = FlowSample {
+            sequence: self.samples,
+            source: Source {
+                kind: 0,
+                index: self.port,
+            },
+            rate: one_in.get(),
+            pool: self.pool,
+            drops: 0,
+            input: Port::of(self.port),
+            output: Port::default(),
+        };
+        let header = frame.get(..SAMPLED_HEADER).unwrap_or(frame);
+        if self.waiting.is_empty() {
+            self.first = at;
+        }
+        self.last = at;
+        self.octets += raw(wire_len, header).sample_len();
+        self.waiting.push((sample, wire_len, header.to_vec()));
+    }
+
+    /// Whether what waits has waited long enough, or another sample might find no room.
+    fn is_due(&self, at: u64) -> bool {
+        let longest = raw(0, &[0; SAMPLED_HEADER]).sample_len();
+        !self.waiting.is_empty()
+            && (at >= self.first + PATIENCE || self.octets + longest > LONGEST_DATAGRAM)
+    }
+
+    fn send(&mut self, out: &mut Vec<u8>, profile: &Profile) {
+        self.header.sequence = self.header.sequence.wrapping_add(1);
+        let mut datagram = [0; LONGEST_DATAGRAM];
+        let Ok(mut writer) = self.header.begin(&mut datagram) else {
+            return;
+        };
+        for (sample, wire_len, header) in self.waiting.drain(..) {
+            // There is room, or it would have been sent before.
+            let _ = writer.push(&sample, &raw(wire_len, &header));
+        }
+        self.octets = self.header.header_len();
+        let len = writer.finish();
+        out.resize(LONGEST_DATAGRAM + Copied::MAX_HEADERS, 0);
+        let datagram = datagram.get(..len).unwrap_or_default();
+        let written = emit::sflow(self.header.agent, COLLECTOR, datagram, profile, out);
+        out.truncate(written.unwrap_or(0));
+    }
+}
+
+fn raw(wire_len: u32, header: &[u8]) -> RawRepr<'_> {
+    RawRepr {
+        protocol: 1,
+        frame_length: wire_len + FCS,
+        stripped: FCS,
+        header,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::{Frame, LinkType};
+
+    /// Samples of so many frames of 1,000 octets, 10 µs apart, from two places in turn: datagrams with their place and time, and
+    /// how many samples each has.
+    fn sampled(one_in: u32, frames: u64, seed: u64) -> Vec<((u32, u64), usize)> {
+        let one_in = NonZeroU32::new(one_in).unwrap();
+        let mut mirrors = Mirrors::new(Mirroring::Sflow(one_in), seed);
+        let (mut all, mut out) = (Vec::new(), Vec::new());
+        let profile = Profile::DEFAULT;
+        let mut add = |seen, out: &[u8]| {
+            assert!(out.len() <= 1_500 + 14);
+            let frame = Frame::parse(out, out.len(), LinkType::Ethernet, &profile);
+            let datagram = frame.samples().unwrap();
+            for packet in datagram.packets() {
+                assert_eq!((packet.bytes.len(), packet.wire_len), (128, 1_000));
+                assert_eq!(packet.sample.rate, one_in.get());
+            }
+            all.push((seen, datagram.packets().count()));
+        };
+        for n in 0..frames {
+            let seen = (n as u32 % 2, n * 10_000);
+            let wire_len = mirrors.copy(seen, &[n as u8; 600], 1_000, &mut out);
+            assert_eq!(wire_len as usize, out.len());
+            if !out.is_empty() {
+                add(seen, &out);
+            }
+        }
+        while let Some(seen) = mirrors.rest(&mut out) {
+            add(seen, &out);
+        }
+        all
+    }
+
+    #[test]
+    fn every_frame_is_sampled_where_it_is_one_in_one() {
+        let all = sampled(1, 1_003, 7);
+        assert_eq!(all.iter().map(|(_, count)| count).sum::<usize>(), 1_003);
+        assert!(all.is_sorted_by_key(|((_, at), _)| *at));
+        assert!(all.iter().all(|(_, count)| *count <= 7));
+    }
+
+    #[test]
+    fn chance_decides_by_the_seed() {
+        let (one, other) = (sampled(10, 20_000, 1), sampled(10, 20_000, 2));
+        assert_eq!(one, sampled(10, 20_000, 1));
+        assert_ne!(one, other);
+        for all in [one, other] {
+            let count: usize = all.iter().map(|(_, count)| count).sum();
+            // 2,000, and five standard deviations.
+            assert!(count.abs_diff(2_000) < 225, "{count}");
+        }
+    }
+
+    #[test]
+    fn names_are_read() {
+        assert_eq!(
+            Mirroring::read("sflow"),
+            Ok(Mirroring::Sflow(NonZeroU32::MIN))
+        );
+        let thousand = Mirroring::Sflow(NonZeroU32::new(1_000).unwrap());
+        assert_eq!(Mirroring::read("sflow:1000"), Ok(thousand));
+        let gre = Mirroring::Copies(Encapsulation::Gre);
+        assert_eq!(Mirroring::read("gre"), Ok(gre));
+        for text in [
+            "sflow:0",
+            "sflow:",
+            "sflow:x",
+            "sflow:5000000000",
+            "erspan4",
+            "",
+        ] {
+            assert!(Mirroring::read(text).is_err(), "{text}");
+        }
     }
 }

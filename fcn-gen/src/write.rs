@@ -3,7 +3,7 @@
 //! When packets go into a pipe that somebody watches is in `pace.rs`.
 
 use crate::gallery::{self, EPOCH, Selection};
-use crate::mirror::Mirrors;
+use crate::mirror::{Mirroring, Mirrors};
 use crate::pace::{Pacer, Turn};
 use crate::pending::{Pending, folder_of};
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
@@ -15,7 +15,6 @@ use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::LinkType;
-use fcn_wire::emit::Encapsulation;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -36,8 +35,8 @@ pub struct Request {
     pub snap_len: Option<u32>,
     /// The ground truth's file.
     pub truth: Option<PathBuf>,
-    /// Write frames as mirrors copy them.
-    pub mirror: Option<Encapsulation>,
+    /// Write frames as switches show them.
+    pub mirror: Option<Mirroring>,
 }
 
 /// Where the capture goes.
@@ -80,7 +79,7 @@ pub fn write(
     let pending = request.truth.as_deref().map(Pending::create).transpose()?;
     let played = match &scenario.play {
         Play::Simulation(simulation) => {
-            let mirrors = request.mirror.map(Mirrors::new);
+            let mirrors = (request.mirror).map(|how| Mirrors::new(how, simulation.seed));
             play_simulation(&scenario, (simulation, mirrors), output, stop, progress)
         }
         Play::Gallery(gallery) => play_gallery(&scenario, gallery, request, output, stop),
@@ -264,6 +263,9 @@ impl Sink for FileSink<'_, '_> {
             frame.resize(len, 0);
             fill(frame);
             let wire_len = mirrors.copy((interface, at), frame, wire_len, copy);
+            if copy.is_empty() {
+                return Ok(());
+            }
             let result = self.writer.packet(interface, at, copy, wire_len);
             return result.map_err(|error| capture_failure(error).into());
         }
@@ -271,6 +273,24 @@ impl Sink for FileSink<'_, '_> {
             .packet_with(interface, at, len, wire_len, fill)
             .map_err(|error| capture_failure(error).into())
     }
+}
+
+/// Writes what switches have not sent yet.
+fn write_rest(mirrors: Option<(Mirrors, [Vec<u8>; 2])>, writer: &mut CaptureWriter<'_>) -> Result {
+    let Some((mut mirrors, [_, mut rest])) = mirrors else {
+        return Ok(());
+    };
+    while let Some((interface, at)) = mirrors.rest(&mut rest) {
+        writer
+            .packet(interface, at, &rest, rest.len() as u32)
+            .map_err(capture_failure)?;
+    }
+    if mirrors.has_sampled_nothing() {
+        return Err(Failure::failed("no packet was sampled")
+            .and("--mirror sflow")
+            .and("sample one in fewer, or play for longer"));
+    }
+    Ok(())
 }
 
 fn play_simulation<'w>(
@@ -286,7 +306,10 @@ fn play_simulation<'w>(
         Output::Paced(writer, pacer) => (Output::Writer(writer), Some(pacer)),
         output => (output, None),
     };
-    let mut writer = open(output, &scenario.about, interfaces, simulation.snap_len)?;
+    // Of frames that long, datagrams with samples may be longer.
+    let samples = mirrors.as_ref().is_some_and(Mirrors::samples);
+    let snap_len = if samples { 0 } else { simulation.snap_len };
+    let mut writer = open(output, &scenario.about, interfaces, snap_len)?;
     let mut sink = FileSink {
         writer: &mut writer,
         pacer,
@@ -298,8 +321,12 @@ fn play_simulation<'w>(
         progress(now, simulation.duration);
         !stop.load(Ordering::Relaxed)
     });
+    let mirrors = sink.mirrors.take();
     match played {
-        Ok(outcome) => Ok((writer, outcome.truth)),
+        Ok(outcome) => {
+            write_rest(mirrors, &mut writer)?;
+            Ok((writer, outcome.truth))
+        }
         Err(error) => Err(match error.downcast::<Failure>() {
             // The sink's own.
             Ok(failure) => *failure,
@@ -329,7 +356,7 @@ fn play_gallery<'w>(
     let links = capture.links();
     let interfaces = (links.iter()).map(|link| (gallery::interface_name(*link), *link));
     let mut writer = open(output, capture.about, interfaces, snap_len)?;
-    let mut mirrors = request.mirror.map(Mirrors::new);
+    let mut mirrors = (request.mirror).map(|how| (Mirrors::new(how, 0), Default::default()));
     let mut copy = Vec::new();
     for packet in &capture.packets {
         if stop.load(Ordering::Relaxed) {
@@ -339,15 +366,19 @@ fn play_gallery<'w>(
         let interface = capture.interface_of(packet) as u32;
         let (mut bytes, mut wire_len) = (&packet.bytes, packet.wire_len as u32);
         if packet.link == LinkType::Ethernet
-            && let Some(mirrors) = &mut mirrors
+            && let Some((mirrors, _)) = &mut mirrors
         {
             wire_len = mirrors.copy((interface, at), bytes, wire_len, &mut copy);
+            if copy.is_empty() {
+                continue;
+            }
             bytes = &copy;
         }
         writer
             .packet_commented(interface, at, bytes, wire_len, &packet.comment)
             .map_err(capture_failure)?;
     }
+    write_rest(mirrors, &mut writer)?;
     let truth = truth::of_gallery(&scenario.name, &capture, &selection.profile);
     Ok((writer, truth))
 }

@@ -4,9 +4,11 @@
 use fcn_link::capture_file::CaptureReader;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::packet::Packet;
-use fcn_top::record::{Company, Ecn, InterfaceRecord, QpRecord};
+use fcn_top::record::{Answer, Company, Ecn, Evidence, InterfaceRecord, QpRecord};
 use fcn_top::tables::{Tables, Wanted};
+use fcn_wire::Kind;
 use fcn_wire::emit::Encapsulation;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -160,6 +162,162 @@ fn copies_are_reported_as_what_they_are_copies_of() {
     }
 }
 
+/// The monitor that has seen a capture, with every row, and how many datagrams it had.
+fn watched(path: &Path, settings: Settings) -> (Monitor, Vec<QpRecord>) {
+    let mut monitor = Monitor::new(settings);
+    let mut reader = CaptureReader::open(path).unwrap();
+    let mut number = 0;
+    while let Some(packet) = reader.next().unwrap() {
+        number += 1;
+        let bytes = packet.bytes.to_vec();
+        monitor.observe(&Packet {
+            at: packet.at,
+            bytes: &bytes,
+            wire_len: packet.wire_len as usize,
+            link: packet.link.unwrap(),
+            interface: packet.interface,
+            number,
+        });
+    }
+    let rows = monitor.rows().map(|(_, row)| row).collect();
+    (monitor, rows)
+}
+
+/// What samples of every packet show of a row: Fast CNPs name their flow, of others it takes more than the first 128 octets of
+/// packets, and no part of when they came.
+fn shown_by_samples(row: &QpRecord) -> String {
+    let names = (row.kind, row.told, row.notifier, row.notifiers);
+    let classes = (row.dscp, row.ecn, row.vlan_priority);
+    let depths = (row.level, row.level_max, row.queue, row.queue_max);
+    let counts = (row.total, row.findings, row.icrc_bad);
+    let flow = matches!(row.kind, Kind::FastCnp1 | Kind::FastCnp2).then(|| {
+        let names = (row.sender, row.receiver, row.receiver_qp);
+        (names, row.data_packets, row.ce_share, row.data_dscp)
+    });
+    format!("{names:?} {classes:?} {depths:?} {counts:?} {flow:?}")
+}
+
+#[test]
+fn samples_of_every_packet_show_what_there_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = "--set vantage=[\"leaf1:s1\"]";
+    for words in [
+        &format!("write incast --set mechanism=fast-cnp --set duration=2ms {one}"),
+        &format!("write incast --set mechanism=fast-cnp --set duration=2ms --snap-len 100 {one}"),
+        &format!("write incast --set mechanism=cnp --set ip=4 --set duration=2ms {one}"),
+        &format!("write incast --set mechanism=proxy {one}"),
+        "run stress-cnp --count 3000 --set qps=50 --set flows=50",
+    ] {
+        let (plain, rows) = watched(&write(folder.path(), words, None), Settings::default());
+        let path = write(folder.path(), words, Some("sflow"));
+        let (sampled, sampled_rows) = watched(&path, Settings::default());
+        assert!(!rows.is_empty(), "{words}");
+        let sorted = |rows: &[QpRecord]| {
+            let mut rows: Vec<_> = rows.iter().map(shown_by_samples).collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(sorted(&sampled_rows), sorted(&rows), "{words}");
+        let [plain, sampled] = [plain, sampled].map(|monitor| {
+            let totals = monitor.totals();
+            let all = (totals.packets, totals.notifications, totals.data, totals.ce);
+            (all, totals.samples)
+        });
+        assert_eq!(sampled, (plain.0, plain.0.0), "{words}");
+        for row in sampled_rows {
+            let total = Some(row.total);
+            let interval = (row.total_low, row.total_high, row.sampled);
+            assert_eq!(interval, (total, total, Some(1)), "{words}");
+            // When each packet came, the datagrams do not say.
+            let timing = (row.gap_p50, row.rate_peak, row.measured);
+            assert_eq!(timing, (None, None, 0), "{words}");
+            let unclear = row.verdict.map(|_| (Answer::Unclear, Evidence::Sampled));
+            assert_eq!(row.verdict.zip(row.evidence), unclear, "{words}");
+            let place = row.interface.unwrap();
+            assert!(place.ends_with("/sflow 198.51.100.1 port 1"), "{place}");
+        }
+    }
+}
+
+#[test]
+fn estimates_have_the_truth_within_their_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut known, mut within, mut ratios) = (0, 0, Vec::new());
+    for seed in 1..=8 {
+        let words =
+            format!("run stress-cnp --count 60000 --set flows=20 --set qps=20 --seed {seed}");
+        let (_, rows) = watched(&write(folder.path(), &words, None), Settings::default());
+        let path = write(folder.path(), &words, Some("sflow:100"));
+        let (monitor, sampled_rows) = watched(&path, Settings::default());
+        for row in &sampled_rows {
+            let is_it = |other: &&QpRecord| (other.sender, other.qp) == (row.sender, row.qp);
+            let truth = rows.iter().find(is_it).unwrap().total;
+            let interval = row.total_low.unwrap()..=row.total_high.unwrap();
+            assert!(interval.contains(&row.total));
+            assert_eq!(row.sampled, Some(100));
+            known += 1;
+            within += u32::from(interval.contains(&truth));
+            ratios.push(row.total as f64 / truth as f64);
+        }
+        let all: u64 = sampled_rows.iter().map(|row| row.total).sum();
+        assert_eq!(monitor.totals().samples * 100, all);
+    }
+    assert!(known > 250, "{known}");
+    assert!(within * 100 >= known * 93, "{within} of {known}");
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.05, "{mean}");
+}
+
+#[test]
+fn data_is_estimated_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 1..=6 {
+        let words = format!(
+            "write incast --set duration=4ms --set message=4MiB --seed {seed} --set vantage=[\"leaf1:s1\"]"
+        );
+        let (_, rows) = watched(&write(folder.path(), &words, None), Settings::default());
+        let path = write(folder.path(), &words, Some("sflow:5"));
+        let (_, sampled) = watched(&path, Settings::default());
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        let [sampled] = &sampled[..] else {
+            panic!("{sampled:?}")
+        };
+        let (truth, estimate) = (row.data_packets.unwrap(), sampled.data_packets.unwrap());
+        // Four standard deviations.
+        let most = 4.0 * (5.0 * truth as f64).sqrt();
+        assert!(
+            (estimate as f64 - truth as f64).abs() < most,
+            "{estimate} for {truth}"
+        );
+        assert!(truth > 100 && estimate % 5 == 0);
+        assert_eq!((sampled.data_sampled, sampled.sampled), (Some(5), Some(5)));
+    }
+}
+
+#[test]
+fn what_is_known_to_be_sampled_is_estimated() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "write fast-cnp --set vantage=[\"leaf2:r1\"]";
+    let path = write(folder.path(), words, Some("erspan2"));
+    let (_, rows) = watched(&path, Settings::default());
+    let settings = Settings {
+        sampled: NonZeroU32::new(50),
+        ..Settings::default()
+    };
+    let (monitor, estimated) = watched(&path, settings);
+    assert!(!rows.is_empty() && rows.len() == estimated.len());
+    assert_eq!(monitor.totals().samples, monitor.totals().packets);
+    for row in &estimated {
+        let is_it = |seen: &&QpRecord| (seen.sender, seen.kind) == (row.sender, row.kind);
+        let seen = rows.iter().find(is_it).unwrap();
+        assert_eq!(row.total, seen.total * 50);
+        assert_eq!(row.sampled, Some(50));
+        assert_eq!((row.gap_p50, row.rate_peak), (None, None));
+        let unclear = row.verdict.map(|_| (Answer::Unclear, Evidence::Sampled));
+        assert_eq!(row.verdict.zip(row.evidence), unclear);
+    }
+}
+
 #[test]
 fn tshark_opens_the_same() {
     let tshark = Command::new("tshark").arg("--version").output();
@@ -191,4 +349,20 @@ fn tshark_opens_the_same() {
         let copied = found(&write(folder.path(), "write fast-cnp", Some(name)));
         assert_eq!(copied, plain, "{name}");
     }
+    // Several samples are in one datagram, and come in the order in which they wait for others.
+    let qps = |path: &Path| {
+        let mut command = Command::new("tshark");
+        command.arg("-r").arg(path).args(["-T", "fields"]);
+        command.args(["-e", "infiniband.bth.destqp"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let all = text.split([',', '\n']).filter(|qp| !qp.is_empty());
+        let mut all: Vec<_> = all.map(str::to_owned).collect();
+        all.sort();
+        all
+    };
+    let plain = qps(&folder.path().join("plain"));
+    assert!(plain.len() > 100);
+    let sampled = write(folder.path(), "write fast-cnp", Some("sflow"));
+    assert_eq!(qps(&sampled), plain);
 }

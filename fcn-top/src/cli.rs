@@ -7,6 +7,7 @@ use crate::values;
 use clap::{ArgGroup, Args, Parser};
 use fcn_tool::quantity;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +88,9 @@ pub struct Input {
     /// Only packets that match this filter, in tcpdump's syntax
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
+    /// The capture has samples, one packet in N, as of a mirror that samples: counts and rates are estimates; sFlow has its own N
+    #[arg(long, value_name = "N", value_parser = quantity::one_in)]
+    pub sampled: Option<NonZeroU32>,
     /// List the interfaces and exit
     #[arg(long, exclusive = true)]
     pub list_interfaces: bool,

@@ -208,8 +208,11 @@ records! {
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
         rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications a second from the first to the last; above the peak where that is less than a second", |v| some(v, Cell::Rate);
-        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row", |v| Cell::Rate(*v);
-        total: u64 = "Total", 9, Count, "Notifications since the row began", |v| Cell::Count(*v);
+        rate_peak: Option<f64> = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row; nothing where they are samples", |v| some(v, Cell::Rate);
+        total: u64 = "Total", 9, Count, "Notifications since the row began; where sampled says so, an estimate", |v| Cell::Count(*v);
+        total_low: Option<u64> = "Low", 9, Count, "Least number of notifications that samples admit, to 95 %; nothing where all were seen", |v| count(v);
+        total_high: Option<u64> = "High", 9, Count, "Greatest number of notifications that samples admit, to 95 %", |v| count(v);
+        sampled: Option<u64> = "1 in", 7, Count, "Of how many notifications one was sampled, on average, so that total and rates are estimates; nothing where all were seen", |v| count(v);
         gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds; nothing where they did not come in order", |v| some(v, Cell::Span);
         gap_p50: Option<u64> = "Gap p50", 9, Span, "Half of the gaps between notifications are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
         gap_p90: Option<u64> = "Gap p90", 9, Span, "Nine of ten gaps are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
@@ -226,7 +229,8 @@ records! {
         data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; nothing without a tag", |v| count(v);
         class: Option<Company> = "Class", 9, Name, "In which class (DSCP and VLAN priority) notifications travel: apart from the data, with_data, or in several", |v| some(v, |v| Cell::Name(v.id()));
         data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
-        data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
+        data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen; where data_sampled says so, an estimate", |v| count(v);
+        data_sampled: Option<u64> = "Data 1 in", 9, Count, "Of how many of the flow's data packets one was sampled, on average, so that their number and rate are estimates: of several places, those of the one that has sampled most; nothing where all were seen", |v| count(v);
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
@@ -248,8 +252,9 @@ records! {
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
-        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row", |v| Cell::Rate(*v);
-        total: u64 = "Total", 9, Count, "Notifications", |v| Cell::Count(*v);
+        rate_peak: Option<f64> = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row; no rate is told where they are samples", |v| some(v, Cell::Rate);
+        total: u64 = "Total", 9, Count, "Notifications seen", |v| Cell::Count(*v);
+        samples: u64 = "Samples", 8, Count, "Of them samples, each counted as one: what several places sample must not be added up", |v| Cell::Count(*v);
         cnp: u64 = "CNP", 8, Count, "Of them plain CNPs", |v| Cell::Count(*v);
         fast_cnp_1: u64 = "Fast 1", 8, Count, "Of them Fast CNPs with option 1", |v| Cell::Count(*v);
         fast_cnp_2: u64 = "Fast 2", 8, Count, "Of them Fast CNPs with option 2", |v| Cell::Count(*v);
@@ -339,6 +344,18 @@ records! {
         process: Option<Arc<str>> = "Process", 16, Text, "Name of that process, or in brackets the part of the kernel that made it; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         container: Option<Arc<str>> = "Container", 14, Text, "Container that the process is in, by its cgroup: the first twelve digits of its number, or its name; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         notified: Option<u64> = "Told", 9, Count, "Notifications about it, of all kinds, as far as rows are kept; nothing where its port's interface is not captured on", |v| count(v);
+    }
+}
+
+impl QpRecord {
+    /// Whether what stands in that column is an estimate, of samples.
+    pub fn is_estimate(&self, column: &str) -> bool {
+        let sampled = match column {
+            "total" | "rate_now" | "rate_1s" | "rate_10s" | "rate_mean" => self.sampled,
+            "data_rate" | "data_packets" => self.data_sampled,
+            _ => None,
+        };
+        sampled > Some(1)
     }
 }
 

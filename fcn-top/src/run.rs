@@ -78,7 +78,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             Failure::usage("--export").and("packets hold addresses, and --privacy keeps those in")
         );
     }
-    let settings = setup::settings(&preferences, profile.clone());
+    let settings = setup::settings(&cli, &preferences, profile.clone());
     let unchecked = audit::unchecked(&settings);
 
     // A port may take rights that are given up below.

@@ -125,7 +125,7 @@ pub fn profile(preferences: &Preferences) -> Result<Profile> {
 }
 
 /// What the monitor is told.
-pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
+pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Settings {
     let prefixes = |list: &Option<Vec<crate::values::Net>>| -> Vec<Prefix> {
         list.iter().flatten().map(|net| net.0).collect()
     };
@@ -148,6 +148,7 @@ pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
         able: prefixes(&preferences.able),
         domain: prefixes(&preferences.domain),
         flow_rate: preferences.flow_rate.unwrap_or(usual.flow_rate),
+        sampled: cli.input.sampled,
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Totals {
     pub copies: u64,
     /// Packets meant as notifications that cannot be read, among the undecodable.
     pub malformed: u64,
+    /// Packets that are samples: whatever counts packets here counts each as one.
+    pub samples: u64,
     /// RoCEv2 data packets.
     pub data: u64,
     /// Of them marked CE.

@@ -8,13 +8,26 @@ pub use clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Cell, Column, Holds};
+use crate::record::{Cell, Column, Holds, QpRecord};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// What the number of a row's notifications rests on, where it is an estimate.
+pub fn samples(row: &QpRecord) -> Option<String> {
+    let one_in = row.sampled.filter(|_| row.is_estimate("total"))?;
+    let (low, high) = (row.total_low?, row.total_high?);
+    Some(format!(
+        "~{} by samples, one in {}; 95 % interval {} to {}",
+        count(row.total),
+        count(one_in),
+        count(low),
+        count(high)
+    ))
+}
 
 /// What stands where there is nothing to be said.
 pub const NOTHING: &str = "–";
@@ -124,6 +137,15 @@ impl Words {
         }
     }
 
+    /// A value in its column of a row, marked where it is an estimate.
+    pub fn of_row(&self, row: &QpRecord, column: &Column, cell: Cell<'_>) -> String {
+        let text = self.in_column(column, cell);
+        match cell != Cell::None && row.is_estimate(column.id) {
+            true => format!("~{text}"),
+            false => text,
+        }
+    }
+
     /// The time of day, with so many digits (0 to 9) behind the second.
     pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
         self.moment(nanoseconds, "%H:%M:%S", digits, "")
@@ -157,7 +179,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{EventRecord, QpRecord, Record};
+    use crate::record::{EventRecord, Record};
     use crate::tests::sample;
 
     #[test]

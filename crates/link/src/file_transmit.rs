@@ -37,8 +37,15 @@ impl SeenAt {
     }
 }
 
-/// Makes of a frame what is written in its place, into a buffer that is empty: of the frame seen at an interface when it is due.
-pub type Wrap = Box<dyn FnMut((u32, u64), &[u8], &mut Vec<u8>) + Send>;
+/// Makes of frames what is written in their place.
+pub trait Wrap: Send {
+    /// Writes into an empty buffer what comes in the place of a frame seen at an interface when it is due; nothing where nothing
+    /// is to be written.
+    fn wrap(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>);
+
+    /// Writes what is left once there are no more frames, and says for which interface and time; `None` where there is nothing.
+    fn rest(&mut self, out: &mut Vec<u8>) -> Option<(u32, u64)>;
+}
 
 /// Frames out into a pcapng file, as Ethernet.
 pub struct FileTransmit {
@@ -48,7 +55,7 @@ pub struct FileTransmit {
     stamp: (u64, u32),
     stamps: VecDeque<(u64, u32)>,
     seen_at: SeenAt,
-    wrap: Option<(Wrap, Vec<u8>)>,
+    wrap: Option<(Box<dyn Wrap>, Vec<u8>)>,
     is_live: bool,
     mode: Mode,
 }
@@ -110,7 +117,7 @@ impl FileTransmit {
     }
 
     /// Has `wrap` make of each frame what is written.
-    pub fn wrap(&mut self, wrap: Wrap) {
+    pub fn wrap(&mut self, wrap: Box<dyn Wrap>) {
         self.wrap = Some((wrap, Vec::new()));
     }
 
@@ -143,6 +150,12 @@ impl FileTransmit {
     /// As for [`CaptureWriter::finish`].
     pub fn finish(mut self) -> Result<Summary, Error> {
         self.require(0)?;
+        if let Some((mut wrap, mut rest)) = self.wrap.take() {
+            while let Some((interface, at)) = wrap.rest(&mut rest) {
+                self.writer
+                    .packet(interface, at, &rest, rest.len() as u32)?;
+            }
+        }
         self.writer.finish()
     }
 }
@@ -169,13 +182,17 @@ impl Transmit for FileTransmit {
         while let Some((at, interface)) = self.stamps.front().copied() {
             self.require(interface)?;
             let mut frame = self.slots.first().unwrap_or_default();
+            let mut is_written = true;
             if let Some((wrap, wrapped)) = &mut self.wrap {
                 wrapped.clear();
-                wrap((interface, at), frame, wrapped);
+                wrap.wrap((interface, at), frame, wrapped);
                 frame = wrapped;
+                is_written = !frame.is_empty();
             }
-            self.writer
-                .packet(interface, at, frame, frame.len() as u32)?;
+            if is_written {
+                self.writer
+                    .packet(interface, at, frame, frame.len() as u32)?;
+            }
             self.slots.sent();
             self.stamps.pop_front();
         }

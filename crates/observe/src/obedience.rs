@@ -143,6 +143,8 @@ pub enum Evidence {
     NoData,
     /// Too few notifications or packets.
     TooFew,
+    /// Only samples of its packets were seen.
+    Sampled,
     /// It was notified all the time: it may have been held at a lower rate.
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
@@ -323,6 +325,10 @@ impl fmt::Display for Evidence {
             ),
             Self::NoData => write!(f, "no notification lies between data of the flow"),
             Self::TooFew => write!(f, "too few notifications or data packets"),
+            Self::Sampled => write!(
+                f,
+                "only samples were seen, which do not tell when data follows notifications"
+            ),
             Self::NeverQuiet => write!(
                 f,
                 "notified all the time, with too little data in between to see an answer"

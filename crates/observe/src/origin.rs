@@ -106,6 +106,8 @@ pub enum Evidence {
     NothingAlike,
     /// CNPs of several makers.
     Several,
+    /// Only samples of packets were seen.
+    Sampled,
 }
 
 impl fmt::Display for Evidence {
@@ -142,6 +144,9 @@ impl fmt::Display for Evidence {
                 f.write_str("too few packets of the receiver were seen here to compare it with")
             }
             Self::Several => f.write_str("CNPs of several makers"),
+            Self::Sampled => {
+                f.write_str("only samples were seen, which are too few to compare it with")
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! addresses, prefixes. Exact: what the smallest unit cannot hold is refused, not rounded. Showing quantities, too.
 
 use core::fmt;
+use core::num::NonZeroU32;
 use fcn_link::pacing::Rate;
 use fcn_wire::pnc::Prefix;
 use serde::de::{Deserializer, Error, Visitor};
@@ -190,6 +191,15 @@ pub fn count(text: &str) -> Result<u64, String> {
         0 => Err("it must be 1 or more".to_owned()),
         value => Ok(value),
     }
+}
+
+/// Reads of how many one is taken: as [`count`], up to 2³² − 1.
+///
+/// # Errors
+/// It is none.
+pub fn one_in(text: &str) -> Result<NonZeroU32, String> {
+    let value = u32::try_from(count(text)?).ok().and_then(NonZeroU32::new);
+    value.ok_or_else(|| format!("it must be {} or less", u32::MAX))
 }
 
 /// Reads a span of time in whole nanoseconds: `500us`, `20ms`, `10s`, `5min`, `1h`; a number alone is seconds.

@@ -8,8 +8,10 @@ use fcn_wire::bth::{BthRepr, Opcode, Qp};
 use fcn_wire::compose::{Part, UdpChecksum};
 use fcn_wire::frame::LinkType;
 use fcn_wire::ioam::OptType;
+use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr};
 use fcn_wire_fuzz::targets::{FRAME_PREFIX, LINKS};
 use frame_support as frames;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -81,6 +83,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
         seeds.frame(target, "isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
         seeds.frame(target, "pfc", LinkType::Ethernet, &frames::pfc_frame())?;
     }
+    sampled(seeds, samples.iter())?;
     rewritten(seeds)?;
     seeds.frame("frame", "raw", LinkType::RawIp, &fast_cnp.ip)?;
     let mut cooked = [0; 16];
@@ -102,6 +105,47 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     seeds.frame("notification", "infiniband", LinkType::InfiniBand, &local)?;
     let ethernet = frames::erf(2, 0, &fast_cnp.behind(&[]));
     seeds.frame("notification", "erf", LinkType::Erf, &ethernet)
+}
+
+/// Datagrams of sFlow with the samples: from IPv4 and from IPv6, one with a port that takes an expanded sample, one cut.
+fn sampled<'a>(
+    seeds: &mut Seeds,
+    samples: impl Iterator<Item = &'a frames::Sample> + Clone,
+) -> io::Result<()> {
+    for (name, agent, port, missing) in [
+        ("ipv4", IpAddr::from([10, 0, 0, 1]), 3, 0u16),
+        ("ipv6", IpAddr::from([0xFD; 16]), 3, 0),
+        ("expanded", IpAddr::from([10, 0, 0, 1]), u32::MAX, 0),
+        ("cut", IpAddr::from([10, 0, 0, 1]), 3, 200),
+    ] {
+        let header = DatagramRepr {
+            agent,
+            sub_agent: 1,
+            sequence: 2,
+            uptime: 3,
+        };
+        let mut out = [0; 1400];
+        let mut writer = header.begin(&mut out).map_err(io::Error::other)?;
+        for sample in samples.clone().take(4) {
+            let frame = sample.behind(&[]);
+            let flow = FlowSample {
+                rate: 1000,
+                input: Port::of(port),
+                ..FlowSample::default()
+            };
+            let raw = RawRepr {
+                protocol: 1,
+                frame_length: frame.len() as u32 + 4,
+                stripped: 4,
+                header: frame.get(..128).unwrap_or(&frame),
+            };
+            writer.push(&flow, &raw).map_err(io::Error::other)?;
+        }
+        let len = writer.finish();
+        let bytes = [&missing.to_be_bytes(), &out[..len - usize::from(missing)]].concat();
+        seeds.put("sflow", name, &bytes)?;
+    }
+    Ok(())
 }
 
 /// What rewriting alone looks into: checksums of tunnels, quoted packets, ARP.

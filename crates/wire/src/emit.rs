@@ -13,7 +13,7 @@ use crate::identified;
 use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
 use crate::octets::u16_at;
-use crate::profile::{GENEVE_PORT, GTP_U_PORT, Profile, VXLAN_GPE_PORT};
+use crate::profile::{GENEVE_PORT, GTP_U_PORT, Profile, SFLOW_PORT, VXLAN_GPE_PORT};
 use crate::proxy_cn::{Family, ProxyCnRepr, invoking_room};
 use crate::wan_fcn::WanFcnRepr;
 use std::net::IpAddr;
@@ -185,6 +185,33 @@ identified! {
     }
 }
 
+/// From a switch to whoever looks at what it shows.
+const LINK: Part<'_> = Part::Ethernet {
+    source: [2, 0, 0, 0, 0xFE, 1],
+    destination: [2, 0, 0, 0, 0xFE, 2],
+};
+
+/// Writes a [datagram of sFlow](crate::sflow) as an Ethernet frame from a switch to whoever collects them, and returns the
+/// frame's length.
+///
+/// # Errors
+/// `out` is too short, or the addresses are of two families.
+pub fn sflow(
+    source: IpAddr,
+    destination: IpAddr,
+    datagram: &[u8],
+    profile: &Profile,
+    out: &mut [u8],
+) -> Result<usize> {
+    let carrier = Carrier {
+        traffic_class: 0,
+        ..Carrier::new(source, destination)
+    };
+    let udp = Part::udp_summed(SFLOW_PORT, SFLOW_PORT);
+    let parts = [LINK, carrier.ip()?, udp, Part::Bytes(datagram)];
+    write(&parts, profile, out)
+}
+
 /// A frame's copy on its way from a mirror to whoever looks at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Copied {
@@ -221,10 +248,6 @@ impl Copied {
         profile: &Profile,
         out: &mut [u8],
     ) -> Result<Option<(usize, usize)>> {
-        const LINK: Part<'_> = Part::Ethernet {
-            source: [2, 0, 0, 0, 0xFE, 1],
-            destination: [2, 0, 0, 0, 0xFE, 2],
-        };
         let read = Frame::parse(frame, wire_len, LinkType::Ethernet, profile);
         let (mut bytes, mut end) = (frame, wire_len);
         let (mut ether_type, mut protocol) = (0, next_header::ETHERNET);

@@ -15,8 +15,9 @@ use crate::infiniband;
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::{put, u8_at};
-use crate::profile::Profile;
+use crate::profile::{Profile, SFLOW_PORT};
 use crate::proxy_cn::Family;
+use crate::sflow;
 use arrayvec::ArrayVec;
 use std::net::IpAddr;
 
@@ -514,6 +515,26 @@ impl<'a> Frame<'a> {
             Upper::InfiniBand(packet) => Some((packet.payload, packet.payload_len)),
             _ => None,
         }
+    }
+
+    /// The samples of packets that the innermost datagram has, where it is one of sFlow. They are packets of their own, of
+    /// which it is only the carrier: none is located here.
+    #[must_use]
+    pub fn samples(&self) -> Option<sflow::Datagram<'a>> {
+        let datagram = self.datagram()?;
+        let profile = self.profile;
+        let chosen = [
+            profile.rocev2_port,
+            profile.proxy_cn_port,
+            profile.wan_fcn_port,
+        ];
+        if datagram.destination_port != SFLOW_PORT
+            || chosen.contains(&SFLOW_PORT)
+            || matches!(self.end(), End::Malformed(_))
+        {
+            return None;
+        }
+        sflow::Datagram::new_checked(datagram.payload, datagram.payload_len).ok()
     }
 
     /// Whether the innermost datagram is RoCEv2: by its destination port, unless it has no octets, and where it comes from the port of others, by

@@ -58,6 +58,8 @@ identified! {
         Gre = "GRE",
         /// ERSPAN header, type II or III.
         Erspan = "ERSPAN",
+        /// sFlow datagram, version 5.
+        Sflow = "sFlow",
         /// InfiniBand Base Transport Header.
         Bth = "Base Transport Header",
         /// InfiniBand extended transport headers behind the BTH.

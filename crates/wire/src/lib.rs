@@ -40,6 +40,7 @@ pub mod proxy_address;
 pub mod proxy_cn;
 pub mod rdma_cm;
 pub mod rewrite;
+pub mod sflow;
 pub mod template;
 pub mod wan_fcn;
 

@@ -21,6 +21,7 @@ pub(super) static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::ne
 static NODE_IDS: [[AtomicI32; SAME_NODE]; NODES] =
     [const { [const { AtomicI32::new(-1) }; SAME_NODE] }; NODES];
 /// Wireshark's own protocols that tell what carries a packet, and that nobody took it.
+pub(super) static SFLOW: AtomicI32 = AtomicI32::new(-1);
 pub(super) static UDP: AtomicI32 = AtomicI32::new(-1);
 pub(super) static UDP_LITE: AtomicI32 = AtomicI32::new(-1);
 pub(super) static DATA: AtomicI32 = AtomicI32::new(-1);
@@ -80,7 +81,12 @@ pub fn node(node: Node) -> [c_int; SAME_NODE] {
 
 /// Looks Wireshark's own protocols and the nodes up, once all are registered.
 pub(super) fn find() {
-    for (place, name) in [(&UDP, c"udp"), (&UDP_LITE, c"udplite"), (&DATA, c"data")] {
+    for (place, name) in [
+        (&UDP, c"udp"),
+        (&UDP_LITE, c"udplite"),
+        (&DATA, c"data"),
+        (&SFLOW, c"sflow"),
+    ] {
         // SAFETY: a lookup by a text that ends with a NUL.
         let id = unsafe { sys::proto_get_id_by_filter_name(name.as_ptr()) };
         place.store(id, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::draw::{draw, plan};
 use super::handles;
 use super::packet::{Call, Tree};
-use super::seen::{Note, NoteKind};
+use super::seen::{Note, NoteKind, scenery};
 use super::{guard, notes};
 use crate::names::P;
 use crate::show::{self, PayloadAt, Scene, Shown};
@@ -79,9 +79,10 @@ fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(T
         packet, tvb, tree, ..
     } = call;
     let (ds, place) = PayloadAt::from_call(call);
+    let (bytes, wire_len) = scenery(packet, ds, &place);
     let scene = Scene {
-        bytes: ds.bytes(),
-        wire_len: ds.reported(),
+        bytes,
+        wire_len,
         profile,
         check_icrc: false,
         quoted: packet.is_quoted(),

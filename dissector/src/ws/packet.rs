@@ -300,6 +300,12 @@ impl<'p> Packet<'p> {
         self.layers().find(|layer| [lite, udp].contains(layer)) == Some(lite)
     }
 
+    /// Whether it has samples of sFlow: what is ours in it is in these.
+    pub fn has_samples(self) -> bool {
+        let sflow = ids::SFLOW.load(Ordering::Relaxed);
+        self.layers().any(|layer| layer == sflow)
+    }
+
     /// Wireshark's numbers of the packet's protocols, the innermost first.
     fn layers(self) -> impl Iterator<Item = c_int> + use<'p> {
         // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.

@@ -9,6 +9,20 @@ use crate::show::{self, OptionNoted, OptionsAt, PayloadAt, RoceAt, Scene};
 use fcn_wire::Profile;
 use fcn_wire::bth::Opcode;
 
+/// Octets that an IPv6 packet can have without a jumbo payload.
+const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
+
+/// The octets of a data source from which what is at a place is shown, and how many there were. A sample of sFlow is the
+/// beginning of a packet, whose own lengths tell how long it was: what is behind it in the datagram is none of it.
+pub fn scenery<'p>(packet: Packet<'p>, ds: Tvb<'p>, at: &PayloadAt) -> (&'p [u8], usize) {
+    let (bytes, wire_len) = (ds.bytes(), ds.reported());
+    if !packet.has_samples() {
+        return (bytes, wire_len);
+    }
+    let sample = bytes.get(..at.start + at.captured).unwrap_or(bytes);
+    (sample, wire_len + LONGEST_PACKET)
+}
+
 /// What a wrapper saw.
 #[derive(Clone, Copy)]
 pub struct Note<'p> {
@@ -130,9 +144,10 @@ impl<'p> Note<'p> {
     where
         'p: 'a,
     {
+        let (bytes, wire_len) = scenery(packet, self.ds, &self.at);
         Scene {
-            bytes: self.ds.bytes(),
-            wire_len: self.ds.reported(),
+            bytes,
+            wire_len,
             profile,
             check_icrc: preferences::checks_icrc(),
             quoted: self.quoted,

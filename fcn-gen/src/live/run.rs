@@ -117,11 +117,8 @@ impl Act {
         };
         let mut opened = open(&self.options.link, slots, longest, program)?;
         for queue in &mut opened.queues {
-            if let (Queue::File(file), Some(encapsulation)) = (queue, self.options.mirror) {
-                let mut mirrors = Mirrors::new(encapsulation);
-                file.wrap(Box::new(move |seen, frame, copy| {
-                    mirrors.copy(seen, frame, frame.len() as u32, copy);
-                }));
+            if let (Queue::File(file), Some(how)) = (queue, self.options.mirror) {
+                file.wrap(Box::new(Mirrors::new(how, self.options.seed.unwrap_or(0))));
             }
         }
         Ok(opened)

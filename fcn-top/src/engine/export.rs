@@ -29,8 +29,11 @@ impl Chosen {
     /// The packets that `wanted` says.
     pub fn select(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
         let mut chosen = Self::default();
+        let mut last = None;
         for (kept, octets) in keeper.packets() {
-            if wanted(kept) {
+            if wanted(kept)
+                && !(kept.samples && last.replace(octets.as_ptr()) == Some(octets.as_ptr()))
+            {
                 chosen.octets.extend_from_slice(octets);
                 let end = chosen.octets.len();
                 chosen

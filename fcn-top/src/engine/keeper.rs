@@ -32,6 +32,8 @@ pub struct Kept {
     pub ce: bool,
     /// Whether its PSN is not behind that of the packet before.
     pub back: bool,
+    /// Whether it carries samples, of which one is about the row and the flow.
+    pub samples: bool,
     start: u32,
     len: u32,
 }
@@ -110,6 +112,7 @@ impl Keeper {
             copy: about.copy,
             ce: about.ce,
             back: about.back,
+            samples: about.samples,
             start: piece.octets.len() as u32,
             len: len as u32,
         });
@@ -123,7 +126,20 @@ impl Keeper {
         }
     }
 
-    /// The packets kept, the oldest first.
+    /// Says that the packet kept last is about another row or flow, too.
+    pub fn keep_again(&mut self, about: &Observed) {
+        if let Some(packets) = self.pieces.back_mut().map(|piece| &mut piece.packets)
+            && let Some(last) = packets.last().copied()
+        {
+            packets.push(Kept {
+                row: about.row,
+                flow: about.flow,
+                ..last
+            });
+        }
+    }
+
+    /// The packets kept, the oldest first; one that is about several rows or flows once for each, with the same octets.
     pub fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
         self.pieces.iter().flat_map(Piece::packets)
     }

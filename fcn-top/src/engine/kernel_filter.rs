@@ -2,7 +2,7 @@
 //! matches the user's own expression.
 
 use fcn_wire::header::ethernet::{MPLS, MPLS_UPSTREAM};
-use fcn_wire::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
+use fcn_wire::profile::{GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
 use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
 use std::fmt::Write;
@@ -108,7 +108,13 @@ pub fn expression(profile: &Profile, link: LinkType) -> String {
 fn packet(profile: &Profile, link: LinkType) -> String {
     // IPv4, IPv6, GRE (which mirrors use), MPLS and Ethernet in IP.
     const TUNNELS: [u8; 5] = [4, 41, 47, 137, 143];
-    const TUNNEL_PORTS: [u16; 4] = [VXLAN_PORT, VXLAN_GPE_PORT, GENEVE_PORT, GTP_U_PORT];
+    const TUNNEL_PORTS: [u16; 5] = [
+        VXLAN_PORT,
+        VXLAN_GPE_PORT,
+        GENEVE_PORT,
+        GTP_U_PORT,
+        SFLOW_PORT,
+    ];
     // Hop-by-Hop, routing, fragment, Destination Options.
     const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
     let mut text = format!("(udp and (dst port {}", profile.rocev2_port);
@@ -210,7 +216,7 @@ mod tests {
     fn what_matters_passes_behind_any_tags_and_the_rest_does_not() {
         let program = program(1, LinkType::Ethernet);
         for tags in 0..=2 {
-            for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152] {
+            for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152, 6343] {
                 for (ether_type, packet) in [
                     (0x0800, ipv4(17, &ports(50_000, port))),
                     (0x86DD, ipv6(17, &ports(50_000, port))),

@@ -417,6 +417,7 @@ impl Watched for Engine {
             let flow = guard.monitor.flow_of_row(row);
             let of_it = keeper.packets().map(|(kept, _)| kept).filter(|kept| {
                 !kept.copy
+                    && !kept.samples
                     && (kept.row == Some(row)
                         || flow.is_some() && kept.flow == flow && kept.row.is_none())
             });
@@ -486,6 +487,11 @@ impl Taking<'_> {
         }
         let observed = monitor.observe(&counted);
         *taken += 1;
+        if observed.samples
+            && let Some(keeper) = keeper
+        {
+            keep_samples(monitor, keeper, packet);
+        }
         if let Some(keeper) = keeper
             && (observed.row.is_some() || observed.flow.is_some())
         {
@@ -522,6 +528,28 @@ impl Taking<'_> {
     }
 }
 
+/// Keeps a packet with samples for every row and flow that one of them is about.
+#[cold]
+fn keep_samples(monitor: &Monitor, keeper: &mut Keeper, packet: &Packet<'_>) {
+    let mut known = FxHashSet::default();
+    for sample in monitor.of_samples() {
+        let about = sample.row.and_then(|row| monitor.flow_of_row(row));
+        let about = Observed {
+            row: sample.row,
+            flow: sample.flow.or(about),
+            samples: true,
+            ..Observed::default()
+        };
+        if about.row.is_none() && about.flow.is_none() || !known.insert((about.row, about.flow)) {
+            continue;
+        }
+        match known.len() {
+            1 => keeper.keep(packet, &about),
+            _ => keeper.keep_again(&about),
+        }
+    }
+}
+
 /// Nanoseconds of a span, as many as fit.
 pub fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
@@ -539,10 +567,89 @@ mod tests {
     use super::*;
     use crate::monitor::Settings;
     use fcn_link::capture_file::CaptureReader;
+    use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr};
     use fcn_wire::{Frame, Kind, Profile};
 
     const SECOND: u64 = 1_000_000_000;
     const START: u64 = 1_767_225_600 * SECOND;
+
+    #[test]
+    fn datagrams_with_samples_are_kept_for_each_row_and_exported_once() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let mut reader = CaptureReader::open(&file).unwrap();
+        let header = DatagramRepr {
+            agent: [10, 0, 0, 1].into(),
+            sub_agent: 0,
+            sequence: 1,
+            uptime: 0,
+        };
+        let mut octets = vec![0; 60_000];
+        let mut writer = header.begin(&mut octets).unwrap();
+        while let Some(packet) = reader.next().unwrap() {
+            let sample = FlowSample {
+                rate: 10,
+                input: Port::of(packet.interface + 1),
+                ..FlowSample::default()
+            };
+            let raw = RawRepr {
+                protocol: 1,
+                frame_length: packet.wire_len + 4,
+                stripped: 4,
+                header: packet.bytes.get(..128).unwrap_or(packet.bytes),
+            };
+            if writer.push(&sample, &raw).is_err() {
+                break;
+            }
+        }
+        let len = writer.finish();
+        let mut bytes = vec![0; 64_000];
+        let (from, to) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let len =
+            fcn_wire::emit::sflow(from, to, &octets[..len], &Profile::DEFAULT, &mut bytes).unwrap();
+        let keeper = Keeper::new(1 << 20);
+        let monitor = Monitor::new(Settings::default());
+        let engine = Engine::new(monitor, Some(keeper), Limits::default(), false);
+        let described = Described {
+            name: "eth0".to_owned(),
+            about: String::new(),
+            link: fcn_wire::LinkType::Ethernet,
+            snap_len: 0,
+        };
+        engine.taking().know_interface(described, "up");
+        for number in 1..=3 {
+            let packet = Packet {
+                at: START + number,
+                bytes: &bytes[..len],
+                wire_len: len,
+                link: fcn_wire::LinkType::Ethernet,
+                interface: 0,
+                number,
+            };
+            assert!(engine.taking().take(&packet));
+        }
+        let wanted = Wanted {
+            qps: true,
+            ..Wanted::default()
+        };
+        let rows: FxHashSet<RowId> = Watched::tables(&engine, wanted)
+            .qps
+            .iter()
+            .map(|(id, _)| *id)
+            .collect();
+        assert!(rows.len() > 1);
+        let folder = tempfile::tempdir().unwrap();
+        let exported = |name: &str, rows: &FxHashSet<RowId>| {
+            engine.export_rows(rows, &folder.path().join(name)).unwrap()
+        };
+        assert_eq!(exported("all", &rows), (3, 0));
+        for (n, row) in rows.iter().enumerate() {
+            let one = std::iter::once(*row).collect();
+            assert_eq!(exported(&n.to_string(), &one), (3, 0));
+        }
+        let mut reader = CaptureReader::open(&folder.path().join("all")).unwrap();
+        assert_eq!(reader.next().unwrap().unwrap().bytes, &bytes[..len]);
+    }
 
     #[test]
     fn rates_of_an_interval_are_those_at_its_end_however_late_it_is_told() {

@@ -7,6 +7,7 @@ mod flow;
 
 pub use flow::{Effect, Flow, PART};
 
+use super::samples::OneIn;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Pairs};
 use fcn_observe::{Class, FlowKey};
@@ -74,10 +75,21 @@ impl Flows {
     ///
     /// Returns the rule about [marks](fcn_observe::marks) that it shows broken.
     pub fn data(&mut self, at: u64, data: &Data) -> Effect {
+        self.with(at, data.key, |flow| flow.data(at, data))
+    }
+
+    /// Takes in a sample of data, one in so many, that was taken at a place.
+    pub fn sampled(&mut self, at: u64, data: &Data, place: u32, one_in: OneIn) {
+        self.with(at, data.key, |flow| flow.sampled(at, data, place, one_in));
+    }
+
+    /// Does something with the flow called `key`, which is made where it is new.
+    #[inline]
+    fn with<T>(&mut self, at: u64, key: FlowKey, work: impl FnOnce(&mut Flow) -> T) -> T {
         let pairs = &mut self.pairs;
         let mut new = false;
         let (slot, flow) = self.table.get_or_insert_evicting(
-            data.key,
+            key,
             at,
             || {
                 new = true;
@@ -89,11 +101,11 @@ impl Flows {
                 }
             },
         );
-        let effect = flow.data(at, data);
+        let done = work(flow);
         if new && let Some(pairs) = &mut self.pairs {
-            pairs.link(slot, data.key.sender, data.key.receiver);
+            pairs.link(slot, key.sender, key.receiver);
         }
-        effect
+        done
     }
 
     /// Takes in that a notification about the flow was seen at `at`. Of a flow without data so far nothing is kept. Returns

@@ -10,14 +10,16 @@ use core::fmt::Write as _;
 use fcn_observe::trail::{Step, Takes, Trail};
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
+use fcn_wire::sflow;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Interfaces told apart: as many as a capture file may have. What comes from further ones counts as the last one's.
 const MOST: usize = 65_536;
-/// Mirrors told apart. What further ones copied counts as the capture's own: packets may say anything.
-const MOST_MIRRORS: usize = 1_000;
+/// Places told apart where switches copy packets. What further ones copied counts as the capture's own: packets may say
+/// anything.
+const MOST_COPIED: usize = 10_000;
 
 /// What a packet turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,55 +94,84 @@ impl Interface {
     }
 }
 
-/// Where a mirror has copied frames, as far as its copies say: what of this differs was seen at another place.
+/// Where a switch has copied packets, as far as its copies say: what of this differs was seen at another place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct MirrorPlace {
+struct CopiedAt {
     /// The interface that the copies were captured on.
     captured_on: u32,
-    exporter: IpAddr,
-    /// ERSPAN's type.
-    kind: u8,
-    session: Option<u16>,
+    switch: IpAddr,
+    how: How,
     direction: Option<Direction>,
     port: Option<u32>,
 }
 
-impl MirrorPlace {
-    fn new(captured_on: u32, mirror: &Mirror) -> Self {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum How {
+    /// By an ERSPAN mirror of that type and session.
+    Erspan(u8, Option<u16>),
+    /// As samples of sFlow.
+    Sflow,
+}
+
+impl CopiedAt {
+    fn mirror(captured_on: u32, mirror: &Mirror) -> Self {
         let header = &mirror.header;
+        let kind = match header {
+            Erspan::I => 1,
+            Erspan::II(_) => 2,
+            Erspan::III(_) => 3,
+        };
         Self {
             captured_on,
-            exporter: mirror.exporter,
-            kind: match header {
-                Erspan::I => 1,
-                Erspan::II(_) => 2,
-                Erspan::III(_) => 3,
-            },
-            session: header.session(),
+            switch: mirror.exporter,
+            how: How::Erspan(kind, header.session()),
             direction: header.direction(),
-            port: header.port(),
+            port: header.port().filter(|port| *port != 0),
         }
     }
 
-    /// What it is called, behind the name of the interface that its copies were captured on: without addresses, which
-    /// whoever reads it may not be meant to see.
+    /// The port that a packet came in by, unless it was sampled at the one that it went out by.
+    fn sample(captured_on: u32, agent: IpAddr, sample: &sflow::FlowSample) -> Self {
+        let (input, output) = (sample.input.index(), sample.output.index());
+        let source = Some(sample.source.index).filter(|_| sample.source.kind == 0);
+        let went_out = output.is_some() && (input.is_none() || source == output && input != output);
+        Self {
+            captured_on,
+            switch: agent,
+            how: How::Sflow,
+            direction: went_out.then_some(Direction::Egress),
+            port: if went_out { output } else { input },
+        }
+    }
+
+    /// What it is called, behind the name of the interface that its copies were captured on. A mirror has no address there, as
+    /// its session tells it apart.
     fn name(&self) -> String {
-        let mut name = "erspan".to_owned();
-        let session = self.session.map(|session| session.to_string());
+        let mut name = match self.how {
+            How::Erspan(_, None) => "erspan".to_owned(),
+            How::Erspan(_, Some(session)) => format!("erspan {session}"),
+            How::Sflow => format!("sflow {}", self.switch),
+        };
         let direction = self.direction.map(|direction| match direction {
             Direction::Ingress => "ingress".to_owned(),
             Direction::Egress => "egress".to_owned(),
         });
-        let number = self.port.filter(|port| *port != 0);
-        let port = number.map(|port| match self.kind {
-            2 => format!("index {port}"),
+        let port = self.port.map(|port| match self.how {
+            How::Erspan(2, _) => format!("index {port}"),
             _ => format!("port {port}"),
         });
-        for part in [session, direction, port].into_iter().flatten() {
+        for part in [direction, port].into_iter().flatten() {
             name.push(' ');
             name.push_str(&part);
         }
         name
+    }
+
+    fn about(&self) -> String {
+        match self.how {
+            How::Erspan(kind, _) => format!("mirror, ERSPAN type {kind}"),
+            How::Sflow => "samples, by sFlow".to_owned(),
+        }
     }
 }
 
@@ -151,7 +182,7 @@ pub struct Interfaces {
     list: Vec<Interface>,
     /// The places in the list of the captures' own interfaces, by number.
     own: Vec<u32>,
-    mirrors: FxHashMap<MirrorPlace, u32>,
+    copied: FxHashMap<CopiedAt, u32>,
 }
 
 impl Interfaces {
@@ -177,20 +208,32 @@ impl Interfaces {
     /// The place where the frame was copied that `mirror` says, of which a copy was captured at the place `captured_on`.
     #[cold]
     pub fn mirrored(&mut self, captured_on: u32, mirror: &Mirror) -> u32 {
-        let place = MirrorPlace::new(captured_on, mirror);
-        if let Some(known) = self.mirrors.get(&place) {
+        self.copied_at(CopiedAt::mirror(captured_on, mirror))
+    }
+
+    /// The place where a packet was sampled by that agent, of which the sample was captured at the place `captured_on`.
+    #[cold]
+    pub fn sampled(&mut self, captured_on: u32, agent: IpAddr, sample: &sflow::FlowSample) -> u32 {
+        self.copied_at(CopiedAt::sample(captured_on, agent, sample))
+    }
+
+    fn copied_at(&mut self, place: CopiedAt) -> u32 {
+        let captured_on = place.captured_on;
+        if let Some(known) = self.copied.get(&place) {
             return *known;
         }
         let Some(own) = self.list.get(captured_on as usize) else {
             return captured_on;
         };
-        if self.mirrors.len() >= MOST_MIRRORS {
+        if self.copied.len() >= MOST_COPIED {
             return captured_on;
         }
         let mut new = Interface::new(self.list.len());
         new.state = PASSED;
-        new.clock = Clock::Arrival;
-        new.about = format!("mirror, ERSPAN type {}", place.kind).into();
+        if matches!(place.how, How::Erspan(..)) {
+            new.clock = Clock::Arrival;
+        }
+        new.about = place.about().into();
         let name = format!("{}/{}", own.name, place.name());
         // Other switches may have the same session.
         let is_alike = |known: &&Interface| {
@@ -203,7 +246,7 @@ impl Interfaces {
         };
         let number = self.list.len() as u32;
         self.list.push(new);
-        self.mirrors.insert(place, number);
+        self.copied.insert(place, number);
         number
     }
 

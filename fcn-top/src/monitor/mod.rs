@@ -17,6 +17,7 @@ mod reporter;
 mod resolve;
 mod row;
 mod rows;
+pub(crate) mod samples;
 mod series;
 mod settings;
 #[cfg(test)]
@@ -29,7 +30,10 @@ pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
 use crate::record::RowId;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::record::{
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Maker, PointRecord, QpRecord,
+    QpSide, origin,
+};
 use crate::tables::{
     Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
 };
@@ -50,6 +54,7 @@ use reporter::Reporter;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
+use samples::Sequences;
 use series::{Series, Sum};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -88,6 +93,9 @@ pub struct Monitor {
     translations: Translations,
     origins: Origins,
     findings: Option<Box<Findings>>,
+    /// What the samples of the last datagram were about that had some.
+    of_samples: Vec<Observed>,
+    sequences: Sequences,
 }
 
 impl Monitor {
@@ -119,6 +127,8 @@ impl Monitor {
             translations: Translations::new(limits.connections),
             origins: Origins::new(limits.connections),
             findings: None,
+            of_samples: Vec::new(),
+            sequences: Sequences::default(),
         }
     }
 
@@ -206,23 +216,21 @@ impl Monitor {
         let none = Series::new();
         let data = flow.map_or(&none, |flow| &flow.series);
         let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
-        let steps = |count: fn(&series::Bursts) -> u32| -> Vec<f32> {
-            notifications
-                .iter()
-                .map(|step| count(step) as f32)
-                .collect()
+        let samples = row.samples();
+        let each = samples.map_or(1.0, |samples| samples.one_in() as f32);
+        let most = notifications.iter().map(|step| f32::from(step.most));
+        // Steps shorter than a millisecond tell more themselves, and samples nothing of bursts.
+        let most = match step >= 1 << series::Burst::SHIFT && samples.is_none() {
+            true => most.collect(),
+            false => Vec::new(),
         };
-        // Steps shorter than a millisecond tell more themselves.
-        let long = step >= 1 << series::Burst::SHIFT;
+        let notifications = notifications.iter().map(|step| step.count as f32 * each);
+        let notifications = notifications.collect();
         Some(Detail {
             start,
             step,
-            most: if long {
-                steps(|step| step.most.into())
-            } else {
-                Vec::new()
-            },
-            notifications: steps(|step| step.count),
+            most,
+            notifications,
             data: data
                 .iter()
                 .map(|part| *part as f32 * flows::PART as f32)
@@ -417,7 +425,8 @@ impl Monitor {
     /// The row with all that is known of it.
     fn record(&self, key: &RowKey, row: &Row) -> QpRecord {
         let mut record = row.record(key, self.now, self.since());
-        if self.settings.per_interface {
+        let is_sampled = row.samples().is_some();
+        if self.settings.per_interface || is_sampled && self.interfaces.are_several() {
             record.interface = self.interfaces.name(key.interface());
         } else if self.interfaces.are_several() {
             let names = row
@@ -430,6 +439,10 @@ impl Monitor {
         let made = row.makers.judge(&self.origins);
         record.origin_inferred = made.map(|made| made.maker);
         record.origin_evidence = made.map(|made| made.evidence);
+        if is_sampled && key.kind() == Kind::Cnp {
+            record.origin_inferred = Some(Maker::Unknown);
+            record.origin_evidence = Some(origin::Evidence::Sampled);
+        }
         let Some(key) = self.flow_of(key, row.destination(key)) else {
             return record;
         };
@@ -447,12 +460,24 @@ impl Monitor {
             None => (record.receiver_qp, Some(QpSide::Receiver)),
         };
         if let Some(flow) = self.flows.get(&key) {
+            let estimate = flow.estimate(self.now, self.since());
             record.ce_share = flow.ce_share();
             record.data_dscp = flow.class.map(Class::dscp);
             record.data_vlan_priority = flow.class.and_then(Class::priority);
             record.class = row.classes.company(flow.class);
             record.data_rate = flow.data_rate(self.now, self.since());
             record.data_packets = Some(flow.packets);
+            if let Some(estimate) = estimate {
+                record.ce_share = Some(estimate.ce_share);
+                record.data_rate = estimate.rate;
+                record.data_packets = Some(estimate.packets);
+                record.data_sampled = Some(estimate.sampled);
+            }
+            if is_sampled || estimate.is_some() {
+                record.verdict = Some(Answer::Unclear);
+                record.evidence = Some(Evidence::Sampled);
+                return record;
+            }
             let verdict = flow.verdict();
             record.change = verdict.evidence.change();
             record.measured = verdict.measured.into();

@@ -25,6 +25,8 @@ pub struct Notifier {
     queue_max: Option<u32>,
     findings: u64,
     malformed: u64,
+    /// Notifications among them that are samples, each counted as one.
+    samples: u64,
     first_seen: u64,
     last_seen: u64,
 }
@@ -42,14 +44,16 @@ impl Notifier {
             queue_max: None,
             findings: 0,
             malformed: 0,
+            samples: 0,
             first_seen: u64::MAX,
             last_seen: 0,
         }
     }
 
-    /// Counts a notification of it at `at`.
+    /// Counts a notification of it at `at`, or a sample.
     #[inline]
-    pub fn count(&mut self, at: u64, notification: &Notification) {
+    pub fn count(&mut self, at: u64, notification: &Notification, is_sample: bool) {
+        self.samples += u64::from(is_sample);
         self.windows.add(at);
         self.series.add(at, 1);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
@@ -82,16 +86,19 @@ impl Notifier {
 
     fn record(&self, now: u64, since: u64, flows: u64) -> PointRecord {
         let total = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
+        // What several places have sampled must not be added up, and each may have had all of it.
+        let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
             origin: self.origin,
             trusted: self.trusted,
             flows,
-            rate_now: self.windows.rate_now(now, since),
-            rate_1s: self.windows.rate_1s(now, since),
-            rate_10s: self.windows.rate_10s(now, since),
-            rate_peak: self.windows.peak(),
+            rate_now: all_seen(self.windows.rate_now(now, since)),
+            rate_1s: all_seen(self.windows.rate_1s(now, since)),
+            rate_10s: all_seen(self.windows.rate_10s(now, since)),
+            rate_peak: all_seen(Some(self.windows.peak())),
             total: self.kinds.iter().sum(),
+            samples: self.samples,
             cnp: total(Kind::Cnp),
             fast_cnp_1: total(Kind::FastCnp1),
             fast_cnp_2: total(Kind::FastCnp2),

@@ -4,6 +4,7 @@ use super::Monitor;
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
 use super::reporter::About;
+use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
 use crate::tables::TrafficStep;
@@ -21,7 +22,7 @@ use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
     Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
-    Rule,
+    Rule, sflow,
 };
 use std::net::IpAddr;
 
@@ -53,11 +54,35 @@ pub struct Observed {
     pub ce: bool,
     /// Whether it is data whose PSN is not behind that of the flow's packet before: sent again, or out of order.
     pub back: bool,
+    /// Whether it has samples of other packets; what these were about is in [`Monitor::of_samples`].
+    pub samples: bool,
 }
 
 impl Monitor {
     /// Takes in a packet.
+    #[inline]
     pub fn observe(&mut self, packet: &Packet<'_>) -> Observed {
+        let interface = self.interfaces.place(packet.interface);
+        let packet = Packet {
+            interface,
+            ..*packet
+        };
+        self.observe_at(&packet, self.settings.sampled, false)
+    }
+
+    /// What the samples were about that the last datagram had which had some, one by one.
+    pub fn of_samples(&self) -> &[Observed] {
+        &self.of_samples
+    }
+
+    /// Takes in a packet, whose interface is a place: one of `one_in` packets, where it is a sample; and whether it comes out
+    /// of another packet.
+    fn observe_at(
+        &mut self,
+        packet: &Packet<'_>,
+        one_in: Option<OneIn>,
+        is_carried: bool,
+    ) -> Observed {
         // A copy of a few octets, so that the frame does not borrow the monitor.
         let profile = self.settings.profile.clone();
         // Large: made in its place, not moved there.
@@ -65,13 +90,13 @@ impl Monitor {
         frame.renew(packet.bytes, packet.wire_len, packet.link);
         let frame = &frame;
         // Where it was seen: where a mirror copied it, or where it was captured.
-        let mut interface = self.interfaces.place(packet.interface);
+        let mut interface = packet.interface;
         self.captured = packet.at;
         let mut at = packet.at;
         if let Some(mirror) = frame.mirror() {
             interface = self.interfaces.mirrored(interface, mirror);
             if self.settings.mirror_clock {
-                at = self.copied_at(interface, mirror, at);
+                at = self.mirror_time(interface, mirror, at);
             }
         }
         let packet = &Packet {
@@ -95,12 +120,18 @@ impl Monitor {
         self.locals.roce(packet.interface, frame);
         let (sort, observed) = if let Some(gist) = Notification::from_frame(frame) {
             self.locals.notified(packet.interface, &gist);
-            let observed = self.notified(packet, frame, &gist, icrc, &mut findings);
+            let observed = self.notified(packet, frame, (&gist, one_in), icrc, &mut findings);
             (Sort::Notification, observed)
         } else if let Some(data) = DataPacket::from_frame(frame) {
             frame.check(icrc, &mut findings);
-            let observed = self.data(packet, frame, &data, &mut findings);
+            let observed = match one_in {
+                None => self.data(packet, frame, &data, &mut findings),
+                Some(one_in) => self.data_sampled(packet, frame, &data, one_in),
+            };
             (Sort::Data, observed)
+        } else if let Some(samples) = frame.samples().filter(|_| !is_carried) {
+            self.findings = Some(findings);
+            return self.samples(packet, frame, &samples);
         } else {
             let session = self.routing.hear_frame(frame, &mut findings);
             frame.check_in_session(icrc, session, &mut findings);
@@ -113,7 +144,7 @@ impl Monitor {
             };
             match broken {
                 Some(broken) => self.malformed(packet, frame, broken, &mut findings),
-                None => self.other(packet, frame),
+                None => self.other(packet, frame, one_in.is_some()),
             }
             (sort, Observed::default())
         };
@@ -123,13 +154,14 @@ impl Monitor {
             self.complain(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
+        self.totals.samples += u64::from(one_in.is_some());
         self.count(packet, sort, is_copy);
         observed
     }
 
     /// When a mirror says that it has copied a frame, of which the copy came in at `at`; else that.
     #[cold]
-    fn copied_at(&mut self, place: u32, mirror: &Mirror, at: u64) -> u64 {
+    fn mirror_time(&mut self, place: u32, mirror: &Mirror, at: u64) -> u64 {
         match self.mirror_clocks.copied_at(mirror, at) {
             Ok(copied) => {
                 self.interfaces.has_clock(place, copied.clock);
@@ -145,6 +177,61 @@ impl Monitor {
                 self.reporter.mirror_clock(at, refusal.text());
                 at
             }
+        }
+    }
+
+    /// Takes in the packets that a datagram of sFlow has samples of, each as one of its own. Samples that are in one of them were
+    /// sent to somebody else, and are not looked for.
+    #[cold]
+    fn samples(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        datagram: &sflow::Datagram<'_>,
+    ) -> Observed {
+        let header = datagram.header();
+        let (agent, part) = (header.agent, header.sub_agent);
+        let missing = self.sequences.missing((agent, part), header.sequence);
+        if missing > 0 {
+            self.reporter
+                .samples_lost(&self.about(packet, frame), missing);
+        }
+        let mut of_samples = std::mem::take(&mut self.of_samples);
+        of_samples.clear();
+        for sampled in datagram.packets() {
+            let interface = (self.interfaces).sampled(packet.interface, agent, &sampled.sample);
+            let packet = Packet {
+                bytes: sampled.bytes,
+                wire_len: sampled.wire_len,
+                link: sampled.link,
+                interface,
+                ..*packet
+            };
+            let one_in = OneIn::new(sampled.sample.rate);
+            of_samples.push(self.observe_at(&packet, one_in, true));
+        }
+        let samples = !of_samples.is_empty();
+        self.of_samples = of_samples;
+        self.now = self.now.max(packet.at);
+        if datagram.is_cut() {
+            self.reporter.samples_cut(packet.at);
+            self.reporter.end(&self.about(packet, frame), &frame.end());
+            self.count(packet, Sort::Cut, false);
+        } else if !samples {
+            self.count(packet, Sort::Other, false);
+        }
+        Observed {
+            samples,
+            ..Observed::default()
+        }
+    }
+
+    /// A packet that something is to be said about.
+    fn about<'a>(&self, packet: &'a Packet<'a>, frame: &'a Frame<'a>) -> About<'a> {
+        About {
+            packet,
+            frame,
+            interface: self.interfaces.name(packet.interface),
         }
     }
 
@@ -204,15 +291,17 @@ impl Monitor {
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
-        notification: &Notification,
+        (notification, one_in): (&Notification, Option<OneIn>),
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
         let at = packet.at;
-        let interface = self.settings.per_interface.then_some(packet.interface);
-        let key = RowKey::new(notification, interface);
+        let is_sample = one_in.is_some();
+        // Of what several places have sampled, the same part is in all.
+        let by_place = self.settings.per_interface || is_sample;
+        let key = RowKey::new(notification, by_place.then_some(packet.interface));
         let several = self.is_several(packet);
-        let earlier = self.remembers(packet).then(|| {
+        let earlier = (!is_sample && self.remembers(packet)).then(|| {
             let identity = self.sightings.notification(notification, frame);
             self.see(packet, identity, false)
         });
@@ -225,7 +314,14 @@ impl Monitor {
         let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.destination))
             .flatten();
-        let attribution = self.attribute(packet, notification, flow.as_ref(), earlier);
+        let attribution = match is_sample {
+            false => self.attribute(packet, notification, flow.as_ref(), earlier),
+            true => Attribution {
+                origin: notification.origin,
+                translates: None,
+                answers: false,
+            },
+        };
         let translating;
         let notification = if attribution.origin == notification.origin {
             notification
@@ -248,7 +344,7 @@ impl Monitor {
         if several {
             row.seen_on(packet.interface, at, is_copy);
         }
-        if notification.kind == Kind::Cnp {
+        if notification.kind == Kind::Cnp && !is_sample {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {
                 let whole = self.resolver.connections().sender_qp(&flow).is_some();
                 Some(self.flows.get(&flow)?.seen(whole))
@@ -273,7 +369,7 @@ impl Monitor {
             let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
             Some((row.classes.add(class, data)?, header.start))
         });
-        let counted = row.count(at, notification, settings.flow_rate);
+        let counted = row.count(at, notification, one_in, settings.flow_rate);
         if is_copy {
             return observed;
         }
@@ -285,12 +381,12 @@ impl Monitor {
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
         let (place, point) = notifiers.entry(hint, who, trusted);
-        point.count(at, notification);
+        point.count(at, notification, is_sample);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
         }
         let kind = notification.kind;
-        let rule = flow.and_then(|flow| {
+        let rule = flow.filter(|_| !is_sample).and_then(|flow| {
             let notified = Notified {
                 fast: Marks::counts(notification).then(|| place_of(packet)),
                 several,
@@ -472,6 +568,60 @@ impl Monitor {
             copy: earlier.is_some(),
             ce,
             back: effect.back,
+            samples: false,
+        }
+    }
+
+    /// A sample of data: what it is, and not when it came.
+    #[cold]
+    fn data_sampled(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        data: &DataPacket<'_>,
+        one_in: OneIn,
+    ) -> Observed {
+        let Some(ip) = frame.ip() else {
+            return Observed::default();
+        };
+        let (at, key) = (packet.at, data.flow());
+        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
+        let ip_octets = (ip.end - ip.start) as u64;
+        self.totals.ce += u64::from(ce);
+        let step = TrafficStep {
+            data: 1,
+            ce: ce.into(),
+            octets: ip_octets,
+            ..TrafficStep::default()
+        };
+        self.traffic.add(at, step);
+        let data_packet = Data {
+            key,
+            look: look(packet, ce),
+            several: false,
+            earlier: None,
+            ip_octets,
+            psn: 0,
+            answers_read: false,
+            class: Class::from_frame(frame),
+            entropy: data.entropy(ip.flow_label),
+            able: false,
+        };
+        (self.flows).sampled(at, &data_packet, packet.interface, one_in);
+        if let Some(outer) = &data.outer {
+            self.labels.learn(outer, key);
+        }
+        let trace = data
+            .trace
+            .map(|(kind, bytes)| Trace::new_checked(kind, bytes));
+        if let Some(Ok(trace)) = trace {
+            self.paths.observe(at, &trace);
+        }
+        Observed {
+            flow: Some(key),
+            data: true,
+            ce,
+            ..Observed::default()
         }
     }
 
@@ -487,9 +637,10 @@ impl Monitor {
     }
 
     /// What is neither a notification nor data.
-    fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) {
+    fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, is_sample: bool) {
         match frame.message() {
-            Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
+            // Which data a sample answers is not among the samples, mostly.
+            Message::Roce(bth, _) if acknowledges(bth.opcode()) && !is_sample => {
                 if let Some(ip) = frame.ip() {
                     let place = place_of(packet);
                     self.origins.acknowledged(packet.at, place, frame, &bth);
@@ -504,11 +655,7 @@ impl Monitor {
                 if hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts)) {
                     return;
                 }
-                let about = About {
-                    packet,
-                    frame,
-                    interface: self.interfaces.name(packet.interface),
-                };
+                let about = self.about(packet, frame);
                 self.reporter.unaware(&about);
             }
             _ => {}
@@ -523,11 +670,7 @@ impl Monitor {
         findings: &Findings,
         end: Option<End>,
     ) {
-        let about = About {
-            packet,
-            frame,
-            interface: self.interfaces.name(packet.interface),
-        };
+        let about = self.about(packet, frame);
         // What is said of a message of ours is not said again of its packet.
         if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
             self.reporter.end(&about, &end);

@@ -23,6 +23,10 @@ pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
+/// What is said where samples are missing, as the capture has cut them off.
+pub const SAMPLES_CUT: &str = "capture.samples.cut";
+/// What is said where datagrams with samples are missing.
+pub const SAMPLES_LOST: &str = "capture.samples.lost";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -151,6 +155,26 @@ impl Reporter {
     #[cold]
     pub fn mirror_clock(&mut self, at: u64, text: &'static str) {
         self.doubt(at, MIRROR_CLOCK, text);
+    }
+
+    /// Says, once, that samples are missing, as the capture has cut datagrams.
+    pub fn samples_cut(&mut self, at: u64) {
+        self.doubt(
+            at,
+            SAMPLES_CUT,
+            "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
+        );
+    }
+
+    /// Says that so many datagrams with samples are missing.
+    pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
+        let text = "Datagrams of sFlow that are missing by their numbers: estimates are too low";
+        let event = EventRecord {
+            times: datagrams.into(),
+            frame: None,
+            ..about.event(Severity::Warning, SAMPLES_LOST, text.into(), "")
+        };
+        self.report(event);
     }
 
     fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {

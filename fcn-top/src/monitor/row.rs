@@ -2,8 +2,9 @@
 //! Where rows are kept is in `rows.rs`.
 
 use super::gaps::Gaps;
+use super::samples::{OneIn, Samples};
 use super::series::{Burst, Bursts, Series};
-use super::windows::Windows;
+use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::origin::Tally;
 pub use fcn_observe::rules::NOTIFIERS;
@@ -60,7 +61,7 @@ pub struct Counted<'a> {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Row {
-    /// Notifications.
+    /// Notifications; where samples are among them, what they stand for.
     pub total: u64,
     last_seen: u64,
     /// How many rows there were before it, whether they are kept or not.
@@ -101,6 +102,8 @@ struct Rare {
     trail: Trail,
     /// Whom notifications were sent to, where that is not the sender.
     destination: Option<IpAddr>,
+    /// Notifications that are samples.
+    samples: Samples,
 }
 
 impl Row {
@@ -128,22 +131,33 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row at `at`; the limit on one notifier's is `rate` a second, 0 for none.
+    /// Counts a notification about this row at `at`, or a sample that is one in so many; the limit on one notifier's is `rate`
+    /// a second, 0 for none.
     #[inline]
-    pub fn count(&mut self, at: u64, notification: &Notification, rate: u32) -> Counted<'_> {
-        if self.total > 0 {
+    pub fn count(
+        &mut self,
+        at: u64,
+        notification: &Notification,
+        one_in: Option<OneIn>,
+        rate: u32,
+    ) -> Counted<'_> {
+        let stands_for = one_in.map_or(1, OneIn::get);
+        if let Some(one_in) = one_in {
+            self.rare().samples.add(one_in);
+        } else if self.total > 0 {
             match at.checked_sub(self.last_seen) {
                 Some(gap) => self.gaps.add(gap),
                 None => self.rare().late += 1,
             }
         }
-        self.total += 1;
+        let is_first = self.total == 0;
+        self.total = self.total.saturating_add(stands_for.into());
         // Packets of several interfaces need not come in order.
-        if at < self.last_seen || self.total == 1 {
+        if at < self.last_seen || is_first {
             self.first_seen = self.first_seen.min(at);
         }
         self.last_seen = self.last_seen.max(at);
-        self.windows.add(at);
+        self.windows.add_some(at, stands_for);
         self.series.add(at, self.burst.count(at));
         if notification.sender != Some(notification.destination) {
             self.rare().destination = Some(notification.destination);
@@ -169,8 +183,9 @@ impl Row {
                 too_fast: false,
             };
         };
-        notifier.total += 1;
-        let too_fast = limited && notifier.rate.exceeds(at, rate);
+        notifier.total = notifier.total.saturating_add(stands_for.into());
+        // How fast they came, samples do not tell.
+        let too_fast = limited && one_in.is_none() && notifier.rate.exceeds(at, rate);
         Counted {
             notifier: Some(notifier),
             too_fast,
@@ -221,10 +236,21 @@ impl Row {
         core::iter::once(&self.main).chain(others)
     }
 
+    /// The notifications among them that are samples.
+    pub fn samples(&self) -> Option<&Samples> {
+        let samples = self.rare.as_ref().map(|rare| &rare.samples);
+        samples.filter(|samples| samples.count > 0)
+    }
+
     /// Notifications a second from the first to the last: so many gaps in that time.
     fn rate_mean(&self) -> Option<f64> {
         let span = self.last_seen.saturating_sub(self.first_seen);
-        (span > 0).then(|| self.total.saturating_sub(1) as f64 * 1e9 / span as f64)
+        let first = match self.samples() {
+            Some(samples) if samples.count < ENOUGH as u64 => return None,
+            Some(samples) => samples.one_in(),
+            None => 1.0,
+        };
+        (span > 0).then(|| (self.total as f64 - first) * 1e9 / span as f64)
     }
 
     /// The row of that key as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
@@ -241,8 +267,9 @@ impl Row {
         let none = Rare::default();
         let rare = self.rare.as_deref().unwrap_or(&none);
         let (qp, qp_side) = key.qp().unzip();
-        // Each that is late makes two gaps wrong, that which it is in and its own.
-        let in_order = rare.late.saturating_mul(LATE) <= self.total;
+        let samples = self.samples();
+        // Each that is late makes two gaps wrong, that which it is in and its own. Between samples there may be others.
+        let in_order = samples.is_none() && rare.late.saturating_mul(LATE) <= self.total;
         let [gap_p50, gap_p90, gap_p99] = if in_order {
             self.gaps.percentiles([50, 90, 99])
         } else {
@@ -251,6 +278,16 @@ impl Row {
         let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
         let sender_qp = number(QpSide::Sender);
         let class = self.classes.last();
+        let [rate_now, rate_1s, rate_10s] = match samples {
+            Some(samples) => (self.windows).rates_of_samples(now, since, samples.one_in()),
+            None => [
+                self.windows.rate_now(now, since),
+                self.windows.rate_1s(now, since),
+                self.windows.rate_10s(now, since),
+            ],
+        };
+        let all_seen = samples.map_or(0, |samples| self.total.saturating_sub(samples.sum));
+        let interval = samples.map(Samples::interval);
         QpRecord {
             sender: key.sender(),
             qp: qp.map(Qp::get),
@@ -267,12 +304,16 @@ impl Row {
             receiver_qp: number(QpSide::Receiver),
             interface: None,
             path: None,
-            rate_now: self.windows.rate_now(now, since),
-            rate_1s: self.windows.rate_1s(now, since),
-            rate_10s: self.windows.rate_10s(now, since),
+            rate_now,
+            rate_1s,
+            rate_10s,
             rate_mean: self.rate_mean(),
-            rate_peak: self.windows.peak(),
+            // The most of what chance has chosen is more than the most that there was.
+            rate_peak: samples.is_none().then(|| self.windows.peak()),
             total: self.total,
+            total_low: interval.map(|(low, _)| low.saturating_add(all_seen)),
+            total_high: interval.map(|(_, high)| high.saturating_add(all_seen)),
+            sampled: samples.map(|samples| samples.one_in().round() as u64),
             gap_min: self.gaps.min().filter(|_| in_order),
             gap_p50,
             gap_p90,
@@ -290,6 +331,7 @@ impl Row {
             class: self.classes.company(None),
             data_rate: None,
             data_packets: None,
+            data_sampled: None,
             change: None,
             measured: 0,
             verdict: None,

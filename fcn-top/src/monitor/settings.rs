@@ -1,5 +1,6 @@
 //! The monitor's settings, wherever they come from (command line, configuration file).
 
+use super::samples::OneIn;
 use fcn_observe::access;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
@@ -31,6 +32,9 @@ pub struct Settings {
     /// Notifications of whatever kind but CNPs that one notifier may send about one flow in a second (the same sections ask
     /// for a limit and leave its value open), counted by [`NotifierRate`](fcn_observe::rules::NotifierRate); 0: not checked.
     pub flow_rate: u32,
+    /// Of how many packets one is captured, where those captured are samples; samples that say so themselves (sFlow) know
+    /// better.
+    pub sampled: Option<OneIn>,
 }
 
 impl Settings {
@@ -82,6 +86,7 @@ impl Default for Settings {
             able: Vec::new(),
             domain: Vec::new(),
             flow_rate: FLOW_RATE,
+            sampled: None,
         }
     }
 }

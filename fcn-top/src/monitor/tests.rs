@@ -3,7 +3,7 @@
 use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::record::{Company, Ecn, QpRecord, QpSide, Resolved};
+use crate::record::{Answer, Company, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
 use crate::tables::Wanted;
 use fcn_observe::RowKey;
 use fcn_observe::testing::Setup;
@@ -15,6 +15,7 @@ use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
 use fcn_wire::pnc::Prefix;
+use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr, Source};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, LinkType, Opcode, Origin, Profile, Qp};
 use parking_lot::Mutex;
@@ -118,7 +119,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
     );
     // Four in the first tenth of the second that is over; the fifth is in one that runs.
     assert_eq!((row.rate_1s, row.rate_10s), (Some(4.0), None));
-    assert_eq!((row.rate_peak, row.rate_mean), (4.0, Some(4.0)));
+    assert_eq!((row.rate_peak, row.rate_mean), (Some(4.0), Some(4.0)));
     assert_eq!(monitor.tables(Wanted::default()).rate_1s, Some(4.0));
     assert_eq!(row.gap_min, Some(MILLISECOND));
     // Gaps: 1, 2, 1 and 996 ms.
@@ -1089,7 +1090,7 @@ fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
 #[test]
 fn mirrors_without_end_are_bounded() {
     let mut monitor = Monitor::new(Settings::default());
-    for index in 0..3_000 {
+    for index in 0..12_000 {
         let header = Erspan::II(Erspan2 {
             index,
             ..Erspan2::default()
@@ -1097,7 +1098,7 @@ fn mirrors_without_end_are_bounded() {
         see(&mut monitor, START, 0, &copy(1, header, &cnp(7)));
     }
     let interfaces = monitor.interfaces();
-    assert_eq!(interfaces.len(), 1_001);
+    assert_eq!(interfaces.len(), 10_001);
     assert_eq!(interfaces[0].notifications, 2_000);
 }
 
@@ -1154,4 +1155,277 @@ fn infiniband_has_rows_and_flows_too() {
     let totals = monitor.totals();
     assert_eq!((totals.notified(), totals.data, totals.other), (1, 50, 50));
     assert_eq!(totals.findings, [0; 3]);
+}
+
+/// A datagram from an agent, with a sample of each packet: one in so many, by a port.
+fn samples(agent: u8, sequence: u32, packets: &[(u32, u32, &[u8])]) -> Vec<u8> {
+    let header = DatagramRepr {
+        agent: [10, 0, 0, agent].into(),
+        sub_agent: 0,
+        sequence,
+        uptime: 0,
+    };
+    let mut out = [0; 8_000];
+    let mut writer = header.begin(&mut out).unwrap();
+    for (rate, port, bytes) in packets {
+        let sample = FlowSample {
+            rate: *rate,
+            source: Source {
+                kind: 0,
+                index: *port,
+            },
+            input: Port::of(*port),
+            ..FlowSample::default()
+        };
+        let raw = RawRepr {
+            protocol: 12,
+            frame_length: bytes.len() as u32 + 4,
+            stripped: 4,
+            header: &bytes[..bytes.len().min(128)],
+        };
+        writer.push(&sample, &raw).unwrap();
+    }
+    let len = writer.finish();
+    sent_to(6343, &out[..len])
+}
+
+fn sent_to(port: u16, payload: &[u8]) -> Vec<u8> {
+    let ip = Part::Ipv4 {
+        source: [10, 9, 9, 9].into(),
+        destination: [10, 9, 9, 1].into(),
+        tos: 3,
+        ttl: 9,
+        id: 0,
+        options: &[],
+    };
+    let parts = [ip, Part::udp(9, port), Part::Bytes(payload)];
+    packet(&parts, &Profile::DEFAULT).unwrap()
+}
+
+#[test]
+fn samples_are_packets_of_their_own_and_rows_are_of_one_place() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "eth0", "");
+    let (cnp, data) = (cnp(7), data(1, true));
+    for n in 0..20 {
+        let at = START + u64::from(n) * 60 * MILLISECOND;
+        let all = [
+            (1000, 3, &cnp[..]),
+            (1000, 4, &data),
+            (500, 5, &cnp),
+            (1000, 3, &cnp),
+        ];
+        assert!(see(&mut monitor, at, 0, &samples(1, n, &all)).samples);
+        assert_eq!(monitor.of_samples().len(), 4);
+        assert!(monitor.of_samples()[1].flow.is_some() && monitor.of_samples()[1].ce);
+        see(&mut monitor, at, 0, &samples(2, n, &[(2000, 3, &data)]));
+    }
+    let totals = monitor.totals();
+    assert_eq!(
+        (totals.packets, totals.samples, totals.copies),
+        (100, 100, 0)
+    );
+    assert_eq!(
+        (totals.notified(), totals.data, totals.ce, totals.other),
+        (60, 40, 40, 0)
+    );
+    let mut rows: Vec<_> = monitor.rows().map(|(_, row)| row).collect();
+    rows.sort_by_key(|row| row.total);
+    let told = rows.iter().map(|row| {
+        let interval = (row.total_low.unwrap(), row.total_high.unwrap());
+        (
+            row.interface.clone().unwrap(),
+            row.total,
+            row.sampled.unwrap(),
+            interval,
+        )
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(
+        told,
+        [
+            (
+                "eth0/sflow 10.0.0.1 port 5".into(),
+                10_000,
+                500,
+                (6_108, 15_445)
+            ),
+            (
+                "eth0/sflow 10.0.0.1 port 3".into(),
+                40_000,
+                1_000,
+                (28_573, 54_471)
+            ),
+        ]
+    );
+    for row in &rows {
+        // Twenty in 1.14 s.
+        assert!(row.rate_mean.unwrap() > 8_000.0 && row.rate_1s.is_some());
+        assert_eq!((row.rate_peak, row.gap_p50, row.measured), (None, None, 0));
+        assert_eq!(row.origin_inferred, Some(Maker::Unknown));
+        assert!(row.is_estimate("total") && !row.is_estimate("level"));
+    }
+    let point = monitor.points().next().unwrap();
+    assert_eq!(
+        (point.total, point.samples, point.rate_peak),
+        (60, 60, None)
+    );
+    let names: Vec<_> = monitor
+        .interfaces()
+        .iter()
+        .map(|one| one.name.to_string())
+        .collect();
+    assert!(
+        names.contains(&"eth0/sflow 10.0.0.2 port 3".to_owned()),
+        "{names:?}"
+    );
+    assert!(found(&monitor).is_empty());
+}
+
+#[test]
+fn data_of_a_flow_is_that_of_the_place_that_sampled_most() {
+    let mut monitor = Monitor::new(Settings::default());
+    let (told, data) = (fast_cnp(SWITCH, 7), data(1, false));
+    for n in 0..40 {
+        let at = START + u64::from(n) * 50 * MILLISECOND;
+        let mut all = vec![(100, 1, &data[..]), (100, 2, &data)];
+        if n % 4 == 0 {
+            all.extend([(100, 1, &data[..]), (100, 9, &told)]);
+        }
+        see(&mut monitor, at, 0, &samples(1, n, &all));
+    }
+    let row = only(&monitor);
+    assert_eq!(
+        (row.data_packets, row.data_sampled),
+        (Some(5_000), Some(100))
+    );
+    // 25 samples in the last second, each of which stands for 100 packets.
+    let octets = data.len() as f64;
+    assert_eq!(row.data_rate, Some(25.0 * 100.0 * octets * 8.0));
+    assert_eq!(
+        (row.verdict, row.evidence),
+        (Some(Answer::Unclear), Some(Evidence::Sampled))
+    );
+    assert_eq!((row.total, row.change), (1_000, None));
+}
+
+#[test]
+fn few_samples_bear_no_rate() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.watch_from(START - 60_000 * MILLISECOND);
+    for n in 0..9 {
+        let at = START + u64::from(n) * 20 * MILLISECOND;
+        see(&mut monitor, at, 0, &samples(1, n, &[(1000, 3, &cnp(7))]));
+    }
+    monitor.advance(START + 500 * MILLISECOND);
+    let row = only(&monitor);
+    assert_eq!((row.total, row.rate_mean), (9_000, None));
+    assert_eq!(
+        (row.rate_now, row.rate_1s, row.rate_10s),
+        (None, None, None)
+    );
+}
+
+#[test]
+fn samples_that_are_cut_or_missing_are_said_to_be() {
+    let whole = samples(
+        1,
+        1,
+        &[(10, 3, &cnp(7)), (10, 3, &cnp(7)), (10, 3, &cnp(7))],
+    );
+    // Each as far as it was captured, at every octet.
+    for len in 60..whole.len() {
+        let mut monitor = Monitor::new(Settings::default());
+        monitor.observe(&Packet {
+            at: START,
+            bytes: &whole[..len],
+            wire_len: whole.len(),
+            link: LinkType::RawIp,
+            interface: 0,
+            number: 1,
+        });
+        let totals = monitor.totals();
+        assert!(totals.notified() <= 3 && totals.cut >= 1, "{len}");
+        let warned = monitor
+            .events()
+            .any(|event| event.what == "capture.samples.cut");
+        assert!(
+            warned && monitor.events().any(|event| event.what == "capture.cut"),
+            "{len}"
+        );
+    }
+    let mut monitor = Monitor::new(Settings::default());
+    for sequence in [1, 2, 5] {
+        see(
+            &mut monitor,
+            START,
+            0,
+            &samples(1, sequence, &[(10, 3, &cnp(7))]),
+        );
+    }
+    let lost = monitor
+        .events()
+        .find(|event| event.what == "capture.samples.lost");
+    assert_eq!(
+        lost.map(|event| (event.times, event.frame)),
+        Some((2, None))
+    );
+}
+
+#[test]
+fn what_is_no_datagram_of_samples_is_left_alone() {
+    let packet = samples(1, 1, &[(10, 3, &cnp(7))]);
+    let inner = samples(2, 1, &[(10, 3, &packet)]);
+    let payload = &packet[28..];
+    let wrong = |at: usize, octet: u8| {
+        let mut payload = payload.to_vec();
+        payload[at] = octet;
+        sent_to(6343, &payload)
+    };
+    let mut chosen = Profile::DEFAULT;
+    chosen.set("proxy_cn_port=6343").unwrap();
+    for (bytes, profile, why) in [
+        (wrong(3, 4), Profile::DEFAULT, "version"),
+        (wrong(27, 9), Profile::DEFAULT, "number of samples"),
+        (wrong(32, 1), Profile::DEFAULT, "length"),
+        (sent_to(6344, payload), Profile::DEFAULT, "port"),
+        (packet.clone(), chosen, "a port of ours"),
+    ] {
+        let mut monitor = Monitor::new(Settings {
+            profile,
+            ..Settings::default()
+        });
+        assert!(!see(&mut monitor, START, 0, &bytes).samples, "{why}");
+        let totals = monitor.totals();
+        assert_eq!(
+            (totals.notified(), totals.packets, totals.samples),
+            (0, 1, 0),
+            "{why}"
+        );
+    }
+    // A sample of a datagram with samples is one packet, whose samples went to somebody else.
+    let mut monitor = Monitor::new(Settings::default());
+    assert!(see(&mut monitor, START, 0, &inner).samples);
+    let totals = monitor.totals();
+    assert_eq!((totals.notified(), totals.packets, totals.other), (0, 1, 1));
+}
+
+#[test]
+fn a_mirror_may_be_sampled() {
+    let mut monitor = Monitor::new(Settings {
+        sampled: std::num::NonZeroU32::new(7),
+        ..Settings::default()
+    });
+    monitor.know_interface(0, "eth0", "");
+    see(&mut monitor, START, 0, &copy(1, Erspan::I, &cnp(7)));
+    let row = only(&monitor);
+    assert_eq!((row.total, row.sampled), (7, Some(7)));
+    assert_eq!(row.interface.as_deref(), Some("eth0/erspan"));
+    // What says itself of how many it is one is no sample of samples.
+    see(&mut monitor, START, 0, &samples(1, 1, &[(10, 3, &cnp(8))]));
+    let rows: BTreeSet<_> = monitor
+        .rows()
+        .map(|(_, row)| (row.total, row.sampled))
+        .collect();
+    assert_eq!(rows, BTreeSet::from([(7, Some(7)), (10, Some(10))]));
 }

@@ -14,6 +14,28 @@ const SECOND: u64 = 1_000_000_000;
 /// Packets from which on a rate is told of less time than it is over: one more or less, which is chance where that time
 /// begins and ends, is a tenth of them.
 pub const ENOUGH: f64 = 10.0;
+/// What a rate has to rest on.
+#[derive(Clone, Copy, Debug)]
+pub struct Least {
+    sum: f64,
+    /// Be all of the time watched or not.
+    always: bool,
+}
+
+impl Least {
+    /// So much, where less time was watched than the rate is over.
+    pub const fn in_part(sum: f64) -> Self {
+        let always = false;
+        Self { sum, always }
+    }
+
+    /// Enough samples, each of which stands for so much: of fewer, a rate is little more than chance.
+    pub const fn of_samples(each: f64) -> Self {
+        let (sum, always) = (ENOUGH * each, true);
+        Self { sum, always }
+    }
+}
+
 /// Steps that a rate is over.
 const OVER: u64 = 10;
 /// Steps in a ring: the one that runs, and those that are over.
@@ -41,7 +63,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 
     /// What was added a second in the last ten tenths that are over, or in those since `since` where they hold `least`.
-    pub fn rate_1s(&self, now: u64, since: u64, least: f64) -> Option<f64> {
+    pub fn rate_1s(&self, now: u64, since: u64, least: Least) -> Option<f64> {
         self.rate(TENTH, OVER, (now, since), least)
     }
 
@@ -92,12 +114,12 @@ impl<N: Sum + Into<u64>> Ring<N> {
     /// watched as a whole, as packets were watched `since`. `None` where there is none, and where fewer were watched than
     /// are wanted, with less than `least` in them: one packet in two tenths of a second is not five a second, and none in
     /// two not none.
-    fn rate(&self, unit: u64, steps: u64, (now, since): (u64, u64), least: f64) -> Option<f64> {
+    fn rate(&self, unit: u64, steps: u64, (now, since): (u64, u64), least: Least) -> Option<f64> {
         let running = now / unit;
         let first = running.saturating_sub(steps).max(since.div_ceil(unit));
         let watched = running.checked_sub(first).filter(|steps| *steps > 0)?;
         let sum = self.sum(first..running) as f64;
-        let bears = watched == steps || sum >= least;
+        let bears = sum >= least.sum || !least.always && watched == steps;
         bears.then(|| sum * SECOND as f64 / (watched * unit) as f64)
     }
 }
@@ -117,15 +139,23 @@ impl Windows {
     /// Counts one at `at`, in nanoseconds since the epoch. One from longer ago than the rings reach counts in none of them.
     #[inline]
     pub fn add(&mut self, at: u64) {
+        self.add_some(at, 1);
+    }
+
+    /// Counts so many at `at`.
+    #[inline]
+    pub fn add_some(&mut self, at: u64, count: u32) {
         let step = at / TENTH;
         if step > self.tenths.latest {
             self.begin(step);
         }
-        let ago = self.tenths.add(step, 1);
-        self.sum = self.sum.saturating_add(u32::from(ago < OVER));
+        let ago = self.tenths.add(step, count);
+        if ago < OVER {
+            self.sum = self.sum.saturating_add(count);
+        }
         self.peak = self.peak.max(self.sum);
         if ago > 0 {
-            self.settle(step, 1);
+            self.settle(step, count);
         }
     }
 
@@ -147,21 +177,36 @@ impl Windows {
 
     /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
     pub fn rate_now(&self, now: u64, since: u64) -> Option<f64> {
-        self.tenths.rate(TENTH, 1, (now, since), 0.0)
+        self.tenths
+            .rate(TENTH, 1, (now, since), Least::in_part(0.0))
     }
 
     /// Those a second in the last ten tenths that are over, or in those since `since` where they are enough.
     pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
-        self.tenths.rate_1s(now, since, ENOUGH)
+        self.tenths.rate_1s(now, since, Least::in_part(ENOUGH))
     }
 
     /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since` where they are
     /// enough.
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
+        self.rate_10s_of(now, since, Least::in_part(ENOUGH))
+    }
+
+    fn rate_10s_of(&self, now: u64, since: u64, least: Least) -> Option<f64> {
         let mut all = self.clone();
         let latest = all.tenths.latest;
         all.settle(latest, all.tenths.count(latest));
-        all.seconds.rate(SECOND, OVER, (now, since), ENOUGH)
+        all.seconds.rate(SECOND, OVER, (now, since), least)
+    }
+
+    /// The three rates, from the shortest on, where what was counted are samples of which each stands for so many.
+    pub fn rates_of_samples(&self, now: u64, since: u64, each: f64) -> [Option<f64>; 3] {
+        let (times, least) = ((now, since), Least::of_samples(each));
+        [
+            self.tenths.rate(TENTH, 1, times, least),
+            self.tenths.rate(TENTH, OVER, times, least),
+            self.rate_10s_of(now, since, least),
+        ]
     }
 
     /// The most in any ten tenths of a second of the clock in a row.

@@ -23,13 +23,20 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let (no_able, no_trust) = (settings.able.is_empty(), settings.trust.is_empty());
     let (no_domain, no_rate) = (settings.domain.is_empty(), settings.flow_rate == 0);
     let no_icrc = !settings.verify_icrc;
+    let sampled = settings.sampled.is_some();
+    let of_samples = "samples do not tell";
     let wanting = [
         (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
-        (Rule::FastCnpMarked, "give --able", no_able),
-        (Rule::FastCnpMarkUnclear, "give --able", no_able),
-        (Rule::FastCnpRate, "--flow-rate is 0", no_rate),
-        (Rule::ProxyCnRate, "--flow-rate is 0", no_rate),
-        (Rule::WanFcnRate, "--flow-rate is 0", no_rate),
+        (Rule::FastCnpMarked, of_samples, sampled),
+        (Rule::FastCnpMarkUnclear, of_samples, sampled),
+        (Rule::FastCnpRate, of_samples, sampled),
+        (Rule::ProxyCnRate, of_samples, sampled),
+        (Rule::WanFcnRate, of_samples, sampled),
+        (Rule::FastCnpMarked, "give --able", no_able && !sampled),
+        (Rule::FastCnpMarkUnclear, "give --able", no_able && !sampled),
+        (Rule::FastCnpRate, "--flow-rate is 0", no_rate && !sampled),
+        (Rule::ProxyCnRate, "--flow-rate is 0", no_rate && !sampled),
+        (Rule::WanFcnRate, "--flow-rate is 0", no_rate && !sampled),
         (Rule::FastCnpUntrusted, "give --trust", no_trust),
         (Rule::ProxyCnUntrusted, "give --trust", no_trust),
         (Rule::WanFcnUntrusted, "give --trust", no_trust),

@@ -65,6 +65,7 @@ families! {
     PACKETS = "fcn_top_packets_total", Counter, &[], "Packets seen";
     OCTETS = "fcn_top_octets_total", Counter, &[], "Octets of the packets seen, on the wire";
     NOTIFICATIONS = "fcn_top_notifications_total", Counter, &["kind"], "Congestion notifications";
+    SAMPLES = "fcn_top_samples_total", Counter, &[], "Packets that are samples; whatever is not of QPs counts each as one";
     DATA = "fcn_top_data_packets_total", Counter, &[], "RoCEv2 data packets";
     CE = "fcn_top_data_ce_packets_total", Counter, &[], "RoCEv2 data packets marked CE";
     UNREADABLE = "fcn_top_unreadable_packets_total", Counter, &["reason"], "Packets that could not be read: cut by the capture, or undecodable";
@@ -86,6 +87,7 @@ families! {
     QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ROW, "The flow's data rate in the last second";
     QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ROW, "Part of the flow's data packets that were marked CE";
     QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "How much less data there is at least after notifications than at other times: -0.5 is half";
+    QP_SAMPLED = "fcn_top_qp_sampled_one_in", Gauge, ROW, "Of how many notifications one was sampled: the QP's count and rate are estimates; only where there are samples";
     QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, JUDGED_ROW, "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
 }
 

@@ -240,7 +240,7 @@ impl Exposition {
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
-        let families: [(&'static Family, Value); 7] = [
+        let families: [(&'static Family, Value); 8] = [
             (&m::QP, |row| Some(row.total as f64)),
             (&m::QP_RATE, |row| row.rate_10s),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
@@ -248,6 +248,9 @@ impl Exposition {
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
             (&m::QP_CHANGE, |row| row.change),
+            (&m::QP_SAMPLED, |row| {
+                row.sampled.map(|one_in| one_in as f64)
+            }),
         ];
         for (family, value) in families {
             let mut samples = page.family(family);
@@ -285,7 +288,9 @@ impl Exposition {
             .receiver
             .filter(|_| !matches!(row.kind, Kind::Cnp | Kind::WanFcn));
         let hex = |number: Option<u32>| number.map_or_else(String::new, |n| format!("{n:#x}"));
-        let interface = row.interface.as_deref().filter(|_| self.by_interface);
+        // What was sampled at one place stays apart from what was at another.
+        let by_interface = self.by_interface || row.sampled.is_some();
+        let interface = row.interface.as_deref().filter(|_| by_interface);
         let interface = interface.unwrap_or_default();
         vec![
             address(sender),
@@ -321,6 +326,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     for (kind, count) in Kind::ALL.iter().zip(totals.notifications) {
         notifications.add(&[kind.id()], count);
     }
+    page.single(&m::SAMPLES, totals.samples);
     page.single(&m::DATA, totals.data);
     page.single(&m::CE, totals.ce);
     let mut unreadable = page.family(&m::UNREADABLE);

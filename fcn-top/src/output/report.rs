@@ -158,6 +158,13 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
             grouped(totals.undecodable)
         ),
     );
+    if totals.samples > 0 {
+        let samples = counted(totals.samples, "packet");
+        line(
+            "samples",
+            format!("{samples}, each counted as one but in rows, where ~ marks estimates"),
+        );
+    }
     if totals.copies > 0 {
         let copies = counted(totals.copies, "packet");
         line("seen again", format!("{copies}, counted where seen first"));
@@ -258,27 +265,38 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
         ("sender", ..) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
+        _ if row.is_estimate(id) => {
+            let number = column_named::<QpRecord>(id)?;
+            let column = QpRecord::COLUMNS.get(number)?;
+            let text = words.of_row(row, column, row.cell(number));
+            (row.cell(number) != Cell::None).then_some(text)
+        }
         _ => None,
     };
     table(out, &records, &columns, words, about);
+    let named = |row: &QpRecord| match (row.qp, row.flow_label) {
+        (Some(qp), _) => match row.sender_qp_from {
+            Some(from @ (Resolved::Cm | Resolved::Acks)) => {
+                format!("{qp:#x} (by {})", from.id())
+            }
+            _ => format!("{qp:#x}"),
+        },
+        (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
+    };
+    for row in &records {
+        if let Some(text) = text::samples(row) {
+            let place = row.interface.as_deref().map(|name| words.text(name));
+            let place = place.map_or_else(String::new, |name| format!(" on {name}"));
+            let _ = writeln!(out, "{} {}{place}: {text}", named(row), row.kind.id());
+        }
+    }
     // A flow has one verdict, whatever kinds tell it.
     let mut flows = HashSet::new();
     let once = records.iter().filter(|row| {
         let flow = (row.sender, row.receiver, row.qp, row.flow_label);
         row.qp.is_none() || flows.insert(flow)
     });
-    let judged = once.filter_map(|row| {
-        let subject = match (row.qp, row.flow_label) {
-            (Some(qp), _) => match row.sender_qp_from {
-                Some(from @ (Resolved::Cm | Resolved::Acks)) => {
-                    format!("{qp:#x} (by {})", from.id())
-                }
-                _ => format!("{qp:#x}"),
-            },
-            (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
-        };
-        Some((subject, row.verdict?, row.evidence?))
-    });
+    let judged = once.filter_map(|row| Some((named(row), row.verdict?, row.evidence?)));
     for (subject, verdict, evidence) in judged {
         let _ = writeln!(out, "{subject} {}: {evidence}", verdict.id());
     }
@@ -300,8 +318,9 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     };
     let trusted = any(|point| point.trusted.is_some(), "trusted");
     let malformed = any(|point| point.malformed > 0, "malformed");
+    let samples = any(|point| point.samples > 0, "samples");
     let columns = format!(
-        "notifier origin {trusted} flows total rate_peak level_max queue_max {malformed} findings"
+        "notifier origin {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
     );
     table(out, &points, &columns, words, |_, _| None);
 }

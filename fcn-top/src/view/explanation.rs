@@ -8,6 +8,7 @@ use super::views::{headed, labelled};
 use super::world::{World, kind_name};
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::NOTHING;
+use crate::text::samples;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -109,11 +110,14 @@ pub(super) fn about(
                 rate(record.rate_1s),
                 rate(record.rate_10s),
                 rate(record.rate_mean),
-                words.cell(Cell::Rate(record.rate_peak)),
+                rate(record.rate_peak),
             ),
             Tone::Plain,
         ),
     ];
+    if let Some(text) = samples(record) {
+        lines.push(("Estimated", text, Tone::Plain));
+    }
     if let Some((maker, evidence)) = record.origin_inferred.zip(record.origin_evidence) {
         let who = match maker {
             Maker::Receiver => "the receiver",

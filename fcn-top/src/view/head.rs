@@ -216,6 +216,12 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
         ),
     ));
     for (weight, count, what, tone) in [
+        (
+            4,
+            totals.samples,
+            "samples, counted as they are",
+            Tone::Plain,
+        ),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
         (6, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
         (7, totals.icrc_bad, "bad ICRC", Tone::Bad),

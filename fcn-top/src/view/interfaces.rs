@@ -115,6 +115,10 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         format!("{}, {} octets", count(totals.packets), count(totals.octets)),
         Tone::Plain,
     )];
+    if totals.samples > 0 {
+        let text = format!("{}, each counted as one here", count(totals.samples));
+        lines.push(("Samples", text, Tone::Plain));
+    }
     if tables.started > 0 {
         let span = words.cell(Cell::Span(tables.now.saturating_sub(tables.started)));
         let text = format!(

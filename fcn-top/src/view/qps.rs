@@ -140,7 +140,10 @@ impl Entry for Row {
             "data_trend" => {
                 world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
             }
-            _ => shortened(&world.words.in_column(column, self.cell(number)), room).into_owned(),
+            _ => {
+                let text = world.words.of_row(record, column, self.cell(number));
+                shortened(&text, room).into_owned()
+            }
         }
     }
 
@@ -158,7 +161,10 @@ impl Entry for Row {
         let record = &self.1;
         let words = world.words;
         match column.id {
-            "trend" => format!("{} in all", words.cell(Cell::Count(record.total))),
+            "trend" => {
+                let mark = if record.is_estimate("total") { "~" } else { "" };
+                format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
+            }
             "flow" => match record.gap_p50 {
                 Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
                 None => format!("last {}", words.clock(record.last_seen, 3)),

@@ -27,6 +27,7 @@ use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
 use fcn_wire::rdma_cm::{Cm, CmRepr, IpCm, Path, gid_to_ip};
 use fcn_wire::rewrite::{IcrcWas, Rules, VlanTag};
+use fcn_wire::sflow;
 use fcn_wire::wan_fcn::{MAX_FLOW_LABEL, WAN_FCN_LEN, WanFcn, WanFcnRepr};
 use fcn_wire::{
     End, ErrorKind, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification,
@@ -52,6 +53,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("icrc", icrc),
     ("pfc", pfc),
     ("rdma_cm", rdma_cm),
+    ("sflow", sflow),
     ("rewrite", rewrite),
     ("isis", isis),
     ("ospf2", ospf2),
@@ -1218,6 +1220,37 @@ fn rendered(profile: &Profile) -> String {
         p.icrc_reading, p.force
     );
     text
+}
+
+/// [`sflow`](mod@fcn_wire::sflow), behind two octets with the number of those that the capture left out: packets are no more
+/// than there is room for and lie within the datagram; cut, it has the same ones, up to the cut.
+pub fn sflow(data: &[u8]) {
+    let Some((missing, bytes)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let wire_len = bytes.len() + usize::from(u16::from_be_bytes(*missing));
+    let Ok(whole) = sflow::Datagram::new_checked(bytes, wire_len) else {
+        return;
+    };
+    let packets: Vec<_> = whole.packets().collect();
+    // Headers of a sample, a record and a packet.
+    assert!(packets.len() <= bytes.len() / 64);
+    let range = bytes.as_ptr_range();
+    for packet in &packets {
+        let within = packet.bytes.as_ptr_range();
+        assert!(range.start <= within.start && within.end <= range.end);
+        assert!(packet.bytes.len() <= packet.wire_len && packet.sample.rate > 0);
+    }
+    for len in [bytes.len() / 2, bytes.len().saturating_sub(1)] {
+        let Ok(cut) = sflow::Datagram::new_checked(&bytes[..len], wire_len) else {
+            assert!(len < whole.header().header_len());
+            continue;
+        };
+        assert!(cut.is_cut());
+        for (cut, whole) in cut.packets().zip(&packets) {
+            assert!(cut.sample == whole.sample && whole.bytes.starts_with(cut.bytes));
+        }
+    }
 }
 
 /// [`Rules`]: rewriting writes no more than it says and keeps the layers; back gives the same octets; nothing is

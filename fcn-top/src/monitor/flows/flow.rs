@@ -1,8 +1,9 @@
 //! What is remembered of one flow.
 
 use super::{Data, Notified};
+use crate::monitor::samples::{OneIn, Samples};
 use crate::monitor::series::Series;
-use crate::monitor::windows::{ENOUGH, Ring};
+use crate::monitor::windows::{ENOUGH, Least, Ring};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
@@ -33,8 +34,39 @@ pub struct Flow {
     marks: Marks,
     octets_by_time: Ring<u64>,
     obedience: Obedience,
+    /// By where they were taken; few flows have any.
+    samples: Vec<Sampled>,
     /// Data over time, in parts of [`PART`] octets.
     pub series: Series<u32>,
+}
+
+/// Places of which the samples of a flow are kept apart: as many as its path has, usually.
+const PLACES: usize = 4;
+
+/// Samples of a flow's data that were taken at one place: at each place on its path there may be some, which must not be added
+/// up.
+#[derive(Clone, Debug)]
+struct Sampled {
+    place: u32,
+    packets: Samples,
+    /// Of them those marked CE.
+    ce: u64,
+    /// Octets of them, and of all that they stand for.
+    octets: u64,
+    octets_by_time: Ring<u64>,
+}
+
+/// What samples tell of a flow's data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Packets.
+    pub packets: u64,
+    /// Of how many one was sampled, on average.
+    pub sampled: u64,
+    /// Bits a second of IP packets in the last second; `None` where it has too few samples.
+    pub rate: Option<f64>,
+    /// Part of the samples that was marked CE.
+    pub ce_share: f64,
 }
 
 /// What a data packet shows.
@@ -68,6 +100,7 @@ impl Flow {
             class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
+            samples: Vec::new(),
             series: Series::new(),
             rest: 0,
         }
@@ -108,6 +141,51 @@ impl Flow {
         (own != NO_PSN).then_some(own)
     }
 
+    /// Takes in a sample of its data, one in so many, that was taken at a place. Whether it obeys, samples do not tell.
+    pub(super) fn sampled(&mut self, at: u64, data: &Data, place: u32, one_in: OneIn) {
+        self.class = data.class;
+        let known = self.samples.iter().position(|known| known.place == place);
+        let number = match known {
+            Some(number) => number,
+            None if self.samples.len() < PLACES => {
+                self.samples.push(Sampled {
+                    place,
+                    packets: Samples::default(),
+                    ce: 0,
+                    octets: 0,
+                    octets_by_time: Ring::default(),
+                });
+                self.samples.len() - 1
+            }
+            None => return,
+        };
+        if let Some(samples) = self.samples.get_mut(number) {
+            let octets = data.ip_octets.saturating_mul(one_in.get().into());
+            samples.packets.add(one_in);
+            samples.ce += u64::from(data.look.ce);
+            samples.octets = samples.octets.saturating_add(octets);
+            samples.octets_by_time.add_at(at, octets);
+        }
+    }
+
+    /// What samples tell, where there is nothing else: those of the place that has sampled most.
+    pub fn estimate(&self, now: u64, since: u64) -> Option<Estimate> {
+        let most = self
+            .samples
+            .iter()
+            .max_by_key(|samples| samples.packets.sum);
+        let samples = most.filter(|_| self.packets == 0)?;
+        let count = samples.packets.count as f64;
+        let least = Least::of_samples(samples.octets as f64 / count);
+        let octets = samples.octets_by_time.rate_1s(now, since, least);
+        Some(Estimate {
+            packets: samples.packets.sum,
+            sampled: samples.packets.one_in().round() as u64,
+            rate: octets.map(|octets| octets * 8.0),
+            ce_share: samples.ce as f64 / count,
+        })
+    }
+
     pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         self.obedience.notified(at);
         let at = at.max(self.last);
@@ -125,7 +203,7 @@ impl Flow {
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
     /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
-        let least = ENOUGH * self.packet();
+        let least = Least::in_part(ENOUGH * self.packet());
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
     }
 
