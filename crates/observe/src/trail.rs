@@ -2,8 +2,8 @@
 //! the next: by the time stamps, and so only as good as the clocks behind them.
 //!
 //! Such packets mostly look the same, so a sighting counts as that of the packet that was seen last elsewhere only where it
-//! is [much nearer](APART) in time to it than to any other: a packet that a place has missed leads to no time, and where packets
-//! follow one another as fast as they pass, nothing is told.
+//! is [much nearer](APART) in time to it than to any other. Where others that look the same come within [`WITHIN`], that is a guess,
+//! and said to be one: where a place has missed a packet, or they take as long as from one to the next, it may be a neighbour.
 
 use crate::sightings::WITHIN;
 
@@ -42,6 +42,8 @@ pub struct Step {
     pub takes: Takes,
     /// Packets that were seen at both.
     pub packets: u32,
+    /// Whether some of them had others around them that look the same, and were told apart by what is nearest in time.
+    pub guessed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +53,13 @@ struct Leg {
     packets: u32,
     /// Those that were seen at `to` first.
     backwards: u32,
+    guessed: bool,
     last: [i32; KEPT],
 }
 
 impl Leg {
-    fn add(&mut self, nanoseconds: i32) {
+    fn add(&mut self, nanoseconds: i32, guessed: bool) {
+        self.guessed |= guessed;
         if let Some(place) = self.last.get_mut(self.packets as usize % KEPT) {
             *place = nanoseconds;
         }
@@ -69,6 +73,7 @@ impl Leg {
             to,
             packets,
             backwards,
+            guessed,
             ..
         } = *self;
         let is_reversed = backwards > packets / 2;
@@ -100,6 +105,7 @@ impl Leg {
             to,
             takes,
             packets,
+            guessed,
         }
     }
 }
@@ -128,12 +134,17 @@ impl Trail {
         let own = self.seen.iter().find(|seen| seen.place == place);
         if let Some(nearest) = others.min_by_key(|seen| seen.last.abs_diff(at)) {
             let far = nearest.last.abs_diff(at).max(1).saturating_mul(APART);
-            let mut rivals = [nearest.before, own.map(|own| own.last)]
+            let rivals = [nearest.before, own.map(|own| own.last)];
+            let rival = rivals
                 .into_iter()
-                .flatten();
-            if far <= WITHIN * APART && rivals.all(|rival| rival.abs_diff(at) >= far) {
+                .flatten()
+                .map(|rival| rival.abs_diff(at))
+                .min();
+            if far <= WITHIN * APART && rival.is_none_or(|rival| rival >= far) {
+                let guessed = rival.is_some_and(|rival| rival < WITHIN);
                 // It fits, being less than that.
-                self.add(nearest.place, place, at.wrapping_sub(nearest.last) as i64);
+                let time = at.wrapping_sub(nearest.last) as i64;
+                self.add((nearest.place, place), time, guessed);
             }
         }
         let known = self.seen.iter_mut().find(|seen| seen.place == place);
@@ -150,7 +161,7 @@ impl Trail {
 
     /// Adds that a packet was seen at `to` so many nanoseconds after it was seen at `from`, or before where that is negative.
     /// What lasts longer than two seconds is none.
-    fn add(&mut self, from: u32, to: u32, nanoseconds: i64) {
+    fn add(&mut self, (from, to): (u32, u32), nanoseconds: i64, guessed: bool) {
         let Ok(time) = i32::try_from(nanoseconds) else {
             return;
         };
@@ -160,18 +171,19 @@ impl Trail {
         let same = |leg: &&mut Leg| (leg.from, leg.to) == (from, to);
         let reverse = |leg: &&mut Leg| (leg.from, leg.to) == (to, from);
         if let Some(leg) = self.legs.iter_mut().find(same) {
-            leg.add(time);
+            leg.add(time, guessed);
         } else if let Some(leg) = self.legs.iter_mut().find(reverse) {
-            leg.add(time.saturating_neg());
+            leg.add(time.saturating_neg(), guessed);
         } else if self.legs.len() < LEGS {
             let mut leg = Leg {
                 from,
                 to,
                 packets: 0,
                 backwards: 0,
+                guessed: false,
                 last: [0; KEPT],
             };
-            leg.add(time);
+            leg.add(time, guessed);
             self.legs.push(leg);
         }
     }
@@ -254,15 +266,15 @@ mod tests {
         assert!(trail.ways().is_empty());
         for n in 0..20 {
             // The third is told of before the second, and the last one misses some.
-            trail.add(7, 5, 3_000 + n);
-            trail.add(3, 5, -2_000);
+            trail.add((7, 5), 3_000 + n, false);
+            trail.add((3, 5), -2_000, false);
             if n % 4 != 0 {
-                trail.add(3, 9, 1_000);
+                trail.add((3, 9), 1_000, false);
             }
         }
-        trail.add(7, 9, 6_000);
-        trail.add(3, 3, 6_000);
-        trail.add(3, 4, 1 << 40);
+        trail.add((7, 9), 6_000, false);
+        trail.add((3, 3), 6_000, false);
+        trail.add((3, 4), 1 << 40, false);
         assert_eq!(trail.ways().len(), 1, "{:?}", trail.ways());
         assert_eq!(way(&trail, 0), [(7, 5, 20), (5, 3, 20), (3, 9, 15)]);
     }
@@ -289,6 +301,7 @@ mod tests {
             to,
             takes: Takes::About(time),
             packets,
+            guessed: packets > 1,
         };
         let true_ways = [[step(0, 1, 3_000, 882), step(1, 2, 2_000, 900)]];
         assert_eq!(steps(50_000, false), true_ways);
@@ -306,19 +319,19 @@ mod tests {
     fn several_ways_are_told_apart() {
         let mut trail = Trail::default();
         for _ in 0..10 {
-            trail.add(1, 2, 3_000);
-            trail.add(2, 4, 1_000);
+            trail.add((1, 2), 3_000, false);
+            trail.add((2, 4), 1_000, false);
         }
         for _ in 0..5 {
-            trail.add(1, 3, 4_000);
-            trail.add(3, 4, 1_000);
+            trail.add((1, 3), 4_000, false);
+            trail.add((3, 4), 1_000, false);
         }
         assert_eq!(way(&trail, 0), [(1, 2, 10), (2, 4, 10)]);
         assert_eq!(way(&trail, 1), [(1, 3, 5), (3, 4, 5)]);
         // Round in circles.
         let mut trail = Trail::default();
         for (from, to) in [(1, 2), (2, 3), (3, 1)] {
-            trail.add(from, to, 10);
+            trail.add((from, to), 10, false);
         }
         let steps: usize = trail.ways().iter().map(Vec::len).sum();
         assert_eq!(steps, 3);
@@ -328,7 +341,9 @@ mod tests {
     fn a_time_is_the_median_or_how_it_varies() {
         let takes = |times: &[i64]| {
             let mut trail = Trail::default();
-            times.iter().for_each(|time| trail.add(1, 2, *time));
+            times
+                .iter()
+                .for_each(|time| trail.add((1, 2), *time, false));
             let step = trail.ways()[0][0];
             (step.from, step.to, step.takes)
         };
@@ -353,7 +368,7 @@ mod tests {
     #[test]
     fn of_many_places_some_are_kept() {
         let mut trail = Trail::default();
-        (0..1_000).for_each(|place| trail.add(place, place + 1, 10));
+        (0..1_000).for_each(|place| trail.add((place, place + 1), 10, false));
         assert_eq!(trail.legs.len(), LEGS);
         assert_eq!(trail.ways()[0].len(), LEGS);
         (0..1_000).for_each(|place| trail.see(place, u64::from(place) << 32, true));

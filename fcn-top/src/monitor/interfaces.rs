@@ -355,6 +355,12 @@ impl Interfaces {
                 Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
             };
         }
+        if way
+            .iter()
+            .any(|step| step.guessed && step.takes != Takes::Unclear && are_related(step))
+        {
+            text.push_str(", paired by nearness");
+        }
         let mut clocks = way.iter().flat_map(|step| [step.from, step.to].map(clock));
         text.push_str(match clocks.find(|known| *known != Some(Clock::Capture)) {
             _ if !way.iter().any(are_related) => "",

@@ -997,12 +997,12 @@ fn the_path_of_notifications_is_told_with_its_times() {
     };
     assert_eq!(
         &*seen(MILLISECOND),
-        "leaf1 → leaf1/erspan 9 +5.00 µs (30) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+        "leaf1 → leaf1/erspan 9 +5.00 µs (30) → leaf1/erspan 4 +3.20 µs (30), paired by nearness, as copies came in"
     );
     // As fast as they pass, one of the times cannot be told of most.
     assert_eq!(
         &*seen(10_000),
-        "leaf1 → leaf1/erspan 9 +5.00 µs (10) → leaf1/erspan 4 +3.20 µs (30), as copies came in"
+        "leaf1 → leaf1/erspan 9 +5.00 µs (10) → leaf1/erspan 4 +3.20 µs (30), paired by nearness, as copies came in"
     );
     // Two interfaces whose clocks go apart, so that either seems to be first.
     let mut monitor = Monitor::new(Settings::default());
@@ -1068,7 +1068,7 @@ fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
     assert_eq!(
         ptp,
         (
-            format!("{first} → {second} +3.00 µs (20), by IEEE 1588"),
+            format!("{first} → {second} +3.00 µs (20), paired by nearness, by IEEE 1588"),
             String::new()
         )
     );
@@ -1077,7 +1077,7 @@ fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
     assert!(path.ends_with("clocks unrelated (20)"), "{path}");
     assert!(doubts.contains("unrelated unless"), "{doubts}");
     // Not asked for, and not to be used.
-    let late = format!("{second} → {first} +196 µs (20), as copies came in");
+    let late = format!("{second} → {first} +196 µs (20), paired by nearness, as copies came in");
     assert_eq!(
         told(false, Granularity::Ieee1588, None),
         (late.clone(), String::new())
