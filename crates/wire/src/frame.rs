@@ -12,8 +12,10 @@ use crate::erspan::Mirror;
 use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, Verdict};
 use crate::infiniband;
+pub use crate::ip::Ip;
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
+pub use crate::link_type::LinkType;
 use crate::octets::{put, u8_at};
 use crate::profile::{Profile, SFLOW_PORT};
 use crate::proxy_cn::Family;
@@ -26,42 +28,6 @@ pub const MAX_LAYERS: usize = 40;
 /// Most IP headers inside one another.
 pub const MAX_TUNNELS: usize = 6;
 const _: () = assert!(MAX_LAYERS < 1 << 8 && MAX_OPTIONS_HEADER < 1 << 16);
-
-/// What a capture says its packets begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkType {
-    /// Ethernet.
-    Ethernet,
-    /// IPv4 or IPv6, told apart by the version nibble.
-    RawIp,
-    /// Linux cooked capture, version 1.
-    LinuxCooked,
-    /// Linux cooked capture, version 2.
-    LinuxCooked2,
-    /// BSD loopback: an address family of 4 octets in either order.
-    Null,
-    /// InfiniBand, from its Local Route Header on.
-    InfiniBand,
-    /// An ERF record, with a frame of Ethernet or InfiniBand.
-    Erf,
-}
-
-impl LinkType {
-    /// The link type of a pcap or pcapng file's number; `None` where this crate does not open it.
-    #[must_use]
-    pub const fn from_pcap(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::Ethernet),
-            12 | 14 | 101 | 228 | 229 => Some(Self::RawIp),
-            113 => Some(Self::LinuxCooked),
-            276 => Some(Self::LinuxCooked2),
-            0 | 108 => Some(Self::Null),
-            247 => Some(Self::InfiniBand),
-            197 => Some(Self::Erf),
-            _ => None,
-        }
-    }
-}
 
 /// Where one layer lies. All numbers count octets from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,37 +66,6 @@ pub enum End {
     },
     /// Not readable any further; offset from the start of the frame.
     Malformed(Error),
-}
-
-/// The innermost IP packet of a frame, or what stands for it on InfiniBand's own link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ip {
-    /// First octet of the IP header.
-    pub start: usize,
-    /// Octet behind the packet by its length field; may lie behind the captured octets.
-    pub end: usize,
-    /// Source address.
-    pub source: IpAddr,
-    /// Destination address: the last segment's where a routing header says that others come before.
-    pub destination: IpAddr,
-    /// TOS or traffic class: DSCP (6 bits), ECN (2 bits).
-    pub traffic_class: u8,
-    /// TTL or hop limit.
-    pub hop_limit: u8,
-    /// IPv6 flow label (20 bits), 0 in IPv4.
-    pub flow_label: u32,
-    /// Number of the upper-layer protocol.
-    pub protocol: u8,
-    /// First octet behind the IP header and its extension headers.
-    pub payload: usize,
-}
-
-impl Ip {
-    /// The ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
-    #[must_use]
-    pub const fn ecn(&self) -> u8 {
-        self.traffic_class & 3
-    }
 }
 
 /// A UDP datagram, with the IP packet around it.

@@ -18,7 +18,7 @@
 
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
-use crate::frame::Ip;
+use crate::ip::Ip;
 use crate::octets::{u8_at, u16_at};
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,11 +1,41 @@
-//! Fields of an IP header that change on the way, read and written in place: the IPv4 header checksum follows.
-//!
-//! Packets begin with their IP header; what is no IP, or ends before a field, keeps what it has.
+//! What is read of an IP header ([`Ip`]), and fields that change on the way, read and written in place: the IPv4 header checksum
+//! follows. For the latter, packets begin with their IP header; what is no IP, or ends before a field, keeps what it has.
 
 use crate::checksum;
 use crate::header::{ipv4, ipv6};
 use crate::octets::{put, u8_at, u16_at, u32_at};
 use std::net::IpAddr;
+
+/// The innermost IP packet of a frame, or what stands for it on InfiniBand's own link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip {
+    /// First octet of the IP header.
+    pub start: usize,
+    /// Octet behind the packet by its length field; may lie behind the captured octets.
+    pub end: usize,
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address: the last segment's where a routing header says that others come before.
+    pub destination: IpAddr,
+    /// TOS or traffic class: DSCP (6 bits), ECN (2 bits).
+    pub traffic_class: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// IPv6 flow label (20 bits), 0 in IPv4.
+    pub flow_label: u32,
+    /// Number of the upper-layer protocol.
+    pub protocol: u8,
+    /// First octet behind the IP header and its extension headers.
+    pub payload: usize,
+}
+
+impl Ip {
+    /// The ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
+    #[must_use]
+    pub const fn ecn(&self) -> u8 {
+        self.traffic_class & 3
+    }
+}
 
 /// Whether a packet can be sent to one node at `address` from another.
 #[must_use]

@@ -29,6 +29,7 @@ pub mod ioam;
 pub mod ip;
 pub mod ipv6_ext;
 pub mod layer;
+pub mod link_type;
 pub mod mad;
 pub mod message;
 pub mod notification;
