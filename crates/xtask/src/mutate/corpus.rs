@@ -8,7 +8,7 @@ use crate::failure::Outcome;
 use crate::packets::{self, Packet};
 
 /// Link types of the frame targets, in the order of their first octet.
-const LINKS: [u32; 5] = [1, 101, 113, 276, 0];
+const LINKS: [u32; 7] = [1, 101, 113, 276, 0, 247, 197];
 /// Link type, profile, octets missing, cut.
 const FRAME_PREFIX: usize = 5;
 
@@ -62,6 +62,7 @@ fn carried(target: &str, data: &[u8]) -> Vec<Packet> {
         "roce" | "icrc" => over_both(UDP, &udp(ROCE, data)),
         "proxy_cn" => over_both(UDP, &udp(1021, from(1))),
         "wan_fcn" => vec![ipv6(UDP, &udp(1022, data))],
+        "sflow" => over_both(UDP, &udp(6343, from(2))),
         "pfc" => vec![ethernet(0x8808, data)],
         "isis" => {
             let llc = [&[0xFE, 0xFE, 0x03], data].concat();
