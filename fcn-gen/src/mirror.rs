@@ -214,7 +214,7 @@ impl Agent {
             rate: one_in.get(),
             pool: self.pool,
             drops: 0,
-            input: Port::of(self.port),
+            input: Port::from_index(self.port),
             output: Port::default(),
         };
         let header = frame.get(..SAMPLED_HEADER).unwrap_or(frame);

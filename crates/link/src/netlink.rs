@@ -25,11 +25,11 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// One for rtnetlink.
     pub(crate) fn open() -> io::Result<Self> {
-        Self::of(NETLINK_ROUTE)
+        Self::with_protocol(NETLINK_ROUTE)
     }
 
     /// One for that netlink protocol.
-    pub(crate) fn of(protocol: isize) -> io::Result<Self> {
+    pub(crate) fn with_protocol(protocol: isize) -> io::Result<Self> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         // Connected, so that only the kernel is heard.

@@ -130,7 +130,7 @@ fn sampled<'a>(
             let frame = sample.behind(&[]);
             let flow = FlowSample {
                 rate: 1000,
-                input: Port::of(port),
+                input: Port::from_index(port),
                 ..FlowSample::default()
             };
             let raw = RawRepr {

@@ -47,7 +47,7 @@
 //! use fcn_wire::sflow::{Datagram, DatagramRepr, FlowSample, Port, RawRepr};
 //!
 //! let agent = DatagramRepr { agent: [10, 0, 0, 1].into(), sub_agent: 0, sequence: 1, uptime: 1000 };
-//! let sample = FlowSample { rate: 1000, input: Port::of(3), ..FlowSample::default() };
+//! let sample = FlowSample { rate: 1000, input: Port::from_index(3), ..FlowSample::default() };
 //! let mut out = [0; 1400];
 //! let mut writer = agent.begin(&mut out)?;
 //! // A frame of 1,086 octets and its FCS, of which the first 64 are sent.
@@ -413,7 +413,7 @@ pub struct Port {
 impl Port {
     /// The port of that ifIndex.
     #[must_use]
-    pub const fn of(index: u32) -> Self {
+    pub const fn from_index(index: u32) -> Self {
         Self {
             format: 0,
             value: index,
@@ -860,7 +860,7 @@ mod tests {
 
     #[test]
     fn ports_that_are_none_have_no_index() {
-        assert_eq!(Port::of(3).index(), Some(3));
+        assert_eq!(Port::from_index(3).index(), Some(3));
         for (format, value) in [(0, 0), (0, INTERNAL), (1, 3), (2, 3)] {
             assert_eq!(Port { format, value }.index(), None);
         }

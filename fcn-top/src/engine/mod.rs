@@ -589,7 +589,7 @@ mod tests {
         while let Some(packet) = reader.next().unwrap() {
             let sample = FlowSample {
                 rate: 10,
-                input: Port::of(packet.interface + 1),
+                input: Port::from_index(packet.interface + 1),
                 ..FlowSample::default()
             };
             let raw = RawRepr {

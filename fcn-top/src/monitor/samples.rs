@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(counts: &[(u64, u32)]) -> Samples {
+    fn from_counts(counts: &[(u64, u32)]) -> Samples {
         let mut samples = Samples::default();
         for (times, one_in) in counts {
             for _ in 0..*times {
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn what_is_alike_is_scaled() {
-        let samples = of(&[(4, 1000)]);
+        let samples = from_counts(&[(4, 1000)]);
         assert_eq!((samples.sum, samples.one_in()), (4_000, 1_000.0));
         assert_eq!(samples.interval(), (1_089, 10_242));
-        assert_eq!(of(&[(1, 1000)]).interval(), (25, 5_572));
+        assert_eq!(from_counts(&[(1, 1000)]).interval(), (25, 5_572));
         // All of them: nothing is left to chance.
-        assert_eq!(of(&[(7, 1)]).interval(), (7, 7));
+        assert_eq!(from_counts(&[(7, 1)]).interval(), (7, 7));
         // So many were seen.
-        assert!(of(&[(50, 2)]).interval().0 >= 50);
+        assert!(from_counts(&[(50, 2)]).interval().0 >= 50);
     }
 
     #[test]
@@ -200,14 +200,14 @@ mod tests {
             assert!((low..=high).contains(&samples.sum));
             high - low
         };
-        assert!(width(of(&[(10, 100), (10, 1900)])) > width(of(&[(20, 1000)])));
-        assert!(width(of(&[(1000, 1), (1, 1000)])) > 4_000);
+        assert!(width(from_counts(&[(10, 100), (10, 1900)])) > width(from_counts(&[(20, 1000)])));
+        assert!(width(from_counts(&[(1000, 1), (1, 1000)])) > 4_000);
     }
 
     proptest! {
         #[test]
         fn the_estimate_is_within(counts in prop::collection::vec((1..50u64, 1..100_000u32), 1..5)) {
-            let samples = of(&counts);
+            let samples = from_counts(&counts);
             let (low, high) = samples.interval();
             prop_assert!(low <= samples.sum && samples.sum <= high && samples.count <= low);
         }

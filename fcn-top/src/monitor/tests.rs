@@ -1174,7 +1174,7 @@ fn samples(agent: u8, sequence: u32, packets: &[(u32, u32, &[u8])]) -> Vec<u8> {
                 kind: 0,
                 index: *port,
             },
-            input: Port::of(*port),
+            input: Port::from_index(*port),
             ..FlowSample::default()
         };
         let raw = RawRepr {

@@ -94,7 +94,7 @@ pub struct CounterSet {
 /// # Errors
 /// The kernel has no RDMA netlink, or refuses.
 pub fn queue_pairs() -> io::Result<Vec<QueuePair>> {
-    let mut netlink = Netlink::of(NETLINK_RDMA)?;
+    let mut netlink = Netlink::with_protocol(NETLINK_RDMA)?;
     let mut found = Vec::new();
     for device in devices(&mut netlink)? {
         for payload in ask(&mut netlink, command::RES_QP_GET, &[device])? {
@@ -110,7 +110,7 @@ pub fn queue_pairs() -> io::Result<Vec<QueuePair>> {
 /// # Errors
 /// The kernel has no RDMA netlink, or refuses.
 pub fn counter_sets() -> io::Result<Vec<CounterSet>> {
-    let mut netlink = Netlink::of(NETLINK_RDMA)?;
+    let mut netlink = Netlink::with_protocol(NETLINK_RDMA)?;
     let mut found = Vec::new();
     for device in devices(&mut netlink)? {
         let bound = [device, (attr::STAT_RES, attr::RES_QP.into())];
@@ -140,7 +140,7 @@ pub(super) struct PortInterface {
 
 /// The interfaces of all ports.
 pub(super) fn interfaces() -> io::Result<Vec<PortInterface>> {
-    let mut netlink = Netlink::of(NETLINK_RDMA)?;
+    let mut netlink = Netlink::with_protocol(NETLINK_RDMA)?;
     let mut found = Vec::new();
     for device in devices(&mut netlink)? {
         let answers = ask(&mut netlink, command::PORT_GET, &[device])?;
