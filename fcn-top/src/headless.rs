@@ -4,7 +4,7 @@ use crate::engine::intervals::IntervalTimer;
 use crate::engine::{Engine, nanoseconds};
 use crate::monitor::Monitor;
 use crate::output::Selection;
-use crate::output::audit::{Audit, Unchecked};
+use crate::output::audit::{Audit, Audited, Unchecked};
 use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
@@ -225,7 +225,14 @@ impl Printer {
                 say(console.out, &text)
             }
             Printing::Audit | Printing::AuditJson => {
-                let packets = engine.with(|monitor| monitor.totals().packets);
+                let (packets, incomplete) = engine.with(|monitor| {
+                    let totals = monitor.totals();
+                    (totals.packets, totals.incomplete)
+                });
+                let packets = Audited {
+                    packets,
+                    incomplete,
+                };
                 let audit = self.audit.lock();
                 if self.printing == Printing::AuditJson {
                     say_json(console.out, &audit.json(unchecked, packets))?;

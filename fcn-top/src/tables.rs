@@ -35,6 +35,8 @@ pub struct Totals {
     pub other: u64,
     /// Packets of which the capture has too little to read them.
     pub cut: u64,
+    /// Notifications and data of which the capture has not all octets, so that their ICRC, for one, cannot be verified.
+    pub incomplete: u64,
     /// Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that
     /// they were meant as.
     pub undecodable: u64,

@@ -61,10 +61,17 @@ impl Class {
         self.priority
     }
 
-    /// Whether both have the same DSCP and VLAN priority: switches put them into queues alike, by whichever they go.
+    /// Whether switches put both into the same queue, by DSCP or VLAN priority alike. `None` where it depends on which of them
+    /// they go by: one agrees and the other does not, or only one packet has a tag.
     #[must_use]
-    pub fn is_queued_as(self, other: Self) -> bool {
-        (self.dscp(), self.priority) == (other.dscp(), other.priority)
+    pub fn is_queued_as(self, other: Self) -> Option<bool> {
+        let same_dscp = self.dscp() == other.dscp();
+        let same_priority = match (self.priority, other.priority) {
+            (None, None) => same_dscp,
+            (Some(own), Some(others)) => own == others,
+            _ => !same_dscp,
+        };
+        (same_dscp == same_priority).then_some(same_dscp)
     }
 }
 
@@ -93,8 +100,9 @@ impl Classes {
     /// Adds a notification of that class about a flow whose last data had that class, where it is known. Returns what is thereby
     /// known for the first time and worth a word.
     pub fn add(&mut self, class: Class, data: Option<Class>) -> Option<Rule> {
-        let other = self.last.is_some_and(|last| !last.is_queued_as(class));
-        let with_data = data.is_some_and(|data| data.is_queued_as(class));
+        let is_as = |other: Option<Class>| other.and_then(|other| other.is_queued_as(class));
+        let other = is_as(self.last) == Some(false);
+        let with_data = is_as(data) == Some(true);
         let news = [
             (other && !self.several).then_some(Rule::ClassSeveral),
             (with_data && !self.with_data).then_some(Rule::ClassWithData),
@@ -112,20 +120,18 @@ impl Classes {
     }
 
     /// How the notifications travel beside the data; `data` is the class of the flow's last data. `None` where they travel in one
-    /// class, and that of the data is not known.
+    /// class, and that of the data is not known, or agrees in DSCP or VLAN priority alone.
     #[must_use]
     pub fn company(&self, data: Option<Class>) -> Option<Company> {
-        match (self.several, data) {
-            (true, _) => Some(Company::Several),
-            (false, None) => None,
-            // Data may have come only behind the notifications.
-            (false, Some(data))
-                if self.with_data || self.last.is_some_and(|last| last.is_queued_as(data)) =>
-            {
-                Some(Company::WithData)
-            }
-            (false, Some(_)) => Some(Company::Apart),
+        if self.several {
+            return Some(Company::Several);
         }
+        // Data may have come only behind the notifications.
+        let with_data = self.last?.is_queued_as(data?);
+        if self.with_data || with_data? {
+            return Some(Company::WithData);
+        }
+        Some(Company::Apart)
     }
 }
 
@@ -180,7 +186,12 @@ mod tests {
         let mut classes = Classes::default();
         let tagged = class(26, Some(3));
         assert_eq!(classes.add(tagged, Some(data)), None, "by the tag");
-        assert_eq!(classes.company(Some(data)), Some(Company::Apart));
+        for (unclear, other) in [(data, "no tag"), (class(26, Some(4)), "priority")] {
+            assert_eq!(classes.company(Some(unclear)), None, "{other}");
+        }
+        assert_eq!(classes.company(Some(class(48, Some(3)))), None, "DSCP");
+        let apart = classes.company(Some(class(48, Some(4))));
+        assert_eq!(apart, Some(Company::Apart));
         assert_eq!(
             classes.company(Some(tagged)),
             Some(Company::WithData),

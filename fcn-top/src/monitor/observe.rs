@@ -154,6 +154,9 @@ impl Monitor {
             self.complain(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
+        let is_incomplete = matches!(end, Some(End::Cut { .. }));
+        let is_roce = matches!(sort, Sort::Notification | Sort::Data);
+        self.totals.incomplete += u64::from(is_roce && is_incomplete);
         self.totals.samples += u64::from(one_in.is_some());
         self.count(packet, sort, is_copy);
         observed

@@ -48,6 +48,15 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     missing.map(|(rule, why, _)| (rule, why)).collect()
 }
 
+/// The packets of an audit.
+#[derive(Clone, Copy, Debug)]
+pub struct Audited {
+    /// All of them.
+    pub packets: u64,
+    /// Those of RoCEv2 of which the capture has not all octets.
+    pub incomplete: u64,
+}
+
 /// What was seen of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
@@ -145,7 +154,7 @@ impl Audit {
     }
 
     /// Rule by rule, what was checked, and the verdict on `packets` packets.
-    pub fn summary(&self, unchecked: &[Unchecked], packets: u64) -> String {
+    pub fn summary(&self, unchecked: &[Unchecked], audited: Audited) -> String {
         let mut text = String::new();
         if self.events > self.printed {
             let more = grouped(self.events - self.printed);
@@ -167,13 +176,23 @@ impl Audit {
         for (rule, why) in unchecked {
             let _ = writeln!(text, "not checked: {rule} ({why})");
         }
-        let _ = writeln!(text, "{}", self.verdict(packets));
+        if audited.incomplete > 0 {
+            let cut = counted(audited.incomplete, "packet");
+            let _ = writeln!(
+                text,
+                "cut: {cut}, of which the ICRC and what else is missing are not checked"
+            );
+        }
+        let _ = writeln!(text, "{}", self.verdict(audited));
         text
     }
 
-    fn verdict(&self, packets: u64) -> String {
+    fn verdict(&self, audited: Audited) -> String {
         let [notes, warnings, errors] = self.findings;
-        let packets = counted(packets, "packet");
+        let mut packets = counted(audited.packets, "packet");
+        if audited.incomplete > 0 {
+            packets.insert_str(0, "what was captured of ");
+        }
         let by_severity = format!(
             "errors {}, warnings {}, notes {}",
             grouped(errors),
@@ -215,7 +234,7 @@ impl Audit {
     }
 
     /// The audit as JSON, with the lines that were kept.
-    pub fn json(&self, unchecked: &[Unchecked], packets: u64) -> Value {
+    pub fn json(&self, unchecked: &[Unchecked], audited: Audited) -> Value {
         let rules: Vec<Value> = self
             .rules
             .iter()
@@ -233,7 +252,8 @@ impl Audit {
         json!({
             "schema": AUDIT,
             "version": VERSION,
-            "packets": packets,
+            "packets": audited.packets,
+            "cut_packets": audited.incomplete,
             "passed": !self.failed(false),
             "errors": errors,
             "warnings": warnings,
@@ -260,13 +280,18 @@ mod tests {
         })
     }
 
+    const PACKETS: Audited = Audited {
+        packets: 1_234,
+        incomplete: 0,
+    };
+
     fn audited(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
         let mut audit = Audit::new(Words::default());
         let mut text: String = events
             .iter()
             .filter_map(|event| audit.hear(event))
             .collect();
-        text += &audit.summary(unchecked, 1_234);
+        text += &audit.summary(unchecked, PACKETS);
         (audit, text)
     }
 
@@ -278,7 +303,7 @@ mod tests {
         assert!(audit.failed(false) && audit.failed(true));
         let mut audit = Audit::new(Words::default()).keeping();
         assert!(events.iter().all(|event| audit.hear(event).is_none()));
-        assert_snapshot!("json", format!("{:#}\n", audit.json(&[], 1_234)));
+        assert_snapshot!("json", format!("{:#}\n", audit.json(&[], PACKETS)));
     }
 
     #[test]
@@ -289,6 +314,17 @@ mod tests {
             text.ends_with("verdict: no rule is broken in 1,234 packets\n"),
             "{text}"
         );
+        let cut = Audited {
+            incomplete: 30,
+            ..PACKETS
+        };
+        let text = audit.summary(&[], cut);
+        let verdict = "no rule is broken in what was captured of 1,234 packets";
+        assert!(
+            text.contains("cut: 30 packets, of which the ICRC"),
+            "{text}"
+        );
+        assert!(text.contains(verdict), "{text}");
         let mut events = sample::tables().events;
         events.retain(|event| event.severity == Severity::Note);
         let (audit, text) = audited(&events, &[]);
@@ -312,7 +348,7 @@ mod tests {
             .filter_map(|_| audit.hear(&event))
             .count();
         assert_eq!(lines as u64, MOST_LINES);
-        let text = audit.summary(&[], 20_000);
+        let text = audit.summary(&[], PACKETS);
         assert!(text.starts_with("… and 5 more"), "{text}");
         assert!(text.contains("10,005"), "{text}");
     }

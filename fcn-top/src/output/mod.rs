@@ -153,8 +153,12 @@ mod tests {
             all.extend(audit.hear(event));
         }
         let unchecked = audit::unchecked(&Settings::default());
-        all += &audit.summary(&unchecked, 10);
-        all += &audit.json(&unchecked, 10).to_string();
+        let audited = audit::Audited {
+            packets: 10,
+            incomplete: 1,
+        };
+        all += &audit.summary(&unchecked, audited);
+        all += &audit.json(&unchecked, audited).to_string();
         all += &prometheus::Exposition::new(100, words).page(&tables);
         for text in [
             "192.0.2.77",

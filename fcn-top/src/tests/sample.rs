@@ -194,6 +194,7 @@ pub(crate) fn tables() -> Tables {
             ce: 154_320,
             other: 52_800,
             cut: 20,
+            incomplete: 0,
             undecodable: 6,
             icrc_bad: 2,
             findings: [1, 5, 1],

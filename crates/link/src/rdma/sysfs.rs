@@ -139,8 +139,11 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a file says, without the line's end; what is longer than any of them should be is nothing.
+/// What a file says, without the line's end; what is longer than any of them should be is nothing. A pipe is not waited for.
 fn text(file: &Path) -> Option<String> {
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
     let mut text = String::new();
     let read = File::open(file)
         .ok()?

@@ -69,10 +69,13 @@ pub fn conclude(
 ) -> Result {
     // Where the capture is on standard output, nothing else is.
     let to_stdout = queues.iter().any(|queue| queue.mode().target == STDOUT);
+    let mut written = None;
     for queue in queues {
         if let Queue::File(file) = queue {
-            file.finish()
+            let summary = file
+                .finish()
                 .map_err(|error| Failure::failed(error.to_string()))?;
+            *written.get_or_insert(0) += summary.packets;
         }
     }
     let out = if to_stdout {
@@ -93,6 +96,12 @@ pub fn conclude(
         ))),
         Ended::Done | Ended::TimeUp if report.sent() == 0 => {
             Err(Failure::failed("nothing was sent"))
+        }
+        // What samples may have chosen none of the packets.
+        Ended::Done | Ended::TimeUp if written == Some(0) => {
+            Err(Failure::failed("no packet was sampled")
+                .and("--mirror sflow")
+                .and("sample one in fewer, or play for longer"))
         }
         Ended::Done | Ended::TimeUp => Ok(()),
     }
