@@ -205,7 +205,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         key: K,
         at: u64,
         make: impl FnOnce() -> V,
-        gone: impl FnMut(Slot, K, V),
+        gone: impl FnMut(Slot, &K, &V),
     ) -> (Slot, &mut V) {
         let place = self.place(&key, gone);
         self.put(place, key, at, make)
@@ -213,7 +213,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
 
     /// The slot of `key`, made if there is none.
     #[inline]
-    fn place(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> Slot {
+    fn place(&mut self, key: &K, gone: impl FnMut(Slot, &K, &V)) -> Slot {
         let hash = self.hasher.hash_one(key);
         match self.slot_hashed(key, hash) {
             Some(slot) => slot,
@@ -262,7 +262,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
 
     /// A slot for a key with that hash.
     #[cold]
-    fn make_room(&mut self, hash: u64, gone: impl FnMut(Slot, K, V)) -> Slot {
+    fn make_room(&mut self, hash: u64, gone: impl FnMut(Slot, &K, &V)) -> Slot {
         if self.len() >= self.limit {
             self.evict(gone);
         }
@@ -287,7 +287,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     }
 
     /// Lets a sixteenth of a full table go, those touched longest ago; among equals, those in the lower slots.
-    fn evict(&mut self, mut gone: impl FnMut(Slot, K, V)) {
+    fn evict(&mut self, mut gone: impl FnMut(Slot, &K, &V)) {
         // It is called where the table is full: no slot is free.
         let touched = self.notes.iter().map(|note| note.touched);
         let mut ages: Vec<(u64, u32)> = touched.zip(0..).collect();
@@ -299,22 +299,24 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         // Slot by slot: memory is faster in that order.
         ages.sort_unstable_by_key(|(_, slot)| *slot);
         for (_, slot) in ages {
-            if let Some((key, value)) = self.take(slot) {
-                self.evicted += 1;
+            // Dropped in its place: values may be large.
+            let entry = &mut self.entries[slot as usize];
+            if let Some((key, value)) = entry {
                 gone(Slot(slot), key, value);
+                *entry = None;
+                self.evicted += 1;
+                self.set_free(slot);
             }
         }
     }
 
-    /// Takes out what is at `slot`.
-    fn take(&mut self, slot: u32) -> Option<(K, V)> {
-        let entry = self.entries.get_mut(slot as usize)?.take()?;
+    /// Has a slot that has been emptied used again.
+    fn set_free(&mut self, slot: u32) {
         self.free.push(slot);
         let hash = self.notes[slot as usize].hash;
         if let Ok(there) = self.slots.find_entry(hash, |other| *other == slot) {
             there.remove();
         }
-        Some(entry)
     }
 }
 
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!((table.len(), table.evicted()), (2, 0));
         let mut left = Vec::new();
         let (slot, value) =
-            table.get_or_insert_evicting('c', 4, || 30, |_, key, value| left.push((key, value)));
+            table.get_or_insert_evicting('c', 4, || 30, |_, key, value| left.push((*key, *value)));
         assert_eq!((*value, left), (30, vec![('b', 20)]));
         assert_eq!(table.at(slot), Some((&'c', &30)));
         assert_eq!(
@@ -356,7 +358,7 @@ mod tests {
             assert_eq!(table.get(&key), None, "{key}");
         }
         for key in 65..1000 {
-            let (slot, ()) = table.get_or_insert_evicting(key, 2000 + key, || (), |_, _, ()| ());
+            let (slot, ()) = table.get_or_insert_evicting(key, 2000 + key, || (), |_, _, _| ());
             assert!(slot.get() < 64);
         }
         assert!(table.len() <= 64);
@@ -399,7 +401,7 @@ mod tests {
             for (time, key) in keys.into_iter().enumerate() {
                 let time = time as u64 / 3;
                 let mut gone = Vec::new();
-                let (_, value) = table.get_or_insert_evicting(key, time, || key, |_, key, value| gone.push((key, value)));
+                let (_, value) = table.get_or_insert_evicting(key, time, || key, |_, key, value| gone.push((*key, *value)));
                 prop_assert_eq!(*value, key);
                 let most = gone.iter().map(|(key, _)| touched[key]).max();
                 for (key, value) in gone {
