@@ -510,7 +510,7 @@ impl Memory {
             frame,
             self.tick,
             || notice,
-            |_, number, _| *forgotten = (*forgotten).max(number),
+            |_, number, _| *forgotten = (*forgotten).max(*number),
         );
         *place = notice;
         // A translation leads back to the notification, and that to the data.
