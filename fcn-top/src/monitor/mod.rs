@@ -24,6 +24,8 @@ mod settings;
 mod tests;
 mod windows;
 
+pub(crate) use windows::ENOUGH;
+
 pub use local::Seen;
 pub use observe::Observed;
 pub use row::NOTIFIERS;

@@ -10,9 +10,11 @@ use super::time_series::SECOND;
 use super::views::{TableId, View, labelled, say};
 use super::world::World;
 use super::{Records, fit, qps};
+use crate::monitor::ENOUGH;
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
+use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -167,19 +169,27 @@ impl Flow {
         let place = times.iter().position(|at| *at == mark)?;
         let (from, to) = self.window(series, packets, world);
         let span = ((to - from) / PART).max(1);
-        let rate = |from: u64, to: u64| {
+        let data = |from: u64, to: u64| {
             let within = |packet: &&PastPacket| !packet.notifies && (from..to).contains(&packet.at);
-            let octets = packets
-                .iter()
-                .filter(within)
-                .map(|packet| f64::from(packet.octets));
-            let bits = octets.sum::<f64>() * 8e9 / span as f64;
-            world.words.cell(Cell::Bits(bits))
+            let data = packets.iter().filter(within);
+            data.fold((0_u32, 0), |(count, octets), packet| {
+                (count + 1, octets + u64::from(packet.octets))
+            })
         };
         let (before, after) = (mark.saturating_sub(span), mark.saturating_add(span));
         let around = if packets.first().is_some_and(|first| first.at <= before) {
+            let sides = [data(before, mark), data(mark, after)];
+            // Of a few packets, a rate is little more than chance.
+            let is_enough = sides.iter().all(|(count, _)| f64::from(*count) >= ENOUGH);
+            let [before, after] = sides.map(|(count, octets)| {
+                if is_enough {
+                    let bits = octets as f64 * 8e9 / span as f64;
+                    world.words.cell(Cell::Bits(bits))
+                } else {
+                    counted(count.into(), "packet")
+                }
+            });
             let span = world.words.cell(Cell::Span(span));
-            let (before, after) = (rate(before, mark), rate(mark, after));
             format!(": data {before} in the {span} before, {after} in those after")
         } else {
             String::new()
