@@ -286,9 +286,7 @@ fn write_rest(mirrors: Option<(Mirrors, [Vec<u8>; 2])>, writer: &mut CaptureWrit
             .map_err(capture_failure)?;
     }
     if mirrors.has_sampled_nothing() {
-        return Err(Failure::failed("no packet was sampled")
-            .and("--mirror sflow")
-            .and("sample one in fewer, or play for longer"));
+        return Err(fcn_tool::sending::nothing_sampled());
     }
     Ok(())
 }

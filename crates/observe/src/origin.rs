@@ -129,9 +129,11 @@ impl fmt::Display for Evidence {
                 us(after),
                 us(takes)
             ),
-            Self::NoMark => f.write_str("no CE mark reached the receiver, whose link was watched"),
+            Self::NoMark => f.write_str(
+                "no CE mark of its flow was seen before, and the receiver's link is another place of the capture",
+            ),
             Self::OnItsLink => f.write_str(
-                "seen on the receiver's link, with its MAC address and hop limit",
+                "seen on the receiver's link, with its MAC address, and has passed no router",
             ),
             Self::Alike => f.write_str(
                 "passed as many routers as the receiver's packets, but a switch may imitate them",

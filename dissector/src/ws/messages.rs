@@ -3,7 +3,7 @@
 use super::draw::{draw, plan};
 use super::handles;
 use super::packet::{Call, Tree};
-use super::seen::{Note, NoteKind, scenery};
+use super::seen::{Note, NoteKind, readable_octets};
 use super::{guard, notes};
 use crate::names::P;
 use crate::show::{self, PayloadAt, Scene, Shown};
@@ -79,7 +79,7 @@ fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(T
         packet, tvb, tree, ..
     } = call;
     let (ds, place) = PayloadAt::from_call(call);
-    let (bytes, wire_len) = scenery(packet, ds, &place);
+    let (bytes, wire_len) = readable_octets(packet, ds, &place);
     let scene = Scene {
         bytes,
         wire_len,

@@ -14,7 +14,7 @@ const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 
 /// The octets of a data source from which what is at a place is shown, and how many there were. A sample of sFlow is the
 /// beginning of a packet, whose own lengths tell how long it was: what is behind it in the datagram is none of it.
-pub fn scenery<'p>(packet: Packet<'p>, ds: Tvb<'p>, at: &PayloadAt) -> (&'p [u8], usize) {
+pub fn readable_octets<'p>(packet: Packet<'p>, ds: Tvb<'p>, at: &PayloadAt) -> (&'p [u8], usize) {
     let (bytes, wire_len) = (ds.bytes(), ds.reported());
     if !packet.has_samples() {
         return (bytes, wire_len);
@@ -144,7 +144,7 @@ impl<'p> Note<'p> {
     where
         'p: 'a,
     {
-        let (bytes, wire_len) = scenery(packet, self.ds, &self.at);
+        let (bytes, wire_len) = readable_octets(packet, self.ds, &self.at);
         Scene {
             bytes,
             wire_len,

@@ -555,15 +555,7 @@ impl Monitor {
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
         }
-        if let Some(outer) = &data.outer {
-            self.labels.learn(outer, key);
-        }
-        let trace = data
-            .trace
-            .map(|(kind, bytes)| Trace::new_checked(kind, bytes));
-        if let Some(Ok(trace)) = trace {
-            self.paths.observe(at, &trace);
-        }
+        self.learn_around(at, data);
         Observed {
             row: None,
             flow: Some(key),
@@ -611,20 +603,26 @@ impl Monitor {
             able: false,
         };
         (self.flows).sampled(at, &data_packet, packet.interface, one_in);
+        self.learn_around(at, data);
+        Observed {
+            flow: Some(key),
+            data: true,
+            ce,
+            ..Observed::default()
+        }
+    }
+
+    /// Takes in what data carries around it: the flow's label in an SRv6 tunnel or the like, and the trace of its path.
+    #[inline]
+    fn learn_around(&mut self, at: u64, data: &DataPacket<'_>) {
         if let Some(outer) = &data.outer {
-            self.labels.learn(outer, key);
+            self.labels.learn(outer, data.flow());
         }
         let trace = data
             .trace
             .map(|(kind, bytes)| Trace::new_checked(kind, bytes));
         if let Some(Ok(trace)) = trace {
             self.paths.observe(at, &trace);
-        }
-        Observed {
-            flow: Some(key),
-            data: true,
-            ce,
-            ..Observed::default()
         }
     }
 

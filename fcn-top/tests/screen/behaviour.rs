@@ -533,6 +533,12 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     let place = mark.and_then(|line| line.chars().position(|c| c == '▲'));
     assert!(place.is_some_and(|at| (50..70).contains(&at)), "{picture}");
     assert!(picture.contains("625 ms"), "{picture}");
+    // Beside it are few packets, whose rate would be chance.
+    let around = bar(&mut app, "Notification 99 of the last 100 at");
+    assert!(
+        around.contains("packet") && !around.contains("bit/s"),
+        "{around}"
+    );
     press(&mut app, KeyCode::Right);
     assert!(seen(&mut app).contains("Notification 100 of the last 100 at"));
     // Another row begins anew.

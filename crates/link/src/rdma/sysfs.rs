@@ -292,6 +292,10 @@ mod tests {
         )
         .unwrap();
         fs::create_dir_all(root.path().join("p/ports/1/hw_counters/folder")).unwrap();
+        // Nobody writes into it: whoever opens it waits.
+        let pipe = root.path().join("p/ports/1/hw_counters/pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let port = ports(root.path()).unwrap().remove(0);
         let found = port.counters(root.path());
         let expected = [

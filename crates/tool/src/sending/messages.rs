@@ -98,13 +98,17 @@ pub fn conclude(
             Err(Failure::failed("nothing was sent"))
         }
         // What samples may have chosen none of the packets.
-        Ended::Done | Ended::TimeUp if written == Some(0) => {
-            Err(Failure::failed("no packet was sampled")
-                .and("--mirror sflow")
-                .and("sample one in fewer, or play for longer"))
-        }
+        Ended::Done | Ended::TimeUp if written == Some(0) => Err(nothing_sampled()),
         Ended::Done | Ended::TimeUp => Ok(()),
     }
+}
+
+/// Samples have chosen none of the packets.
+#[must_use]
+pub fn nothing_sampled() -> Failure {
+    Failure::failed("no packet was sampled")
+        .and("--mirror sflow")
+        .and("sample one in fewer, or play for longer")
 }
 
 fn as_value(report: &Report, more: Value) -> Result<Value> {
