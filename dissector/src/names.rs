@@ -281,9 +281,9 @@ fields! {
     WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
 
     FcnKind = Fcn, "fcn.kind", "Kind", Kind::Text;
-    FcnOrigin = Fcn, "fcn.origin", "Said by", Kind::Text;
-    FcnOriginInferred = Fcn, "fcn.origin.inferred", "Made by, inferred", Kind::Text;
-    FcnOriginEvidence = Fcn, "fcn.origin.evidence", "Evidence of that", Kind::Text;
+    FcnNotifierRole = Fcn, "fcn.notifier_role", "Role of the notifier's address", Kind::Text;
+    FcnMadeBy = Fcn, "fcn.made_by", "Made by, inferred", Kind::Text;
+    FcnMadeByEvidence = Fcn, "fcn.made_by.evidence", "Evidence of the maker", Kind::Text;
     FcnNotifier4 = Fcn, "fcn.notifier_ipv4", "Notifier", Kind::Ipv4;
     FcnNotifier6 = Fcn, "fcn.notifier_ipv6", "Notifier", Kind::Ipv6;
     FcnSender4 = Fcn, "fcn.sender_ipv4", "Sender that is to slow down", Kind::Ipv4;

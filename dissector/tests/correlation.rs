@@ -1157,7 +1157,7 @@ fn senders_of_cnps(path: &Path) -> BTreeMap<(IpAddr, &'static str), u64> {
     watch(&mut monitor, path);
     let points = monitor.points().filter(|point| point.cnp > 0);
     points
-        .map(|point| ((point.notifier, point.origin.id()), point.cnp))
+        .map(|point| ((point.notifier, point.notifier_role.id()), point.cnp))
         .collect()
 }
 
@@ -1294,7 +1294,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
         let path = by_hand(folder.path(), name, 2, &[&known, behind].concat());
         let frame = |place| known.len() + place + 1;
         for passes in [&[][..], SECOND_PASS] {
-            let fields = ["fcn.origin", "fcn.translates", "fcn.kind"];
+            let fields = ["fcn.notifier_role", "fcn.translates", "fcn.kind"];
             let shown = shown(&tshark, &path, passes, &fields);
             let got: Vec<_> = shown
                 .iter()

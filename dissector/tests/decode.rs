@@ -79,7 +79,10 @@ fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
     let qp = gist.and_then(|gist| gist.subject.qp());
     [
         ("fcn.kind", gist.map(|gist| gist.kind.id().to_owned())),
-        ("fcn.origin", gist.map(|gist| gist.origin.id().to_owned())),
+        (
+            "fcn.notifier_role",
+            gist.map(|gist| gist.origin.id().to_owned()),
+        ),
         ("fcn.notifier_ipv4", family(notifier, true)),
         ("fcn.notifier_ipv6", family(notifier, false)),
         ("fcn.sender_ipv4", family(sender, true)),
@@ -117,7 +120,7 @@ fn compare_summary(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut S
         }
         // A CNP may translate what its source was told before: `correlation.rs`, too.
         let receiver = gist.is_some_and(|gist| gist.origin == Origin::Receiver);
-        if receiver && *name == "fcn.origin" && ["proxy", "ingress_pe"].contains(value) {
+        if receiver && *name == "fcn.notifier_role" && ["proxy", "ingress_pe"].contains(value) {
             continue;
         }
         assert_eq!(value, expected, "{which}: {name}");

@@ -275,7 +275,7 @@ mod tests {
             let error = options(words, Way::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
-                Some("points") => "notifier, origin, trusted, flows, ",
+                Some("points") => "notifier, notifier_role, trusted, flows, ",
                 Some("events") => "at, severity, what, times, ",
                 Some("paths") => "path, traces, hop, node, ",
                 _ => "name, state, received, ",

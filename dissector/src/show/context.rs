@@ -20,13 +20,9 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         plan.address(fields, here, sender, Mark::Generated);
     }
     if let Some(made) = outcome.made {
+        plan.text(F::FcnMadeBy, here, format_args!("{}", made.maker.id()));
         plan.text(
-            F::FcnOriginInferred,
-            here,
-            format_args!("{}", made.maker.id()),
-        );
-        plan.text(
-            F::FcnOriginEvidence,
+            F::FcnMadeByEvidence,
             here,
             format_args!("{}", made.evidence),
         );

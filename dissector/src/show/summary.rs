@@ -88,7 +88,7 @@ pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
         plan.text(field, here, format_args!("{text}"));
     };
     text(plan, F::FcnKind, gist.kind.id());
-    text(plan, F::FcnOrigin, gist.origin.id());
+    text(plan, F::FcnNotifierRole, gist.origin.id());
     let notifier = (F::FcnNotifier4, F::FcnNotifier6);
     plan.address(notifier, here, gist.notifier, Mark::Generated);
     if let Some(sender) = gist.sender {

@@ -439,11 +439,11 @@ impl Monitor {
             record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
         }
         let made = row.makers.judge(&self.origins);
-        record.origin_inferred = made.map(|made| made.maker);
-        record.origin_evidence = made.map(|made| made.evidence);
+        record.made_by = made.map(|made| made.maker);
+        record.made_by_evidence = made.map(|made| made.evidence);
         if is_sampled && key.kind() == Kind::Cnp {
-            record.origin_inferred = Some(Maker::Unknown);
-            record.origin_evidence = Some(origin::Evidence::Sampled);
+            record.made_by = Some(Maker::Unknown);
+            record.made_by_evidence = Some(origin::Evidence::Sampled);
         }
         let Some(key) = self.flow_of(key, row.destination(key)) else {
             return record;

@@ -90,7 +90,7 @@ impl Notifier {
         let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
-            origin: self.origin,
+            notifier_role: self.origin,
             trusted: self.trusted,
             flows,
             rate_now: all_seen(self.windows.rate_now(now, since)),

@@ -347,7 +347,8 @@ impl Monitor {
         if several {
             row.seen_on(packet.interface, at, is_copy);
         }
-        if notification.kind == Kind::Cnp && !is_sample {
+        // Where a CNP was seen first is nearest to its maker.
+        if notification.kind == Kind::Cnp && !is_sample && (!is_copy || settings.per_interface) {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {
                 let whole = self.resolver.connections().sender_qp(&flow).is_some();
                 Some(self.flows.get(&flow)?.seen(whole))
@@ -355,8 +356,7 @@ impl Monitor {
             let moment = (at, place_of(packet));
             let by = (notification, attribution.origin);
             let cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
-            let made = self.origins.judge(&cnp);
-            row.makers.add(cnp, made);
+            row.makers.add(cnp, &self.origins);
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let observed = Observed {
@@ -514,7 +514,8 @@ impl Monitor {
             self.see(packet, identity, ce)
         });
         if let Some(bth) = &bth {
-            (self.origins).data(at, place_of(packet), frame, data, bth);
+            let place = place_of(packet);
+            (self.origins).data(at, place, frame, (data, bth), (several, ce));
         }
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);

@@ -29,7 +29,7 @@ pub(crate) fn qp() -> QpRecord {
         qp: Some(0x77),
         qp_side: Some(QpSide::Sender),
         kind: Kind::FastCnp2,
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         notifier: address("2001:db8:ffff::1"),
         notifiers: 2,
         told: address("2001:db8:0:1::10"),
@@ -75,8 +75,8 @@ pub(crate) fn qp() -> QpRecord {
             window: Window::new(4),
             than: None,
         })),
-        origin_inferred: None,
-        origin_evidence: None,
+        made_by: None,
+        made_by_evidence: None,
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,
@@ -92,7 +92,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         qp: Some(0x11),
         qp_side: Some(QpSide::Sender),
         kind: Kind::Cnp,
-        origin: Origin::Receiver,
+        notifier_role: Origin::Receiver,
         notifier: address("198.18.2.4"),
         notifiers: 1,
         told: address("198.18.1.3"),
@@ -114,8 +114,8 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
-        origin_inferred: Some(Maker::Network),
-        origin_evidence: Some(origin::Evidence::Nearer {
+        made_by: Some(Maker::Network),
+        made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,
             receiver: 3,
         }),
@@ -296,7 +296,7 @@ fn nics() -> Nics {
 fn points() -> Vec<PointRecord> {
     let switch = PointRecord {
         notifier: address("2001:db8:ffff::1"),
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         trusted: Some(true),
         flows: 3,
         rate_now: Some(1_250.0),
@@ -319,7 +319,7 @@ fn points() -> Vec<PointRecord> {
     };
     let receiver = PointRecord {
         notifier: address("198.18.2.4"),
-        origin: Origin::Receiver,
+        notifier_role: Origin::Receiver,
         trusted: None,
         flows: 1,
         rate_now: Some(0.0),

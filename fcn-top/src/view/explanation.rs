@@ -76,7 +76,7 @@ pub(super) fn about(
             each.collect::<Vec<_>>().join(", ")
         }
     };
-    let how = match (record.kind, record.origin) {
+    let how = match (record.kind, record.notifier_role) {
         (Kind::Cnp, Origin::Receiver) => {
             "the receiver, as the CNPs come from its address".to_owned()
         }
@@ -118,13 +118,14 @@ pub(super) fn about(
     if let Some(text) = samples(record) {
         lines.push(("Estimated", text, Tone::Plain));
     }
-    if let Some((maker, evidence)) = record.origin_inferred.zip(record.origin_evidence) {
+    if let Some((maker, evidence)) = record.made_by.zip(record.made_by_evidence) {
         let who = match maker {
             Maker::Receiver => "the receiver",
             Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
-            Maker::Unknown => "cannot be told",
+            Maker::Mixed => "several",
+            Maker::Unknown => "not known",
         };
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
     }

@@ -43,7 +43,7 @@ impl Entry for PointRecord {
             ("rate_1s", 0, "notif/s"),
             ("trend", 3, "last minute"),
             ("notifier", 0, "notifier"),
-            ("origin", 1, "is a"),
+            ("notifier_role", 1, "is a"),
             ("flows", 2, "flows slowed"),
             ("total", 4, "total"),
             ("level_max", 5, "level"),
@@ -63,17 +63,20 @@ impl Entry for PointRecord {
     };
 
     fn key(&self) -> Key {
-        Key::Point(self.notifier, self.origin.id())
+        Key::Point(self.notifier, self.notifier_role.id())
     }
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         match (column.id, self.cell(number)) {
             ("trend", _) => world.trend(
-                world.details.points.get(&(self.notifier, self.origin)),
+                world
+                    .details
+                    .points
+                    .get(&(self.notifier, self.notifier_role)),
                 |series| &series.notifications,
                 room,
             ),
-            ("origin", _) => origin_name(self.origin).to_owned(),
+            ("notifier_role", _) => origin_name(self.notifier_role).to_owned(),
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.in_column(column, Cell::None),
             (_, cell) => shortened(&world.words.in_column(column, cell), room).into_owned(),
@@ -90,7 +93,7 @@ impl Entry for PointRecord {
             "findings" if self.findings > 0 => Tone::Warn,
             "malformed" if self.malformed > 0 => Tone::Warn,
             _ if self.rate_10s == Some(0.0) => Tone::Dim,
-            "origin" | "trend" => Tone::Kind(kind(self)),
+            "notifier_role" | "trend" => Tone::Kind(kind(self)),
             _ => Tone::Plain,
         }
     }
@@ -113,7 +116,7 @@ impl View for Points {
         let visible = table.visible(&world.history.shown().points);
         wanted
             .points
-            .extend(visible.map(|point| (point.notifier, point.origin)));
+            .extend(visible.map(|point| (point.notifier, point.notifier_role)));
     }
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
@@ -142,7 +145,7 @@ impl View for Points {
         let title = format!(
             " {}, {}: the flows it slows ",
             world.words.address(point.notifier),
-            origin_name(point.origin)
+            origin_name(point.notifier_role)
         );
         let panel = headed(title, areas[1], place.frame, world);
         let line = |row: &QpRecord| {

@@ -112,7 +112,7 @@ impl Entry for Row {
             "flow" => flow_text(record, room, world),
             "notified_by" => {
                 let kind = kind_name(record.kind);
-                let by = match record.origin {
+                let by = match record.notifier_role {
                     Origin::Receiver if record.receiver == Some(record.notifier) => {
                         "receiver".to_owned()
                     }
