@@ -46,6 +46,7 @@ dropped before they were read, 130 interrupted (prints what was seen until then;
 
 const EXAMPLES: &str = "\
 Examples:
+  fcn-top --demo
   fcn-top -i eth1
   fcn-top -r incast.pcapng
   tcpdump -i eth1 -U -w - | fcn-top -r -
@@ -68,8 +69,8 @@ pub struct Input {
     /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Play a built-in capture: a simulated incast at a tenth of its speed; needs no privileges, interface or file
-    #[arg(long)]
+    /// Show made-up traffic on the screen, again and again: senders that obey and one that does not; needs no privileges, interface or file
+    #[arg(long, conflicts_with_all = ["json", "jsonl", "csv", "report", "audit", "export", "prometheus", "interface", "pace", "sampled"])]
     pub demo: bool,
     /// Capture nothing: print what this host's RDMA devices count and whose their queue pairs are (with --json, --csv), by how much that grows in --duration, or serve it (--prometheus)
     #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "count", "filter", "rows", "top"])]
@@ -208,6 +209,14 @@ mod tests {
             "fcn-top -i a --counters",
             "fcn-top --counters --report",
             "fcn-top -r a --demo",
+            "fcn-top -i a --demo",
+            "fcn-top --demo --json",
+            "fcn-top --demo --audit",
+            "fcn-top --demo --export a",
+            "fcn-top --demo --prometheus 0",
+            "fcn-top --demo --interface 0",
+            "fcn-top --demo --pace 2",
+            "fcn-top --demo --sampled 10",
             "fcn-top -i a --pace real",
             "fcn-top -i a --interface 1",
             "fcn-top -r a --json --csv",

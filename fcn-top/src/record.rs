@@ -24,6 +24,9 @@ impl RowId {
 /// watches it.
 pub const PASSED: &str = "passed";
 
+/// The state of an interface of the built-in capture, also in exports of its packets.
+pub const MADE_UP: &str = "demo: made-up traffic";
+
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {

@@ -72,6 +72,8 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
     }
     match (terminal, mode.prometheus) {
         (true, _) => Ok(Way::Screen),
+        (false, _) if cli.input.demo => Err(Failure::usage("--demo")
+            .and("standard output is no terminal, and its made-up traffic is for a screen only")),
         (false, Some(_)) => Ok(Way::Daemon),
         (false, None) => Err(Failure::usage("standard output is no terminal").and(
             "say what to print: --report, --json, --jsonl, --csv or --audit; or --prometheus, or --export",

@@ -9,7 +9,7 @@ use super::table::Table;
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::world::{World, kind_name};
-use crate::record::{Cell, InterfaceRecord};
+use crate::record::{Cell, InterfaceRecord, MADE_UP};
 use crate::text::clean;
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -200,7 +200,8 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
             all => format!(" and {} more", all - 1),
         };
         let text = format!("{} {}{others}", name(&first.name), first.state);
-        pieces.push((3, world.span(text, Tone::Plain)));
+        let weight = if first.state == MADE_UP { 0 } else { 3 };
+        pieces.push((weight, world.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
         world.theme.bold(Tone::Bad)

@@ -7,7 +7,7 @@ use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
-use crate::record::{Cell, InterfaceRecord};
+use crate::record::{Cell, InterfaceRecord, MADE_UP};
 use fcn_wire::Kind;
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Entry for InterfaceRecord {
             "undecodable" if self.undecodable > 0 => Tone::Warn,
             "state" => match self.state {
                 "up" => Tone::Good,
-                "file" | "ended" => Tone::Plain,
+                "file" | "ended" | MADE_UP => Tone::Plain,
                 _ => Tone::Bad,
             },
             _ => Tone::Plain,
