@@ -83,7 +83,8 @@ fn one_quantity_has_one_name_in_every_tool() {
         }
     }
     // What has one name in the plugin and in rows and points of fcn-top is in the table.
-    let (of_rows, _) = columns.split_once("\n### `hops`\n").unwrap();
+    let (_, of_rows) = columns.split_once("\n### `rows`\n").unwrap();
+    let (of_rows, _) = of_rows.split_once("\n### `hops`\n").unwrap();
     let of_rows = quoted(of_rows, "\n| `", '`');
     let listed: BTreeSet<&str> = rows.iter().filter_map(|[_, column, ..]| *column).collect();
     for field in quoted(&plugin, "\"fcn.", '"') {
