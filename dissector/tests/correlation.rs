@@ -417,9 +417,9 @@ const LINKS: [&str; 8] = [
     "fcn.data_delay",
     "fcn.marked_frame",
     "fcn.translates",
-    "fcn.interval",
+    "fcn.gap",
     "fcn.sender_qp",
-    "fcn.sender_qp.by",
+    "fcn.sender_qp_from",
     "fcn.kind",
 ];
 
@@ -1493,10 +1493,10 @@ fn fields_filter_and_are_printed_in_every_form() {
     assert!(!json.as_array().unwrap().is_empty());
     let tree = &trees(&tshark, &path, SECOND_PASS)[notice - 1];
     for part in [
-        "[Congestion notification: fast_cnp_1 from ".to_owned(),
-        format!("    [About the data in frame: {data}]"),
+        "[Congestion notification: Fast CNP (option 1)]".to_owned(),
+        format!("    [Data frame: {data}]"),
         "    [QP at the sender: 0x".to_owned(),
-        "    [QP at the sender learnt from: cm]".to_owned(),
+        "    [QP at the sender known from: cm]".to_owned(),
     ] {
         assert!(tree.contains(&part), "no `{part}` in\n{tree}");
     }
@@ -1504,7 +1504,7 @@ fn fields_filter_and_are_printed_in_every_form() {
         "-o",
         "fcn.correlate:FALSE",
         "-Y",
-        "fcn.data_frame || fcn.sender_qp || fcn.interval",
+        "fcn.data_frame || fcn.sender_qp || fcn.gap",
     ];
     assert_eq!(decode(&tshark, &path, &off), "");
     // `fcn` itself matches notifications alone, in both passes.

@@ -116,10 +116,18 @@ pub fn is_expert_heard() -> bool {
     compat::is_true(unsafe { sys::have_tap_listener(EXPERT_TAP.load(Ordering::Relaxed)) })
 }
 
-/// Wireshark's numbers of the protocols whose fields a filter may refer to: ours, and expert info.
-pub fn referable() -> impl Iterator<Item = c_int> {
-    PROTOCOL_IDS
-        .iter()
-        .chain(core::iter::once(&EXPERT_PROTOCOL))
-        .map(|id| id.load(Ordering::Relaxed))
+/// Wireshark's numbers of what a filter may refer to beside what every notification has: the other protocols of ours, expert
+/// info, and the fields of [`P::Fcn`] that other packets have, too.
+pub fn of_other_packets() -> impl Iterator<Item = c_int> {
+    const FIELDS: [F; 5] = [
+        F::FcnDataNode,
+        F::FcnNotifiedBy,
+        F::FcnFinding,
+        F::FcnFindingLeftOut,
+        F::FcnFindingSeverity,
+    ];
+    let others = P::ALL.iter().filter(|protocol| **protocol != P::Fcn);
+    let others = others.map(|other| protocol(*other));
+    let expert = core::iter::once(EXPERT_PROTOCOL.load(Ordering::Relaxed));
+    others.chain(expert).chain(FIELDS.map(field))
 }
