@@ -74,7 +74,7 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
         (true, _) => Ok(Way::Screen),
         (false, Some(_)) => Ok(Way::Daemon),
         (false, None) => Err(Failure::usage("standard output is no terminal").and(
-            "say what to print: --report, --json, --jsonl, --csv or --audit; or --prometheus, or --export",
+            "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
     }
 }
