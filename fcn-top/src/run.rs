@@ -199,7 +199,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             let written = match page {
                 Some(page) => {
-                    let with = (&header, &selection, &words);
+                    let with = (&header, &selection, &words, by_interface);
                     write_page(page, &engine, with, &cli, console)
                 }
                 None => Ok(()),
@@ -305,7 +305,7 @@ fn new_page(to: &Path, dropped: bool) -> Result<PageFile> {
 fn write_page(
     page: PageFile,
     engine: &Engine,
-    (header, selection, words): (&Header, &Selection, &Words),
+    (header, selection, words, by_interface): (&Header, &Selection, &Words, bool),
     cli: &Cli,
     console: &mut Console<'_>,
 ) -> Result {
@@ -324,6 +324,7 @@ fn write_page(
         left_out: &left_out,
         course: &course.unwrap_or_default(),
         is_file: cli.input.read.is_some(),
+        by_interface,
     };
     let document = html::document(&story, selection, words);
     let octets = page

@@ -173,6 +173,7 @@ mod tests {
             left_out: &["198.18.1.3 is left out".to_owned()],
             course: &course,
             is_file: true,
+            by_interface: false,
         };
         let mut page = Vec::new();
         let document = html::document(&story, &selection, &words);

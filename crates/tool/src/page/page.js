@@ -38,8 +38,8 @@ const page = (() => {
     rate: (value) => (value >= 1000 ? show.count(value) : short(value)),
     bits: (value) => (value === 0 ? "0" : scaled(value, "bit/s", THOUSANDS)),
     octets: (value) => (value === 0 ? "0" : scaled(value, "B", THOUSANDS)),
-    share: (value) => `${short(value * 100)} %`,
-    change: (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${short(Math.abs(value) * 100)} %`,
+    share: (value) => `${(value * 100).toFixed(value > 0 && value < 0.0995 ? 1 : 0)} %`,
+    change: (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${show.share(Math.abs(value))}`,
     /** Nanoseconds. */
     span: (value) => (value === 0 ? "0" : scaled(value / 1e9, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]])),
     hex: (value, width = 0) => `0x${value.toString(16).padStart(width, "0")}`,
@@ -242,6 +242,7 @@ const page = (() => {
       const { text, grid } = palette();
       u?.destroy();
       step = null;
+      readout.textContent = "";
       bins = series.map(({ values }) => values(axis.size));
       x = Array.from({ length: axis.bins() + 1 }, (_, bin) => axis.edge(bin));
       const width = Math.max(280, printing ? 680 : plot.clientWidth);

@@ -18,6 +18,7 @@ use fcn_tool::page::Page;
 use fcn_wire::{Kind, Rule};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::IpAddr;
@@ -51,6 +52,8 @@ pub struct Story<'t> {
     pub course: &'t Course,
     /// Whether frames have numbers by which they are found again: those of a file.
     pub is_file: bool,
+    /// Whether rows count what each interface has seen.
+    pub by_interface: bool,
 }
 
 /// The data of a page.
@@ -194,7 +197,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
     let filters = Filters {
         frames: story.is_file,
         rows: (selected.rows.iter())
-            .map(|(_, row)| row_filter(row).filter(|_| !words.masks()))
+            .map(|(_, row)| row_filter(row).filter(|_| !words.masks() && !story.by_interface))
             .collect(),
         rules: (Rule::ALL.iter())
             .filter(|rule| tables.rules.iter().any(|(id, _)| *id == rule.info().id))
@@ -281,26 +284,36 @@ fn flow(flow: &FlowCourse, since: i64, words: &Words) -> Flow {
     }
 }
 
-/// The display filter, with the plugin's fields, that finds a row's notifications.
+/// The display filter, with the plugin's fields, that finds a row's notifications, each where it was seen first.
 fn row_filter(row: &QpRecord) -> Option<String> {
     // The QP that notifications of this kind name.
     let (qp, side) = match row.kind {
         Kind::Cnp => (row.sender_qp, QpSide::Sender),
         _ => (row.receiver_qp, QpSide::Receiver),
     };
-    let about = match (row.flow_label, qp) {
-        (Some(label), _) => format!("wanfcn.flow_label == {label:#x}"),
-        (None, Some(qp)) => format!("fcn.qp == {qp:#x} && fcn.qp_side == \"{}\"", side.id()),
+    let mut filter = format!("fcn.kind == \"{}\" && !fcn.copy_of && ", row.kind.id());
+    let _ = match (row.flow_label, qp) {
+        _ if row.sampled.is_some() => return None,
+        (Some(label), _) => write!(filter, "wanfcn.flow_label == {label:#x}"),
+        (None, Some(qp)) => write!(
+            filter,
+            "fcn.qp == {qp:#x} && fcn.qp_side == \"{}\"",
+            side.id()
+        ),
         (None, None) => return None,
     };
-    let destination = match row.told {
-        IpAddr::V4(told) => format!("ip.dst == {told}"),
-        IpAddr::V6(told) => format!("ipv6.dst == {told}"),
+    let _ = match row.told {
+        IpAddr::V4(told) => write!(filter, " && ip.dst == {told}"),
+        IpAddr::V6(told) => write!(filter, " && ipv6.dst == {told}"),
     };
-    Some(format!(
-        "fcn.kind == \"{}\" && {about} && {destination}",
-        row.kind.id()
-    ))
+    // The same number may be a QP of another receiver, too.
+    if let (Kind::FastCnp1 | Kind::FastCnp2, Some(receiver)) = (row.kind, row.receiver) {
+        let _ = write!(
+            filter,
+            " && fastcnp.option.original_destination == {receiver}"
+        );
+    }
+    Some(filter)
 }
 
 #[cfg(test)]
@@ -324,6 +337,7 @@ mod tests {
             left_out: &[],
             course,
             is_file: true,
+            by_interface: false,
         };
         let (selection, words) = (Selection::default(), Words::default());
         serde_json::to_value(document(&story, &selection, &words)).unwrap()
@@ -412,10 +426,10 @@ mod tests {
         assert_eq!(
             filters,
             [
-                Some("fcn.kind == \"cnp\" && fcn.qp == 0x11 && fcn.qp_side == \"sender\" && ip.dst == 198.18.1.3".to_owned()),
-                Some("fcn.kind == \"fast_cnp_2\" && fcn.qp == 0x1234 && fcn.qp_side == \"receiver\" && ipv6.dst == 2001:db8:0:1::10".to_owned()),
+                Some("fcn.kind == \"cnp\" && !fcn.copy_of && fcn.qp == 0x11 && fcn.qp_side == \"sender\" && ip.dst == 198.18.1.3".to_owned()),
+                Some("fcn.kind == \"fast_cnp_2\" && !fcn.copy_of && fcn.qp == 0x1234 && fcn.qp_side == \"receiver\" && ipv6.dst == 2001:db8:0:1::10 && fastcnp.option.original_destination == 2001:db8:0:2::20".to_owned()),
                 None,
-                Some("fcn.kind == \"wan_fcn\" && wanfcn.flow_label == 0x21234 && ipv6.dst == 2001:db8:0:9::1".to_owned()),
+                Some("fcn.kind == \"wan_fcn\" && !fcn.copy_of && wanfcn.flow_label == 0x21234 && ipv6.dst == 2001:db8:0:9::1".to_owned()),
             ]
         );
     }

@@ -230,6 +230,18 @@ pub(super) fn know(
             counted(totals.copies, "packet")
         ));
     }
+    if totals.malformed > 0 {
+        know.push(format!(
+            "{}, meant as notifications, cannot be read and count as none.",
+            counted(totals.malformed, "packet")
+        ));
+    }
+    if totals.cut > 0 {
+        know.push(format!(
+            "The capture has too little of {} to read them.",
+            counted(totals.cut, "packet")
+        ));
+    }
     if totals.icrc_bad > 0 {
         know.push(format!(
             "{} had a wrong ICRC.",
@@ -248,6 +260,15 @@ pub(super) fn know(
                 counted(count, what)
             ));
         }
+    }
+    let has = |is: fn(&QpRecord) -> bool| tables.qps.iter().any(|(_, row)| is(row));
+    let by_sender = has(|row| row.qp_side == Some(QpSide::Sender) && row.receiver_qp.is_none());
+    if by_sender && has(|row| row.qp_side != Some(QpSide::Sender)) {
+        know.push(
+            "Some notifications name the QP at the sender, some the one at the receiver or a flow label: of a flow whose names \
+             are not all known, each counts as a QP or flow of its own."
+                .to_owned(),
+        );
     }
     let all = tables.qps.len();
     if matched < all {

@@ -162,7 +162,7 @@
   const VERDICTS = { obeys: ["good", "obeys"], does_not_obey: ["bad", "does not obey"], unclear: ["dim", "unclear"] };
   function verdict(row) {
     const [tone, words] = VERDICTS[row.verdict] ?? ["dim", row.verdict ?? "not known"];
-    const least = row.change === null ? "" : `, at least ${show.change(row.change)} data`;
+    const least = row.change === null || row.change >= 0 ? "" : `: at least ${show.share(-row.change)} less data`;
     const why = row.verdict === null ? "no data of it was seen" : row.evidence;
     return el("div", {}, el("span", { class: tone }, words), least, why === null ? null : el("div", { class: "small dim" }, why));
   }
@@ -241,18 +241,18 @@
     rules.set(what, { ...rule, times });
   }
   const tone = (severity) => (severity === null ? null : el("span", { class: TONES[severity] }, severity));
-  const frame = (at) => (at === null ? null : filters.frames ? filter(`frame.number == ${at}`) : String(at));
-  const where = filters.frames ? "First frame, as a display filter" : "First frame (in the order of capture)";
+  const frame = (at) => (at === null ? null : filters.frames ? filter(`frame.number==${at}`) : String(at));
+  const where = filters.frames ? "First frame, as a filter" : "First frame, in the order of capture";
+  const words = (event) => el("div", {}, event.text, event.section ? el("div", { class: "small dim" }, event.section) : null);
   if (rules.size > 0) {
     section("Findings",
       table({ caption: "Rules that packets break, and what else is remarkable in them", rows: [...rules.values()], columns: [
-        { title: "Severity", value: ({ severity }) => SEVERITIES.indexOf(severity), cell: ({ severity }) => tone(severity) },
         { title: "Rule", value: ({ what }) => what, cell: ({ what }) => what },
+        { title: "Severity", value: ({ severity }) => SEVERITIES.indexOf(severity), cell: ({ severity }) => tone(severity) },
         { title: "Times", number: true, value: ({ times }) => times, cell: ({ times }) => show.count(times) },
+        { title: "What was found", wide: true, cell: words },
         { title: where, value: ({ frame: at }) => at, cell: ({ frame: at }) => frame(at) },
-        { title: "All of them in Wireshark, with the plugin", cell: ({ what }) => (filters.rules[what] ? filter(filters.rules[what]) : null) },
-        { title: "What was found", wide: true, cell: ({ text: words }) => words },
-        { title: "Where the rule is written", cell: ({ section: words }) => words },
+        { title: "Filter for all, with the plugin", cell: ({ what }) => (filters.rules[what] ? filter(filters.rules[what]) : null) },
       ] }),
       el("h3", {}, "One by one"),
       table({ caption: "Those in a row that are alike are one line", rows: found, columns: [
@@ -261,8 +261,7 @@
         { title: "Rule", value: ({ event }) => event.what, cell: ({ event }) => event.what },
         { title: "Times", number: true, value: ({ event }) => event.times, cell: ({ event }) => show.count(event.times) },
         { title: where, value: ({ event }) => event.frame, cell: ({ event }) => frame(event.frame) },
-        { title: "From", value: ({ event }) => event.from, cell: ({ event }) => event.from },
-        { title: "To", value: ({ event }) => event.to, cell: ({ event }) => event.to },
+        { title: "From → to", value: ({ event }) => event.from, cell: ({ event }) => (event.from === null ? null : `${event.from} → ${event.to ?? "not known"}`) },
         { title: "What was found", wide: true, cell: ({ event }) => event.text },
       ] }));
   }
