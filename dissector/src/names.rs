@@ -455,18 +455,6 @@ pub const fn expert_protocol(rule: Rule) -> P {
     }
 }
 
-/// The name under which Wireshark filters the expert item of `rule`: the rule's own id, behind the protocol's name where it
-/// does not begin with that.
-pub fn expert_name(rule: Rule) -> String {
-    let id = rule.info().id;
-    match rule.info().family {
-        Family::Ioam | Family::Pfc | Family::Class => {
-            format!("{}.{id}", expert_protocol(rule).def().filter)
-        }
-        _ => id.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -545,7 +533,7 @@ mod tests {
             assert!(names.insert(def.filter.to_owned()), "{} twice", def.filter);
         }
         for rule in Rule::ALL {
-            let (protocol, name) = (expert_protocol(*rule), expert_name(*rule));
+            let (protocol, name) = (expert_protocol(*rule), rule.filter_name());
             assert!(
                 name.starts_with(&format!("{}.", protocol.def().filter)),
                 "{name}"
@@ -572,7 +560,7 @@ mod tests {
         for name in F::ALL
             .iter()
             .map(|f| f.def().filter.to_owned())
-            .chain(Rule::ALL.iter().map(|r| expert_name(*r)))
+            .chain(Rule::ALL.iter().map(|r| r.filter_name()))
         {
             assert!(
                 [

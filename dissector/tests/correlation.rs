@@ -854,12 +854,9 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     .map(|preference| ["-o", preference])
     .concat();
     let rules: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
-    // Wireshark's names begin with a protocol's.
-    let names: Vec<String> = (rules.iter())
-        .map(|rule| match rule.strip_prefix("class.") {
-            Some(_) => format!("fcn.{rule}"),
-            None => (*rule).to_owned(),
-        })
+    let names: Vec<String> = Rule::SEVERAL
+        .iter()
+        .map(|rule| rule.filter_name())
         .collect();
     let experts: Vec<&str> = names.iter().map(String::as_str).collect();
     let fields = [&LINKS, &BACK[..], &RATES, &VERDICTS, &FINDINGS, &experts].concat();

@@ -220,6 +220,9 @@ pub struct Compare {
     /// Also draw queue and rate over time into this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also write a page to send, one HTML file that needs no network: the figures, with charts of queue and rate over time
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -6,6 +6,7 @@
 use crate::nic::known::Quantity;
 use core::fmt;
 use fcn_wire::{Kind, Origin, Severity};
+use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub enum Cell<'a> {
 }
 
 /// A column of a table.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Its name in filters, JSON, CSV and `--sort`: stable.
     pub id: &'static str,
@@ -66,13 +67,15 @@ pub struct Column {
     /// What it says, with unit and range: one sentence.
     pub about: &'static str,
     /// Characters that it wants on a screen.
+    #[serde(skip)]
     pub width: u16,
     /// What its cells hold, where they hold anything.
     pub holds: Holds,
 }
 
 /// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// [`Cell::Name`].
     Name,

@@ -76,7 +76,7 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
             .and("standard output is no terminal, and its made-up traffic is for a screen only")),
         (false, Some(_)) => Ok(Way::Daemon),
         (false, None) => Err(Failure::usage("standard output is no terminal").and(
-            "say what to print: --report, --json, --jsonl, --csv or --audit; or --prometheus, or --export",
+            "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
     }
 }

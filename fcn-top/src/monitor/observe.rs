@@ -7,7 +7,7 @@ use super::reporter::About;
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::tables::TrafficStep;
+use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::data::{acknowledges, answers_read, begins_answer};
@@ -341,6 +341,7 @@ impl Monitor {
             notifiers,
             totals,
             traffic,
+            courses,
             ..
         } = self;
         let (id, row) = rows.entry(key, notification);
@@ -428,6 +429,9 @@ impl Monitor {
             step.notifications[kind as usize] = 1;
         }
         traffic.add(at, step);
+        if let Some(courses) = courses.as_mut().filter(|_| !is_sample) {
+            courses.notified(at, kind, flow, row.total);
+        }
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
@@ -520,7 +524,20 @@ impl Monitor {
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);
         }
-        self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
+        let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
+        self.totals.ce += u64::from(new_mark);
+        if let Some(courses) = &mut self.courses
+            && (earlier.is_none() || new_mark)
+        {
+            let is_new = earlier.is_none();
+            let step = FlowStep {
+                notifications: 0,
+                data: is_new.into(),
+                ce: new_mark.into(),
+                octets: if is_new { ip_octets } else { 0 },
+            };
+            courses.data(at, key, step);
+        }
         if earlier.is_none() {
             let step = TrafficStep {
                 data: 1,

@@ -206,7 +206,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
 }
 
 /// What the capture missed, as far as it says so.
-fn drops(tables: &Tables) -> String {
+pub(super) fn drops(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
     let silent = tables
         .interfaces

@@ -6,8 +6,9 @@ use crate::record::{
     Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less,
     LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
 };
-use crate::tables::{Nics, Tables, Totals};
-use fcn_wire::{Kind, Origin, Rule};
+use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
+use fcn_observe::FlowKey;
+use fcn_wire::{Kind, Origin, Qp, Rule};
 use std::net::IpAddr;
 
 /// 2025-11-22 08:15:00.123456789 UTC.
@@ -213,6 +214,46 @@ pub(crate) fn tables() -> Tables {
             (Rule::FastCnpHopByHop.info().id, 1),
             (Rule::FastCnpRate.info().id, 1),
         ],
+    }
+}
+
+/// Four steps of two seconds and a half, in which the flow of [`qp`] slows down.
+pub(crate) fn course() -> Course {
+    let step = |notifications, data, ce| FlowStep {
+        notifications,
+        data,
+        ce,
+        octets: u64::from(data) * 1_000,
+    };
+    let own = [
+        step(0, 0, 0),
+        step(8_000, 900_000, 100_000),
+        step(4_345, 300_000, 0),
+        step(0, 0, 0),
+    ];
+    let traffic = own
+        .iter()
+        .zip([1, 2, 0, 3])
+        .map(|(own, others)| TrafficStep {
+            notifications: [others * 40, 0, own.notifications, 0, 0],
+            data: own.data + others * 5_000,
+            ce: own.ce,
+            octets: own.octets + u64::from(others) * 64_000,
+        });
+    Course {
+        start: START - START % 1_000_000,
+        step: 2_500_000_000,
+        traffic: traffic.collect(),
+        flows: vec![FlowCourse {
+            key: FlowKey {
+                sender: address("2001:db8:0:1::10"),
+                receiver: address("2001:db8:0:2::20"),
+                receiver_qp: Qp::new(0x1234).unwrap(),
+            },
+            since: after(3),
+            notified: 12_345,
+            steps: own.to_vec(),
+        }],
     }
 }
 
