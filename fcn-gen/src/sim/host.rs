@@ -43,6 +43,15 @@ impl HostState {
             flows: FxHashMap::default(),
         }
     }
+
+    /// What its roles have counted.
+    pub fn counters(&self) -> Vec<(&'static str, String)> {
+        let mut all = vec![("reaction_point", format!("{:?}", self.reaction.counters()))];
+        if let Some(point) = &self.notification {
+            all.push(("notification_point", format!("{:?}", point.counters())));
+        }
+        all
+    }
 }
 
 impl World<'_> {
@@ -305,7 +314,7 @@ impl World<'_> {
         }
     }
 
-    fn read_frame(&mut self, node: u32, octets: &Octets, frame: &Frame<'_>) {
+    pub(super) fn read_frame(&mut self, node: u32, octets: &Octets, frame: &Frame<'_>) {
         if self.manage(node, frame) {
             return;
         }

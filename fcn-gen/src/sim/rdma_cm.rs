@@ -138,6 +138,11 @@ impl World<'_> {
         };
         match message {
             Cm::ConnectRequest(_) if values.to as u32 == node => {
+                if self.live.is_some() {
+                    // The sender may have been started anew.
+                    let connection = &mut self.connections[flow as usize];
+                    (connection.expected, connection.nak_sent) = (0, false);
+                }
                 let reply = ConnectReplyRepr {
                     local_comm_id: RECEIVER_ID | flow,
                     remote_comm_id: SENDER_ID | flow,
