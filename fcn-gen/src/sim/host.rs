@@ -4,6 +4,7 @@
 use super::connection::{Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
+use super::live::Counters;
 use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
@@ -45,10 +46,11 @@ impl HostState {
     }
 
     /// What its roles have counted.
-    pub fn counters(&self) -> Vec<(&'static str, String)> {
-        let mut all = vec![("reaction_point", format!("{:?}", self.reaction.counters()))];
+    pub fn counters(&self) -> Counters {
+        let reaction = self.reaction.counters().named().collect();
+        let mut all = vec![("reaction_point", reaction)];
         if let Some(point) = &self.notification {
-            all.push(("notification_point", format!("{:?}", point.counters())));
+            all.push(("notification_point", point.counters().named().collect()));
         }
         all
     }

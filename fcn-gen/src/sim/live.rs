@@ -46,6 +46,9 @@ pub struct Leaving {
     pub reaction: Option<(Kind, Ps, Ps)>,
 }
 
+/// What roles have counted: by role, counters by name.
+pub type Counters = Vec<(&'static str, Vec<(&'static str, u64)>)>;
+
 /// What a live node took no part in, and why. Frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassedOver {
@@ -193,6 +196,12 @@ impl<'s> LiveNode<'s> {
             .all(|(_, connection)| connection.is_over())
     }
 
+    /// Whether a flow's connection that begins here was ever open.
+    #[must_use]
+    pub fn has_opened(&self) -> bool {
+        self.world.connections.iter().any(|c| c.opened)
+    }
+
     /// The frames that leave, and their octets; [`clear`](Self::clear) makes room for the next.
     #[must_use]
     pub fn leaving(&self) -> (&[Leaving], &[u8]) {
@@ -242,7 +251,7 @@ impl<'s> LiveNode<'s> {
 
     /// What the roles have counted, by role and counter.
     #[must_use]
-    pub fn counters(&self) -> Vec<(&'static str, String)> {
+    pub fn counters(&self) -> Counters {
         let live = self.world.live.as_ref();
         let node = live.and_then(|live| self.world.nodes.get(live.node as usize));
         match node {

@@ -4,6 +4,7 @@ use super::connection::{entropy, psn};
 use super::event::Event;
 use super::frames::Path;
 use super::hash::mix;
+use super::live::Counters;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
 use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
@@ -100,15 +101,18 @@ impl SwitchState {
     }
 
     /// What its roles have counted.
-    pub fn counters(&self) -> Vec<(&'static str, String)> {
-        let congestion = format!("{:?}", self.congestion.counters());
+    pub fn counters(&self) -> Counters {
+        let congestion = self.congestion.counters().named().collect();
         let mut all = vec![("congestion_point", congestion)];
-        let proxy = self.proxy.as_ref();
-        all.extend(proxy.map(|proxy| ("proxy", format!("{:?}", proxy.counters()))));
-        let edge = self.edge.as_ref();
-        all.extend(edge.map(|edge| ("ingress_pe", format!("{:?}", edge.counters()))));
-        let border = self.border.as_ref();
-        all.extend(border.map(|border| ("border", format!("{:?}", border.counters()))));
+        if let Some(proxy) = &self.proxy {
+            all.push(("proxy", proxy.counters().named().collect()));
+        }
+        if let Some(edge) = &self.edge {
+            all.push(("ingress_pe", edge.counters().named().collect()));
+        }
+        if let Some(border) = &self.border {
+            all.push(("border", border.counters().named().collect()));
+        }
         all
     }
 
