@@ -92,7 +92,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
         &stop,
         &mut |at, now, node| {
             if !options.quiet {
-                let text = tick(at, now, &before, node);
+                let text = tick((at, options.speed), now, &before, node);
                 before.passed.clone_from(&now.passed);
                 // That nobody reads it is no reason to stop.
                 let _ = console.err.write_all(text.as_bytes());
@@ -355,7 +355,12 @@ fn announcement(
 }
 
 /// How it goes.
-fn tick(at: u64, now: &Measured, before: &Measured, node: &mut LiveNode<'_>) -> String {
+fn tick(
+    (at, speed): (u64, f64),
+    now: &Measured,
+    before: &Measured,
+    node: &mut LiveNode<'_>,
+) -> String {
     let sum = |measured: &Measured| {
         let passed = measured.passed.iter();
         passed.fold((0, 0), |(received, sent), p| {
@@ -371,7 +376,7 @@ fn tick(at: u64, now: &Measured, before: &Measured, node: &mut LiveNode<'_>) -> 
         grouped(sent - sent_before),
     );
     if rate > 0.0 {
-        let _ = write!(text, "  rates {}", bits_per_second(rate));
+        let _ = write!(text, "  rates {}", bits_per_second(rate * speed));
     }
     if delivered > 0 {
         let _ = write!(text, "  {} octets delivered", grouped(delivered));
