@@ -31,6 +31,12 @@ impl Role {
         }
     }
 
+    /// The roles that `node` of the simulation can play.
+    pub fn all_of(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = Self> {
+        let roles = Self::value_variants().iter().copied();
+        roles.filter(move |role| role.is_of(simulation, node))
+    }
+
     /// Whether `node` of the simulation can play it.
     fn is_of(self, simulation: &Simulation, node: NodeId) -> bool {
         let flows = &simulation.flows;

@@ -127,6 +127,12 @@ impl<'s> LiveNode<'s> {
         }
     }
 
+    /// The MAC address that the scenario gives a node: where nobody was seen, its peers send there.
+    #[must_use]
+    pub const fn mac(node: NodeId) -> [u8; 6] {
+        frames::mac(node)
+    }
+
     /// The links of `node`, in the order in which ports are numbered.
     pub fn links(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = usize> + '_ {
         let links = simulation.links.iter().enumerate();
