@@ -4,7 +4,7 @@ use super::drive::{Drive, Ended, Measured};
 use super::node::Enabled;
 use super::report::{LinkReport, Report, Times};
 use crate::cli::Emulate;
-use crate::scenario::model::{NodeId, NodeKind, Simulation};
+use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::scenario::{self, Play, Scenario, Source};
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
@@ -335,6 +335,12 @@ fn announcement(
         let end = simulation.flows.iter().filter(|flow| flow.to == node);
         let flows = format!("{} begin here, {} end here", begin.count(), end.count());
         line("flows", flows);
+    }
+    let is_switch = matches!(values.kind, NodeKind::Switch(_));
+    let grows = |flow: &Flow| flow.ioam.is_some_and(|ioam| ioam.incremental);
+    if is_switch && simulation.flows.iter().any(grows) {
+        let why = "incremental IOAM traces pass as they are; set trace = \"preallocated\" to have them written";
+        line("without", why.to_owned());
     }
     if options.speed != 1.0 {
         let speed = options.speed;

@@ -342,7 +342,7 @@ impl World<'_> {
         }
     }
 
-    fn pass_over(&mut self, count: impl FnOnce(&mut PassedOver) -> &mut u64) {
+    pub(super) fn pass_over(&mut self, count: impl FnOnce(&mut PassedOver) -> &mut u64) {
         if let Some(live) = &mut self.live {
             *count(&mut live.passed_over) += 1;
         }

@@ -159,3 +159,99 @@ fn live_nodes_together_do_what_the_simulation_does() {
         }
     }
 }
+
+/// What came in at a host of `link` that nobody of the scenario sent, or not so, and what left because of it.
+#[test]
+fn what_is_foreign_or_broken_is_counted_and_never_answered() {
+    let simulation = simulation("fast-cnp", &["plain=able"]);
+    let index = |name: &str| {
+        simulation
+            .nodes
+            .iter()
+            .position(|n| n.name == name)
+            .unwrap()
+    };
+    let (sender, receiver) = (index("able1"), index("r1"));
+    // Frames between the two as the simulation has them.
+    let mut all = Vec::new();
+    play_live(&simulation, |_, bytes| all.push(bytes.to_vec()));
+    let profile = &simulation.profile;
+    let parse = |bytes: &[u8], node: usize| {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+        let to_it = frame
+            .ip()
+            .is_some_and(|ip| ip.destination == simulation.nodes[node].ipv6);
+        let kind = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
+        (to_it, kind, DataPacket::from_frame(&frame).is_some())
+    };
+    let data = all
+        .iter()
+        .find(|bytes| parse(bytes, receiver) == (true, None, true));
+    let request = all
+        .iter()
+        .find(|bytes| parse(bytes, receiver) == (true, None, false));
+    let told = (true, Some(Kind::FastCnp1), false);
+    let fast = all.iter().find(|bytes| parse(bytes, sender) == told);
+    let (data, request, fast) = (data.unwrap(), request.unwrap(), fast.unwrap());
+    let changed = |bytes: &[u8], at: usize, by: u8| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] ^= by;
+        bytes
+    };
+    // Places in the packet behind Ethernet and IPv6: UDP, then the BTH.
+    let (bth, source) = (14 + 40 + 8, 14 + 8 + 15);
+    let of = |count: &str| match count {
+        "not_for_us" => |counts: PassedOver| counts.not_for_us,
+        "unknown_qp" => |counts: PassedOver| counts.unknown_qp,
+        "bad_icrc" => |counts: PassedOver| counts.bad_icrc,
+        "out_of_place" => |counts: PassedOver| counts.out_of_place,
+        _ => |counts: PassedOver| counts.unreadable,
+    };
+    for (what, node, bytes, count) in [
+        (
+            "another's QP",
+            receiver,
+            changed(data, bth + 7, 1),
+            "unknown_qp",
+        ),
+        (
+            "another sender",
+            receiver,
+            changed(data, source, 0x40),
+            "unknown_qp",
+        ),
+        (
+            "a wrong ICRC",
+            receiver,
+            changed(data, data.len() - 1, 1),
+            "bad_icrc",
+        ),
+        ("not for it", sender, data.clone(), "not_for_us"),
+        (
+            "another's connection",
+            receiver,
+            changed(request, source, 0x40),
+            "unknown_qp",
+        ),
+        ("too short", receiver, vec![0; 9], "unreadable"),
+    ] {
+        let mut live = LiveNode::new(&simulation, node, vec![[2; 6]], None);
+        let before = live.leaving().0.len();
+        live.on_frame(Ps(1), 0, &bytes);
+        assert_eq!(live.leaving().0.len(), before, "{what}");
+        assert_eq!(of(count)(live.passed_over()), 1, "{what}");
+        assert_eq!(live.failure(), None);
+    }
+    // A Fast CNP of a switch that is not on the list, and one of nobody's QP: the role says why it does nothing.
+    for (bytes, why) in [
+        (changed(fast, 14 + 8, 0x10), "not_on_access_list"),
+        (fast.clone(), "unknown_qp"),
+    ] {
+        let mut live = LiveNode::new(&simulation, sender, vec![[2; 6]], None);
+        live.on_frame(Ps(1), 0, &bytes);
+        let counters = live.counters();
+        let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
+        let count = reaction.unwrap().1.iter().find(|(name, _)| *name == why);
+        assert_eq!(count.unwrap().1, 1, "{why}");
+    }
+}
