@@ -3,6 +3,7 @@
 use crate::cli::{self, Cli, Command};
 use crate::compare::{self, Over, Question, html};
 use crate::describe;
+use crate::emulate;
 use crate::live;
 use crate::pending::Pending;
 use crate::plot;
@@ -29,6 +30,7 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
         Command::Write(options) => write(options, console),
         Command::Run(options) => live::run(*options, console),
         Command::Compare(options) => compare(options, console),
+        Command::Emulate(options) => emulate::emulate(&options, console),
     }
 }
 

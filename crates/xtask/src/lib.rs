@@ -16,6 +16,7 @@ pub mod figures;
 pub mod files;
 pub mod guest;
 pub mod install_plugin;
+pub mod lab;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
@@ -67,6 +68,8 @@ pub enum Command {
     Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Guest(guest::Options),
+    /// Play a scenario on links, each node in a network namespace: senders, switches, receivers; watch, capture and compare
+    Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin(install_plugin::Options),
 }
@@ -84,6 +87,7 @@ impl Cli {
             Command::Bench(options) => bench::run(&options)?,
             Command::Mutate(options) => mutate::run(&options)?,
             Command::Guest(options) => guest::run(&options)?,
+            Command::Lab(options) => return lab::run(&options),
             Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)
