@@ -42,9 +42,9 @@
       });
       const mean = (part) => part.reduce((sum, value) => sum + value, 0) / part.length;
       const series = (name, of) => group.lines.map((one) => ({ label: one.mechanism, line: one.line, values: (size) => bins(one[name], size, of) }));
-      const first = `Of seed ${comparison.first_seed}.`;
-      const queue = chart({ title: "Deepest egress queue", note: first, axis: time, format: show.octets, series: series("queue", (part) => Math.max(...part)) });
-      const rate = chart({ title: "Sum of senders’ rates", note: first, axis: time, format: show.bits, series: series("rate", mean) });
+      const first = `Of seed ${comparison.first_seed}`;
+      const queue = chart({ title: "Deepest egress queue", note: `${first}; the most in each step.`, axis: time, format: show.octets, series: series("queue", (part) => Math.max(...part)) });
+      const rate = chart({ title: "Sum of senders’ rates", note: `${first}; the mean of the samples in each step.`, axis: time, format: show.bits, series: series("rate", mean) });
       parts.push(el("h3", {}, "Over time"), time.bar, queue.figure, rate.figure);
     }
     add(el("section", {}, ...parts));

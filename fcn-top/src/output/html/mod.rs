@@ -66,6 +66,8 @@ pub struct Document<'t> {
     filters: Filters,
     know: Vec<String>,
     made_by: String,
+    /// Names of addresses, where there are.
+    names: BTreeMap<String, String>,
     read: Vec<String>,
     schema: &'static str,
     sentences: Vec<String>,
@@ -221,6 +223,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         filters,
         know: sentences::know(story, (selected.rows.len(), selected.matched), words),
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),
+        names: names(story, selected.rows.iter().map(|(_, row)| row), words),
         read: read.map(|read| words.text(read).into_owned()).collect(),
         schema: STORY,
         sentences: sentences::sentences(tables, words),
@@ -234,6 +237,28 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         },
         version: 1,
     }
+}
+
+/// The names of the addresses in the tables, where they are known.
+fn names<'r>(
+    story: &Story<'_>,
+    rows: impl Iterator<Item = &'r QpRecord>,
+    words: &Words,
+) -> BTreeMap<String, String> {
+    let Story { tables, course, .. } = *story;
+    let rows = rows.flat_map(|row| [row.sender, row.receiver, Some(row.notifier), Some(row.told)]);
+    let points = tables.points.iter().map(|point| Some(point.notifier));
+    let events = tables
+        .events
+        .iter()
+        .flat_map(|event| [event.from, event.to]);
+    let flows = course.flows.iter();
+    let flows = flows.flat_map(|flow| [Some(flow.key.sender), Some(flow.key.receiver)]);
+    let all = rows.chain(points).chain(events).chain(flows).flatten();
+    all.map(|address| (words.exact_address(address), words.address(address)))
+        .filter(|(address, name)| address != name)
+        .map(|(address, name)| (address, words.text(&name).into_owned()))
+        .collect()
 }
 
 fn steps(course: &Course, since: impl Fn(u64) -> i64, words: &Words) -> Steps {

@@ -91,7 +91,7 @@ fn by(tables: &Tables, words: &Words) -> String {
         format!(
             "{} ({} by what it sends)",
             words.address(point.notifier),
-            point.origin.id()
+            point.notifier_role.id()
         )
     };
     let most = (tables.points.iter())

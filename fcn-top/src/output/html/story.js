@@ -21,6 +21,7 @@
       case "change": return show.change(value);
       case "span": return show.span(value);
       case "moment": return since(value);
+      case "address": return host(value);
       default: return String(value);
     }
   }
@@ -29,6 +30,7 @@
     const span = (Math.round(at / 1e3) - Math.round(snapshot.started / 1e3)) * 1e3;
     return span < 1e3 ? "< 1 µs" : `+${show.span(span)}`;
   }
+  const host = (address) => data.names[address] ?? address;
   const filter = (words) => el("code", {}, words);
 
   // What happened.
@@ -56,7 +58,7 @@
   function flowName(flow) {
     const own = rowOf.get(key(flow))?.sender_qp;
     const qp = own === null || own === undefined ? `receiver’s QP ${show.hex(flow.receiver_qp)}` : `QP ${show.hex(own)}`;
-    return `${flow.sender} → ${flow.receiver}, ${qp}`;
+    return `${host(flow.sender)} → ${host(flow.receiver)}, ${qp}`;
   }
   function charts() {
     const packets = (flow) => flow.data.reduce((sum, count) => sum + count, 0);
@@ -171,13 +173,13 @@
     return `${show.hex(row.qp)}${row.qp_side === "receiver" ? " (receiver’s)" : ""}`;
   }
   function by(row) {
-    const made = row.origin_inferred && row.origin_inferred !== row.origin ? `; inferred: ${row.origin_inferred}` : "";
-    return `${row.notifier} (${row.origin}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
+    const made = row.made_by && row.made_by !== row.notifier_role ? `; inferred: ${row.made_by}` : "";
+    return `${host(row.notifier)} (${row.notifier_role}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
   }
   const estimated = (row, value, format) => (value === null ? null : `${row.sampled > 1 ? "~" : ""}${format(value)}`);
   const qp = (id) => about.qps.get(id);
   const rowColumns = [
-    { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender ?? "not known"} → ${row.receiver ?? "not known"}` },
+    { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender === null ? "not known" : host(row.sender)} → ${row.receiver === null ? "not known" : host(row.receiver)}` },
     { title: "QP", about: qp("qp").about, value: ({ row }) => row.qp, cell: ({ row }) => subject(row) },
     { title: "Kind", about: qp("kind").about, value: ({ row }) => row.kind, cell: ({ row }) => KINDS[row.kind] ?? row.kind },
     { title: "Notified by", about: qp("notifier").about, value: ({ row }) => row.notifier, cell: ({ row }) => by(row) },
@@ -216,7 +218,7 @@
   }
   if (snapshot.points.length > 0) {
     section("Who notified", plain("points", "Notifiers, by the source address of their notifications", [...snapshot.points].sort((a, b) => b.total - a.total),
-      ["notifier", "origin", "trusted", "flows", "total", "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
+      ["notifier", "notifier_role", "trusted", "flows", "total", "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
@@ -261,7 +263,7 @@
         { title: "Rule", value: ({ event }) => event.what, cell: ({ event }) => event.what },
         { title: "Times", number: true, value: ({ event }) => event.times, cell: ({ event }) => show.count(event.times) },
         { title: where, value: ({ event }) => event.frame, cell: ({ event }) => frame(event.frame) },
-        { title: "From → to", value: ({ event }) => event.from, cell: ({ event }) => (event.from === null ? null : `${event.from} → ${event.to ?? "not known"}`) },
+        { title: "From → to", value: ({ event }) => event.from, cell: ({ event }) => (event.from === null ? null : `${host(event.from)} → ${event.to === null ? "not known" : host(event.to)}`) },
         { title: "What was found", wide: true, cell: ({ event }) => event.text },
       ] }));
   }
