@@ -519,12 +519,14 @@ impl Monitor {
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);
         }
-        self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
-        if earlier.is_none() {
+        // One may be marked behind the place where it was seen first.
+        let is_marked = ce && earlier.is_none_or(|earlier| !earlier.ce);
+        self.totals.ce += u64::from(is_marked);
+        if earlier.is_none() || is_marked {
             let step = TrafficStep {
-                data: 1,
-                ce: ce.into(),
-                octets: ip_octets,
+                data: earlier.is_none().into(),
+                ce: is_marked.into(),
+                octets: if earlier.is_none() { ip_octets } else { 0 },
                 ..TrafficStep::default()
             };
             self.traffic.add(at, step);

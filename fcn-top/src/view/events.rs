@@ -51,8 +51,8 @@ impl Entry for RuleRecord {
     }
 
     /// Of one severity, what came most often first.
-    fn rank(&self, _: usize) -> u64 {
-        self.times
+    fn rank(&self, index: usize) -> (u64, u64) {
+        (self.times, index as u64)
     }
 
     fn tone(&self, id: &str) -> Tone {

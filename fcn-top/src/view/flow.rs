@@ -1,7 +1,8 @@
 //! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
-use super::explanation::{about, flow_text, graph, subject};
+use super::explanation::{about, flow_text, subject};
+use super::graph::graph;
 use super::history::Mode;
 use super::hits::Place;
 use super::table::Table;

@@ -53,7 +53,7 @@ impl Entry for HopRecord {
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         if column.id != "bar" {
-            return world.words.in_column(column, self.cell(number));
+            return world.in_column(column, self.cell(number));
         }
         let hops = &world.history.shown().hops;
         let top = hops.iter().filter_map(|hop| hop.queue_max).max();

@@ -33,15 +33,15 @@ fn kind(point: &PointRecord) -> Kind {
 impl Entry for PointRecord {
     const SCHEMA: &'static Schema = &Schema {
         lines: "notifier",
-        extra: &[Extra::new(
+        extra: &[Extra::graph(
             "trend",
             "rate_10s",
             30,
             "Its notifications over the last minute, or since the first packet; each has its own scale",
         )],
         usual: &[
-            ("rate_1s", 0, "notif/s"),
-            ("trend", 3, "last minute"),
+            ("rate_1s", 0, "rate"),
+            ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
             ("origin", 1, "is a"),
             ("flows", 2, "flows slowed"),
@@ -68,16 +68,17 @@ impl Entry for PointRecord {
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         match (column.id, self.cell(number)) {
-            ("trend", _) => world.trend(
-                world.details.points.get(&(self.notifier, self.origin)),
-                |series| &series.notifications,
-                room,
-            ),
+            ("trend", _) => String::new(),
             ("origin", _) => origin_name(self.origin).to_owned(),
             // None of a kind is as good as nothing.
-            (_, Cell::Count(0)) => world.words.in_column(column, Cell::None),
-            (_, cell) => shortened(&world.words.in_column(column, cell), room).into_owned(),
+            (_, Cell::Count(0)) => world.words.cell(Cell::None),
+            (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
         }
+    }
+
+    fn bars(&self, _: &str, room: u16, world: &World<'_>) -> Vec<f64> {
+        let series = world.details.points.get(&(self.notifier, self.origin));
+        world.trend(series, |series| &series.notifications, room)
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {

@@ -9,7 +9,7 @@ use super::views::{Opened, TableId, View, draw};
 use super::world::{World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
-use crate::tables::WantedDetails;
+use crate::tables::{Detail, WantedDetails};
 use crate::text::NOTHING;
 use fcn_wire::Origin;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -54,7 +54,7 @@ impl Entry for Row {
     const SCHEMA: &'static Schema = &Schema {
         lines: "QP",
         extra: &[
-            Extra::new(
+            Extra::graph(
                 "trend",
                 "rate_10s",
                 20,
@@ -72,20 +72,20 @@ impl Entry for Row {
                 36,
                 "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
             ),
-            Extra::new("data_trend", "data_rate", 10, "Data over the same time"),
+            Extra::graph("data_trend", "data_rate", 10, "Data over the same time"),
         ],
         usual: &[
-            ("rate_1s", 0, "notif/s"),
-            ("trend", 4, "last minute"),
+            ("rate_1s", 0, "notified"),
+            ("total", 9, "total"),
+            ("trend", 6, "course"),
             ("flow", 1, "sender → receiver"),
-            ("qp", 2, "QP"),
-            ("notified_by", 5, "notified by"),
-            ("data_rate", 6, "data rate"),
-            ("data_trend", 9, "data"),
-            ("change", 7, "after"),
-            ("ce_share", 8, "CE"),
-            ("verdict", 3, "verdict"),
-            ("total", 10, "total"),
+            ("qp", 3, "QP"),
+            ("notified_by", 7, "notified by"),
+            ("data_rate", 4, "data rate"),
+            ("data_trend", 8, "course"),
+            ("change", 5, "change"),
+            ("ce_share", 10, "CE"),
+            ("verdict", 2, "verdict"),
             ("queue_max", 11, "deepest queue"),
             ("level_max", 12, "level"),
             ("gap_p50", 13, "gap"),
@@ -100,8 +100,9 @@ impl Entry for Row {
         Key::Qp(self.0)
     }
 
-    fn rank(&self, _: usize) -> u64 {
-        self.0.0
+    /// Where there are no rates, those notified most often.
+    fn rank(&self, _: usize) -> (u64, u64) {
+        (self.1.total, self.0.0)
     }
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
@@ -132,19 +133,21 @@ impl Entry for Row {
                 };
                 fit::end(&text, room).into_owned()
             }
-            "trend" => world.trend(
-                world.details.rows.get(&self.0),
-                |series| &series.notifications,
-                room,
-            ),
-            "data_trend" => {
-                world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
-            }
+            "trend" | "data_trend" => String::new(),
             _ => {
-                let text = world.words.of_row(record, column, self.cell(number));
-                shortened(&text, room).into_owned()
+                let cell = self.cell(number);
+                let text = world.words.of_row(record, column, cell);
+                shortened(&World::per_second(column, cell, text), room).into_owned()
             }
         }
+    }
+
+    fn bars(&self, id: &str, room: u16, world: &World<'_>) -> Vec<f64> {
+        let values: fn(&Detail) -> &[f32] = match id {
+            "trend" => |series| &series.notifications,
+            _ => |series| &series.data,
+        };
+        world.trend(world.details.rows.get(&self.0), values, room)
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -152,6 +155,7 @@ impl Entry for Row {
         match column.id {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
+            "findings" => record.findings == 0,
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
         }
@@ -161,14 +165,10 @@ impl Entry for Row {
         let record = &self.1;
         let words = world.words;
         match column.id {
-            "trend" => {
-                let mark = if record.is_estimate("total") { "~" } else { "" };
-                format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
-            }
-            "flow" => match record.gap_p50 {
-                Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
-                None => format!("last {}", words.clock(record.last_seen, 3)),
-            },
+            "trend" => record.gap_p50.map_or_else(String::new, |gap| {
+                format!("every {}", words.cell(Cell::Span(gap)))
+            }),
+            "flow" => format!("last {}", words.clock(record.last_seen, 3)),
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
                 (_, Some(Resolved::Acks)) => "by ACKs",
@@ -274,11 +274,11 @@ impl View for Qps {
     }
 
     fn about(&self) -> &'static str {
-        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Behind the rate of \
-         notifications stands their course over the last minute, each row on its own scale. QP: the sender's own as it is, with \
+        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
+         often, over the last second; behind it the course of the last minute, each row on its own scale. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
-         sender in brackets is not known: it is who was told instead. After: how the data rate changed from 10 ms before \
-         notifications to 10 ms after them. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
+         sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
+         notifications than at other times. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
          notification for ten seconds. Enter opens the flow."
     }
 

@@ -130,9 +130,9 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
 fn sorting_by_keys_mouse_and_list() {
     let words = Words::default();
     let mut app = busy(&words);
-    assert!(seen(&mut app).contains("by notif/s ▼"));
-    typed(&mut app, ">");
-    assert!(seen(&mut app).contains("by notif/s, 10 s ▼"));
+    assert!(seen(&mut app).contains("by notified ▼"));
+    typed(&mut app, ">>");
+    assert!(seen(&mut app).contains("by smoothed rate ▼"));
     assert!(lines(&mut app)[0].contains("→0x8a"));
     typed(&mut app, "r");
     assert!(
@@ -408,15 +408,14 @@ fn columns_are_chosen_and_moved() {
             .lines()
             .nth(7)
             .unwrap()
-            .starts_with("▼notif/s")
+            .starts_with("▼notified")
     );
     typed(&mut app, "cJ");
-    press(&mut app, KeyCode::Down);
-    typed(&mut app, " ");
+    typed(&mut app, "jj ");
     press(&mut app, KeyCode::Enter);
     let heading = seen(&mut app).lines().nth(7).unwrap().to_owned();
     assert!(
-        heading.starts_with("last 20.0 s") && !heading.contains("sender →"),
+        heading.starts_with(" total") && !heading.contains("sender →"),
         "{heading}"
     );
     typed(&mut app, "cd");
@@ -425,16 +424,16 @@ fn columns_are_chosen_and_moved() {
             .lines()
             .nth(7)
             .unwrap()
-            .starts_with("▼notif/s")
+            .starts_with("▼notified")
     );
     let all = text(&picture(&mut app, 80, 24));
     for _ in 0..3 {
         press(&mut app, KeyCode::Right);
     }
     let scrolled = text(&picture(&mut app, 80, 24));
-    let heading = scrolled.lines().nth(4).unwrap();
+    let heading = scrolled.lines().nth(6).unwrap();
     assert!(
-        heading.starts_with("▼notif/s") && !heading.contains("sender →"),
+        heading.starts_with("▼notified") && !heading.contains("sender →"),
         "{heading}"
     );
     for _ in 0..3 {
