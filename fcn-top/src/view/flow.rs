@@ -18,8 +18,8 @@ use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Sparkline};
 
 /// The longest time shown.
 const LONGEST: u64 = 120 * SECOND;
@@ -281,17 +281,24 @@ impl Flow {
             world,
         );
         // A mark under each column with a notification; the one looked at stands out.
-        let looked_at = self.mark.map(|mark| {
+        let style = world.style(tone);
+        let mark = |at| (!notified_at(at)).then_some(0_u64);
+        let row = Sparkline::default()
+            .data((0..area.width.into()).map(mark).collect::<Vec<_>>())
+            .absent_value_symbol("·")
+            .absent_value_style(style);
+        frame.render_widget(row, marks);
+        if let Some(mark) = self.mark {
             let span = u128::from((window.1 - window.0).max(1));
-            (u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span) as usize
-        });
-        let sign = |at: usize| match (looked_at == Some(at), notified_at(at)) {
-            (true, _) => '▲',
-            (false, true) => '·',
-            (false, false) => ' ',
-        };
-        let text: String = (0..area.width.into()).map(sign).collect();
-        frame.render_widget(Line::from(world.span(text, tone)), marks);
+            let at = u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span;
+            let left = (at as u16).min(area.width.saturating_sub(1));
+            let place = Rect {
+                x: marks.x + left,
+                width: 1,
+                ..marks
+            };
+            frame.render_widget(Span::styled("▲", style), place);
+        }
         // The time at both ends.
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         let [left, middle, right] = axis.layout(&Layout::horizontal([Constraint::Fill(1); 3]));

@@ -66,8 +66,11 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
                 Some(fg) if first + rest == EIGHTHS && rest > 0 => {
                     SparklineBar::from(first).style(style.bg(fg))
                 }
-                _ => SparklineBar::from(first + rest)
-                    .style(if above.0 > first { above.1 } else { style }),
+                _ => SparklineBar::from(first + rest).style(if above.0 > first {
+                    above.1
+                } else {
+                    style
+                }),
             }
         };
         let bars: Vec<_> = (0..area.width.into()).map(bar).collect();

@@ -3,16 +3,32 @@
 use super::Records;
 use super::explanation::{flow_text, origin_name};
 use super::fit;
+use super::graph::bars;
 use super::hits::Place;
+use super::qps::verdict;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
-use super::world::World;
+use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record};
 use crate::tables::WantedDetails;
 use fcn_wire::Kind;
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Text;
+use ratatui::widgets::{self, Row};
+use std::collections::HashMap;
+use std::iter;
+use std::net::IpAddr;
+
+/// Cells from which on the matrix of notifiers and senders stands beside the flows.
+const MATRIX: u16 = 110;
+/// Cells of a notifier's name and of a sender's column in it.
+const NAME: u16 = 16;
+const COLUMN: u16 = 10;
+/// Cells beside what names a flow.
+const FLOW: u16 = 9 + 6 + 8 + 3;
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
@@ -33,30 +49,46 @@ fn kind(point: &PointRecord) -> Kind {
 impl Entry for PointRecord {
     const SCHEMA: &'static Schema = &Schema {
         lines: "notifier",
-        extra: &[Extra::graph(
-            "trend",
-            "rate_10s",
-            30,
-            "Its notifications over the last minute, or since the first packet; each has its own scale",
-        )],
+        extra: &[
+            Extra::graph(
+                "trend",
+                "rate_10s",
+                30,
+                "Its notifications over the last minute, or since the first packet; each has its own scale",
+            ),
+            Extra::graph(
+                "queue_trend",
+                "queue_max",
+                10,
+                "The deepest queue that it told of, over the same time",
+            ),
+            Extra::graph(
+                "level_trend",
+                "level_max",
+                10,
+                "Its highest congestion level, over the same time",
+            ),
+        ],
         usual: &[
             ("rate_1s", 0, "rate"),
+            ("total", 4, "total"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
             ("origin", 1, "is a"),
             ("flows", 2, "flows slowed"),
-            ("total", 4, "total"),
             ("level_max", 5, "level"),
+            ("level_trend", 8, "course"),
             ("queue_max", 6, "deepest queue"),
-            ("findings", 7, "findings"),
-            ("trusted", 8, "trusted"),
-            ("malformed", 9, "unreadable"),
-            ("cnp", 10, "CNP"),
-            ("fast_cnp_1", 11, "Fast 1"),
-            ("fast_cnp_2", 12, "Fast 2"),
-            ("proxy_cn", 13, "Proxy"),
-            ("wan_fcn", 14, "WAN"),
-            ("last_seen", 15, "last"),
+            ("queue_trend", 7, "course"),
+            ("findings", 9, "findings"),
+            ("trusted", 10, "trusted"),
+            ("malformed", 11, "unreadable"),
+            ("cnp", 12, "CNP"),
+            ("fast_cnp_1", 13, "Fast 1"),
+            ("fast_cnp_2", 14, "Fast 2"),
+            ("proxy_cn", 15, "Proxy"),
+            ("wan_fcn", 16, "WAN"),
+            ("last_seen", 17, "last"),
         ],
         order: "-rate_1s",
         ..Schema::for_record::<Self>()
@@ -66,9 +98,13 @@ impl Entry for PointRecord {
         Key::Point(self.notifier, self.origin.id())
     }
 
+    /// Where there are no rates, those that have notified most.
+    fn rank(&self, index: usize) -> (u64, u64) {
+        (self.total, index as u64)
+    }
+
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         match (column.id, self.cell(number)) {
-            ("trend", _) => String::new(),
             ("origin", _) => origin_name(self.origin).to_owned(),
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
@@ -76,13 +112,24 @@ impl Entry for PointRecord {
         }
     }
 
-    fn bars(&self, _: &str, room: u16, world: &World<'_>) -> Vec<f64> {
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let course = match id {
+            "queue_trend" => Course::Queue,
+            "level_trend" => Course::Level,
+            _ => Course::Notifications,
+        };
         let series = world.details.points.get(&(self.notifier, self.origin));
-        world.trend(series, |series| &series.notifications, room)
+        let values = world.trend(series, course, area.width);
+        bars(&values, |_| style, frame, area);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
-        column.id != "trend" && matches!(self.cell(number), Cell::None | Cell::Count(0))
+        match column.id {
+            "trend" => false,
+            "queue_trend" => self.queue_max.is_none(),
+            "level_trend" => self.level_max.is_none(),
+            _ => matches!(self.cell(number), Cell::None | Cell::Count(0)),
+        }
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -91,10 +138,86 @@ impl Entry for PointRecord {
             "findings" if self.findings > 0 => Tone::Warn,
             "malformed" if self.malformed > 0 => Tone::Warn,
             _ if self.rate_10s == Some(0.0) => Tone::Dim,
-            "origin" | "trend" => Tone::Kind(kind(self)),
+            "origin" | "trend" | "queue_trend" | "level_trend" => Tone::Kind(kind(self)),
             _ => Tone::Plain,
         }
     }
+}
+
+/// The flows that a notifier slows, those notified most first.
+fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    let rows = world.history.shown().qps.iter().map(|(_, row)| row);
+    let mut rows: Vec<_> = rows.filter(|row| row.notifier == point.notifier).collect();
+    if rows.is_empty() {
+        return frame.render_widget("none of them is kept", area);
+    }
+    let rate = |row: &QpRecord| row.rate_1s.unwrap_or(0.0);
+    rows.sort_by(|a, b| {
+        let rates = rate(b).total_cmp(&rate(a));
+        rates.then(b.total.cmp(&a.total))
+    });
+    let line = |row: &QpRecord| {
+        let often = match row.rate_1s {
+            Some(rate) => format!("{}/s", world.words.cell(Cell::Rate(rate))),
+            None => world.words.cell(Cell::Count(row.total)),
+        };
+        let (verdict, tone) = verdict(row.verdict);
+        Row::new([
+            Text::from(often).right_aligned(),
+            world.span(kind_name(row.kind), Tone::Kind(row.kind)).into(),
+            flow_text(row, area.width.saturating_sub(FLOW), world).into(),
+            world.span(verdict, tone).into(),
+        ])
+    };
+    let lines = rows.iter().take(area.height.into()).map(|row| line(row));
+    let widths = [
+        Constraint::Length(9),
+        Constraint::Length(6),
+        Constraint::Max(60),
+        Constraint::Length(8),
+    ];
+    frame.render_widget(widgets::Table::new(lines, widths), area);
+}
+
+/// How often each of the notifiers has notified each sender, those that were notified most. A row's notifications are those
+/// of the notifier that has sent most of them.
+fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    if area.is_empty() {
+        return;
+    }
+    let mut counts: HashMap<(IpAddr, IpAddr), u64> = HashMap::new();
+    let mut senders: HashMap<IpAddr, u64> = HashMap::new();
+    for (_, row) in &world.history.shown().qps {
+        let sender = row.sender.unwrap_or(row.told);
+        *counts.entry((row.notifier, sender)).or_default() += row.total;
+        *senders.entry(sender).or_default() += row.total;
+    }
+    let mut senders: Vec<_> = senders.into_iter().collect();
+    senders.sort_by(|(a, one), (b, other)| other.cmp(one).then(a.cmp(b)));
+    let fit = usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1));
+    senders.truncate(fit);
+    let name = |address, room| shortened(&world.address(address), room).into_owned();
+    let heading = senders
+        .iter()
+        .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
+    let heading = Row::new(iter::once(Text::from("notifies")).chain(heading));
+    let line = |point: &&PointRecord| {
+        let counts = senders.iter().map(|(sender, _)| {
+            let count = counts.get(&(point.notifier, *sender));
+            let text = world.maybe(count, |count| Cell::Count(*count));
+            Text::from(text).right_aligned()
+        });
+        let style = world.style(Tone::Kind(kind(point)));
+        let name = Text::styled(name(point.notifier, NAME), style);
+        Row::new(iter::once(name).chain(counts))
+    };
+    let widths = iter::repeat_n(Constraint::Length(COLUMN), senders.len());
+    let table = widgets::Table::new(
+        points.iter().map(line),
+        iter::once(Constraint::Length(NAME)).chain(widths),
+    );
+    let heading = heading.style(world.style(Tone::Dim));
+    frame.render_widget(table.header(heading), area);
 }
 
 /// The view.
@@ -131,37 +254,20 @@ impl View for Points {
         let Some(point) = draw(table, &shown.points, nothing, place, areas, world) else {
             return;
         };
-        // The flows that it slows, those notified most first.
-        let mut rows: Vec<_> = shown
-            .qps
-            .iter()
-            .map(|(_, row)| row)
-            .filter(|row| row.notifier == point.notifier)
-            .collect();
-        let rate = |row: &QpRecord| row.rate_1s.unwrap_or(0.0);
-        rows.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
         let title = format!(
             " {}, {}: the flows it slows ",
             world.words.address(point.notifier),
             origin_name(point.origin)
         );
+        let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);
-        let line = |row: &QpRecord| {
-            let rate = format!("{}/s", world.maybe(row.rate_1s, Cell::Rate));
-            let kind = world.words.cell(Cell::Name(row.kind.id()));
-            let verdict = row.verdict.map_or("no data", |verdict| verdict.id());
-            let flow = flow_text(row, 60, world);
-            Line::from(format!("{rate:>9}  {kind:<10}  {flow}  {verdict}"))
+        let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 {
+            [panel, Rect::ZERO]
+        } else {
+            panel.layout(&Layout::horizontal([Constraint::Fill(1); 2]).spacing(3))
         };
-        let lines: Vec<Line<'_>> = match rows.as_slice() {
-            [] => vec![Line::from("none of them is kept")],
-            rows => rows
-                .iter()
-                .take(panel.height.into())
-                .map(|row| line(row))
-                .collect(),
-        };
-        place.frame.render_widget(Paragraph::new(lines), panel);
+        draw_flows(point, place.frame, flows, world);
+        draw_matrix(&points, place.frame, matrix, world);
     }
 
     fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
@@ -176,7 +282,8 @@ impl View for Points {
 
     fn about(&self) -> &'static str {
         "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
-         much, over the last minute, and how deep queues were. Below, the flows that the chosen one slows. Enter shows them \
+         much, over the last minute, and how deep queues were. Below, the flows that the chosen one slows, and where there is \
+         room how often each has notified which sender. Enter shows them \
          in the table of QPs."
     }
 

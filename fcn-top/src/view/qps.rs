@@ -2,17 +2,20 @@
 
 use super::explanation::{self, flow_text, origin_name};
 use super::fit;
+use super::graph::bars;
 use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw};
-use super::world::{World, kind_name};
+use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
-use crate::tables::{Detail, WantedDetails};
+use crate::tables::WantedDetails;
 use crate::text::NOTHING;
 use fcn_wire::Origin;
+use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 
 /// The table's lines.
 type Row = (RowId, QpRecord);
@@ -32,7 +35,7 @@ fn qp_text(record: &QpRecord) -> String {
 }
 
 /// A verdict in words that are as wide as each other.
-const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
+pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     match answer {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
@@ -133,7 +136,6 @@ impl Entry for Row {
                 };
                 fit::end(&text, room).into_owned()
             }
-            "trend" | "data_trend" => String::new(),
             _ => {
                 let cell = self.cell(number);
                 let text = world.words.of_row(record, column, cell);
@@ -142,12 +144,13 @@ impl Entry for Row {
         }
     }
 
-    fn bars(&self, id: &str, room: u16, world: &World<'_>) -> Vec<f64> {
-        let values: fn(&Detail) -> &[f32] = match id {
-            "trend" => |series| &series.notifications,
-            _ => |series| &series.data,
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let course = match id {
+            "trend" => Course::Notifications,
+            _ => Course::Data,
         };
-        world.trend(world.details.rows.get(&self.0), values, room)
+        let values = world.trend(world.details.rows.get(&self.0), course, area.width);
+        bars(&values, |_| style, frame, area);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {

@@ -2,14 +2,15 @@
 //! columns that have room and something in them, the most important first, and only the lines that are seen.
 
 use super::fit;
-use super::graph::bars;
 use super::hits::{Hit, Place};
 use super::theme::Tone;
 use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
+use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row, TableState};
 use std::borrow::Cow;
@@ -177,10 +178,9 @@ pub(super) trait Entry: Record {
         shortened(&world.in_column(column, self.cell(number)), room).into_owned()
     }
 
-    /// The bars that stand in a column of graphs that has `room` cells.
-    fn bars(&self, id: &str, room: u16, world: &World<'_>) -> Vec<f64> {
-        let _ = (id, room, world);
-        Vec::new()
+    /// Draws what stands in a column of graphs.
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let _ = (id, style, frame, area, world);
     }
 
     /// What stands below that, where there is room.
@@ -377,8 +377,7 @@ impl Table {
             self.usual
                 && !self.lines.is_empty()
                 && column.is_some_and(|column| {
-                    self.shown(lines)
-                        .all(|line| line.is_empty(*number, column))
+                    self.shown(lines).all(|line| line.is_empty(*number, column))
                 })
         };
         let columns = self.columns.iter().copied();
@@ -520,7 +519,11 @@ impl Table {
             placed
                 .iter()
                 .map(|&(number, column, width)| {
-                    let text = line.text(number, column, width, world);
+                    let text = if self.schema.is_graph(number) {
+                        String::new()
+                    } else {
+                        line.text(number, column, width, world)
+                    };
                     let style = world.style(line.tone(column.id));
                     let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
@@ -555,8 +558,8 @@ impl Table {
                         true => world.theme.chosen(),
                         false => world.style(line.tone(column.id)),
                     };
-                    let values = line.bars(column.id, width, world);
-                    bars(&values, |_| style, frame, Rect::new(x, y, width, 1));
+                    let area = Rect::new(x, y, width, 1);
+                    line.graph(column.id, style, frame, area, world);
                 }
                 x += width + gap;
             }
@@ -600,8 +603,7 @@ impl Table {
             };
             *seen = widest.max(*seen);
             let full = title.max(*seen);
-            let least =
-                full.min(least(column, room).max(title));
+            let least = full.min(least(column, room).max(title));
             placed.push((number, column, least, full, self.weight(place, number)));
         }
         let gap = gap(room);

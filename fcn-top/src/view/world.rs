@@ -19,6 +19,15 @@ const LOOKED_AT: usize = 256;
 /// Characters from which on leaving out what addresses have in common saves something.
 const PREFIX: usize = 6;
 
+/// What a small graph is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Course {
+    Notifications,
+    Data,
+    Queue,
+    Level,
+}
+
 /// What every view sees.
 pub(super) struct World<'a> {
     pub words: &'a Words,
@@ -59,24 +68,29 @@ impl World<'_> {
     }
 
     /// The bars of a small graph of a series, over the time of all small graphs.
-    pub(super) fn trend(
-        &self,
-        series: Option<&Detail>,
-        values: fn(&Detail) -> &[f32],
-        room: u16,
-    ) -> Vec<f64> {
+    pub(super) fn trend(&self, series: Option<&Detail>, what: Course, room: u16) -> Vec<f64> {
         let Some(series) = series else {
             return Vec::new();
         };
-        let values = values(series).iter().map(|value| f64::from(*value));
+        let values = match what {
+            Course::Notifications => &series.notifications,
+            Course::Data => &series.data,
+            Course::Queue => &series.queue,
+            Course::Level => &series.level,
+        };
+        let values = values.iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
         let (from, to) = self.window();
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
         let parts = room.min(most);
         let times = usize::from((room / parts.max(1)).max(1));
-        let values = steps.parts(values, (from, to), parts).into_iter();
+        let values = match what {
+            Course::Notifications | Course::Data => steps.parts(values, (from, to), parts),
+            Course::Queue | Course::Level => steps.most(values, (from, to), parts),
+        };
         values
+            .into_iter()
             .flat_map(|value| std::iter::repeat_n(value, times))
             .collect()
     }

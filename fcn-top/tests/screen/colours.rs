@@ -45,7 +45,8 @@ fn no_background_but_within_bars_and_the_terminals_colours() {
                         Color::Rgb(..) | Color::Indexed(_) | Color::White | Color::Black
                     ));
                     assert!(
-                        colours != Colours::None || (cell.fg, cell.bg) == (Color::Reset, Color::Reset),
+                        colours != Colours::None
+                            || (cell.fg, cell.bg) == (Color::Reset, Color::Reset),
                         "{cell:?}"
                     );
                     let unreadable = match colours {

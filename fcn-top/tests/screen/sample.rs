@@ -550,6 +550,8 @@ fn detail(now: u64) -> Detail {
             .iter()
             .map(|rate_of_notifications: &f32| (rate_of_notifications / 9.0).ceil())
             .collect(),
+        queue: notifications.iter().map(|count| count * 700.0).collect(),
+        level: notifications.iter().map(|count| count / 10.0).collect(),
         notifications,
         data,
         notifiers: vec![(address("10.0.9.20"), 11_480), (address("10.0.9.21"), 520)],
