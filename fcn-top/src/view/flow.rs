@@ -54,7 +54,7 @@ impl Flow {
         let first = packets
             .first()
             .map_or(u64::MAX, |packet| packet.at)
-            .min(series.start);
+            .min(series.start.max(world.history.shown().started));
         let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
         let end = self.mark.map_or(now, |mark| {

@@ -133,13 +133,13 @@ impl View for Paths {
                 .map_or_else(|| format!("hop {}", hop.hop), |node| format!("node {node}"))
         };
         for (place, hop) in (0..).zip(path.iter().skip(1)) {
-            let time = hop
-                .between
-                .map_or_else(String::new, |time| world.words.cell(Cell::Span(time)));
+            let time = hop.between.map_or_else(String::new, |time| {
+                format!(" {} ", world.words.cell(Cell::Span(time)))
+            });
             let x = each.saturating_mul(place).saturating_add(each / 2);
             let arrow = Block::new()
                 .borders(Borders::TOP)
-                .title_top(Line::from(format!(" {time} ")).centered())
+                .title_top(Line::from(time).centered())
                 .title_top(Line::from("→").right_aligned());
             let room = arrows.width.saturating_sub(x);
             let arrows = Rect::new(arrows.x.saturating_add(x), arrows.y, each.min(room), 1);

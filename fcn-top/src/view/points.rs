@@ -10,14 +10,16 @@ use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
 use super::world::{Course, World, kind_name};
-use crate::record::{Cell, Column, PointRecord, QpRecord, Record};
+use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use fcn_wire::Kind;
+use fcn_tool::quantity::grouped;
+use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::Text;
 use ratatui::widgets::{self, Row};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter;
 use std::net::IpAddr;
@@ -27,6 +29,8 @@ const MATRIX: u16 = 110;
 /// Cells of a notifier's name and of a sender's column in it.
 const NAME: u16 = 16;
 const COLUMN: u16 = 10;
+/// Rows of which it is asked who notified them how often: those notified most.
+const ROWS: usize = 256;
 /// Cells beside what names a flow.
 const FLOW: u16 = 9 + 6 + 8 + 3;
 
@@ -144,58 +148,81 @@ impl Entry for PointRecord {
     }
 }
 
-/// The flows that a notifier slows, those notified most first.
+/// The rows notified most, as many as are asked who notified them how often.
+fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
+    let mut rows: Vec<_> = world.history.shown().qps.iter().collect();
+    if rows.len() > ROWS {
+        rows.select_nth_unstable_by_key(ROWS, |(_, row)| Reverse(row.total));
+        rows.truncate(ROWS);
+    }
+    rows.sort_unstable_by_key(|(id, row)| (Reverse(row.total), *id));
+    rows
+}
+
+/// How often each notifier has notified about a row.
+fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
+    let series = world.details.rows.get(&id);
+    series.map_or(&[], |series| &series.notifiers)
+}
+
+/// The flows that a notifier slows, those that it notified most first.
 fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-    let rows = world.history.shown().qps.iter().map(|(_, row)| row);
-    let mut rows: Vec<_> = rows.filter(|row| row.notifier == point.notifier).collect();
+    let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
+        let its = |(by, _): &&(IpAddr, u64)| (*by, row.origin) == (point.notifier, point.origin);
+        notifiers(*id, world)
+            .iter()
+            .filter(its)
+            .map(move |(_, count)| (*count, row))
+    });
+    let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
         return frame.render_widget("none of them is kept", area);
     }
-    let rate = |row: &QpRecord| row.rate_1s.unwrap_or(0.0);
-    rows.sort_by(|a, b| {
-        let rates = rate(b).total_cmp(&rate(a));
-        rates.then(b.total.cmp(&a.total))
-    });
-    let line = |row: &QpRecord| {
-        let often = match row.rate_1s {
-            Some(rate) => format!("{}/s", world.words.cell(Cell::Rate(rate))),
-            None => world.words.cell(Cell::Count(row.total)),
-        };
+    rows.sort_by_key(|(count, _)| Reverse(*count));
+    let line = |(count, row): &(u64, &QpRecord)| {
         let (verdict, tone) = verdict(row.verdict);
+        let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
         Row::new([
-            Text::from(often).right_aligned(),
-            world.span(kind_name(row.kind), Tone::Kind(row.kind)).into(),
+            Text::from(world.words.cell(Cell::Count(*count))).right_aligned(),
+            kind.into(),
             flow_text(row, area.width.saturating_sub(FLOW), world).into(),
             world.span(verdict, tone).into(),
         ])
     };
-    let lines = rows.iter().take(area.height.into()).map(|row| line(row));
+    let heading = Row::new([
+        Text::from("notified").right_aligned(),
+        "kind".into(),
+        "sender → receiver".into(),
+        "verdict".into(),
+    ]);
     let widths = [
         Constraint::Length(9),
         Constraint::Length(6),
         Constraint::Max(60),
         Constraint::Length(8),
     ];
-    frame.render_widget(widgets::Table::new(lines, widths), area);
+    let table = widgets::Table::new(rows.iter().map(line), widths);
+    let heading = heading.style(world.style(Tone::Dim));
+    frame.render_widget(table.header(heading), area);
 }
 
-/// How often each of the notifiers has notified each sender, those that were notified most. A row's notifications are those
-/// of the notifier that has sent most of them.
+/// How often each of the notifiers has notified each sender, those senders that were notified most.
 fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
-    let mut counts: HashMap<(IpAddr, IpAddr), u64> = HashMap::new();
+    let mut counts: HashMap<(IpAddr, Origin, IpAddr), u64> = HashMap::new();
     let mut senders: HashMap<IpAddr, u64> = HashMap::new();
-    for (_, row) in &world.history.shown().qps {
+    for (id, row) in most_notified(world) {
         let sender = row.sender.unwrap_or(row.told);
-        *counts.entry((row.notifier, sender)).or_default() += row.total;
-        *senders.entry(sender).or_default() += row.total;
+        for (notifier, count) in notifiers(*id, world) {
+            *counts.entry((*notifier, row.origin, sender)).or_default() += count;
+            *senders.entry(sender).or_default() += count;
+        }
     }
     let mut senders: Vec<_> = senders.into_iter().collect();
-    senders.sort_by(|(a, one), (b, other)| other.cmp(one).then(a.cmp(b)));
-    let fit = usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1));
-    senders.truncate(fit);
+    senders.sort_by_key(|(sender, count)| (Reverse(*count), *sender));
+    senders.truncate(usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1)));
     let name = |address, room| shortened(&world.address(address), room).into_owned();
     let heading = senders
         .iter()
@@ -203,7 +230,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let heading = Row::new(iter::once(Text::from("notifies")).chain(heading));
     let line = |point: &&PointRecord| {
         let counts = senders.iter().map(|(sender, _)| {
-            let count = counts.get(&(point.notifier, *sender));
+            let count = counts.get(&(point.notifier, point.origin, *sender));
             let text = world.maybe(count, |count| Cell::Count(*count));
             Text::from(text).right_aligned()
         });
@@ -213,7 +240,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     };
     let widths = iter::repeat_n(Constraint::Length(COLUMN), senders.len());
     let table = widgets::Table::new(
-        points.iter().map(line),
+        points.iter().take(area.height.into()).map(line),
         iter::once(Constraint::Length(NAME)).chain(widths),
     );
     let heading = heading.style(world.style(Tone::Dim));
@@ -238,6 +265,8 @@ impl View for Points {
         wanted
             .points
             .extend(visible.map(|point| (point.notifier, point.origin)));
+        let rows = most_notified(world).into_iter();
+        wanted.rows.extend(rows.map(|(id, _)| *id));
     }
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
@@ -254,8 +283,12 @@ impl View for Points {
         let Some(point) = draw(table, &shown.points, nothing, place, areas, world) else {
             return;
         };
+        let of = match shown.qps.len() {
+            0..=ROWS => String::new(),
+            all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
+        };
         let title = format!(
-            " {}, {}: the flows it slows ",
+            " {}, {}: the flows it slows{of} ",
             world.words.address(point.notifier),
             origin_name(point.origin)
         );
