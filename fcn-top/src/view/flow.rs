@@ -25,6 +25,8 @@ use ratatui::widgets::{Paragraph, Sparkline};
 const LONGEST: u64 = 120 * SECOND;
 /// The shortest.
 const SHORTEST: u64 = 10_000;
+/// Lines that the graphs need.
+const LEAST: u16 = 4;
 /// Data before and after a notification is told of this part of the time shown.
 const PART: u64 = 16;
 
@@ -216,14 +218,15 @@ impl Flow {
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
         let thin = |values: &[f64]| {
-            if any(values) && area.height >= 12 {
+            if any(values) && area.height >= LEAST + 6 {
                 2
             } else {
                 0
             }
         };
         let [first, marks, second, ce, back, axis] = area.layout(&Layout::vertical([
-            Constraint::Fill(2),
+            // Where there is little room, the marks show where notifications came.
+            Constraint::Fill(if area.height < LEAST + 2 { 0 } else { 2 }),
             Constraint::Length(1),
             Constraint::Fill(3),
             Constraint::Length(thin(&columns.ce)),
@@ -359,8 +362,10 @@ impl View for Flow {
             subject(record, world)
         );
         let text = labelled(about(row, record, world), place.area.width, world);
-        // The graphs are what the view is for: they get half of the room at least.
-        let height = fit::cells(text.height()).min(place.area.height.saturating_sub(1) / 2);
+        // The graphs are what the view is for: they get three fifths of the room, and what they need first.
+        let room = place.area.height.saturating_sub(1);
+        let height = fit::cells(text.height()).min(room * 2 / 5);
+        let height = height.min(room.saturating_sub(LEAST + u16::from(self.mark.is_some())));
         let mark = world
             .details
             .rows
@@ -383,7 +388,7 @@ impl View for Flow {
             );
         }
         match world.details.rows.get(&row) {
-            Some(series) if graphs.height >= 5 && graphs.width >= 8 => {
+            Some(series) if graphs.height >= LEAST && graphs.width >= 8 => {
                 self.graphs((series, record), place.frame, graphs, world);
             }
             Some(_) => {}

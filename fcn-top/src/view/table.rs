@@ -671,6 +671,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "flow" => 21,
         "trend" if room < 100 => 8,
         "trend" => 14,
+        "bar" => 8,
         "data_trend" if room < 100 => 6,
         "data_trend" => 10,
         "notified_by" if room < 100 => 14,
