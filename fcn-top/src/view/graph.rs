@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ratatui::style::{Color, Stylize};
+    use ratatui::style::Color;
 
     fn drawn(width: u16, height: u16, draw: impl FnOnce(&mut Frame<'_>)) -> TestBackend {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -164,14 +164,23 @@ impl Entry for Row {
         }
     }
 
-    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
+    fn below(
+        &self,
+        column: &'static Column,
+        is_shown: &dyn Fn(&str) -> bool,
+        world: &World<'_>,
+    ) -> String {
         let record = &self.1;
         let words = world.words;
         match column.id {
-            "trend" => record.gap_p50.map_or_else(String::new, |gap| {
-                format!("every {}", words.cell(Cell::Span(gap)))
-            }),
-            "flow" => format!("last {}", words.clock(record.last_seen, 3)),
+            "trend" if !is_shown("total") => {
+                let mark = if record.is_estimate("total") { "~" } else { "" };
+                format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
+            }
+            "flow" => match record.gap_p50 {
+                Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
+                None => format!("last {}", words.clock(record.last_seen, 3)),
+            },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
                 (_, Some(Resolved::Acks)) => "by ACKs",

@@ -183,9 +183,14 @@ pub(super) trait Entry: Record {
         let _ = (id, style, frame, area, world);
     }
 
-    /// What stands below that, where there is room.
-    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
-        let _ = (column, world);
+    /// What stands below that, where there is room; `is_shown` tells which other columns there are.
+    fn below(
+        &self,
+        column: &'static Column,
+        is_shown: &dyn Fn(&str) -> bool,
+        world: &World<'_>,
+    ) -> String {
+        let _ = (column, is_shown, world);
         String::new()
     }
 
@@ -352,10 +357,17 @@ impl Table {
                     .only
                     .is_none_or(|(column, cell)| line.cell(column) == cell)
         };
+        // What somebody has picked is shown, whatever is in it.
+        let mut empty = Vec::new();
+        if self.usual {
+            let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
+            empty = self.columns.iter().filter_map(with_column).collect();
+        }
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
         let mut keys: Vec<(SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
+                empty.retain(|&(number, column)| line.is_empty(number, column));
                 let key = SortKey::from_cell(line.cell(order.column));
                 (key, line.rank(at as usize), at)
             })
@@ -368,20 +380,13 @@ impl Table {
             };
             order.compare_keys(a, b).then(ranks)
         });
+        self.empty = match keys.as_slice() {
+            [] => Vec::new(),
+            _ => empty.into_iter().map(|(number, _)| number).collect(),
+        };
         self.all = lines.len();
         self.lines = keys.iter().map(|&(.., at)| at).collect();
         self.keys = self.shown(lines).map(Entry::key).collect();
-        // What somebody has picked is shown, whatever is in it.
-        let is_empty = |number: &usize| {
-            let column = self.schema.column(*number);
-            self.usual
-                && !self.lines.is_empty()
-                && column.is_some_and(|column| {
-                    self.shown(lines).all(|line| line.is_empty(*number, column))
-                })
-        };
-        let columns = self.columns.iter().copied();
-        self.empty = columns.filter(is_empty).collect();
         let place = self
             .chosen
             .as_ref()
@@ -515,6 +520,16 @@ impl Table {
             hits.push(Rect::new(x, area.y, width, 1), Hit::Heading(number));
             x += width + gap;
         }
+        let is_shown = |id: &str| placed.iter().any(|(_, column, _)| column.id == id);
+        // Half a number is worse than none.
+        let below = |line: &E, column, width| {
+            let text = line.below(column, &is_shown, world);
+            if fit::width(&text) > width {
+                String::new()
+            } else {
+                text
+            }
+        };
         let cells = |line: &&E| {
             placed
                 .iter()
@@ -527,7 +542,7 @@ impl Table {
                     let style = world.style(line.tone(column.id));
                     let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
-                        let below = fit::end(&line.below(column, world), width).into_owned();
+                        let below = below(line, column, width);
                         cell.push_line(Line::styled(below, world.style(Tone::Dim)));
                     }
                     if column.holds.is_number() {
@@ -558,7 +573,10 @@ impl Table {
                         true => world.theme.chosen(),
                         false => world.style(line.tone(column.id)),
                     };
-                    let area = Rect::new(x, y, width, 1);
+                    // A graph has the second line as well where nothing stands there.
+                    let is_free = below(line, column, width).is_empty();
+                    let height = if is_free { tall as u16 } else { 1 };
+                    let area = Rect::new(x, y, width, height);
                     line.graph(column.id, style, frame, area, world);
                 }
                 x += width + gap;
