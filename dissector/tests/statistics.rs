@@ -8,7 +8,7 @@ use fcn_observe::broken::Broken;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::QpRecord;
 use fcn_wire::frame::{End, Frame};
-use fcn_wire::notification::{Notification, Origin, Subject};
+use fcn_wire::notification::{Kind, Notification, Origin, Subject};
 use fcn_wire::{Findings, IcrcCheck, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -305,7 +305,9 @@ fn by_kind(truth: &serde_json::Value) -> Counts {
         *most = count.max(*most);
     }
     for ((kind, _), count) in most {
-        *by_kind.entry(kind).or_default() += count;
+        let kind = Kind::ALL.iter().find(|known| known.id() == kind);
+        let name = kind.expect("a kind").name();
+        *by_kind.entry(name.to_owned()).or_default() += count;
         *by_kind.get_mut(KIND).unwrap() += count;
     }
     by_kind

@@ -81,6 +81,10 @@ pub struct Detail {
     pub most: Vec<f32>,
     /// Octets of the flow's data (IP packets) in each step; empty where no data was seen.
     pub data: Vec<f32>,
+    /// Of a notifier, the deepest queue that it told of in each step; 0 where it told of none.
+    pub queue: Vec<f32>,
+    /// Of a notifier, the highest congestion level in each step.
+    pub level: Vec<f32>,
     /// Who notified, and how often: at most four.
     pub notifiers: Vec<(IpAddr, u64)>,
 }

@@ -243,6 +243,7 @@ impl Monitor {
                 .map(|part| *part as f32 * flows::PART as f32)
                 .collect(),
             notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
+            ..Detail::default()
         })
     }
 

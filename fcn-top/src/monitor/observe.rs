@@ -524,6 +524,7 @@ impl Monitor {
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);
         }
+        // One may be marked behind the place where it was seen first.
         let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.totals.ce += u64::from(new_mark);
         if let Some(courses) = &mut self.courses
@@ -538,11 +539,11 @@ impl Monitor {
             };
             courses.data(at, key, step);
         }
-        if earlier.is_none() {
+        if earlier.is_none() || new_mark {
             let step = TrafficStep {
-                data: 1,
-                ce: ce.into(),
-                octets: ip_octets,
+                data: earlier.is_none().into(),
+                ce: new_mark.into(),
+                octets: if earlier.is_none() { ip_octets } else { 0 },
                 ..TrafficStep::default()
             };
             self.traffic.add(at, step);

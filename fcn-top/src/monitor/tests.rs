@@ -4,7 +4,7 @@ use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
 use crate::record::{Answer, Company, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
-use crate::tables::Wanted;
+use crate::tables::{TrafficStep, Wanted, WantedDetails};
 use fcn_observe::RowKey;
 use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
@@ -470,6 +470,9 @@ fn what_passes_several_interfaces_counts_once() {
     let totals = monitor.totals();
     assert_eq!((totals.packets, totals.copies), (700, 300));
     assert_eq!((totals.notified(), totals.data, totals.ce), (300, 100, 25));
+    let course = monitor.details(&WantedDetails::default()).traffic.steps;
+    let sum = |field: fn(&TrafficStep) -> u32| course.iter().map(field).sum::<u32>();
+    assert_eq!((sum(|step| step.data), sum(|step| step.ce)), (100, 25));
     let mut rows: Vec<_> = monitor.rows().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.kind);
     let seen = |row: &QpRecord| (row.total, row.interface.as_deref().map(str::to_owned));

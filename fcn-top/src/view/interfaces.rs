@@ -20,7 +20,7 @@ impl Entry for InterfaceRecord {
             ("state", 0, "state"),
             ("dropped_kernel", 1, "dropped by kernel"),
             ("dropped_interface", 2, "by interface"),
-            ("rate_1s", 3, "packets/s"),
+            ("rate_1s", 3, "packet rate"),
             ("received", 4, "packets"),
             ("notifications", 5, "notifications"),
             ("data", 6, "RoCEv2 data"),

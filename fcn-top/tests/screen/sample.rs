@@ -511,10 +511,20 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             step: course.step,
             steps: steps.collect(),
         },
-        rows: wanted
-            .rows
-            .iter()
-            .map(|row| (*row, course.clone()))
+        rows: qps(now)
+            .into_iter()
+            .filter(|(row, _)| wanted.rows.contains(row))
+            .map(|(row, record)| {
+                let main = (record.notifier, record.total - record.total / 20);
+                let other = (address("2001:db8:ffff::2"), record.total / 20);
+                let others = record.notifiers.saturating_sub(1) as usize;
+                let notifiers = [main].into_iter().chain([other].into_iter().take(others));
+                let course = Detail {
+                    notifiers: notifiers.collect(),
+                    ..course.clone()
+                };
+                (row, course)
+            })
             .collect(),
         points: wanted
             .points
@@ -550,9 +560,11 @@ fn detail(now: u64) -> Detail {
             .iter()
             .map(|rate_of_notifications: &f32| (rate_of_notifications / 9.0).ceil())
             .collect(),
+        queue: notifications.iter().map(|count| count * 700.0).collect(),
+        level: notifications.iter().map(|count| count / 10.0).collect(),
         notifications,
         data,
-        notifiers: vec![(address("10.0.9.20"), 11_480), (address("10.0.9.21"), 520)],
+        notifiers: Vec::new(),
     }
 }
 
