@@ -81,7 +81,7 @@ fn without_replaced<'a>(before: &[&'a str], after: &str) -> Vec<&'a str> {
             continue;
         }
         inside = None;
-        if drops && line.trim_start().starts_with("Unknown Option Payload: ") {
+        if drops && line.trim_start().starts_with("Unknown Option Payload") {
             inside = Some(indent(line));
         } else {
             kept.push(*line);

@@ -1,7 +1,7 @@
 //! The numbers that Wireshark gives to protocols, fields and expert infos while it starts, and whether anybody asks for them.
 
 use super::{compat, sys};
-use crate::names::{F, Node, P};
+use crate::names::{F, Node, P, expert_protocol};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
 use core::ptr;
@@ -128,6 +128,12 @@ pub fn of_other_packets() -> impl Iterator<Item = c_int> {
     ];
     let others = P::ALL.iter().filter(|protocol| **protocol != P::Fcn);
     let others = others.map(|other| protocol(*other));
-    let expert = core::iter::once(EXPERT_PROTOCOL.load(Ordering::Relaxed));
-    others.chain(expert).chain(FIELDS.map(field))
+    let infos = core::iter::once(EXPERT_PROTOCOL.load(Ordering::Relaxed));
+    // From 4.4 on, a filter for an expert info does not refer to expert info as such.
+    let rules = Rule::ALL
+        .iter()
+        .filter(|rule| expert_protocol(**rule) == P::Fcn);
+    // SAFETY: written by Wireshark alone, as it registers them.
+    let rules = rules.map(|rule| unsafe { (*expert(*rule)).hf });
+    others.chain(infos).chain(FIELDS.map(field)).chain(rules)
 }
