@@ -1,6 +1,9 @@
 //! Options of AF_PACKET sockets that rustix has no function for (packet(7)).
 
-#![allow(unsafe_code)]
+#![allow(
+    unsafe_code,
+    reason = "setsockopt(2) takes any octets; no library has these options"
+)]
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::{c_int, c_ushort};

@@ -66,13 +66,17 @@ impl Port {
                 Err(error) => open_packet(name, options.longest, Some(error))?,
             },
         };
+        // Some drivers cannot, as they do not filter; where one filters, this says why frames for others stay away.
+        let (promiscuous, mode) = match promiscuous(interface.index()) {
+            Ok(held) => (Some(held), mode),
+            Err(error) => (None, format!("{mode}, not promiscuous: {error}")),
+        };
         Ok(Self {
             interface: name.to_owned(),
             queues,
             mode,
             refused: 0,
-            // A driver that cannot is one that does not filter.
-            _promiscuous: promiscuous(interface.index()).ok(),
+            _promiscuous: promiscuous,
         })
     }
 

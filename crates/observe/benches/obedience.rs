@@ -7,11 +7,11 @@ use fcn_observe::obedience::Answer;
 use labelled::{GAPS, Labelled, Sender};
 
 /// None that anything was tried on.
-const FLOWS: core::ops::Range<u64> = 19_000_000..19_030_000;
+const FLOWS: core::ops::Range<u64> = 23_000_000..23_030_000;
 /// Of those made apart.
-const APART: core::ops::Range<u64> = 19_000_000..19_008_000;
+const APART: core::ops::Range<u64> = 23_000_000..23_008_000;
 /// Of those whose rate swings by itself.
-const SWINGS: core::ops::Range<u64> = 19_000_000..19_001_000;
+const SWINGS: core::ops::Range<u64> = 23_000_000..23_001_000;
 
 #[derive(Clone, Copy, Default)]
 struct Count {

@@ -40,7 +40,7 @@ pub struct Leaving {
     pub link: usize,
     /// When it is at the other end.
     pub at: Ps,
-    /// Its octets among [`LiveNode::octets`].
+    /// Its octets among those of [`LiveNode::leaving`].
     pub octets: Range<usize>,
     /// Of a notification: its kind, when what it answers came in, and when it left into the link.
     pub reaction: Option<(Kind, Ps, Ps)>,

@@ -47,7 +47,7 @@ const ROWS: usize = 256;
 const GATHERED: usize = 4_096;
 /// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
 const GRACE: u64 = 250_000_000;
-/// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
+/// In a mark: everything captured until now has come, but for what is on its way for less than `GRACE`.
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
 /// What befell interfaces and was not told yet, at most: a screen never asks.

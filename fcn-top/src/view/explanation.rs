@@ -37,7 +37,8 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     let Some((answer, evidence)) = record.verdict.zip(record.evidence) else {
         return (
             "Verdict",
-            "not known: no data of it was seen".to_owned(),
+            "not known: no data seen is known to be its (by RDMA CM or acknowledgements)"
+                .to_owned(),
             Tone::Dim,
         );
     };

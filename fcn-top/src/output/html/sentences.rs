@@ -135,7 +135,7 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
         if unclear == 1 { "is" } else { "are" },
     );
     if no_data > 0 {
-        text += &format!(", and of {} no data was seen", grouped(no_data));
+        text += &format!(", and of {} no data is known", grouped(no_data));
     }
     let worst = (tables.qps.iter())
         .map(|(_, row)| row)
@@ -218,48 +218,39 @@ pub(super) fn know(
             counted(event.times, "time")
         ));
     }
-    if totals.samples > 0 {
-        know.push(format!(
-            "{} are samples of others. Sums count each as one, charts leave them out, and rows marked ~ are estimates.",
-            counted(totals.samples, "packet")
-        ));
-    }
-    if totals.copies > 0 {
-        know.push(format!(
-            "{} were seen again at another place, and count where they were seen first.",
-            counted(totals.copies, "packet")
-        ));
-    }
-    if totals.malformed > 0 {
-        know.push(format!(
-            "{}, meant as notifications, cannot be read and count as none.",
-            counted(totals.malformed, "packet")
-        ));
-    }
-    if totals.cut > 0 {
-        know.push(format!(
-            "The capture has too little of {} to read them.",
-            counted(totals.cut, "packet")
-        ));
-    }
-    if totals.icrc_bad > 0 {
-        know.push(format!(
-            "{} had a wrong ICRC.",
-            counted(totals.icrc_bad, "notification")
-        ));
-    }
-    let gone = [
-        (totals.rows_evicted, "row"),
-        (totals.flows_evicted, "data flow"),
-        (totals.points_evicted, "notifier"),
+    let counts = [
+        (
+            "Samples of others, which sums count as one each, charts leave out and rows marked ~ are estimated from",
+            (totals.samples, "packet"),
+        ),
+        (
+            "Seen again at another place, and counted where seen first",
+            (totals.copies, "packet"),
+        ),
+        (
+            "Meant as notifications, but not readable, and counted as none",
+            (totals.malformed, "packet"),
+        ),
+        (
+            "Too short in the capture to be read",
+            (totals.cut, "packet"),
+        ),
+        ("With a wrong ICRC", (totals.icrc_bad, "notification")),
+        (
+            "Used longest ago, and gone for want of room",
+            (totals.rows_evicted, "row"),
+        ),
+        (
+            "Used longest ago, and gone for want of room",
+            (totals.flows_evicted, "data flow"),
+        ),
+        (
+            "Used longest ago, and gone for want of room",
+            (totals.points_evicted, "notifier"),
+        ),
     ];
-    for (count, what) in gone {
-        if count > 0 {
-            know.push(format!(
-                "{}, used longest ago, had to go for want of room.",
-                counted(count, what)
-            ));
-        }
+    for (what, (count, unit)) in counts.into_iter().filter(|(_, (count, _))| *count > 0) {
+        know.push(format!("{what}: {}.", counted(count, unit)));
     }
     let has = |is: fn(&QpRecord) -> bool| tables.qps.iter().any(|(_, row)| is(row));
     let by_sender = has(|row| row.qp_side == Some(QpSide::Sender) && row.receiver_qp.is_none());
