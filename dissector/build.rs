@@ -35,6 +35,7 @@ const FUNCTIONS: &[&str] = &[
     "proto_registrar_get_(nth|id_byname)",
     "proto_tree_add_(boolean|checksum|expert|expert_format|ipv4|ipv6|item)",
     "proto_tree_add_(string|time|uint|uint64)",
+    "proto_tree_move_item",
     "register_(cleanup_routine|conversation_table|init_routine|postdissector)",
     "register_(shutdown_routine|tap)",
     "report_failure",

@@ -184,7 +184,7 @@ fields! {
 
     FastQuoted = FastCnp, "fastcnp.quoted", "Quoted Fast Congestion Notification Packet", Kind::Node;
     FastSwitch = FastCnp, "fastcnp.switch", "Congested switch", Kind::Ipv6;
-    FastFromReceiver = FastCnp, "fastcnp.from_receiver", "Sent by the receiver itself", Kind::Flag(0);
+    FastFromReceiver = FastCnp, "fastcnp.from_receiver", "Sent by the receiver", Kind::Flag(0);
     FastSender = FastCnp, "fastcnp.sender", "Notified sender", Kind::Ipv6;
     FastReceiver = FastCnp, "fastcnp.receiver", "Receiver of the flow", Kind::Ipv6;
     FastOpcode = FastCnp, "fastcnp.cnp.opcode", "Opcode", Kind::Hex(8), values OPCODES;
@@ -281,45 +281,46 @@ fields! {
     WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
 
     FcnKind = Fcn, "fcn.kind", "Kind", Kind::Text;
-    FcnOrigin = Fcn, "fcn.origin", "Said by", Kind::Text;
-    FcnOriginInferred = Fcn, "fcn.origin.inferred", "Made by, inferred", Kind::Text;
-    FcnOriginEvidence = Fcn, "fcn.origin.evidence", "Evidence of that", Kind::Text;
+    FcnKindName = Fcn, "fcn.kind.name", "Kind (name)", Kind::Text;
+    FcnNotifierRole = Fcn, "fcn.notifier_role", "Role of the notifier's address", Kind::Text;
+    FcnMadeBy = Fcn, "fcn.made_by", "Made by, inferred", Kind::Text;
+    FcnMadeByEvidence = Fcn, "fcn.made_by_evidence", "Evidence of the maker", Kind::Text;
     FcnNotifier4 = Fcn, "fcn.notifier_ipv4", "Notifier", Kind::Ipv4;
     FcnNotifier6 = Fcn, "fcn.notifier_ipv6", "Notifier", Kind::Ipv6;
-    FcnSender4 = Fcn, "fcn.sender_ipv4", "Sender that is to slow down", Kind::Ipv4;
-    FcnSender6 = Fcn, "fcn.sender_ipv6", "Sender that is to slow down", Kind::Ipv6;
+    FcnSender4 = Fcn, "fcn.sender_ipv4", "Sender", Kind::Ipv4;
+    FcnSender6 = Fcn, "fcn.sender_ipv6", "Sender", Kind::Ipv6;
     FcnQp = Fcn, "fcn.qp", "QP in the notification", Kind::Hex(24);
-    FcnQpSide = Fcn, "fcn.qp_side", "Side that the QP belongs to", Kind::Text;
-    FcnEnd = Fcn, "fcn.end", "End of the connection, with its QP where that is named", Kind::Text;
-    FcnEndSender = Fcn, "fcn.end.sender", "End that is to slow down", Kind::Text;
-    FcnEndOther = Fcn, "fcn.end.other", "Other end, or the notifier where none is named", Kind::Text;
+    FcnQpSide = Fcn, "fcn.qp_side", "Whose QP (sender or receiver)", Kind::Text;
+    FcnEnd = Fcn, "fcn.end", "End of the connection (address and QP)", Kind::Text;
+    FcnEndSender = Fcn, "fcn.end.sender", "Sender (address and QP)", Kind::Text;
+    FcnEndOther = Fcn, "fcn.end.other", "Receiver or notifier (address and QP)", Kind::Text;
     FcnLevel = Fcn, "fcn.level", "Congestion level", Kind::Dec(8);
-    FcnDeepestQueue = Fcn, "fcn.deepest_queue", "Deepest queue on the path", Kind::Dec(32);
+    FcnQueue = Fcn, "fcn.queue", "Deepest queue on the path", Kind::Dec(32);
     FcnHops = Fcn, "fcn.hops", "Nodes in the trace", Kind::Dec(8);
     FcnDscp = Fcn, "fcn.dscp", "DSCP", Kind::Dec(8);
     FcnEcn = Fcn, "fcn.ecn", "ECN", Kind::Text;
     FcnVlanPriority = Fcn, "fcn.vlan_priority", "VLAN priority", Kind::Dec(8);
-    FcnDataDscp = Fcn, "fcn.data_dscp", "DSCP of the flow's last data", Kind::Dec(8);
-    FcnDataVlanPriority = Fcn, "fcn.data_vlan_priority", "VLAN priority of the flow's last data", Kind::Dec(8);
-    FcnClass = Fcn, "fcn.class", "Class of notifications about this QP or flow beside that of its data", Kind::Text;
+    FcnDataDscp = Fcn, "fcn.data_dscp", "DSCP of the flow's data", Kind::Dec(8);
+    FcnDataVlanPriority = Fcn, "fcn.data_vlan_priority", "VLAN priority of the flow's data", Kind::Dec(8);
+    FcnClass = Fcn, "fcn.class", "Traffic class, compared with the data's", Kind::Text;
     FcnSenderQp = Fcn, "fcn.sender_qp", "QP at the sender", Kind::Hex(24);
-    FcnSenderQpBy = Fcn, "fcn.sender_qp.by", "QP at the sender learnt from", Kind::Text;
-    FcnInterval = Fcn, "fcn.interval", "Time since the last notification of this kind about this QP", Kind::Span;
-    FcnData = Fcn, "fcn.data_frame", "About the data in frame", Kind::Frame(Link::Cause);
-    FcnDataDelay = Fcn, "fcn.data_delay", "Time since that data", Kind::Span;
-    FcnMarked = Fcn, "fcn.marked_frame", "Answers the CE mark in frame", Kind::Frame(Link::Cause);
-    FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since that mark", Kind::Span;
-    FcnTranslates = Fcn, "fcn.translates", "Translates the notification in frame", Kind::Frame(Link::Cause);
-    FcnTranslationDelay = Fcn, "fcn.translation_delay", "Time that translating took", Kind::Span;
-    FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated by the CNP in frame", Kind::Frame(Link::Effect);
-    FcnCopyOf = Fcn, "fcn.copy_of", "Seen before, at another place, in frame", Kind::Frame(Link::Cause);
-    FcnDataNode = Fcn, "fcn.data", "Data that a congestion notification is about", Kind::Node;
-    FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
-    FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);
-    FcnRateAfter = Fcn, "fcn.rate_after", "Data rate of the sender after (bit/s)", Kind::Dec(64);
-    FcnVerdict = Fcn, "fcn.verdict", "Whether the sender obeys", Kind::Text;
-    FcnEvidence = Fcn, "fcn.evidence", "Evidence of that", Kind::Text;
-    FcnMeasured = Fcn, "fcn.measured", "Notifications measured for that", Kind::Dec(32);
+    FcnSenderQpFrom = Fcn, "fcn.sender_qp_from", "QP at the sender known from", Kind::Text;
+    FcnGap = Fcn, "fcn.gap", "Gap since the previous notification (same kind, same QP)", Kind::Span;
+    FcnData = Fcn, "fcn.data_frame", "Data frame", Kind::Frame(Link::Cause);
+    FcnDataDelay = Fcn, "fcn.data_delay", "Time since the data frame", Kind::Span;
+    FcnMarked = Fcn, "fcn.marked_frame", "CE mark that it answers, in frame", Kind::Frame(Link::Cause);
+    FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since the CE mark", Kind::Span;
+    FcnTranslates = Fcn, "fcn.translates", "Translated notification, in frame", Kind::Frame(Link::Cause);
+    FcnTranslationDelay = Fcn, "fcn.translation_delay", "Translation delay", Kind::Span;
+    FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated to a CNP in frame", Kind::Frame(Link::Effect);
+    FcnCopyOf = Fcn, "fcn.copy_of", "Copy of frame", Kind::Frame(Link::Cause);
+    FcnDataNode = Fcn, "fcn.data", "Data of a notified flow", Kind::Node;
+    FcnNotifiedBy = Fcn, "fcn.notified_by", "Notification in frame", Kind::Frame(Link::Effect);
+    FcnRateBefore = Fcn, "fcn.rate_before", "Data rate before (bit/s)", Kind::Dec(64);
+    FcnRateAfter = Fcn, "fcn.rate_after", "Data rate after (bit/s)", Kind::Dec(64);
+    FcnVerdict = Fcn, "fcn.verdict", "Verdict on the sender", Kind::Text;
+    FcnEvidence = Fcn, "fcn.evidence", "Evidence for the verdict", Kind::Text;
+    FcnMeasured = Fcn, "fcn.measured", "Notifications measured for the verdict", Kind::Dec(32);
 
     PncCapable = Pnc, "pnc.capable", "Proxy node capable", Kind::Flag(0);
     PncPrefix = Pnc, "pnc.prefix", "Prefix", Kind::Text;
@@ -351,15 +352,15 @@ fields! {
     PncCharacteristicLength = Pnc, "pnc.nhc.characteristic.length", "Characteristic Length", Kind::Dec(16);
     PncCharacteristicValue = Pnc, "pnc.nhc.characteristic.value", "Characteristic Value", Kind::Bytes;
     PncNhcUnread = Pnc, "pnc.nhc.unread", "Octets that cannot be read", Kind::Bytes;
-    PncLeftOut = Pnc, "pnc.left_out.prefixes", "Prefixes left out here", Kind::Dec(32);
-    PncLeftOutAttributes = Pnc, "pnc.left_out.attributes", "Attributes left out here", Kind::Dec(32);
-    PncLeftOutCharacteristics = Pnc, "pnc.left_out.characteristics", "Characteristics left out here", Kind::Dec(32);
-    PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings left out here", Kind::Dec(32);
-    PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages of this frame left out", Kind::Dec(32);
-    FcnForgotten = Fcn, "fcn.forgotten", "Not known any more", Kind::Text;
-    FcnFinding = Fcn, "fcn.finding", "Rule that is broken", Kind::Text;
-    FcnFindingLeftOut = Fcn, "fcn.finding.left_out", "Broken rules of this packet left out here", Kind::Dec(32);
-    FcnFindingSeverity = Fcn, "fcn.finding.severity", "How bad that is (error, warning or note)", Kind::Text;
+    PncLeftOut = Pnc, "pnc.left_out.prefixes", "Prefixes not listed", Kind::Dec(32);
+    PncLeftOutAttributes = Pnc, "pnc.left_out.attributes", "Attributes not listed", Kind::Dec(32);
+    PncLeftOutCharacteristics = Pnc, "pnc.left_out.characteristics", "Characteristics not listed", Kind::Dec(32);
+    PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings not listed", Kind::Dec(32);
+    PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages not listed", Kind::Dec(32);
+    FcnForgotten = Fcn, "fcn.forgotten", "Forgotten", Kind::Text;
+    FcnFinding = Fcn, "fcn.finding", "Broken rule", Kind::Text;
+    FcnFindingLeftOut = Fcn, "fcn.finding.left_out", "Broken rules not listed", Kind::Dec(32);
+    FcnFindingSeverity = Fcn, "fcn.finding.severity", "Severity (error, warning or note)", Kind::Text;
 }
 
 impl F {
@@ -399,8 +400,22 @@ macro_rules! nodes {
 nodes! {
     /// One IPv6 option.
     Ipv6Option = WITHIN [c"ipv6.opt"];
+    /// Its type.
+    OptionType = WITHIN [c"ipv6.opt.type"];
+    /// Its length.
+    OptionLength = WITHIN [c"ipv6.opt.length"];
+    /// Data of an option that Wireshark does not know.
+    OptionUnknown = WITHIN [c"ipv6.opt.unknown"];
+    /// Our Fast CNP.
+    FastCnp = WITHIN [c"fastcnp"];
     /// InfiniBand's Base Transport Header.
     Bth = WITHIN [c"infiniband.bth"];
+    /// Its opcode.
+    BthOpcode = WITHIN [c"infiniband.bth.opcode"];
+    /// Its partition key.
+    BthPkey = WITHIN [c"infiniband.bth.p_key"];
+    /// Its PSN.
+    BthPsn = WITHIN [c"infiniband.bth.psn"];
     /// The InfiniBand packet.
     InfiniBand = WITHIN [c"infiniband"];
     /// The MAC control frame.
@@ -437,18 +452,6 @@ pub const fn expert_protocol(rule: Rule) -> P {
         Family::Packet | Family::Class => P::Fcn,
         Family::Roce | Family::Pfc => P::Roce,
         Family::Pnc => P::Pnc,
-    }
-}
-
-/// The name under which Wireshark filters the expert item of `rule`: the rule's own id, behind the protocol's name where it
-/// does not begin with that.
-pub fn expert_name(rule: Rule) -> String {
-    let id = rule.info().id;
-    match rule.info().family {
-        Family::Ioam | Family::Pfc | Family::Class => {
-            format!("{}.{id}", expert_protocol(rule).def().filter)
-        }
-        _ => id.to_owned(),
     }
 }
 
@@ -530,7 +533,7 @@ mod tests {
             assert!(names.insert(def.filter.to_owned()), "{} twice", def.filter);
         }
         for rule in Rule::ALL {
-            let (protocol, name) = (expert_protocol(*rule), expert_name(*rule));
+            let (protocol, name) = (expert_protocol(*rule), rule.filter_name());
             assert!(
                 name.starts_with(&format!("{}.", protocol.def().filter)),
                 "{name}"
@@ -557,7 +560,7 @@ mod tests {
         for name in F::ALL
             .iter()
             .map(|f| f.def().filter.to_owned())
-            .chain(Rule::ALL.iter().map(|r| expert_name(*r)))
+            .chain(Rule::ALL.iter().map(|r| r.filter_name()))
         {
             assert!(
                 [

@@ -57,6 +57,12 @@ pub enum Mark {
     Generated,
     /// Filterable, but not shown.
     Hidden,
+    /// It stands in the packet, and Wireshark's own item that begins there shows it: filterable, and shown only if that item
+    /// is not in the tree.
+    Known(Node, u32),
+    /// It stands in the packet, and Wireshark's own item that begins there does not know its name: shown in brackets right
+    /// behind that item, or as [`Mark::Plain`] if that is not in the tree.
+    Behind(Node, u32),
 }
 
 /// What an item of the tree is.
@@ -101,6 +107,8 @@ pub enum Op {
     Goto(Anchor),
     /// Go there where the place asked for just before is not in the tree.
     OrGoto(Anchor),
+    /// Hide Wireshark's own item that begins there: what follows shows what it could not read.
+    Replace(Node, u32),
     /// Add an item.
     Add(Item),
     /// Close what was opened last.
@@ -252,9 +260,9 @@ impl Plan {
     }
 
     /// Adds a number and opens it, for its parts.
-    pub fn open_word(&mut self, field: F, at: At, word: impl Into<u64>) {
+    pub fn open_word(&mut self, field: F, at: At, word: impl Into<u64>, mark: Mark) {
         let value = Value::Number(word.into());
-        self.item(What::Field(field), at, value, Mark::Plain, true);
+        self.item(What::Field(field), at, value, mark, true);
     }
 
     /// Closes what was opened last.
@@ -265,6 +273,21 @@ impl Plan {
     /// Adds a number or a flag that stands in the packet; of a part of a word, the whole word.
     pub fn add(&mut self, field: F, at: At, value: impl Into<u64>) {
         self.field(field, at, Value::Number(value.into()), Mark::Plain);
+    }
+
+    /// Adds a number or a flag, marked as told.
+    pub fn marked(&mut self, field: F, at: At, value: impl Into<u64>, mark: Mark) {
+        self.field(field, at, Value::Number(value.into()), mark);
+    }
+
+    /// Adds a number or a flag that stands in the packet, and that Wireshark's own `node` shows.
+    pub fn known(&mut self, field: F, at: At, value: impl Into<u64>, node: Node) {
+        self.marked(field, at, value, Mark::Known(node, at.start));
+    }
+
+    /// Hides Wireshark's own item that begins at `start`.
+    pub fn replace(&mut self, node: Node, start: usize) {
+        self.push(Op::Replace(node, at(start, 0).start));
     }
 
     /// Adds a number, a flag or a span of time that does not stand in the packet.
@@ -281,6 +304,12 @@ impl Plan {
     pub fn text(&mut self, field: F, at: At, text: fmt::Arguments<'_>) {
         let stored = self.store_text(text);
         self.stored(field, at, stored, Mark::Generated);
+    }
+
+    /// Adds a text that is not shown.
+    pub fn hidden(&mut self, field: F, at: At, text: &str) {
+        let stored = self.store_text(format_args!("{text}"));
+        self.stored(field, at, stored, Mark::Hidden);
     }
 
     /// Adds a text that is in the store.

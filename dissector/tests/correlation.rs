@@ -417,9 +417,9 @@ const LINKS: [&str; 8] = [
     "fcn.data_delay",
     "fcn.marked_frame",
     "fcn.translates",
-    "fcn.interval",
+    "fcn.gap",
     "fcn.sender_qp",
-    "fcn.sender_qp.by",
+    "fcn.sender_qp_from",
     "fcn.kind",
 ];
 
@@ -854,12 +854,9 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     .map(|preference| ["-o", preference])
     .concat();
     let rules: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
-    // Wireshark's names begin with a protocol's.
-    let names: Vec<String> = (rules.iter())
-        .map(|rule| match rule.strip_prefix("class.") {
-            Some(_) => format!("fcn.{rule}"),
-            None => (*rule).to_owned(),
-        })
+    let names: Vec<String> = Rule::SEVERAL
+        .iter()
+        .map(|rule| rule.filter_name())
         .collect();
     let experts: Vec<&str> = names.iter().map(String::as_str).collect();
     let fields = [&LINKS, &BACK[..], &RATES, &VERDICTS, &FINDINGS, &experts].concat();
@@ -1157,7 +1154,7 @@ fn senders_of_cnps(path: &Path) -> BTreeMap<(IpAddr, &'static str), u64> {
     watch(&mut monitor, path);
     let points = monitor.points().filter(|point| point.cnp > 0);
     points
-        .map(|point| ((point.notifier, point.origin.id()), point.cnp))
+        .map(|point| ((point.notifier, point.notifier_role.id()), point.cnp))
         .collect()
 }
 
@@ -1294,7 +1291,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
         let path = by_hand(folder.path(), name, 2, &[&known, behind].concat());
         let frame = |place| known.len() + place + 1;
         for passes in [&[][..], SECOND_PASS] {
-            let fields = ["fcn.origin", "fcn.translates", "fcn.kind"];
+            let fields = ["fcn.notifier_role", "fcn.translates", "fcn.kind"];
             let shown = shown(&tshark, &path, passes, &fields);
             let got: Vec<_> = shown
                 .iter()
@@ -1493,10 +1490,10 @@ fn fields_filter_and_are_printed_in_every_form() {
     assert!(!json.as_array().unwrap().is_empty());
     let tree = &trees(&tshark, &path, SECOND_PASS)[notice - 1];
     for part in [
-        "[Congestion notification: fast_cnp_1 from ".to_owned(),
-        format!("    [About the data in frame: {data}]"),
+        "[Congestion notification: Fast CNP (option 1)]".to_owned(),
+        format!("    [Data frame: {data}]"),
         "    [QP at the sender: 0x".to_owned(),
-        "    [QP at the sender learnt from: cm]".to_owned(),
+        "    [QP at the sender known from: cm]".to_owned(),
     ] {
         assert!(tree.contains(&part), "no `{part}` in\n{tree}");
     }
@@ -1504,7 +1501,7 @@ fn fields_filter_and_are_printed_in_every_form() {
         "-o",
         "fcn.correlate:FALSE",
         "-Y",
-        "fcn.data_frame || fcn.sender_qp || fcn.interval",
+        "fcn.data_frame || fcn.sender_qp || fcn.gap",
     ];
     assert_eq!(decode(&tshark, &path, &off), "");
     // `fcn` itself matches notifications alone, in both passes.

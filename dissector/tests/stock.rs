@@ -26,6 +26,7 @@ fn is_ours(line: &str) -> bool {
     let start = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
     flag("FECN")
         || flag("BECN")
+        || text == "[Opcode: CNP (0x81)]"
         || start(&[
             "ICRC: 0x",
             "[ICRC Status: ",
@@ -47,9 +48,50 @@ fn is_ours(line: &str) -> bool {
         })
 }
 
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The lines of `before` without the payloads of options that ours stands in place of: those of each Fast CNP option 2 that can be
+/// read, in the order of `after`.
+fn without_replaced<'a>(before: &[&'a str], after: &str) -> Vec<&'a str> {
+    let is_option = |line: &str| line.trim_start().starts_with("Unknown IPv6 Option (");
+    let mut replaced = Vec::new();
+    let mut is_second = false;
+    for text in after.lines().map(str::trim_start) {
+        if is_option(text) {
+            replaced.push(false);
+        } else if text.starts_with("Fast CNP option ") {
+            is_second = text == "Fast CNP option 2";
+        } else if is_second
+            && text.starts_with("Original destination: ")
+            && let Some(last) = replaced.last_mut()
+        {
+            *last = true;
+        }
+    }
+    let mut replaced = replaced.into_iter();
+    let (mut drops, mut inside) = (false, None);
+    let mut kept = Vec::new();
+    for line in before {
+        if is_option(line) {
+            drops = replaced.next().unwrap_or_default();
+        }
+        if inside.is_some_and(|depth| indent(line) > depth) {
+            continue;
+        }
+        inside = None;
+        if drops && line.trim_start().starts_with("Unknown Option Payload") {
+            inside = Some(indent(line));
+        } else {
+            kept.push(*line);
+        }
+    }
+    kept
+}
+
 /// `tree` without what is ours.
 fn without_ours(tree: &str) -> Vec<&str> {
-    let indent = |line: &str| line.len() - line.trim_start().len();
     let mut kept = Vec::new();
     let mut inside: Option<usize> = None;
     for line in tree.lines() {
@@ -133,6 +175,7 @@ fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
             while before.last().is_some_and(|line| line.is_empty()) {
                 before.pop();
             }
+            let before = without_replaced(&before, after);
             let kept: Vec<&str> = without_ours(after).into_iter().filter(shifted).collect();
             let same = before.iter().zip(&kept).take_while(|(a, b)| a == b);
             let same = same.count();

@@ -68,7 +68,7 @@ fn main() {
     let mut evidence: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
     for judged in known() {
         let name = format!("{:?}", judged.evidence);
-        let name = name.split(' ').next().unwrap_or_default().to_owned();
+        let name = name.split([' ', '(']).next().unwrap_or_default().to_owned();
         evidence.entry(name).or_default().push(judged);
     }
     for (name, judged) in evidence {

@@ -1,10 +1,11 @@
 //! The command line: commands and options. `commands.rs` carries them out.
 
+pub use crate::emulate::Role;
 use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
 use fcn_tool::quantity;
-use fcn_tool::sending::{LinkOptions, Manner};
+use fcn_tool::sending::{Backend, LinkOptions, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ pub enum Command {
     /// Play a scenario under several mechanisms and compare the figures
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Play one node of a scenario on real links: a switch, host, proxy or provider edge
+    #[command(after_long_help = EMULATE_EXAMPLES)]
+    Emulate(Box<Emulate>),
 }
 
 const SHOW_EXAMPLES: &str = "\
@@ -64,6 +68,14 @@ Examples:
   fcn-gen compare incast
   fcn-gen compare incast --mechanisms cnp,fast-cnp --seeds 20 --svg incast.svg
   fcn-gen compare wan-fcn --over distance=1km,100km,1000km";
+
+const EMULATE_EXAMPLES: &str = "\
+Examples:
+  fcn-gen emulate congestion-point --iface eth1 --iface eth2 --enable-fast-cnp --duration 1min
+  fcn-gen emulate receiver --iface eth1 --forever
+  fcn-gen emulate sender --iface eth1 --set flows=16 --peer-mac 02:00:00:00:00:07 --enable-fast-cnp --duration 10s
+  fcn-gen emulate congestion-point --config switch-cnp --node spine1 --speed 0.01 --iface a=leaf1 --iface b=leaf2 --forever
+  fcn-gen emulate ingress-pe --config wan-fcn --node pe1 --speed 0.01 --iface in --iface out --enable-wan-fcn --forever";
 
 /// Options of `list`.
 #[derive(Debug, Args)]
@@ -195,6 +207,59 @@ pub struct Run {
     pub quiet: bool,
 }
 
+/// Options of `emulate`.
+#[derive(Debug, Args)]
+pub struct Emulate {
+    /// What to be
+    #[arg(value_enum)]
+    pub role: Role,
+    /// The interface of a link of the node, in the order of its links in the scenario, or to the neighbour named; give one for each
+    #[arg(long, value_name = "IF[=NODE]", required = true)]
+    pub iface: Vec<String>,
+    /// The scenario that the node is of: a built-in one, or a file [default: senders, a switch and a receiver with a slow link]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub config: Option<String>,
+    /// Which node of the scenario [default: the only one that can play the role]
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Change a parameter of the scenario; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Let the node's time run X times as fast: its rates are X times the scenario's
+    #[arg(long, value_name = "X", default_value = "1", value_parser = quantity::factor)]
+    pub speed: f64,
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub duration: Option<Duration>,
+    /// Go on until interrupted
+    #[arg(long, conflicts_with = "duration")]
+    pub forever: bool,
+    /// Send Fast CNPs, or obey them, where the scenario has the node do so
+    #[arg(long)]
+    pub enable_fast_cnp: bool,
+    /// Notify proxy nodes, or be one, where the scenario has the node do so
+    #[arg(long)]
+    pub enable_proxy: bool,
+    /// Send FCNs to ingress PEs, or translate them, where the scenario has the node do so
+    #[arg(long)]
+    pub enable_wan_fcn: bool,
+    /// How to send and receive
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub backend: Backend,
+    /// Go on even if a default route uses the interface
+    #[arg(long)]
+    pub allow_default_route: bool,
+    /// Destination MAC address until the neighbour was seen [default: the scenario's]
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub peer_mac: Option<[u8; 6]>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress, and no report but JSON
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Reads a seed. TOML, in which scenarios are written, has no larger integers.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
@@ -220,6 +285,9 @@ pub struct Compare {
     /// Also draw queue and rate over time into this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also write a page to send, one HTML file that needs no network: the figures, with charts of queue and rate over time
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,8 +1,9 @@
 //! The commands: has the work done that the command line asks for, and prints what comes of it.
 
 use crate::cli::{self, Cli, Command};
-use crate::compare::{self, Over, Question};
+use crate::compare::{self, Over, Question, html};
 use crate::describe;
+use crate::emulate;
 use crate::live;
 use crate::pending::Pending;
 use crate::plot;
@@ -29,6 +30,7 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
         Command::Write(options) => write(options, console),
         Command::Run(options) => live::run(*options, console),
         Command::Compare(options) => compare(options, console),
+        Command::Emulate(options) => emulate::emulate(&options, console),
     }
 }
 
@@ -113,8 +115,12 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
     if let Some(svg) = &options.svg {
         write::no_stdout("--svg", svg)?;
     }
+    if let Some(page) = &options.html {
+        write::no_stdout("--html", page)?;
+    }
     let stop = (console.catch_interrupt)()?;
     let drawing = options.svg.as_deref().map(Pending::create).transpose()?;
+    let page = options.html.as_deref().map(Pending::create).transpose()?;
     let bar = Progress::new(
         options.chosen.scenario,
         console.err_is_terminal && !options.quiet,
@@ -124,6 +130,13 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
     drop(bar);
     if let Some(drawing) = drawing {
         drawing.finish(plot::svg(&comparison)?.as_bytes())?;
+    }
+    if let Some(page) = page {
+        let mut text = Vec::new();
+        html::PAGE
+            .write(&html::document(&comparison), &mut text)
+            .map_err(|error| Failure::failed("cannot make the page").and(error.to_string()))?;
+        page.finish(&text)?;
     }
     if options.json {
         say_json(console.out, &compare::json(&comparison))

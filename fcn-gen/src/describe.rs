@@ -1,6 +1,9 @@
 //! Scenarios described: the list of built-in ones, and all about one, as text or JSON. README.md describes the JSON.
 
+use crate::emulate::Role;
+use crate::scenario::model::Simulation;
 use crate::scenario::{Play, Scenario, draw};
+use crate::sim::live::LiveNode;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -145,6 +148,7 @@ fn play(play: &Play) -> Value {
             "snap_len": simulation.snap_len,
             "nodes": simulation.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
             "flows": simulation.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
+            "network": network(simulation),
         }),
         Play::Gallery(selection) => json!({
             "kind": "gallery",
@@ -159,6 +163,27 @@ fn play(play: &Play) -> Value {
             "mix": stress.mix.iter().map(|(kind, weight)| (kind.id(), weight)).collect::<BTreeMap<_, _>>(),
         }),
     }
+}
+
+/// What it takes to build the network elsewhere: each node with its addresses and the roles that it can play, and each link.
+fn network(simulation: &Simulation) -> Value {
+    let nodes = simulation.nodes.iter().enumerate().map(|(id, node)| {
+        json!({
+            "name": node.name,
+            "ipv6": node.ipv6,
+            "ipv4": node.ipv4,
+            "mac": LiveNode::mac(id).map(|octet| format!("{octet:02x}")).join(":"),
+            "roles": Role::all_of(simulation, id).map(Role::id).collect::<Vec<_>>(),
+        })
+    });
+    let links = simulation.links.iter().map(|link| {
+        json!({
+            "ends": [simulation.nodes[link.a].name, simulation.nodes[link.b].name],
+            "bits_per_second": link.rate.bits_per_second(),
+            "delay_ns": link.delay.as_nanos(),
+        })
+    });
+    json!({"nodes": nodes.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>()})
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod cli;
 mod commands;
 pub mod compare;
 pub mod describe;
+pub mod emulate;
 pub mod extcap;
 pub mod gallery;
 mod json_lines;

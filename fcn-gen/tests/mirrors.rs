@@ -113,7 +113,7 @@ fn lines(tables: &Tables) -> Vec<String> {
 /// classes, with what counts them.
 fn without_signs(mut tables: Tables) -> Tables {
     for (_, row) in &mut tables.qps {
-        (row.origin_inferred, row.origin_evidence) = (None, None);
+        (row.made_by, row.made_by_evidence) = (None, None);
         row.findings = 0;
     }
     for point in &mut tables.points {

@@ -46,6 +46,7 @@ dropped before they were read, 130 interrupted (prints what was seen until then;
 
 const EXAMPLES: &str = "\
 Examples:
+  fcn-top --demo
   fcn-top -i eth1
   fcn-top -r incast.pcapng
   tcpdump -i eth1 -U -w - | fcn-top -r -
@@ -54,6 +55,7 @@ Examples:
   fcn-top -r incast.pcapng --report --sort -total --top 10
   fcn-top -r incast.pcapng --csv --where 'kind=fast_cnp_1 total>3'
   fcn-top -r prototype.pcapng --audit
+  fcn-top -r incast.pcapng --html story.html
   fcn-top -i eth1 --prometheus 127.0.0.1:9464
 
 Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
@@ -68,11 +70,11 @@ pub struct Input {
     /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Play a built-in capture: a simulated incast at a tenth of its speed; needs no privileges, interface or file
-    #[arg(long)]
+    /// Show made-up traffic on the screen, again and again: senders that obey and one that does not; needs no privileges, interface or file
+    #[arg(long, conflicts_with_all = ["json", "jsonl", "csv", "report", "audit", "export", "prometheus", "interface", "pace", "sampled"])]
     pub demo: bool,
     /// Capture nothing: print what this host's RDMA devices count and whose their queue pairs are (with --json, --csv), by how much that grows in --duration, or serve it (--prometheus)
-    #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "count", "filter", "rows", "top"])]
+    #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "html", "count", "filter", "rows", "top"])]
     pub counters: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
     #[arg(
@@ -121,6 +123,9 @@ pub struct Mode {
     /// Write the packets behind the rows to a pcapng file at the end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
+    /// Write a page to send at the end, one HTML file that needs no network: what happened, with charts and tables
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
@@ -132,7 +137,13 @@ pub struct Mode {
 impl Mode {
     /// Whether something is printed or written at the end, or meanwhile.
     pub const fn is_headless(&self) -> bool {
-        self.json || self.jsonl || self.csv || self.report || self.audit || self.export.is_some()
+        self.json
+            || self.jsonl
+            || self.csv
+            || self.report
+            || self.audit
+            || self.export.is_some()
+            || self.html.is_some()
     }
 }
 
@@ -149,7 +160,7 @@ pub struct Limiting {
     /// Only rows that match, such as 'kind=cnp rate>100' or '10.0.0.0/8'
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub rows: Option<String>,
-    /// Maximum number of rows, 0 for all [default: all; 20 in a report]
+    /// Maximum number of rows, 0 for all [default: all; 20 in a report, 1,000 in a page]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 }
@@ -208,6 +219,14 @@ mod tests {
             "fcn-top -i a --counters",
             "fcn-top --counters --report",
             "fcn-top -r a --demo",
+            "fcn-top -i a --demo",
+            "fcn-top --demo --json",
+            "fcn-top --demo --audit",
+            "fcn-top --demo --export a",
+            "fcn-top --demo --prometheus 0",
+            "fcn-top --demo --interface 0",
+            "fcn-top --demo --pace 2",
+            "fcn-top --demo --sampled 10",
             "fcn-top -i a --pace real",
             "fcn-top -i a --interface 1",
             "fcn-top -r a --json --csv",

@@ -97,16 +97,20 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
 /// # Errors
 /// It cannot be read.
 pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> Result<Inputs> {
-    if cli.input.demo {
-        return Ok(Inputs::File(Box::new(FileInput::demo(stops)?)));
-    }
-    let Some(path) = &cli.input.read else {
-        return Err(nothing());
-    };
     let choice = Choice {
         interfaces: cli.input.interface.clone(),
         filter: filter(cli, preferences)?,
         pace: cli.input.pace,
+    };
+    if cli.input.demo {
+        let choice = Choice {
+            pace: Some(1.0),
+            ..choice
+        };
+        return Ok(Inputs::File(Box::new(FileInput::demo(choice, stops)?)));
+    }
+    let Some(path) = &cli.input.read else {
+        return Err(nothing());
     };
     Ok(Inputs::File(Box::new(FileInput::open(
         path, choice, stops,
@@ -136,7 +140,7 @@ pub fn nothing() -> Failure {
         .map(|interface| interface.name().to_owned())
         .collect();
     let what = Failure::usage("nothing to look at").and(
-        "name an interface (-i), or read a capture (-r FILE, -r - from a pipe); more with --help",
+        "name an interface (-i), read a capture (-r FILE, -r - from a pipe), or see a demo (--demo); more with --help",
     );
     if names.is_empty() {
         what

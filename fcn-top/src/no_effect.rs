@@ -20,6 +20,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
     );
     let has_rows = has_intervals
         || exports
+        || mode.html.is_some()
         || matches!(
             way,
             Way::Headless(Printing::Json | Printing::Csv | Printing::Report)
@@ -31,11 +32,11 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
     let intervals = (has_intervals, "--jsonl, or --csv");
     let rows = (
         is_screen || has_rows,
-        "rows: a screen, --report, --json, --jsonl, --csv or --export",
+        "rows: a screen, --report, --json, --jsonl, --csv, --html or --export",
     );
     let top = (
         has_rows || mode.prometheus.is_some(),
-        "--report, --json, --jsonl, --csv, --export or --prometheus",
+        "--report, --json, --jsonl, --csv, --html, --export or --prometheus",
     );
     let names = (!on(given.privacy), "names, which --privacy masks");
     for (option, is_given, (is_used, what)) in [

@@ -6,6 +6,7 @@
 use crate::nic::known::Quantity;
 use core::fmt;
 use fcn_wire::{Kind, Origin, Severity};
+use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ impl RowId {
 /// The state of an interface that packets captured on all interfaces together passed, or from which a mirror copied them: nobody
 /// watches it.
 pub const PASSED: &str = "passed";
+
+/// The state of an interface of the built-in capture, also in exports of its packets.
+pub const MADE_UP: &str = "demo: made-up traffic";
 
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +58,7 @@ pub enum Cell<'a> {
 }
 
 /// A column of a table.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Its name in filters, JSON, CSV and `--sort`: stable.
     pub id: &'static str,
@@ -63,13 +67,15 @@ pub struct Column {
     /// What it says, with unit and range: one sentence.
     pub about: &'static str,
     /// Characters that it wants on a screen.
+    #[serde(skip)]
     pub width: u16,
     /// What its cells hold, where they hold anything.
     pub holds: Holds,
 }
 
 /// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// [`Cell::Name`].
     Name,
@@ -174,14 +180,14 @@ pub enum Grounds {
     /// Whether a sender obeys.
     Verdict(Evidence),
     /// Who made CNPs.
-    Origin(origin::Evidence),
+    Maker(origin::Evidence),
 }
 
 impl fmt::Display for Grounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Verdict(evidence) => evidence.fmt(f),
-            Self::Origin(evidence) => evidence.fmt(f),
+            Self::Maker(evidence) => evidence.fmt(f),
         }
     }
 }
@@ -193,7 +199,7 @@ records! {
         qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        origin: Origin = "By", 8, Name, "Who tells: receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where it may be the receiver or the ingress_pe", |v| Cell::Name(v.id());
+        notifier_role: Origin = "Role", 8, Name, "Which node the notifier's address belongs to, even where a switch uses the receiver's (see made_by): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where it may be the receiver or the ingress_pe", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
@@ -235,8 +241,8 @@ records! {
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
         evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
-        origin_inferred: Option<Maker> = "Made by", 10, Name, "Who really made plain CNPs, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
-        origin_evidence: Option<origin::Evidence> = "Evidence of that", 80, Text, "What that inference rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Origin(v)));
+        made_by: Option<Maker> = "Made by", 10, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where several did, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
+        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where it is mixed, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);
@@ -246,7 +252,7 @@ records! {
     /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        origin: Origin = "Is", 8, Name, "What it is by its notifications: receiver, switch, or proxy and ingress_pe, which translate; ambiguous where it may be the receiver or an ingress_pe", |v| Cell::Name(v.id());
+        notifier_role: Origin = "Role", 8, Name, "Which node the notifier's address belongs to, even where a switch uses the receiver's (see made_by of the rows): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where it may be the receiver or an ingress_pe", |v| Cell::Name(v.id());
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);

@@ -11,6 +11,7 @@ use crate::nic::{command, read::NicInput};
 use crate::no_effect;
 use crate::output::Selection;
 use crate::output::audit;
+use crate::output::html::{self, PageFile, Story};
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
 use crate::output::table;
@@ -94,8 +95,15 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         (inputs, (console.catch_interrupt)()?)
     };
     let words = setup::words(&preferences);
+    // Before the run that fills it, and with the rights that are left.
+    let page = (cli.mode.html.as_deref())
+        .map(|to| new_page(to, inputs.are_live()))
+        .transpose()?;
 
     let mut monitor = Monitor::new(settings);
+    if page.is_some() {
+        monitor.keep_course();
+    }
     let printing = match way {
         Way::Headless(printing) => printing,
         Way::Screen | Way::Daemon => Printing::Nothing,
@@ -189,7 +197,14 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                 }
                 None => Ok(()),
             };
-            shown.and(exported).and(ended)?;
+            let written = match page {
+                Some(page) => {
+                    let with = (&header, &selection, &words, by_interface);
+                    write_page(page, &engine, with, &cli, console)
+                }
+                None => Ok(()),
+            };
+            shown.and(exported).and(written).and(ended)?;
             match how {
                 Ended::Well if live => captured(&engine).and(whole(&engine)),
                 Ended::Well => whole(&engine),
@@ -270,6 +285,58 @@ fn header(cli: &Cli, ended: &Result, how: Ended) -> Header {
     Header { read, ended }
 }
 
+/// A failure to write a file; `dropped` is whether privileges were dropped before.
+fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
+    let denied = why.contains("ermission denied");
+    let failure = Failure::failed(what).and(why);
+    if denied && dropped {
+        failure.and("privileges were dropped before: write elsewhere, or --keep-privileges")
+    } else {
+        failure
+    }
+}
+
+/// The file for a page.
+fn new_page(to: &Path, dropped: bool) -> Result<PageFile> {
+    PageFile::create(to).map_err(|why| unwritten("--html", why, dropped))
+}
+
+/// Writes a page of all that was seen.
+fn write_page(
+    page: PageFile,
+    engine: &Engine,
+    (header, selection, words, by_interface): (&Header, &Selection, &Words, bool),
+    cli: &Cli,
+    console: &mut Console<'_>,
+) -> Result {
+    let mut tables = engine.tables(Wanted {
+        qps: true,
+        first: None,
+        points: true,
+        hops: true,
+        events: true,
+    });
+    let left_out = html::shorten(&mut tables);
+    let course = engine.with(|monitor| monitor.course());
+    let story = Story {
+        header,
+        tables: &tables,
+        left_out: &left_out,
+        course: &course.unwrap_or_default(),
+        is_file: cli.input.read.is_some(),
+        by_interface,
+    };
+    let document = html::document(&story, selection, words);
+    let octets = page
+        .write(&document)
+        .map_err(|why| Failure::failed("--html").and(why))?;
+    if let Some(to) = cli.mode.html.as_ref().filter(|_| !cli.mode.quiet) {
+        let octets = counted(octets, "octet");
+        let _ = writeln!(console.err, "{}: {octets}", to.display());
+    }
+    Ok(())
+}
+
 /// Writes the packets behind the rows that match.
 fn export(
     engine: &Engine,
@@ -284,15 +351,9 @@ fn export(
     });
     let selected = selection.apply(&tables, words);
     let rows = selected.rows.iter().map(|(id, _)| *id).collect();
-    let (count, gone) = engine.export_rows(&rows, to).map_err(|why| {
-        let denied = why.contains("ermission denied");
-        let failure = Failure::failed("cannot export").and(why);
-        if denied && dropped {
-            failure.and("privileges were dropped before: write elsewhere, or --keep-privileges")
-        } else {
-            failure
-        }
-    })?;
+    let (count, gone) = engine
+        .export_rows(&rows, to)
+        .map_err(|why| unwritten("cannot export", why, dropped))?;
     let mut text = format!("{}: {}", to.display(), counted(count, "packet"));
     if gone > 0 {
         text += &format!(

@@ -72,9 +72,11 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
     }
     match (terminal, mode.prometheus) {
         (true, _) => Ok(Way::Screen),
+        (false, _) if cli.input.demo => Err(Failure::usage("--demo")
+            .and("standard output is no terminal, and its made-up traffic is for a screen only")),
         (false, Some(_)) => Ok(Way::Daemon),
         (false, None) => Err(Failure::usage("standard output is no terminal").and(
-            "say what to print: --report, --json, --jsonl, --csv or --audit; or --prometheus, or --export",
+            "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
     }
 }
@@ -275,7 +277,7 @@ mod tests {
             let error = options(words, Way::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
-                Some("points") => "notifier, origin, trusted, flows, ",
+                Some("points") => "notifier, notifier_role, trusted, flows, ",
                 Some("events") => "at, severity, what, times, ",
                 Some("paths") => "path, traces, hop, node, ",
                 _ => "name, state, received, ",

@@ -4,6 +4,7 @@ use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord};
+use fcn_observe::FlowKey;
 use fcn_wire::{Kind, Origin};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -80,6 +81,10 @@ pub struct Detail {
     pub most: Vec<f32>,
     /// Octets of the flow's data (IP packets) in each step; empty where no data was seen.
     pub data: Vec<f32>,
+    /// Of a notifier, the deepest queue that it told of in each step; 0 where it told of none.
+    pub queue: Vec<f32>,
+    /// Of a notifier, the highest congestion level in each step.
+    pub level: Vec<f32>,
     /// Who notified, and how often: at most four.
     pub notifiers: Vec<(IpAddr, u64)>,
 }
@@ -106,6 +111,45 @@ pub struct Traffic {
     pub step: u64,
     /// The steps, up to now.
     pub steps: Vec<TrafficStep>,
+}
+
+/// What passed of a flow in a step of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowStep {
+    /// Notifications about it.
+    pub notifications: u32,
+    /// RoCEv2 data packets.
+    pub data: u32,
+    /// Of them marked CE.
+    pub ce: u32,
+    /// Octets of their IP packets.
+    pub octets: u64,
+}
+
+/// A flow over a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowCourse {
+    /// Which.
+    pub key: FlowKey,
+    /// From when on it was told apart from the others, in nanoseconds since the epoch.
+    pub since: u64,
+    /// Notifications about it from then on.
+    pub notified: u64,
+    /// The steps of [`Course::traffic`].
+    pub steps: Vec<FlowStep>,
+}
+
+/// A whole run over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Course {
+    /// Start of the first step, in nanoseconds since the epoch.
+    pub start: u64,
+    /// Length of a step, in nanoseconds.
+    pub step: u64,
+    /// All traffic, but for samples.
+    pub traffic: Vec<TrafficStep>,
+    /// Flows that are told apart, those that were notified most first.
+    pub flows: Vec<FlowCourse>,
 }
 
 /// A packet behind a row that is still kept.

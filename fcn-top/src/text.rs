@@ -74,6 +74,11 @@ impl Words {
         self
     }
 
+    /// Whether addresses are masked.
+    pub const fn masks(&self) -> bool {
+        self.privacy.is_some()
+    }
+
     /// Whether addresses may be shown as something else.
     pub const fn alters_addresses(&self) -> bool {
         self.privacy.is_some() || self.names.is_some()

@@ -33,6 +33,7 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
         ..Settings::default()
     };
     let mut monitor = Monitor::new(settings);
+    monitor.keep_course();
     let mut number = 0u64;
     let files = std::fs::read_dir(corpus).unwrap();
     let archives = files
@@ -86,4 +87,12 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
     for (id, _) in &tables.qps {
         assert!(monitor.detail(*id).is_some());
     }
+    let course = monitor.course().unwrap();
+    assert!((1..=512).contains(&course.traffic.len()) && course.flows.len() <= 200);
+    assert!(
+        course
+            .flows
+            .iter()
+            .all(|flow| flow.steps.len() == course.traffic.len())
+    );
 }

@@ -199,7 +199,7 @@ fn breaks((what, keys, code, last): Case) {
     ));
     if what == "key" {
         // Else it breaks as soon as it is shown, and may have by now.
-        terminal.shows("notif/s");
+        terminal.shows("notified");
         assert_eq!(terminal.state("#{alternate_on} #{mouse_any_flag}"), "1 1");
     }
     for (shown, key) in keys {

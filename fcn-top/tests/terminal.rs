@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::PROGRAM;
+use common::{PROGRAM, capture};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -23,7 +23,7 @@ struct Screen {
 
 impl Screen {
     /// `None` where there is no tmux.
-    fn open(options: &str) -> Option<Self> {
+    fn open(input: &[&str]) -> Option<Self> {
         let there = Command::new("tmux")
             .arg("-V")
             .stdout(Stdio::null())
@@ -37,11 +37,10 @@ impl Screen {
             home: tempfile::tempdir().unwrap(),
             pid: 0,
         };
-        let file = common::captures().join("receiver-cnp-ipv4.pcapng");
         let mut command = screen.tmux();
         command.args(["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y"]);
         command.args(["30", "env", "TERM=screen-256color", PROGRAM, "--no-config"]);
-        command.args(options.split_whitespace()).arg("-r").arg(file);
+        command.args(input);
         assert!(command.status().unwrap().success());
         let pid = screen.output(&["list-panes", "-F", "#{pane_pid}"]);
         screen.pid = pid.trim().parse().unwrap();
@@ -106,7 +105,7 @@ impl Drop for Screen {
 
 #[test]
 fn it_is_drawn_anew_and_left() {
-    let Some(screen) = Screen::open("") else {
+    let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
         return;
     };
     screen.shows("QPs");
@@ -125,11 +124,24 @@ fn it_is_drawn_anew_and_left() {
 
 #[test]
 fn it_ends_where_the_terminal_goes() {
-    let Some(screen) = Screen::open("") else {
+    let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
         return;
     };
     screen.shows("QPs");
     assert!(screen.runs());
     screen.output(&["kill-server"]);
     screen.ends();
+}
+
+#[test]
+fn the_demo_is_marked_and_left() {
+    for keys in ["q", "C-c"] {
+        let Some(screen) = Screen::open(&["--demo", "--privacy"]) else {
+            return;
+        };
+        screen.shows("demo: made-up traffic");
+        screen.shows("does not");
+        screen.output(&["send-keys", keys]);
+        screen.ends();
+    }
 }

@@ -1,12 +1,13 @@
 //! Frames out and in by AF_PACKET, through pnet: works on every interface, at a system call for each frame.
 
+use crate::packet_options::ignore_outgoing;
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::io;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -148,6 +149,20 @@ pub struct PacketReceive {
     receiver: Box<dyn DataLinkReceiver>,
 }
 
+/// A socket of our own for pnet, with room for frames that wait while others have the processor.
+fn roomy_socket(interface: &str) -> Result<OwnedFd, PacketSocketError> {
+    let fail = |error: rustix::io::Errno| PacketSocketError {
+        interface: interface.to_owned(),
+        error: error.into(),
+    };
+    let socket = socket(AddressFamily::PACKET, SocketType::RAW, None).map_err(fail)?;
+    // Beyond the system's limit only with CAP_NET_ADMIN.
+    set_socket_recv_buffer_size_force(&socket, WAITING)
+        .or_else(|_| set_socket_recv_buffer_size(&socket, WAITING))
+        .map_err(fail)?;
+    Ok(socket)
+}
+
 impl PacketReceive {
     /// Opens a socket for frames of up to `longest` octets; what is longer is cut. The interface is promiscuous while it
     /// is open.
@@ -155,15 +170,7 @@ impl PacketReceive {
     /// # Errors
     /// Rights are missing, or there is no such interface.
     pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
-        let fail = |error: rustix::io::Errno| PacketSocketError {
-            interface: interface.to_owned(),
-            error: error.into(),
-        };
-        let socket = socket(AddressFamily::PACKET, SocketType::RAW, None).map_err(fail)?;
-        // Frames wait there while others have the processor. Beyond the system's limit only with CAP_NET_ADMIN.
-        set_socket_recv_buffer_size_force(&socket, WAITING)
-            .or_else(|_| set_socket_recv_buffer_size(&socket, WAITING))
-            .map_err(fail)?;
+        let socket = roomy_socket(interface)?;
         let config = Config {
             read_buffer_size: longest,
             read_timeout: Some(PATIENCE),
@@ -182,17 +189,112 @@ impl PacketReceive {
     pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         match self.receiver.next() {
             Ok(frame) => Ok(Some(frame)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::TimedOut
-                        | io::ErrorKind::WouldBlock
-                        | io::ErrorKind::Interrupted
-                ) =>
-            {
-                Ok(None)
-            }
+            Err(error) if is_later(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
+}
+
+/// Frames in and out by one AF_PACKET socket: what it sends does not come back to it.
+pub struct PacketPort {
+    sender: Box<dyn DataLinkSender>,
+    receiver: Box<dyn DataLinkReceiver>,
+    /// The same socket, to wait on.
+    socket: OwnedFd,
+    interface: String,
+    longest: usize,
+    counts: Counts,
+}
+
+impl PacketPort {
+    /// Opens a socket for frames of up to `longest` octets. What comes in reaches the rest of the kernel as well.
+    ///
+    /// # Errors
+    /// Rights are missing, or there is no such interface.
+    pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
+        let fail = |error| PacketSocketError {
+            interface: interface.to_owned(),
+            error,
+        };
+        let socket = roomy_socket(interface)?;
+        ignore_outgoing(socket.as_fd()).map_err(fail)?;
+        let same = socket.try_clone().map_err(fail)?;
+        let config = Config {
+            read_buffer_size: longest,
+            write_buffer_size: 0,
+            read_timeout: Some(Duration::ZERO),
+            write_timeout: Some(PATIENCE),
+            promiscuous: false,
+            socket_fd: Some(socket.into_raw_fd()),
+            ..Config::default()
+        };
+        let (sender, receiver) = channel(interface, config)?;
+        Ok(Self {
+            sender,
+            receiver,
+            socket: same,
+            interface: interface.to_owned(),
+            longest,
+            counts: Counts::default(),
+        })
+    }
+
+    /// What to wait on for frames.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Gives the frames that are there to `take`, in order, `most` of them at most; does not wait. Returns how many.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> io::Result<usize> {
+        for count in 0..most {
+            match self.receiver.next() {
+                Ok(frame) => take(frame),
+                Err(error) if is_later(&error) => return Ok(count),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(most)
+    }
+
+    /// Sends `frame`. False: it is too long, or the kernel has no room for it.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn send(&mut self, frame: &[u8]) -> Result<bool, TransmitError> {
+        if frame.is_empty() || frame.len() > self.longest {
+            return Ok(false);
+        }
+        self.counts.kicks += 1;
+        match self.sender.send_to(frame, None) {
+            Some(Ok(())) => {
+                self.counts.pushed += 1;
+                self.counts.completed += 1;
+                self.counts.octets += frame.len() as u64;
+                Ok(true)
+            }
+            Some(Err(error)) if is_later(&error) => Ok(false),
+            Some(Err(error)) => {
+                TransmitError::from_io(&self.interface, error).map_or(Ok(false), Err)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// What became of the frames sent.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+/// Whether it is no failure, but to be tried again.
+fn is_later(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }

@@ -1,10 +1,11 @@
 //! AF_XDP sockets: frames from our memory to a queue of an interface, and back.
 //!
-//! The only module of this crate with `unsafe` in it: system calls and rings shared with the kernel. `sys.rs` has the
-//! system calls, `umem.rs` the memory, `ring.rs` the rings, `socket.rs` how these become a bound socket, `program.rs` the
-//! embedded XDP program, `transmit.rs` and `receive.rs` what the rest of the world uses.
+//! Has `unsafe` in it: system calls and rings shared with the kernel. `sys.rs` has the system calls, `umem.rs` the memory,
+//! `ring.rs` the rings, `socket.rs` how these become a bound socket, `program.rs` the embedded XDP program, `transmit.rs`,
+//! `receive.rs` and `port.rs` (both ways) what the rest of the world uses.
 #![allow(unsafe_code)]
 
+mod port;
 mod program;
 mod receive;
 mod ring;
@@ -13,6 +14,7 @@ mod sys;
 mod transmit;
 mod umem;
 
+pub use port::XdpPort;
 pub use program::{Program, ProgramMode};
 pub use receive::XdpReceive;
 pub use socket::{Copying, XdpError};

@@ -4,6 +4,7 @@
 //!
 //! Plain CNPs pass \[choice\]: a receiver in another domain answers its sender by them, and no draft speaks of them.
 
+use crate::reasons::counters;
 use fcn_wire::{Frame, Message};
 
 /// Where a frame comes from or goes to.
@@ -24,19 +25,20 @@ pub enum Crossing {
     Outbound,
 }
 
-/// What a border has dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Fast CNPs.
-    pub fast_cnps: u64,
-    /// Notifications to proxy nodes.
-    pub proxy_cns: u64,
-    /// WAN FCNs.
-    pub wan_fcns: u64,
-    /// Of all, those that came from outside.
-    pub inbound: u64,
-    /// Of all, those that went out.
-    pub outbound: u64,
+counters! {
+    /// What a border has dropped.
+    pub struct Counters {
+        /// Fast CNPs.
+        pub fast_cnps: u64,
+        /// Notifications to proxy nodes.
+        pub proxy_cns: u64,
+        /// WAN FCNs.
+        pub wan_fcns: u64,
+        /// Of all, those that came from outside.
+        pub inbound: u64,
+        /// Of all, those that went out.
+        pub outbound: u64,
+    }
 }
 
 impl Counters {

@@ -3,6 +3,7 @@
 
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
+use crate::reasons::counters;
 use core::time::Duration;
 use fcn_observe::data::{DataPacket, Ecn};
 use fcn_observe::time::Time;
@@ -31,21 +32,22 @@ impl Default for Config {
     }
 }
 
-/// What a notification point has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Data packets seen.
-    pub packets: u64,
-    /// Of these, those marked CE.
-    pub marked: u64,
-    /// CNPs sent, Fast CNPs included.
-    pub cnps: u64,
-    /// Fast CNPs sent.
-    pub fast_cnps: u64,
-    /// CE marks not answered: the last CNP of the flow was too recent.
-    pub suppressed: u64,
-    /// Flows forgotten because the table was full.
-    pub evicted: u64,
+counters! {
+    /// What a notification point has done.
+    pub struct Counters {
+        /// Data packets seen.
+        pub packets: u64,
+        /// Of these, those marked CE.
+        pub marked: u64,
+        /// CNPs sent, Fast CNPs included.
+        pub cnps: u64,
+        /// Fast CNPs sent.
+        pub fast_cnps: u64,
+        /// CE marks not answered: the last CNP of the flow was too recent.
+        pub suppressed: u64,
+        /// Flows forgotten because the table was full.
+        pub evicted: u64,
+    }
 }
 
 /// A notification point.

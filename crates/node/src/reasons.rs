@@ -1,4 +1,25 @@
-//! Why a role did nothing: each reason with its counter, described once.
+//! What a role counts, and why it did nothing: each reason with its counter, described once.
+
+/// Counters, and their names.
+macro_rules! counters {
+    (
+        $(#[$about:meta])*
+        pub struct Counters { $($(#[$what:meta])* pub $counter:ident: u64,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$what])* pub $counter: u64,)*
+        }
+
+        impl Counters {
+            /// The counters by name, in the order in which they are declared.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($counter), self.$counter),)*].into_iter()
+            }
+        }
+    };
+}
 
 /// An enumeration of reasons, and counters: those given in braces, then one for each reason.
 macro_rules! reasons {
@@ -14,14 +35,15 @@ macro_rules! reasons {
             $($(#[$why])* $reason,)+
         }
 
-        $(#[$about_counters])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
-            $($(#[$what])* pub $other: u64,)*
-            $(
-                #[doc = concat!("See [`", stringify!($name), "::", stringify!($reason), "`].")]
-                pub $counter: u64,
-            )+
+        $crate::reasons::counters! {
+            $(#[$about_counters])*
+            pub struct Counters {
+                $($(#[$what])* pub $other: u64,)*
+                $(
+                    #[doc = concat!("See [`", stringify!($name), "::", stringify!($reason), "`].")]
+                    pub $counter: u64,
+                )+
+            }
         }
 
         impl Counters {
@@ -34,4 +56,5 @@ macro_rules! reasons {
     };
 }
 
+pub(crate) use counters;
 pub(crate) use reasons;

@@ -12,9 +12,13 @@
 //!    where paths between two hosts have been seen to be of one length, often and without exception. Routers passed are
 //!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements; of one that
 //!    starts somewhere in between, it shows as more routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
-//! 5. It came sooner after the flow's first data than half the time that any acknowledgement takes.
-//! 6. It was seen on the receiver's link, like the receiver's packets: the receiver made it.
-//! 7. The receiver's link was watched, and no CE mark went over it.
+//! 5. It was seen on the receiver's link, like the receiver's packets, and a CE mark of its flow is unanswered: the receiver
+//!    made it.
+//! 6. It was seen elsewhere, while the receiver's link was watched: its flow's data came by there without a gap in PSNs, since
+//!    before what a receiver may still answer and until after the CNP, and unmarked.
+//!
+//! Each CNP is judged by itself. The CNPs of a row have a maker where those of all have the same one, but for a few that
+//! nothing was inferred of.
 //!
 //! What CNPs have for themselves by configuration says nothing: DSCP, UDP source port, the start of the hop limit. Neither
 //! does likeness: a switch that copies what the receiver's packets look like cannot be told from it elsewhere than on the
@@ -23,9 +27,10 @@
 use crate::bounded::Bounded;
 use crate::data::{DataPacket, FlowKey};
 use crate::sightings::Place;
+use crate::translation::WITHIN;
 use core::fmt;
 use fcn_wire::bth::Bth;
-use fcn_wire::{Frame, Layer, Notification, Origin, identified};
+use fcn_wire::{Frame, Layer, Notification, Origin, Qp, identified};
 use std::net::IpAddr;
 
 /// Packets of the receiver before it is known what they look like.
@@ -36,14 +41,6 @@ const ALL_ALIKE: u32 = 8;
 const FARTHEST: u8 = 15;
 /// Packets of which each is looked at, before a sample of them suffices.
 const FIRST: u32 = 1_000;
-/// Acknowledgements whose time was taken before the shortest one counts.
-const TIMED: u8 = 4;
-/// By so many nanoseconds a CNP must be too early: a NIC may make acknowledgements later than CNPs.
-const SURELY: u32 = 5_000;
-/// A CNP so long after the first data seen does not answer data from before, in nanoseconds.
-const SETTLED: u64 = 10_000_000;
-/// Data whose acknowledgement is waited for longer was lost, or is acknowledged with other data, in nanoseconds.
-const LOST: u64 = 10_000_000;
 /// Paths between two hosts that are told apart, by hashes of 16 bits. A Bloom filter of 8 octets took one in ten paths for
 /// another's.
 const PATHS: usize = 12;
@@ -64,6 +61,8 @@ identified! {
         Proxy = "proxy",
         /// An ingress PE that was seen to be asked.
         IngressPe = "ingress_pe",
+        /// Of several CNPs, some were made by one of these, and some by another.
+        Mixed = "mixed",
         /// It cannot be told.
         Unknown = "unknown",
     }
@@ -85,16 +84,9 @@ pub enum Evidence {
         /// Routers that the receiver's packets passed, at least.
         receiver: u8,
     },
-    /// It came too soon to be an answer.
-    TooEarly {
-        /// Nanoseconds since the flow's first data.
-        after: u32,
-        /// Nanoseconds that acknowledgements take at least.
-        takes: u32,
-    },
     /// No CE mark reached the receiver.
     NoMark,
-    /// It was seen on the receiver's link, and is like the receiver's packets.
+    /// It was seen on the receiver's link, is like the receiver's packets, and answers a CE mark.
     OnItsLink,
     /// It is like the receiver's packets.
     Alike,
@@ -104,15 +96,14 @@ pub enum Evidence {
     NoFlow,
     /// Too few packets of the receiver were seen at the same place.
     NothingAlike,
-    /// CNPs of several makers.
-    Several,
+    /// CNPs that no one maker can be named of: how many are whose, by number in [`Maker::ALL`].
+    Several([u32; Maker::ALL.len()]),
     /// Only samples of packets were seen.
     Sampled,
 }
 
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let us = |nanoseconds: u32| f64::from(nanoseconds) / 1e3;
         match *self {
             Self::Request => f.write_str("translates what was notified just before"),
             Self::OtherAddress => f.write_str("comes from another address than the receiver's"),
@@ -123,17 +114,11 @@ impl fmt::Display for Evidence {
                 f,
                 "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
             ),
-            Self::TooEarly { after, takes } => write!(
-                f,
-                "came {:.1} µs after the flow's first data, acknowledgements after {:.1} µs at least",
-                us(after),
-                us(takes)
-            ),
             Self::NoMark => f.write_str(
-                "no CE mark of its flow was seen before, and the receiver's link is another place of the capture",
+                "the flow's data passed on the receiver's link, another place of the capture, without a gap in PSNs and without a CE mark",
             ),
             Self::OnItsLink => f.write_str(
-                "seen on the receiver's link, with its MAC address, and has passed no router",
+                "seen on the receiver's link behind a CE mark, with its MAC address, and has passed no router",
             ),
             Self::Alike => f.write_str(
                 "passed as many routers as the receiver's packets, but a switch may imitate them",
@@ -145,7 +130,15 @@ impl fmt::Display for Evidence {
             Self::NothingAlike => {
                 f.write_str("too few packets of the receiver were seen here to compare it with")
             }
-            Self::Several => f.write_str("CNPs of several makers"),
+            Self::Several(counts) => {
+                f.write_str("judged one by one, CNPs are")?;
+                let some = Maker::ALL.iter().zip(counts).filter(|(_, count)| *count > 0);
+                for (number, (maker, count)) in some.enumerate() {
+                    let comma = if number > 0 { "," } else { "" };
+                    write!(f, "{comma} {} {count}", maker.id())?;
+                }
+                Ok(())
+            }
             Self::Sampled => {
                 f.write_str("only samples were seen, which are too few to compare it with")
             }
@@ -237,11 +230,16 @@ pub struct Cnp {
     origin: Origin,
     /// Whether it comes from the flow's receiver; nothing where the flow is not known.
     in_name: Option<bool>,
-    /// Whether a CE mark of its flow was seen; and whether none was, since before what it may answer.
+    /// QP of the flow at its receiver.
+    receiver_qp: Option<Qp>,
+    /// When it was seen, in nanoseconds since the epoch.
+    at: u64,
+    /// Whether it may answer a CE mark.
     marked: bool,
+    /// When its flow's first data was seen, where nothing came before.
+    first: Option<u64>,
+    /// Whether the flow passed on the receiver's link, and without CE marks, before and after it.
     unmarked: bool,
-    /// Nanoseconds since the flow's first data, where none was before; else [`u32::MAX`].
-    after: u32,
 }
 
 /// What was seen of a CNP's flow.
@@ -249,8 +247,8 @@ pub struct Cnp {
 pub struct SeenData {
     /// When its first data packet was seen.
     pub first: u64,
-    /// Whether a packet of it was marked CE.
-    pub marked: bool,
+    /// When the last CE mark was seen that is not answered, in nanoseconds since the epoch.
+    pub unanswered: Option<u64>,
     /// Whether its connection was seen to be set up, and so nothing came before that packet.
     pub whole: bool,
 }
@@ -265,8 +263,7 @@ impl Cnp {
         flow: Option<&FlowKey>,
         data: Option<SeenData>,
     ) -> Self {
-        let after = data.and_then(|data| at.checked_sub(data.first).map(|after| (after, data)));
-        let soon = after.filter(|(_, data)| data.whole).map(|(after, _)| after);
+        let is_answer = |mark: u64| at.checked_sub(mark).is_some_and(|delay| delay <= WITHIN);
         Self {
             from: gist.notifier,
             to: gist.destination,
@@ -274,10 +271,11 @@ impl Cnp {
             signs,
             origin,
             in_name: flow.map(|flow| flow.receiver == gist.notifier),
-            marked: data.is_some_and(|data| data.marked),
-            unmarked: after
-                .is_some_and(|(after, data)| !data.marked && (data.whole || after > SETTLED)),
-            after: soon.map_or(u32::MAX, |after| u32::try_from(after).unwrap_or(u32::MAX)),
+            receiver_qp: flow.map(|flow| flow.receiver_qp),
+            at,
+            marked: data.and_then(|data| data.unanswered).is_some_and(is_answer),
+            first: data.filter(|data| data.whole).map(|data| data.first),
+            unmarked: false,
         }
     }
 
@@ -300,20 +298,10 @@ struct Way {
     most: u8,
     /// Where hop limits begin; 0 where at several.
     start: u8,
-    /// Times taken of acknowledgements the other way.
-    timed: u8,
     mac: u16,
     /// The first paths taken.
     paths: [u16; PATHS],
-    /// Data whose acknowledgement is waited for: its PSN, and when it passed.
-    psn: u32,
-    passed: u64,
-    /// The shortest time from data to its acknowledgement, in nanoseconds.
-    takes: u32,
 }
-
-/// The PSN of nothing.
-const NO_PSN: u32 = u32::MAX;
 
 impl Way {
     const NEW: Self = Self {
@@ -321,12 +309,8 @@ impl Way {
         least: u8::MAX,
         most: 0,
         start: 0,
-        timed: 0,
         mac: NO_MAC,
         paths: [NO_PATH; PATHS],
-        psn: NO_PSN,
-        passed: 0,
-        takes: u32::MAX,
     };
 
     /// Whether its packets have passed no router.
@@ -334,9 +318,9 @@ impl Way {
         self.count >= ENOUGH && self.most == 0
     }
 
-    /// Whether all its packets have passed some.
-    fn has_passed_a_router(&self) -> bool {
-        (1..=FARTHEST).contains(&self.least)
+    /// Whether this is its source's own link: the `data` that it answers has passed a router, and its own packets none.
+    fn is_on_link_beside(&self, data: &Self) -> bool {
+        self.is_at_source() && (1..=FARTHEST).contains(&data.least)
     }
 
     /// Whether there is room for another path.
@@ -353,14 +337,71 @@ impl Way {
 /// Two hosts, at one place: the packets of the one with the lower address, and those of the other.
 type Ways = [Way; 2];
 
+/// A flow's data at the place nearest to its receiver: by hop limits, the one that packets pass last.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    place: Place,
+    /// Routers passed before.
+    passed: u8,
+    /// Whether it began there with the first packet that was watched anywhere: when that was, and its PSN.
+    is_whole: bool,
+    first: (u64, u32),
+    /// PSN of the packet to come.
+    next: u32,
+    /// Since when and until when no PSN is missing and no packet marked CE, in nanoseconds since the epoch.
+    since: u64,
+    last: u64,
+}
+
+impl Watch {
+    const fn new(at: u64, (place, passed): (Place, u8), psn: u32) -> Self {
+        Self {
+            place,
+            passed,
+            is_whole: true,
+            first: (at, psn),
+            next: psn,
+            since: at,
+            last: at,
+        }
+    }
+
+    fn see(&mut self, at: u64, (place, passed): (Place, u8), psn: u32, ce: bool) {
+        if place != self.place {
+            if passed <= self.passed {
+                return;
+            }
+            *self = Self {
+                is_whole: psn == self.first.1,
+                first: self.first,
+                ..Self::new(at, (place, passed), psn)
+            };
+        }
+        let ahead = psn.wrapping_sub(self.next) & 0xFF_FFFF;
+        let is_missing = (1..0x80_0000).contains(&ahead);
+        if is_missing || ce || at < self.last {
+            (self.since, self.is_whole) = (at, false);
+        }
+        self.next = psn.wrapping_add(1) & 0xFF_FFFF;
+        self.last = at;
+    }
+
+    /// Whether a CNP at `at` cannot answer a mark that passed here; `first` is when the flow began, where that was seen.
+    fn excludes_marks(&self, at: u64, first: Option<u64>) -> bool {
+        let is_whole = self.is_whole && first == Some(self.first.0);
+        let least = if is_whole { 0 } else { WITHIN };
+        at <= self.last && at.checked_sub(self.since).is_some_and(|time| time >= least)
+    }
+}
+
 /// What the packets of hosts look like, by place.
 ///
-/// Bounded: at most `limit` pairs of hosts, of 210 octets each; those used longest ago leave first.
+/// Bounded: at most `limit` pairs of hosts, of 150 octets each, and as many flows, of 110; those used longest ago leave first.
 #[derive(Debug)]
 pub struct Origins {
     ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
-    /// Where everything between a receiver and a sender passes the receiver's own link.
-    links: Bounded<(IpAddr, IpAddr), Place>,
+    /// Data nearest to receivers, where there are several places.
+    watches: Bounded<FlowKey, Watch>,
     /// Paths found to be as long as others between the same hosts, and those found not to be.
     alike: u32,
     unlike: u32,
@@ -374,7 +415,7 @@ impl Origins {
     pub fn new(limit: usize) -> Self {
         Self {
             ways: Bounded::new(limit),
-            links: Bounded::new(limit),
+            watches: Bounded::new(limit),
             alike: 0,
             unlike: 0,
             looks: 0,
@@ -388,25 +429,32 @@ impl Origins {
         self.looks < FIRST || psn.wrapping_mul(0x9E37_79B1) >> 29 == 0
     }
 
-    /// Takes in a data packet, wherever it is seen. Those that ask for an acknowledgement suffice.
+    /// Takes in a data packet, wherever it is seen: whether there are `several` places, and it is marked CE.
     #[inline]
     pub fn data(
         &mut self,
         at: u64,
         place: Place,
         frame: &Frame<'_>,
-        data: &DataPacket<'_>,
-        bth: &Bth<'_>,
+        (data, bth): (&DataPacket<'_>, &Bth<'_>),
+        (several, ce): (bool, bool),
     ) {
-        if bth.ack_request()
-            && self.looks_at(bth.psn())
-            && let Some(signs) = Signs::from_frame(frame)
-        {
-            let (from, to) = (data.source, data.destination);
-            let [way, _] = self.see(at, place, (from, to), signs);
-            if way.psn == NO_PSN || at.saturating_sub(way.passed) > LOST {
-                (way.psn, way.passed) = (bth.psn(), at);
-            }
+        // What a host's packets look like, those that ask for an acknowledgement tell.
+        let looks = bth.ack_request() && self.looks_at(bth.psn());
+        if !looks && !several {
+            return;
+        }
+        let Some(signs) = Signs::from_frame(frame) else {
+            return;
+        };
+        if looks {
+            self.see(at, place, (data.source, data.destination), signs);
+        }
+        if several {
+            let (here, psn) = ((place, signs.passed()), bth.psn());
+            let watch =
+                (self.watches).get_or_insert_with(data.flow(), at, || Watch::new(at, here, psn));
+            watch.see(at, here, psn, ce);
         }
     }
 
@@ -420,37 +468,16 @@ impl Origins {
             return;
         };
         let (from, to) = (ip.source, ip.destination);
-        let [own, data] = self.see(at, place, (from, to), signs);
-        if data.psn == bth.psn() {
-            data.psn = NO_PSN;
-            if let Some(takes) = at.checked_sub(data.passed) {
-                data.takes = data.takes.min(u32::try_from(takes).unwrap_or(u32::MAX));
-                data.timed = data.timed.saturating_add(1);
-            }
-        }
-        // Data has passed a router, what answers it has not: the receiver's own link.
-        if own.count == ENOUGH && own.is_at_source() && data.has_passed_a_router() {
-            self.links.get_or_insert_with((from, to), at, || place);
-        }
+        self.see(at, place, (from, to), signs);
     }
 
-    /// The packets from `from` to `to` at `place`, a packet more, and those the other way.
-    fn see(
-        &mut self,
-        at: u64,
-        place: Place,
-        (from, to): (IpAddr, IpAddr),
-        signs: Signs,
-    ) -> [&mut Way; 2] {
+    /// A packet more from `from` to `to` at `place`.
+    fn see(&mut self, at: u64, place: Place, (from, to): (IpAddr, IpAddr), signs: Signs) {
         self.looks = self.looks.saturating_add(1);
         let (key, is_upper) = pair(from, to);
         let ways = (self.ways).get_or_insert_with((key.0, key.1, place), at, || [Way::NEW; 2]);
         let [lower, upper] = ways;
-        let (own, other) = if is_upper {
-            (upper, lower)
-        } else {
-            (lower, upper)
-        };
+        let own = if is_upper { upper } else { lower };
         let passed = signs.passed();
         if own.count == 0 {
             (own.start, own.mac) = (signs.start(), signs.mac);
@@ -474,7 +501,38 @@ impl Origins {
             *free = signs.path;
         }
         (own.least, own.most) = (own.least.min(passed), own.most.max(passed));
-        [own, other]
+    }
+
+    /// The packets from `from` to `to` at `place`, and those the other way.
+    fn ways(&self, place: Place, (from, to): (IpAddr, IpAddr)) -> Option<(&Way, &Way)> {
+        let (key, is_upper) = pair(from, to);
+        let [lower, upper] = self.ways.get(&(key.0, key.1, place))?;
+        Some(match is_upper {
+            true => (upper, lower),
+            false => (lower, upper),
+        })
+    }
+
+    /// Notes of a CNP whether marks of its flow are excluded, as far as that is known: the next notification, or mark, may be
+    /// another matter.
+    pub fn settle(&self, cnp: &mut Cnp) {
+        cnp.unmarked |= self.is_unmarked(cnp);
+    }
+
+    fn is_unmarked(&self, cnp: &Cnp) -> bool {
+        let watch = || {
+            self.watches.get(&FlowKey {
+                sender: cnp.to,
+                receiver: cnp.from,
+                receiver_qp: cnp.receiver_qp?,
+            })
+        };
+        watch().is_some_and(|watch| {
+            let ways = || self.ways(watch.place, (cnp.from, cnp.to));
+            watch.place != cnp.place
+                && watch.excludes_marks(cnp.at, cnp.first)
+                && ways().is_some_and(|(own, data)| own.is_on_link_beside(data))
+        })
     }
 
     /// Who made a CNP, by all that has been seen so far.
@@ -492,19 +550,10 @@ impl Origins {
         if cnp.in_name == Some(false) {
             return cnp.not_the_receivers(Evidence::OtherAddress);
         }
-        let (key, is_upper) = pair(cnp.from, cnp.to);
-        let ways = self.ways.get(&(key.0, key.1, cnp.place));
-        let known = ways.map(|[lower, upper]| match is_upper {
-            true => (upper, lower),
-            false => (lower, upper),
-        });
+        let known = self.ways(cnp.place, (cnp.from, cnp.to));
         let compared = match (known, cnp.signs) {
             (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
             _ => Evidence::NothingAlike,
-        };
-        let unmarked = || {
-            let link = self.links.get(&(cnp.from, cnp.to));
-            cnp.unmarked && link.is_some_and(|link| *link != cnp.place)
         };
         match compared {
             Evidence::OnItsLink => Inference {
@@ -513,10 +562,12 @@ impl Origins {
             },
             // Who acknowledges the sender's data is a receiver of it, whichever flow this is about.
             Evidence::NothingAlike if cnp.in_name.is_none() => Inference::unknown(Evidence::NoFlow),
-            Evidence::Alike | Evidence::OtherPath | Evidence::NothingAlike => match unmarked() {
-                true => cnp.not_the_receivers(Evidence::NoMark),
-                false => Inference::unknown(compared),
-            },
+            Evidence::Alike | Evidence::OtherPath | Evidence::NothingAlike => {
+                match cnp.unmarked || self.is_unmarked(cnp) {
+                    true => cnp.not_the_receivers(Evidence::NoMark),
+                    false => Inference::unknown(compared),
+                }
+            }
             evidence => cnp.not_the_receivers(evidence),
         }
     }
@@ -538,12 +589,8 @@ impl Origins {
         if passed < receiver && comparable && same_path {
             return Evidence::Nearer { passed, receiver };
         }
-        let (after, takes) = (cnp.after, data.takes);
-        if receiver > 0 && data.timed >= TIMED && after < takes / 2 && takes - after >= SURELY {
-            return Evidence::TooEarly { after, takes };
-        }
         let is_like = own.least <= passed && passed <= own.most;
-        let on_its_link = own.is_at_source() && known_mac(own.mac) && data.has_passed_a_router();
+        let on_its_link = known_mac(own.mac) && own.is_on_link_beside(data);
         // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
         if is_like && on_its_link && cnp.marked {
             return Evidence::OnItsLink;
@@ -563,58 +610,77 @@ fn pair(from: IpAddr, to: IpAddr) -> ((IpAddr, IpAddr), bool) {
     }
 }
 
-/// Of how many CNPs of one maker one of another is taken for a mistake.
-const MISTAKEN: u32 = 32;
+/// One in so many CNPs may be of an unknown maker where the others are of one.
+const FEW: u32 = 32;
 
 /// Who made the CNPs about one QP.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// By maker.
     counts: [u32; Maker::ALL.len()],
-    /// The last judgement of the maker of most.
+    /// Of those of an unknown maker, the ones that there was nothing to compare with yet, or whose flow was not known yet.
+    early: u32,
+    /// The last judgement of a known maker.
     known: Option<Inference>,
-    /// The CNP to be judged anew as more becomes known: the one soonest after the flow's first data, else the last.
-    open: Option<Cnp>,
+    /// The last one, judged when the next one has come: what comes in between tells of it, too.
+    last: Option<Cnp>,
 }
 
 impl Tally {
     /// Of no CNP.
     pub const NEW: Self = Self {
         counts: [0; Maker::ALL.len()],
+        early: 0,
         known: None,
-        open: None,
+        last: None,
     };
 
     /// Counts a CNP.
-    pub fn add(&mut self, cnp: Cnp, inference: Inference) {
+    pub fn add(&mut self, cnp: Cnp, origins: &Origins) {
+        if let Some(last) = self.last.replace(cnp) {
+            self.count(&last, origins.judge(&last));
+        }
+    }
+
+    fn count(&mut self, cnp: &Cnp, inference: Inference) {
         let count = &mut self.counts[inference.maker as usize];
         *count = count.saturating_add(1);
-        let count = *count;
-        if inference.maker == Maker::Unknown {
-            if self.open.is_none_or(|open| cnp.after <= open.after) {
-                self.open = Some(cnp);
-            }
-        } else if self
-            .known
-            .is_none_or(|known| self.counts[known.maker as usize] <= count)
-        {
+        if inference.maker != Maker::Unknown {
             self.known = Some(inference);
+            return;
+        }
+        if cnp.in_name.is_none() || inference.evidence == Evidence::NothingAlike {
+            self.early = self.early.saturating_add(1);
         }
     }
 
     /// Who made them, by all that has been seen so far; `None` where there are none.
     #[must_use]
     pub fn judge(&self, origins: &Origins) -> Option<Inference> {
-        let Some(known) = self.known else {
-            return Some(origins.judge(self.open.as_ref()?));
-        };
-        let [known_ones, unknown] = [known.maker, Maker::Unknown].map(|m| self.counts[m as usize]);
-        let all = self.counts.iter().copied().fold(0, u32::saturating_add);
-        let others = all.saturating_sub(unknown).saturating_sub(known_ones);
-        match others > known_ones / MISTAKEN {
-            true => Some(Inference::unknown(Evidence::Several)),
-            false => Some(known),
+        let cnp = self.last.as_ref()?;
+        let last = origins.judge(cnp);
+        let mut all = self.clone();
+        // What comes behind the last one may still tell who made it.
+        if self.known.is_none() || last.maker != Maker::Unknown {
+            all.count(cnp, last);
         }
+        let Some(known) = all.known else {
+            return Some(last);
+        };
+        let [of_known, unknown] = [known.maker, Maker::Unknown].map(|m| all.counts[m as usize]);
+        let sum = all.counts.iter().copied().fold(0, u32::saturating_add);
+        let several = |maker| Inference {
+            maker,
+            evidence: Evidence::Several(all.counts),
+        };
+        let undecided = unknown - all.early;
+        Some(if of_known + unknown != sum {
+            several(Maker::Mixed)
+        } else if undecided > of_known / FEW || all.early > of_known {
+            several(Maker::Unknown)
+        } else {
+            known
+        })
     }
 }
 
@@ -725,12 +791,22 @@ mod tests {
     }
 
     fn see(origins: &mut Origins, at: u64, place: Place, packet: Passing) {
+        see_data(origins, at, place, packet, (false, false));
+    }
+
+    fn see_data(
+        origins: &mut Origins,
+        at: u64,
+        place: Place,
+        packet: Passing,
+        several_and_ce: (bool, bool),
+    ) {
         packet.with(|frame| {
             let Message::Roce(bth, _) = frame.message() else {
                 panic!("RoCEv2");
             };
             match DataPacket::from_frame(frame) {
-                Some(data) => origins.data(at, place, frame, &data, &bth),
+                Some(data) => origins.data(at, place, frame, (&data, &bth), several_and_ce),
                 None => origins.acknowledged(at, place, frame, &bth),
             }
         });
@@ -744,8 +820,13 @@ mod tests {
         origins
     }
 
-    /// A CNP that looks like `packet`, so long after the flow's first data.
-    fn cnp(packet: Passing, origin: Origin, after: u64) -> Cnp {
+    /// A CNP that looks like `packet`, so long after the flow's first data at 0.
+    fn cnp(packet: Passing, origin: Origin, at: u64) -> Cnp {
+        cnp_behind(packet, origin, at, None)
+    }
+
+    /// The same, where the flow's last unanswered mark was seen at that time.
+    fn cnp_behind(packet: Passing, origin: Origin, at: u64, unanswered: Option<u64>) -> Cnp {
         let (notifier, destination) = packet.addresses();
         let gist = Notification {
             kind: Kind::Cnp,
@@ -765,17 +846,11 @@ mod tests {
         };
         let data = SeenData {
             first: 0,
-            marked: false,
+            unanswered,
             whole: true,
         };
         let signs = Some(packet.signs());
-        Cnp::new(
-            (after, HERE),
-            signs,
-            (&gist, origin),
-            Some(&flow),
-            Some(data),
-        )
+        Cnp::new((at, HERE), signs, (&gist, origin), Some(&flow), Some(data))
     }
 
     fn judge(origins: &Origins, packet: Passing) -> Inference {
@@ -918,12 +993,13 @@ mod tests {
             maker: Maker::Receiver,
             evidence: Evidence::OnItsLink,
         };
-        let answer = Cnp {
-            marked: true,
-            unmarked: false,
-            ..cnp(own, Origin::Receiver, 1_000_000 * US)
-        };
+        let at = 1_000_000 * US;
+        let behind = |mark| cnp_behind(own, Origin::Receiver, at, Some(mark));
+        let answer = behind(at - WITHIN);
         assert_eq!(link.judge(&answer), receiver);
+        // One mark is not the cause of all CNPs to come.
+        let late = behind(at - WITHIN - 1);
+        assert_eq!(link.judge(&late), Inference::unknown(Evidence::Alike));
         // What would it answer? A switch that routes nothing may mark behind this place.
         assert_eq!(judge(&link, own), Inference::unknown(Evidence::Alike));
         assert_eq!(judge(&link, other), on_the_way(Evidence::OtherMac));
@@ -936,54 +1012,96 @@ mod tests {
         assert_eq!(judge(&behind, other), Inference::unknown(Evidence::Alike));
     }
 
-    #[test]
-    fn what_comes_before_it_can_is_no_answer() {
-        // Acknowledged after 10 µs each.
-        let rounds: Vec<_> = (0..8)
-            .map(|n| Passing {
-                psn: n / 2,
-                ..if n % 2 == 0 { DATA } else { ACK }
-            })
-            .collect();
-        let verdict = |seen: usize, sooner: u64| {
-            let origins = after(&rounds[..seen]);
-            let cnp = cnp(ACK, Origin::Receiver, sooner);
-            origins.judge(&cnp)
-        };
-        let early = on_the_way(Evidence::TooEarly {
-            after: 4_000,
-            takes: 10_000,
-        });
-        assert_eq!(verdict(8, 4 * US), early);
-        assert_eq!(verdict(8, 6 * US), Inference::unknown(Evidence::Alike));
-        assert_eq!(verdict(6, 4 * US), Inference::unknown(Evidence::Alike));
+    /// Packets of a flow at the sender's link, each 1 ms after the one before and soon after that on the receiver's link, where
+    /// `is_seen` has it: from `from` on, up to `to`.
+    fn watched(
+        origins: &mut Origins,
+        (from, to): (u32, u32),
+        is_seen: impl Fn(u32) -> bool,
+        is_marked: impl Fn(u32) -> bool,
+    ) {
+        let link = Place::new(1);
+        for psn in from..to {
+            let at = u64::from(psn) * MS;
+            let data = Passing { psn, ..DATA };
+            see_data(origins, at, HERE, data, (true, false));
+            if is_seen(psn) {
+                let there = Passing {
+                    hop_limit: 61,
+                    ..data
+                };
+                see_data(origins, at + US, link, there, (true, is_marked(psn)));
+                let ack = Passing {
+                    hop_limit: 64,
+                    mac: NIC,
+                    psn,
+                    ..ACK
+                };
+                see(origins, at + 2 * US, link, ack);
+            }
+            see(origins, at + 3 * US, HERE, Passing { psn, ..ACK });
+        }
     }
+
+    /// Who made CNPs like the receiver's at those times, a tenth of a millisecond behind packets.
+    fn makers<const N: usize>(origins: &Origins, behind: [u32; N]) -> [Maker; N] {
+        behind.map(|psn| {
+            let at = u64::from(psn) * MS + 100 * US;
+            origins.judge(&cnp(ACK, Origin::Receiver, at)).maker
+        })
+    }
+
+    const MS: u64 = 1_000 * US;
+    const ALL: fn(u32) -> bool = |_| true;
+    const NONE: fn(u32) -> bool = |_| false;
 
     #[test]
     fn without_marks_on_its_link_the_receiver_has_no_cause() {
-        let link = Place::new(1);
-        let mut origins = after(&[ACK; 4]);
-        let own = Passing {
-            hop_limit: 64,
-            mac: NIC,
-            ..ACK
+        use Maker::{Network, Unknown};
+        let seen = |is_seen: &dyn Fn(u32) -> bool, is_marked: &dyn Fn(u32) -> bool| {
+            let mut origins = Origins::new(16);
+            watched(&mut origins, (0, 100), is_seen, is_marked);
+            origins
         };
-        let alike = Inference::unknown(Evidence::Alike);
-        assert_eq!(judge(&origins, ACK), alike);
-        see(
-            &mut origins,
-            1,
-            link,
-            Passing {
-                hop_limit: 60,
-                ..DATA
-            },
-        );
-        for _ in 0..3 {
-            assert_eq!(judge(&origins, ACK), alike);
-            see(&mut origins, 2, link, own);
-        }
-        assert_eq!(judge(&origins, ACK), on_the_way(Evidence::NoMark));
+        let all = seen(&ALL, &NONE);
+        assert_eq!(makers(&all, [0, 50, 98]), [Network; 3]);
+        assert_eq!(makers(&all, [99]), [Unknown], "no data behind it yet");
+        let evidence = all.judge(&cnp(ACK, Origin::Receiver, 50 * MS)).evidence;
+        assert_eq!(evidence, Evidence::NoMark);
+        // Watched before, behind, and around them.
+        assert_eq!(makers(&seen(&|psn| psn < 50, &NONE), [60]), [Unknown]);
+        let behind = seen(&|psn| psn >= 50, &NONE);
+        assert_eq!(makers(&behind, [40, 55, 70]), [Unknown, Unknown, Network]);
+        let around = seen(&|psn| !(40..60).contains(&psn), &NONE);
+        assert_eq!(makers(&around, [50, 65, 75]), [Unknown, Unknown, Network]);
+        // Thinned, and without the marked ones.
+        let thinned = seen(&|psn| psn % 16 == 0, &NONE);
+        assert_eq!(makers(&thinned, [50, 96]), [Unknown; 2]);
+        assert_eq!(makers(&seen(&|psn| psn % 9 != 0, &NONE), [50]), [Unknown]);
+        // What was marked may be answered for a while.
+        let marked = seen(&ALL, &|psn| psn == 50);
+        assert_eq!(makers(&marked, [50, 59, 61]), [Unknown, Unknown, Network]);
+    }
+
+    #[test]
+    fn what_is_settled_stays_so_when_marks_come() {
+        let mut origins = Origins::new(16);
+        watched(&mut origins, (0, 50), ALL, NONE);
+        let mut early = cnp(ACK, Origin::Receiver, 40 * MS);
+        let forgotten = early;
+        origins.settle(&mut early);
+        watched(&mut origins, (50, 60), ALL, ALL);
+        assert_eq!(origins.judge(&early).evidence, Evidence::NoMark);
+        assert_eq!(origins.judge(&forgotten).maker, Maker::Unknown);
+        assert_eq!(makers(&origins, [55]), [Maker::Unknown]);
+    }
+
+    #[test]
+    fn where_the_beginning_was_missed_a_mark_may_have_come_before() {
+        // A flow that other places saw begin before there were several.
+        let mut origins = Origins::new(16);
+        watched(&mut origins, (3, 100), ALL, NONE);
+        assert_eq!(makers(&origins, [5, 20]), [Maker::Unknown, Maker::Network]);
     }
 
     #[test]
@@ -1027,6 +1145,14 @@ mod tests {
         assert_eq!(after(&[ACK; 3]).judge(&nearer).maker, Maker::Network);
         let no_flow = Inference::unknown(Evidence::NoFlow);
         assert_eq!(after(&[]).judge(&nearer), no_flow);
+        // Which marks it may answer cannot be told: it does not count against what is known of others.
+        let origins = after(&[ACK; 3]);
+        let mut tally = Tally::NEW;
+        for cnp in [unknown(ACK), nearer, nearer] {
+            tally.add(cnp, &origins);
+        }
+        let maker = tally.judge(&origins).map(|judged| judged.maker);
+        assert_eq!(maker, Some(Maker::Network));
     }
 
     #[test]
@@ -1052,47 +1178,110 @@ mod tests {
         assert!(inner(&[&[ethernet, outer], &plain[..]].concat()).is_none());
     }
 
+    /// What is said of a row of CNPs, each with its hop limit.
+    fn row(origins: &Origins, hop_limits: impl IntoIterator<Item = u8>) -> Option<Inference> {
+        let mut tally = Tally::NEW;
+        for hop_limit in hop_limits {
+            let cnp = cnp(Passing { hop_limit, ..ACK }, Origin::Receiver, US);
+            tally.add(cnp, origins);
+        }
+        tally.judge(origins)
+    }
+
+    fn counts<const N: usize>(of: [(Maker, u32); N]) -> Evidence {
+        let mut counts = [0; Maker::ALL.len()];
+        for (maker, count) in of {
+            counts[maker as usize] = count;
+        }
+        Evidence::Several(counts)
+    }
+
     #[test]
-    fn a_row_says_who_made_most_and_judges_anew() {
+    fn a_row_is_judged_anew() {
         let mut origins = after(&[ACK; 2]);
+        assert_eq!(row(&origins, []), None);
+        let mut tally = Tally::NEW;
+        let nearer = Passing {
+            hop_limit: 63,
+            ..ACK
+        };
+        tally.add(cnp(nearer, Origin::Receiver, US), &origins);
+        let nothing = Inference::unknown(Evidence::NothingAlike);
+        assert_eq!(tally.judge(&origins), Some(nothing));
+        see(&mut origins, 1, HERE, ACK);
+        let maker = tally.judge(&origins).map(|judged| judged.maker);
+        assert_eq!(maker, Some(Maker::Network), "without a further one");
+    }
+
+    #[test]
+    fn one_cnp_does_not_tell_of_all() {
+        let origins = after(&[ACK; 3]);
+        let (nearer, alike) = (63, 61);
+        let unknown = |of| Some(Inference::unknown(counts(of)));
+        let half = (0..100).map(|n| if n % 2 == 0 { alike } else { nearer });
+        assert_eq!(
+            row(&origins, half),
+            unknown([(Maker::Network, 50), (Maker::Unknown, 50)])
+        );
+        let one = (0..100).map(|n| if n == 40 { nearer } else { alike });
+        let one = row(&origins, one);
+        // The last one is not counted as long as data behind it may tell.
+        assert_eq!(one, unknown([(Maker::Network, 1), (Maker::Unknown, 98)]));
+        assert_eq!(
+            one.unwrap().evidence.to_string(),
+            "judged one by one, CNPs are network 1, unknown 98"
+        );
+        let few = (0..100).map(|n| if n % 40 == 7 { alike } else { nearer });
+        assert_eq!(row(&origins, few).unwrap().maker, Maker::Network);
+    }
+
+    #[test]
+    fn a_row_of_several_makers_is_mixed() {
+        let origins = after(&[ACK; 3]);
+        let mut tally = Tally::NEW;
+        for n in 0..100 {
+            let origin = match n {
+                7 => Origin::Proxy,
+                _ => Origin::Receiver,
+            };
+            let nearer = Passing {
+                hop_limit: 63,
+                ..ACK
+            };
+            tally.add(cnp(nearer, origin, US), &origins);
+        }
+        let mixed = Inference {
+            maker: Maker::Mixed,
+            evidence: counts([(Maker::Network, 99), (Maker::Proxy, 1)]),
+        };
+        assert_eq!(tally.judge(&origins), Some(mixed));
+    }
+
+    #[test]
+    fn what_is_known_of_a_few_beside_nothing_of_most_is_not_said_of_all() {
+        let mut origins = after(&[]);
         let nearer = Passing {
             hop_limit: 63,
             ..ACK
         };
         let mut tally = Tally::NEW;
-        let add = |tally: &mut Tally, origins: &Origins, packet, origin| {
-            let cnp = cnp(packet, origin, US);
-            tally.add(cnp, origins.judge(&cnp));
-        };
-        assert_eq!(tally.judge(&origins), None);
-        add(&mut tally, &origins, nearer, Origin::Receiver);
-        let judged = |tally: &Tally, origins: &Origins| {
-            let inference = tally.judge(origins).unwrap();
-            (inference.maker, inference.evidence)
-        };
-        let nothing = (Maker::Unknown, Evidence::NothingAlike);
-        assert_eq!(judged(&tally, &origins), nothing);
-        see(&mut origins, 1, HERE, ACK);
-        assert_eq!(
-            judged(&tally, &origins).0,
-            Maker::Network,
-            "without a further one"
-        );
-        for _ in 0..MISTAKEN {
-            add(&mut tally, &origins, nearer, Origin::Receiver);
+        for n in 0..10 {
+            if n == 8 {
+                (0..3).for_each(|at| see(&mut origins, at, HERE, ACK));
+            }
+            tally.add(cnp(nearer, Origin::Receiver, US), &origins);
         }
-        add(&mut tally, &origins, ACK, Origin::Proxy);
-        assert_eq!(judged(&tally, &origins).0, Maker::Network);
-        add(&mut tally, &origins, ACK, Origin::Proxy);
-        let several = (Maker::Unknown, Evidence::Several);
-        assert_eq!(judged(&tally, &origins), several);
+        let of = [(Maker::Network, 3), (Maker::Unknown, 7)];
+        assert_eq!(tally.judge(&origins), Some(Inference::unknown(counts(of))));
     }
 
     #[test]
     fn what_is_remembered_is_small() {
-        assert!(size_of::<Tally>() <= 112, "{}", size_of::<Tally>());
-        assert!(size_of::<Cnp>() <= 60, "{}", size_of::<Cnp>());
+        assert!(size_of::<Tally>() <= 152, "{}", size_of::<Tally>());
+        assert!(size_of::<Cnp>() <= 88, "{}", size_of::<Cnp>());
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
-        assert!(ways <= 184, "{ways}");
+        let watch = size_of::<FlowKey>() + size_of::<Watch>();
+        assert!(watch <= 88, "{watch}");
+        assert!(ways <= 152, "{ways}");
     }
 }

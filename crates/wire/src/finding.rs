@@ -86,6 +86,19 @@ macro_rules! rules {
                 }, )+ ];
                 &INFO[self as usize]
             }
+
+            /// The name under which the plugin for Wireshark has its expert item, for filters: the rule's own, behind the name
+            /// of the protocol that shows it where it does not begin with that.
+            #[must_use]
+            pub fn filter_name(self) -> String {
+                let RuleInfo { id, family, .. } = self.info();
+                match family {
+                    Family::Ioam => format!("fastcnp.{id}"),
+                    Family::Pfc => format!("rocev2.{id}"),
+                    Family::Class => format!("fcn.{id}"),
+                    _ => (*id).to_owned(),
+                }
+            }
         }
     };
 }

@@ -30,13 +30,25 @@ identified! {
     }
 }
 
+impl Kind {
+    /// What people call it, with the option of a Fast CNP.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cnp => "CNP",
+            Self::FastCnp1 => "Fast CNP (option 1)",
+            Self::FastCnp2 => "Fast CNP (option 2)",
+            Self::ProxyCn => "Proxy notification",
+            Self::WanFcn => "WAN FCN",
+        }
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Cnp => "CNP",
             Self::FastCnp1 | Self::FastCnp2 => "Fast CNP",
-            Self::ProxyCn => "Proxy notification",
-            Self::WanFcn => "WAN FCN",
+            kind => kind.name(),
         })
     }
 }

@@ -16,6 +16,7 @@ pub mod figures;
 pub mod files;
 pub mod guest;
 pub mod install_plugin;
+pub mod lab;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
@@ -70,6 +71,8 @@ pub enum Command {
     Guest(guest::Options),
     /// Capture routers of FRR that carry the Proxy Node Capability, and write the sample captures of them anew
     Routers,
+    /// Play a scenario on links, each node in a network namespace: senders, switches, receivers; watch, capture and compare
+    Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin(install_plugin::Options),
 }
@@ -88,6 +91,7 @@ impl Cli {
             Command::Mutate(options) => mutate::run(&options)?,
             Command::Guest(options) => guest::run(&options)?,
             Command::Routers => routers::run()?,
+            Command::Lab(options) => return lab::run(&options),
             Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)

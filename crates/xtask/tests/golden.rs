@@ -1,5 +1,5 @@
-//! The committed sample captures are what this build of `fcn-gen` writes, and their decodings what tshark with this build of the
-//! plugin says.
+//! The committed sample captures, and that of `fcn-top --demo`, are what this build of `fcn-gen` writes, and the samples' decodings
+//! what tshark with this build of the plugin says.
 
 use xtask::captures::Generator;
 use xtask::tshark::Tshark;
@@ -16,6 +16,14 @@ fn the_sample_captures_are_as_committed() {
     let generator = Generator::build().unwrap();
     let folder = captures::folder().unwrap();
     if let Err(e) = captures::check(&folder, &generator, Some(&tshark)) {
+        panic!("{e:#}");
+    }
+}
+
+#[test]
+fn the_demo_is_as_committed() {
+    let generator = Generator::build().unwrap();
+    if let Err(e) = captures::demo::check(&generator) {
         panic!("{e:#}");
     }
 }

@@ -135,10 +135,11 @@ const SEEN: &[(&str, &str)] = &[
         "Sender answers that it does not know Fast CNP",
         "formats-unaware-sender",
     ),
-    ("Fast CNP, option 1", "fast-cnp."),
-    ("Fast CNP, option 2", "fast-cnp-ioam-incremental"),
-    ("Notification to a proxy node", "proxy-config"),
-    ("FCN to an ingress PE", "wan-fcn-vxlan"),
+    ("Note", "malformed-ioam"),
+    ("Fast CNP (option 1)", "fast-cnp."),
+    ("Fast CNP (option 2)", "fast-cnp-ioam-incremental"),
+    ("Proxy notification", "proxy-config"),
+    ("WAN FCN", "wan-fcn-vxlan"),
     ("CNP", "receiver-cnp-ipv4"),
     ("Pause (PFC)", "pfc"),
     ("Marked CE", "receiver-cnp-ipv4"),
@@ -169,10 +170,16 @@ fn every_colour_is_seen_in_a_sample_capture() {
     }
 }
 
-/// Title and value of each column that is filled in the packets that `filter` lets through.
-fn filled(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<String> {
+/// Titles of the columns that are shown, in their order, and of those that are filled in the packets that `filter` lets through.
+fn filled(
+    tshark: &Tshark,
+    capture: &Path,
+    filter: &str,
+    options: &[&str],
+) -> (Vec<String>, BTreeSet<String>) {
+    let arguments = ["-C", profile::NAME, "-T", "psml", "-Y", filter];
     let output = tshark
-        .run(capture, &["-C", profile::NAME, "-T", "psml", "-Y", filter])
+        .run(capture, &[&arguments, options].concat())
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && stderr.is_empty(), "{stderr}");
@@ -194,7 +201,77 @@ fn filled(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<String> {
             .filter(|(_, value)| !value.is_empty());
         filled.extend(some.map(|(title, _)| title.clone()));
     }
-    filled
+    (titles, filled)
+}
+
+/// Those that a screen of 1366 pixels has room for.
+const SHOWN: [&str; 8] = [
+    "No.",
+    "Time",
+    "Source",
+    "Destination",
+    "Protocol",
+    "Kind",
+    "QP",
+    "Info",
+];
+
+#[test]
+fn columns_fit_the_screen_and_name_kinds_as_people_do() {
+    let Some(tshark) = ready() else {
+        return;
+    };
+    let capture = &samples("fast-cnp.")[0];
+    let (titles, filled) = filled(&tshark, capture, "fastcnp", &[]);
+    assert_eq!(titles, SHOWN);
+    assert_eq!(filled, SHOWN.map(str::to_owned).into());
+    let lines = tshark
+        .decode(capture, &["-C", profile::NAME, "-Y", "fastcnp"])
+        .unwrap();
+    assert!(
+        lines
+            .lines()
+            .all(|line| line.contains("Fast CNP (option 1)"))
+    );
+    let text = file("recent");
+    let widths = text.lines().filter_map(|line| line.trim().split_once(", "));
+    let mut widths = widths.filter_map(|(format, width)| {
+        let width = width.trim_end_matches(',').parse::<u32>().ok()?;
+        Some((format.trim_matches('"').to_owned(), width))
+    });
+    let (hidden, formats) = (hidden(), formats());
+    let mut sum = 0;
+    for format in &formats {
+        let (of, width) = widths.next().unwrap();
+        assert!(format.starts_with(&of), "{format}: {of}");
+        sum += if hidden.contains(format) { 0 } else { width };
+    }
+    assert_eq!(
+        (hidden.len(), widths.next()),
+        (formats.len() - SHOWN.len(), None)
+    );
+    // Beside the map of colours and the scroll bar.
+    assert!((1200..=1366 - 51).contains(&sum), "{sum}");
+}
+
+/// The columns' formats, in their order.
+fn formats() -> Vec<String> {
+    let text = file("preferences");
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"'));
+    let formats = lines.filter_map(|line| line.split_once("\", \""));
+    let formats = formats.map(|(_, format)| format.trim_end_matches(['"', ',']).to_owned());
+    formats.collect()
+}
+
+/// The formats of hidden columns.
+fn hidden() -> BTreeSet<String> {
+    let text = file("preferences");
+    let mut lines = text.lines();
+    let hidden = lines.find_map(|line| line.strip_prefix("gui.column.hidden: "));
+    let hidden = hidden.unwrap().split(',');
+    hidden.map(str::to_owned).collect()
 }
 
 #[test]
@@ -207,20 +284,17 @@ fn columns_are_filled_and_nothing_is_complained_of() {
             "receiver-cnp-ipv4",
             "fcn",
             &[
-                "At",
+                "Interface",
                 "Kind",
                 "Notifier",
-                "To slow down",
+                "Sender",
                 "QP",
                 "Sender QP",
-                "Interval",
+                "Gap",
+                "Verdict",
             ][..],
         ),
-        (
-            "fast-cnp.",
-            "fcn",
-            &["Kind", "Notifier", "To slow down", "QP"],
-        ),
+        ("fast-cnp.", "fcn", &["Kind", "Notifier", "Sender", "QP"]),
         (
             "fast-cnp-ioam-preallocated",
             "fcn",
@@ -229,16 +303,17 @@ fn columns_are_filled_and_nothing_is_complained_of() {
         (
             "proxy-config",
             "proxycn",
-            &["Kind", "Notifier", "To slow down", "Level"],
+            &["Kind", "Notifier", "Sender", "Level"],
         ),
         ("wan-fcn-srv6", "wanfcn", &["Kind", "Notifier", "Level"]),
         (
             "receiver-cnp-ipv6",
             "!fcn",
-            &["No.", "Time", "At", "Source", "Protocol", "Info"],
+            &["No.", "Time", "Interface", "Source", "Protocol", "Info"],
         ),
     ] {
-        let filled = filled(&tshark, &samples(beginning)[0], filter);
+        let options = ["-o", "gui.column.hidden:"];
+        let (_, filled) = filled(&tshark, &samples(beginning)[0], filter, &options);
         for title in titles {
             assert!(
                 filled.contains(*title),

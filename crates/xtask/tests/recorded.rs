@@ -50,7 +50,7 @@ fn every_icrc_is_right_and_nothing_breaks_a_rule() {
 
 #[test]
 fn notifications_find_the_qp_that_perftest_exchanged() {
-    let fields = ["fcn.kind", "fcn.qp", "fcn.sender_qp", "fcn.sender_qp.by"];
+    let fields = ["fcn.kind", "fcn.qp", "fcn.sender_qp", "fcn.sender_qp_from"];
     let Some(recorded) = recorded(&fields) else {
         return;
     };

@@ -232,7 +232,7 @@ impl Flow {
     pub fn seen(&self, whole: bool) -> SeenData {
         SeenData {
             first: self.first,
-            marked: self.marked.latest().is_some(),
+            unanswered: self.marks.unanswered(),
             whole,
         }
     }

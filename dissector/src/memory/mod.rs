@@ -327,13 +327,13 @@ impl Memory {
             resolver,
             ..
         } = self;
-        origins.data(moment.at, place, frame, data, &bth);
         let key = data.flow();
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
         let octets = (ip.end - ip.start) as u64;
         // Marks are looked at from the first packet on, rates from where there is another place.
         let able = access::lists(&settings.able, data.source);
         let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
+        origins.data(moment.at, place, frame, (data, &bth), (several, ce));
         let several = (able || several, several);
         let look = Look {
             at: moment.at,
@@ -478,6 +478,12 @@ impl Memory {
             (self.translations).request((at, frame), gist, flow.as_ref());
         }
         let known = flow.and_then(|key| self.flows.get(&key));
+        for earlier in known.into_iter().flat_map(Flow::notices) {
+            let earlier = self.notices.get_mut(&earlier);
+            if let Some(cnp) = earlier.and_then(|earlier| earlier.cnp.as_mut()) {
+                self.origins.settle(cnp);
+            }
+        }
         let marked = known.and_then(Flow::unanswered);
         let copy_of = notice.copy_of;
         let attribution =

@@ -3,7 +3,7 @@
 use crate::memory::{FrameTime, Led, Notice, Outcome};
 use crate::names::F;
 use crate::plan::{At, Mark, Plan, at};
-use fcn_observe::Class;
+use fcn_observe::{Class, Resolved};
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
@@ -20,21 +20,22 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         plan.address(fields, here, sender, Mark::Generated);
     }
     if let Some(made) = outcome.made {
+        plan.text(F::FcnMadeBy, here, format_args!("{}", made.maker.id()));
         plan.text(
-            F::FcnOriginInferred,
-            here,
-            format_args!("{}", made.maker.id()),
-        );
-        plan.text(
-            F::FcnOriginEvidence,
+            F::FcnMadeByEvidence,
             here,
             format_args!("{}", made.evidence),
         );
     }
     classes(plan, notice, here);
-    if let Some((qp, by)) = notice.sender_qp {
-        plan.generated(F::FcnSenderQp, here, qp.get());
-        plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));
+    if let Some((qp, from)) = notice.sender_qp {
+        if from == Resolved::Packet {
+            plan.marked(F::FcnSenderQp, here, qp.get(), Mark::Hidden);
+            plan.hidden(F::FcnSenderQpFrom, here, from.id());
+        } else {
+            plan.generated(F::FcnSenderQp, here, qp.get());
+            plan.text(F::FcnSenderQpFrom, here, format_args!("{}", from.id()));
+        }
     }
     linked(plan, (F::FcnData, F::FcnDataDelay), notice.data);
     let marked = notice.data.filter(|_| notice.answers);
@@ -46,7 +47,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     }
     let is_span = |span: &u64| i64::try_from(*span).is_ok();
     if let Some(span) = notice.interval.filter(is_span) {
-        plan.generated(F::FcnInterval, here, span);
+        plan.generated(F::FcnGap, here, span);
     }
     for (field, rate) in [
         (F::FcnRateBefore, notice.rate_before),
@@ -64,7 +65,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     if outcome.flows_forgotten > 0 {
         let count = outcome.flows_forgotten;
         let why = format_args!(
-            "the data that it is about may be among the flows that had to be forgotten ({count})"
+            "its flow may be one of the {count} that were forgotten for lack of memory"
         );
         plan.text(F::FcnForgotten, here, why);
     }
@@ -78,13 +79,16 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
 
 /// Plans by what the notification is queued, and the data of its flow.
 fn classes(plan: &mut Plan, notice: &Notice, here: At) {
+    // Its own headers show these.
     if let Some(class) = notice.class {
-        plan.generated(F::FcnDscp, here, class.dscp());
-        plan.text(F::FcnEcn, here, format_args!("{}", class.ecn().id()));
+        plan.marked(F::FcnDscp, here, class.dscp(), Mark::Hidden);
+        plan.hidden(F::FcnEcn, here, class.ecn().id());
+        if let Some(priority) = class.priority() {
+            plan.marked(F::FcnVlanPriority, here, priority, Mark::Hidden);
+        }
     }
     let of_data = notice.data_class;
     for (field, value) in [
-        (F::FcnVlanPriority, notice.class.and_then(Class::priority)),
         (F::FcnDataDscp, of_data.map(Class::dscp)),
         (F::FcnDataVlanPriority, of_data.and_then(Class::priority)),
     ] {
@@ -99,8 +103,7 @@ fn classes(plan: &mut Plan, notice: &Notice, here: At) {
 
 /// Plans the word that what was known about a notification had to be forgotten.
 pub fn forgotten(plan: &mut Plan, start: usize) {
-    let why =
-        format_args!("too many notifications came after this one to remember what it was about");
+    let why = format_args!("too many notifications since this one to remember it");
     plan.text(F::FcnForgotten, at(start, 0), why);
 }
 
@@ -110,7 +113,7 @@ pub fn data(plan: &mut Plan, led: &Led, start: usize) {
     plan.aside();
     plan.open(F::FcnDataNode, here, Mark::Generated);
     match led.count {
-        0 => plan.label(format_args!("Congestion notification: data beside one")),
+        0 => plan.label(format_args!("Congestion notification: data of its flow")),
         1 => plan.label(format_args!(
             "Congestion notification: in frame {}",
             led.frames[0]

@@ -331,12 +331,19 @@ const PROXY_HEAD: Head = F::ProxyOptionType.run();
 fn head(plan: &mut Plan, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
     let [kind, action, change, rest, length] = *fields;
     let here = at(start, 1);
-    plan.open_word(kind, here, option.kind);
+    plan.open_word(
+        kind,
+        here,
+        option.kind,
+        Mark::Known(Node::OptionType, here.start),
+    );
     for part in [action, change, rest] {
         plan.add(part, here, option.kind);
     }
     plan.close();
-    plan.add(length, at(start + 1, 1), option.data.len() as u32);
+    let here = at(start + 1, 1);
+    let len = option.data.len() as u32;
+    plan.known(length, here, len, Node::OptionLength);
 }
 
 /// What an option of ours breaks by itself.
@@ -360,12 +367,13 @@ fn fast_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &I
     plan.goto(Node::Ipv6Option, start);
     plan.open(F::FastOption, at(start, option.len()), Mark::Plain);
     plan.label(format_args!("Fast CNP option {number}"));
-    plan.generated(F::FastOptionNumber, at(start, 1), number);
+    plan.marked(F::FastOptionNumber, at(start, 1), number, Mark::Hidden);
     head(plan, &FAST_HEAD, start, option);
     let data = start + 2;
     let parsed = FastCnpRepr::parse(option.kind, option.data, scene.profile);
     if let Some(Ok(parsed)) = parsed {
         if let FastCnpRepr::Option2 { ioam: inner, .. } = parsed {
+            plan.replace(Node::OptionUnknown, data);
             plan.add(F::FastOptionReserved, at(data, 1), inner.reserved);
             let kind = inner.opt_type.code();
             plan.add(F::FastOptionIoamType, at(data + 1, 1), kind);

@@ -23,7 +23,7 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     let lengths = u32::from(trace.node_len()) << 11 | flags | u32::from(trace.remaining_len());
     let word = at(base + 2, 2);
     plan.add(F::TraceNodeLen, word, lengths);
-    plan.open_word(F::TraceFlags, word, lengths);
+    plan.open_word(F::TraceFlags, word, lengths, Mark::Plain);
     for flag in FLAGS {
         plan.add(flag, word, lengths);
     }
@@ -32,7 +32,7 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
 
     let kinds = at(base + 4, 3);
     let bits = trace.trace_type().bits();
-    plan.open_word(F::TraceType, kinds, bits);
+    plan.open_word(F::TraceType, kinds, bits, Mark::Plain);
     for bit in TYPE_BITS {
         plan.add(bit, kinds, bits);
     }

@@ -45,7 +45,7 @@ impl Group {
         match self {
             Self::Kind => c"Notifications by kind",
             Self::CongestionPoint => c"By congestion point",
-            Self::Receiver => c"By receiver, or who speaks for it",
+            Self::Receiver => c"By receiver, proxy node or ingress PE",
             Self::Subject => c"By QP or flow",
             Self::Level => c"By congestion level",
             Self::Malformed => c"Malformed, by sender",
@@ -87,7 +87,7 @@ impl Listed {
             }
         };
         [
-            Some(self.line(Group::Kind, format_args!("{}", gist.kind.id()))),
+            Some(self.line(Group::Kind, format_args!("{}", gist.kind.name()))),
             Some(self.line(group, format_args!("{}", gist.notifier))),
             Some(self.line(Group::Subject, format_args!("{}", Slower(notified)))),
             gist.level
@@ -117,20 +117,18 @@ impl core::fmt::Display for Slower<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Self(notified) = self;
         if let (Some(sender), Some(qp)) = (notified.sender(), notified.sender_qp) {
-            return write!(f, "{sender}, its own QP {qp}");
+            return write!(f, "{sender} QP {qp}");
         }
         let subject = notified.gist.subject;
-        write!(
-            f,
-            "{}, ",
-            notified.gist.sender.unwrap_or(notified.gist.destination)
-        )?;
+        let sender = notified.gist.sender.unwrap_or(notified.gist.destination);
         match (subject.qp(), subject.receiver(), subject) {
-            (Some((_, qp)), Some(receiver), _) => write!(f, "QP {qp} at {receiver}"),
-            (Some((_, qp)), None, _) => write!(f, "its own QP {qp}"),
-            (None, Some(receiver), _) => write!(f, "flow to {receiver}"),
-            (None, None, Subject::FlowLabel(label)) => write!(f, "flow label {label:#07x}"),
-            (None, None, _) => write!(f, "nothing named"),
+            (Some((_, qp)), Some(receiver), _) => write!(f, "{sender}, QP {qp} at {receiver}"),
+            (Some((_, qp)), None, _) => write!(f, "{sender} QP {qp}"),
+            (None, Some(receiver), _) => write!(f, "{sender}, flow to {receiver}"),
+            (None, None, Subject::FlowLabel(label)) => {
+                write!(f, "{sender}, flow label {label:#07x}")
+            }
+            (None, None, _) => write!(f, "{sender}, no QP or flow"),
         }
     }
 }
@@ -173,10 +171,7 @@ mod tests {
     fn a_notification_counts_once_in_every_group_that_it_says_something_of() {
         let mut known = Listed::default();
         let cnp = gist(Kind::Cnp, 2, Subject::SenderQp(Qp::truncate(0x11)));
-        assert_eq!(
-            texts(&mut known, &cnp),
-            ["cnp", "::2", "::7, its own QP 0x11"]
-        );
+        assert_eq!(texts(&mut known, &cnp), ["CNP", "::2", "::7 QP 0x11"]);
         let subject = Subject::ReceiverQp {
             receiver: Ipv6Addr::from(2).into(),
             qp: Qp::truncate(0x12),
@@ -184,12 +179,17 @@ mod tests {
         let fast = gist(Kind::FastCnp1, 2, subject);
         assert_eq!(
             texts(&mut known, &fast),
-            ["fast_cnp_1", "::2", "::7, QP 0x12 at ::2"]
+            ["Fast CNP (option 1)", "::2", "::7, QP 0x12 at ::2"]
         );
         let wan = gist(Kind::ProxyCn, 3, Subject::FlowLabel(0x12));
         assert_eq!(
             texts(&mut known, &wan),
-            ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
+            [
+                "Proxy notification",
+                "::3",
+                "::7, flow label 0x00012",
+                "level 3"
+            ]
         );
         let groups: Vec<Group> = known
             .lines(&Record::Notification(Notified::alone(wan)))
@@ -231,7 +231,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(counts["cnp"], (round + 1) * 1500);
+            assert_eq!(counts["CNP"], (round + 1) * 1500);
         }
         // Two kinds; as many congestion points as receivers, of the same addresses; QPs of both sides.
         assert_eq!(counts.len(), 2 + MAX_LINES + MAX_LINES + 1);

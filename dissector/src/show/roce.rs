@@ -152,12 +152,17 @@ pub(super) fn cnp_part(
     let base = place.start;
     let payload = scene.payload(place);
     if let Ok(bth) = Bth::new_checked(payload) {
-        plan.add(*opcode, at(base, 1), bth.opcode().0);
-        plan.add(*pkey, at(base + 2, 2), bth.pkey());
-        plan.add(*fecn, at(base + 4, 1), payload[4]);
-        plan.add(*becn, at(base + 4, 1), payload[4]);
+        let here = at(base, 1);
+        let mark = Mark::Behind(Node::BthOpcode, here.start);
+        plan.marked(*opcode, here, bth.opcode().0, mark);
+        plan.known(*pkey, at(base + 2, 2), bth.pkey(), Node::BthPkey);
+        // With the BTH, ours of any RoCEv2 packet.
+        let mark = Mark::Known(Node::Bth, here.start);
+        for bit in [*fecn, *becn] {
+            plan.marked(bit, at(base + 4, 1), payload[4], mark);
+        }
         plan.add(*dest_qp, at(base + 5, 3), bth.dest_qp().get());
-        plan.add(*psn, at(base + 9, 3), bth.psn());
+        plan.known(*psn, at(base + 9, 3), bth.psn(), Node::BthPsn);
         let octets = &payload[BTH_LEN..payload.len().min(CNP_BODY_LEN)];
         if !octets.is_empty() {
             plan.octets(*reserved, at(base + BTH_LEN, octets.len()));

@@ -1,10 +1,10 @@
 //! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
 
 use super::{Notified, PayloadAt, Scene};
-use crate::names::{F, P};
+use crate::names::{F, Node, P};
 use crate::plan::{At, Mark, Plan};
 use fcn_wire::frame::{Frame, LinkType};
-use fcn_wire::notification::{Notification, Subject};
+use fcn_wire::notification::Notification;
 use std::net::IpAddr;
 
 /// What the notification at `place` says; `None` where there is none that can be read. `options` is the options header with a
@@ -81,32 +81,39 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<N
 pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
     let gist = &notified.gist;
     let here = At { len: 0, ..whole };
+    if gist.hops > 0 {
+        // Of the trace, which the Fast CNP's own subtree shows.
+        plan.goto(Node::FastCnp, whole.start as usize);
+        if let Some(depth) = gist.deepest_queue {
+            plan.generated(F::FcnQueue, here, depth);
+        }
+        plan.generated(F::FcnHops, here, gist.hops as u64);
+    }
     plan.aside();
     plan.protocol(P::Fcn, whole, Mark::Generated);
-    plan.label(format_args!("Congestion notification: {}", Line(gist)));
+    plan.label(format_args!(
+        "Congestion notification: {}",
+        gist.kind.name()
+    ));
     let text = |plan: &mut Plan, field: F, text: &str| {
         plan.text(field, here, format_args!("{text}"));
     };
-    text(plan, F::FcnKind, gist.kind.id());
-    text(plan, F::FcnOrigin, gist.origin.id());
+    // The packet's own subtree shows what the notification says, by the names of its format.
+    plan.hidden(F::FcnKind, here, gist.kind.id());
+    plan.hidden(F::FcnKindName, here, gist.kind.name());
+    text(plan, F::FcnNotifierRole, gist.origin.id());
     let notifier = (F::FcnNotifier4, F::FcnNotifier6);
-    plan.address(notifier, here, gist.notifier, Mark::Generated);
+    plan.address(notifier, here, gist.notifier, Mark::Hidden);
     if let Some(sender) = gist.sender {
         let fields = (F::FcnSender4, F::FcnSender6);
-        plan.address(fields, here, sender, Mark::Generated);
+        plan.address(fields, here, sender, Mark::Hidden);
     }
     if let Some((side, qp)) = gist.subject.qp() {
-        plan.generated(F::FcnQp, here, qp.get());
-        text(plan, F::FcnQpSide, side.id());
+        plan.marked(F::FcnQp, here, qp.get(), Mark::Hidden);
+        plan.hidden(F::FcnQpSide, here, side.id());
     }
     if let Some(level) = gist.level {
-        plan.generated(F::FcnLevel, here, level);
-    }
-    if let Some(depth) = gist.deepest_queue {
-        plan.generated(F::FcnDeepestQueue, here, depth);
-    }
-    if gist.hops > 0 {
-        plan.generated(F::FcnHops, here, gist.hops as u64);
+        plan.marked(F::FcnLevel, here, level, Mark::Hidden);
     }
     if let Some(ends) = notified.ends() {
         let [sender, other] = ends.map(|end| plan.store_text(format_args!("{end}")));
@@ -117,33 +124,6 @@ pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
             (F::FcnEndOther, other),
         ] {
             plan.stored(field, here, end, Mark::Hidden);
-        }
-    }
-}
-
-/// A notification in one line that has the same order for every kind.
-struct Line<'a>(&'a Notification);
-
-impl core::fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self(gist) = self;
-        write!(
-            f,
-            "{} from {} to {}",
-            gist.kind.id(),
-            gist.notifier,
-            gist.destination
-        )?;
-        if let Some(sender) = gist.sender.filter(|sender| *sender != gist.destination) {
-            write!(f, ", for {sender}")?;
-        }
-        match (gist.subject.qp(), gist.subject) {
-            (Some((side, qp)), _) => write!(f, " about QP {qp} at the {}", side.id()),
-            (None, Subject::FlowLabel(label)) => write!(f, " about flow label {label:#07x}"),
-            (None, subject) => match subject.receiver() {
-                Some(receiver) => write!(f, " about the flow to {receiver}"),
-                None => Ok(()),
-            },
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::packet::{Packet, Tree, Tvb};
 use super::{guard, ids, sys};
-use crate::names::{F, Kind, P, expert_protocol};
+use crate::names::{F, Kind, Node, P, expert_protocol};
 use crate::plan::{Anchor, At, Item, Mark, Op, Plan, Stored, Value, What};
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -141,6 +141,12 @@ impl Pen<'_> {
                         self.open[0] = self.find(anchor);
                     }
                 }
+                Op::Replace(node, start) => {
+                    let item = self.own(node, start);
+                    if !item.is_null() {
+                        set_flag(item, sys::FI_HIDDEN);
+                    }
+                }
                 Op::Add(item) => self.add(item),
                 Op::Close => self.depth = self.depth.saturating_sub(1),
                 Op::Label(text) => {
@@ -205,7 +211,23 @@ impl Pen<'_> {
     /// # Safety
     /// To be called while the packet is dissected whose tree and octets it holds.
     unsafe fn add(&mut self, item: Item) {
-        let (tree, tvb) = (self.tree(), self.tvb);
+        let (mut tree, tvb) = (self.tree(), self.tvb);
+        let mut mark = item.mark;
+        let mut before = ptr::null_mut();
+        if let Mark::Known(node, start) | Mark::Behind(node, start) = item.mark {
+            // SAFETY: passed on.
+            let own = unsafe { self.own(node, start) };
+            mark = match item.mark {
+                _ if own.is_null() => Mark::Plain,
+                Mark::Known(..) => Mark::Hidden,
+                _ => {
+                    before = own;
+                    // SAFETY: Wireshark's own items are not the root.
+                    tree = unsafe { (*own).parent };
+                    Mark::Generated
+                }
+            };
+        }
         let (start, len) = self.clamp(item.at);
         let (id, ett, kind) = match item.what {
             What::Protocol(protocol) => {
@@ -260,7 +282,10 @@ impl Pen<'_> {
         };
         // SAFETY: the item was returned just now.
         unsafe {
-            self.added(added, item.mark);
+            self.added(added, mark);
+            if !before.is_null() && !added.is_null() {
+                sys::proto_tree_move_item(tree, before, added);
+            }
             if item.opens {
                 self.descend(added, ett);
             }
@@ -327,17 +352,36 @@ impl Pen<'_> {
         }
         // SAFETY: the root and its nodes are live while the packet is dissected.
         unsafe {
-            let data = (*root).tree_data;
             // In a tree made for a filter alone the anchors are mostly not there; where a field stands is of no
             // matter then, but for the protocol hierarchy.
-            if data.is_null() || !is_true((*data).visible) {
+            if !is_shown(root) {
                 return aside(root);
             }
-            let ids = ids::node(node);
-            if ids.iter().all(|id| *id < 0) {
-                // This Wireshark has no such field.
+            let found = self.own(node, start);
+            if found.is_null() {
                 self.missed = true;
                 return root;
+            }
+            if node.is_beside() {
+                (*found).parent
+            } else {
+                found
+            }
+        }
+    }
+
+    /// The item of `node` that begins at `start`; null where it is not in the tree, or the tree is not shown.
+    ///
+    /// # Safety
+    /// To be called while the packet is dissected whose tree and octets it holds.
+    unsafe fn own(&mut self, node: Node, start: u32) -> *mut sys::proto_node {
+        let root = self.root;
+        let ids = ids::node(node);
+        // SAFETY: the root and its nodes are live while the packet is dissected.
+        unsafe {
+            // Some Wiresharks have no such field.
+            if root.is_null() || !is_shown(root) || ids.iter().all(|id| *id < 0) {
+                return ptr::null_mut();
             }
             let mut found = ptr::null_mut();
             if !self.cursor.is_null() {
@@ -347,16 +391,11 @@ impl Pen<'_> {
                 found = find(root, (*root).first_child, &ids, self.tvb, start);
             }
             if found.is_null() {
-                self.missed = true;
                 self.misses += 1;
-                return root;
-            }
-            self.cursor = found;
-            if node.is_beside() {
-                (*found).parent
             } else {
-                found
+                self.cursor = found;
             }
+            found
         }
     }
 }
@@ -385,10 +424,23 @@ unsafe fn set_mark(item: *mut sys::proto_item, mark: Mark) {
     // SAFETY: passed on.
     unsafe {
         match mark {
-            Mark::Plain => {}
+            // The last two are decided before.
+            Mark::Plain | Mark::Known(..) | Mark::Behind(..) => {}
             Mark::Generated => set_flag(item, sys::FI_GENERATED),
             Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
         }
+    }
+}
+
+/// Whether somebody looks at the tree, or it is made for a filter alone.
+///
+/// # Safety
+/// `root` is a live tree.
+unsafe fn is_shown(root: *mut sys::proto_tree) -> bool {
+    // SAFETY: the root is live while the packet is dissected.
+    unsafe {
+        let data = (*root).tree_data;
+        !data.is_null() && is_true((*data).visible)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The numbers that Wireshark gives to protocols, fields and expert infos while it starts, and whether anybody asks for them.
 
 use super::{compat, sys};
-use crate::names::{F, Node, P};
+use crate::names::{F, Node, P, expert_protocol};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
 use core::ptr;
@@ -116,10 +116,24 @@ pub fn is_expert_heard() -> bool {
     compat::is_true(unsafe { sys::have_tap_listener(EXPERT_TAP.load(Ordering::Relaxed)) })
 }
 
-/// Wireshark's numbers of the protocols whose fields a filter may refer to: ours, and expert info.
-pub fn referable() -> impl Iterator<Item = c_int> {
-    PROTOCOL_IDS
+/// Wireshark's numbers of what a filter may refer to beside what every notification has: the other protocols of ours, expert
+/// info, and the fields of [`P::Fcn`] that other packets have, too.
+pub fn of_other_packets() -> impl Iterator<Item = c_int> {
+    const FIELDS: [F; 5] = [
+        F::FcnDataNode,
+        F::FcnNotifiedBy,
+        F::FcnFinding,
+        F::FcnFindingLeftOut,
+        F::FcnFindingSeverity,
+    ];
+    let others = P::ALL.iter().filter(|protocol| **protocol != P::Fcn);
+    let others = others.map(|other| protocol(*other));
+    let infos = core::iter::once(EXPERT_PROTOCOL.load(Ordering::Relaxed));
+    // From 4.4 on, a filter for an expert info does not refer to expert info as such.
+    let rules = Rule::ALL
         .iter()
-        .chain(core::iter::once(&EXPERT_PROTOCOL))
-        .map(|id| id.load(Ordering::Relaxed))
+        .filter(|rule| expert_protocol(**rule) == P::Fcn);
+    // SAFETY: written by Wireshark alone, as it registers them.
+    let rules = rules.map(|rule| unsafe { (*expert(*rule)).hf });
+    others.chain(infos).chain(FIELDS.map(field)).chain(rules)
 }

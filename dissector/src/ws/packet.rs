@@ -405,26 +405,43 @@ impl Tree<'_> {
         self.0.is_null()
     }
 
-    /// Whether anyone looks at what would be added: it is shown, or asks for every protocol, or a filter, a column or a list
-    /// of fields refers to one of ours or to expert info.
-    pub fn is_wanted(self) -> bool {
+    /// What of that which would be added anyone looks at.
+    pub fn wanted(self) -> Wanted {
         // SAFETY: the tree is null or live, and so is what it points to; the numbers were given by Wireshark.
         unsafe {
             if self.0.is_null() {
-                return false;
+                return Wanted::Nothing;
             }
             let data = (*self.0).tree_data;
             if data.is_null() || is_true((*data).visible) || !is_true((*data).fake_protocols) {
-                return true;
+                return Wanted::Everything;
             }
-            ids::referable().any(|id| {
+            let is_referred_to = |id: c_int| {
                 u32::try_from(id).is_ok_and(|id| {
                     let info = sys::proto_registrar_get_nth(id);
                     !info.is_null() && (*info).ref_type != sys::HF_REF_TYPE_NONE
                 })
-            })
+            };
+            if ids::of_other_packets().any(is_referred_to) {
+                Wanted::Everything
+            } else if is_referred_to(ids::protocol(P::Fcn)) {
+                Wanted::Notifications
+            } else {
+                Wanted::Nothing
+            }
         }
     }
+}
+
+/// What of a packet's tree anyone looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// None of ours.
+    Nothing,
+    /// A filter, a column or a list of fields refers to what every notification has, and to nothing else of ours.
+    Notifications,
+    /// It is shown, or asks for every protocol, or something refers to others of ours or to expert info.
+    Everything,
 }
 
 /// An address as Rust has it, where it is IPv4 or IPv6.

@@ -3,7 +3,7 @@
 use super::draw::{Drawing, add_protocol, draw, plan};
 use super::messages::show_broken;
 use super::notes::{self, Notes};
-use super::packet::{Call, Packet, Tree};
+use super::packet::{Call, Packet, Tree, Wanted};
 use super::seen::{Note, NoteKind};
 use super::wrappers::take_plain;
 use super::{guard, ids, memory, routing, taps};
@@ -54,8 +54,11 @@ pub fn post(call: Call<'_>) -> c_int {
         remember(call, &seen);
     }
     let tapped = taps::is_heard();
-    let shown = tree.is_wanted() || ids::is_expert_heard();
-    if shown {
+    let wanted = match ids::is_expert_heard() {
+        true => Wanted::Everything,
+        false => tree.wanted(),
+    };
+    if wanted == Wanted::Everything {
         for seen in all.iter() {
             add(packet, tree, &seen);
         }
@@ -63,7 +66,8 @@ pub fn post(call: Call<'_>) -> c_int {
         add_protocols(packet, tree, all);
     }
     let mut is_notified = false;
-    for seen in all.iter().filter(|_| tapped || shown) {
+    let summarizes = wanted != Wanted::Nothing;
+    for seen in all.iter().filter(|_| tapped || summarizes) {
         let Some(gist) = gist(packet, &seen) else {
             continue;
         };
@@ -81,7 +85,7 @@ pub fn post(call: Call<'_>) -> c_int {
         if tapped && !is_copy {
             taps::queue(packet, Record::Notification(notified));
         }
-        if shown {
+        if summarizes {
             add_summary(packet, tree, &seen, &notified);
         }
     }
@@ -91,7 +95,7 @@ pub fn post(call: Call<'_>) -> c_int {
             taps::queue(packet, Record::Malformed(broken));
         }
     }
-    if shown {
+    if wanted == Wanted::Everything {
         add_effects(packet, tree, all);
     }
     0

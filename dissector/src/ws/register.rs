@@ -13,7 +13,7 @@ use super::{
     guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables, taps,
     wrappers,
 };
-use crate::names::{F, Field, Kind, Link, P, expert_name, expert_protocol};
+use crate::names::{F, Field, Kind, Link, P, expert_protocol};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -155,7 +155,7 @@ fn register_experts(protocol_of: P) {
             // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
             let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
             record.ids = expert(*rule);
-            record.eiinfo.name = forever(&expert_name(*rule));
+            record.eiinfo.name = forever(&rule.filter_name());
             record.eiinfo.group = group(*rule) as c_int;
             record.eiinfo.severity = match info.severity {
                 Severity::Note => sys::PI_NOTE,

@@ -9,7 +9,7 @@
 use super::draw::{draw, plan};
 use super::handles::{Wrapped, wrappers};
 use super::notes::{self, Noted};
-use super::packet::{Call, Packet, Tree, Tvb};
+use super::packet::{Call, Packet, Tree, Tvb, Wanted};
 use super::{PerFile, compat, guard, ids, memory, preferences, sys};
 use crate::names::P;
 use crate::show::PayloadAt;
@@ -150,7 +150,7 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
         let protocol = sys::find_protocol_by_id(ids::protocol(P::Pnc));
         compat::is_true(sys::proto_is_protocol_enabled(protocol))
     };
-    if !is_enabled || !tree.is_wanted() && !ids::is_expert_heard() {
+    if !is_enabled || tree.wanted() != Wanted::Everything && !ids::is_expert_heard() {
         return;
     }
     let profile = preferences::profile();

@@ -1,8 +1,9 @@
-//! A scenario under several mechanisms: plays it under each, gathers the figures, shows them as text or JSON.
+//! A scenario under several mechanisms: plays it under each, gathers the figures, shows them as text, JSON or a page.
 //!
 //! `figures.rs` says which figures, `sentence.rs` what they come to; drawing them is in `plot.rs`.
 
 pub mod figures;
+pub mod html;
 mod json;
 mod play;
 mod sentence;

@@ -21,35 +21,10 @@ fn change(drift: f64) -> String {
 pub fn text(comparison: &Comparison) -> String {
     let part = |group: &Group| {
         let mut part = heading(comparison, group);
-        part += &table(group, &figures(group));
-        for row in &group.rows {
-            let timeouts = row.timeouts().map(|timeouts| {
-                format!(
-                    "{:.0} % of the time counted flows waited for retransmission timeouts; {:.0} of these fit into it one after \
-                     the other, and until some {:.0} do, chance decides goodput",
-                    timeouts.share * 100.0,
-                    timeouts.rounds,
-                    timeouts.rounds_for(TOLERANCE)
-                )
-            });
-            let changes = row.drifts().into_iter();
-            let changes = changes.map(|(what, drift)| format!("{what} {}", change(drift)));
-            let changes: Vec<String> = changes.collect();
-            let drifts = (!changes.is_empty()).then(|| {
-                let changes = listed(&changes);
-                format!("from the earlier to the later half of the time counted {changes}")
-            });
-            let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
-            if !why.is_empty() {
-                part += &format!(
-                    "Not settled: {}: {}; a longer run (--set duration=...) may reverse the conclusions\n",
-                    row.mechanism.id(),
-                    why.join("; ")
-                );
-            }
-        }
-        for (mechanism, why) in group.refused() {
-            part += &format!("Not applicable: {}: {why}\n", mechanism.id());
+        part += "\n";
+        part += &table(group);
+        for remark in remarks(group) {
+            part += &(remark + "\n");
         }
         part + &sentence(&group.rows) + "\n"
     };
@@ -59,6 +34,53 @@ pub fn text(comparison: &Comparison) -> String {
         .map(part)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// What has not settled, and what does not apply.
+pub(super) fn remarks(group: &Group) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for row in &group.rows {
+        let timeouts = row.timeouts().map(|timeouts| {
+            format!(
+                "{:.0} % of the time counted flows waited for retransmission timeouts; {:.0} of these fit into it one after \
+                 the other, and until some {:.0} do, chance decides goodput",
+                timeouts.share * 100.0,
+                timeouts.rounds,
+                timeouts.rounds_for(TOLERANCE)
+            )
+        });
+        let changes = row.drifts().into_iter();
+        let changes = changes.map(|(what, drift)| format!("{what} {}", change(drift)));
+        let changes: Vec<String> = changes.collect();
+        let drifts = (!changes.is_empty()).then(|| {
+            let changes = listed(&changes);
+            format!("from the earlier to the later half of the time counted {changes}")
+        });
+        let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
+        if !why.is_empty() {
+            remarks.push(format!(
+                "Not settled: {}: {}; a longer run (--set duration=...) may reverse the conclusions",
+                row.mechanism.id(),
+                why.join("; ")
+            ));
+        }
+    }
+    let refused = group.refused();
+    remarks.extend(
+        refused.map(|(mechanism, why)| format!("Not applicable: {}: {why}", mechanism.id())),
+    );
+    remarks
+}
+
+/// The figures that matter in a group: the label of each, and a cell for each mechanism that was played.
+pub(super) fn rows(group: &Group) -> Vec<(String, Vec<String>)> {
+    let figures = figures(group).into_iter();
+    let figures = figures.filter(|figure| matters(figure, group));
+    let row = |figure: Figure| {
+        let cells = group.played().map(|(_, runs)| figure.cell(runs));
+        (figure.label.clone().into_owned(), cells.collect())
+    };
+    figures.map(row).collect()
 }
 
 /// Every figure, those of the flows behind that of all flows.
@@ -72,7 +94,7 @@ fn figures(group: &Group) -> Vec<Figure> {
     figures
 }
 
-fn heading(comparison: &Comparison, group: &Group) -> String {
+pub(super) fn heading(comparison: &Comparison, group: &Group) -> String {
     let mut heading = comparison.scenario.clone();
     if let (Some(key), Some(value)) = (&comparison.over, &group.value) {
         heading += &format!(", {key} {value}");
@@ -85,17 +107,17 @@ fn heading(comparison: &Comparison, group: &Group) -> String {
         heading += &format!(", seeds {first} to {last}: median, and range where they differ");
     }
     let (duration, warm_up) = group.played_for;
-    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on\n")
+    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on")
 }
 
-fn table(group: &Group, figures: &[Figure]) -> String {
+fn table(group: &Group) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     let names = group.played().map(|(mechanism, _)| mechanism.id());
     table.set_header(core::iter::once("").chain(names).map(right));
-    for figure in figures.iter().filter(|figure| matters(figure, group)) {
-        let cells = group.played().map(|(_, runs)| right(figure.cell(runs)));
-        table.add_row(core::iter::once(Cell::new(&figure.label)).chain(cells));
+    for (label, cells) in rows(group) {
+        let cells = cells.into_iter().map(right);
+        table.add_row(core::iter::once(Cell::new(label)).chain(cells));
     }
     table.trim_fmt() + "\n"
 }

@@ -126,6 +126,11 @@ impl Connection {
         self.acknowledged >= self.total
     }
 
+    /// Whether nothing is sent any more, nor waited for.
+    pub fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Idle | Stage::Closed)
+    }
+
     /// Posts no further message: the one begun is finished.
     pub fn stop(&mut self) {
         let begun = self.sent.div_ceil(self.packets_a_message) * self.packets_a_message;

@@ -204,6 +204,15 @@ impl<'s> Frames<'s> {
             .get(packet.tunnel as usize)
             .map_or(0, Path::overhead);
         into.clear();
+        // What is octets may be in a tunnel that was entered elsewhere.
+        if packet.kind == PacketKind::Frame
+            && let Some(octets) = context.octets.at(packet.extra)
+            && let Some(seen) = &octets.seen
+        {
+            let inner = octets.bytes.get(seen.inner.clone());
+            into.extend_from_slice(inner.unwrap_or(&octets.bytes));
+            return Ok(());
+        }
         into.resize((packet.len - tunnel) as usize - ethernet::LEN, 0);
         self.network(packet, context, &mut Out { out: into, at: 0 })
     }

@@ -4,6 +4,7 @@
 use super::connection::{Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
+use super::live::Counters;
 use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
@@ -42,6 +43,16 @@ impl HostState {
             paused_flows: Default::default(),
             flows: FxHashMap::default(),
         }
+    }
+
+    /// What its roles have counted.
+    pub fn counters(&self) -> Counters {
+        let reaction = self.reaction.counters().named().collect();
+        let mut all = vec![("reaction_point", reaction)];
+        if let Some(point) = &self.notification {
+            all.push(("notification_point", point.counters().named().collect()));
+        }
+        all
     }
 }
 
@@ -305,7 +316,7 @@ impl World<'_> {
         }
     }
 
-    fn read_frame(&mut self, node: u32, octets: &Octets, frame: &Frame<'_>) {
+    pub(super) fn read_frame(&mut self, node: u32, octets: &Octets, frame: &Frame<'_>) {
         if self.manage(node, frame) {
             return;
         }

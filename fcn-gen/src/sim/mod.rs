@@ -9,6 +9,7 @@ mod event;
 mod frames;
 mod hash;
 mod host;
+pub mod live;
 pub mod outcome;
 mod packet;
 mod port;
@@ -20,7 +21,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-use crate::scenario::model::{FaultKind, NodeKind, Simulation};
+use crate::scenario::model::{FaultKind, Flow, NodeKind, Simulation};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use connection::Connection;
@@ -185,6 +186,8 @@ struct World<'s> {
     emitted: Vec<u8>,
     /// Notifications that are being made.
     pending: Pool<Option<Pending>>,
+    /// What makes it one node's, on real links.
+    live: Option<Box<live::Live>>,
 }
 
 impl<'s> World<'s> {
@@ -262,17 +265,14 @@ impl<'s> World<'s> {
             scratch: Vec::new(),
             emitted: vec![0; Outgoing::MAX_LEN],
             pending: Pool::default(),
+            live: None,
             simulation,
         }
     }
 
     /// Plans what the scenario says.
     fn begin(&mut self) {
-        self.events.plan(self.recorder.interval, Event::Sample);
-        let (warm_up, end) = (self.simulation.warm_up, self.simulation.duration);
-        self.events.plan(warm_up, Event::WarmedUp);
-        let half = Ps(end.since(warm_up).0 / 2);
-        self.events.plan(warm_up + half, Event::HalfCounted);
+        self.begin_counting();
         for (index, node) in self.simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
                 && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
@@ -281,16 +281,28 @@ impl<'s> World<'s> {
             }
         }
         for (index, flow) in self.simulation.flows.iter().enumerate() {
-            self.events.plan(flow.start, Event::Start(index as u32));
-            if flow.stop < self.simulation.duration {
-                self.events.plan(flow.stop, Event::Stop(index as u32));
-            }
+            self.begin_flow(index as u32, flow);
         }
         for (index, injection) in self.simulation.injections.iter().enumerate() {
             if injection.count > 0 {
                 self.events
                     .plan(injection.start, Event::Inject(index as u32));
             }
+        }
+    }
+
+    fn begin_counting(&mut self) {
+        self.events.plan(self.recorder.interval, Event::Sample);
+        let (warm_up, end) = (self.simulation.warm_up, self.simulation.duration);
+        self.events.plan(warm_up, Event::WarmedUp);
+        let half = Ps(end.since(warm_up).0 / 2);
+        self.events.plan(warm_up + half, Event::HalfCounted);
+    }
+
+    fn begin_flow(&mut self, index: u32, flow: &Flow) {
+        self.events.plan(flow.start, Event::Start(index));
+        if flow.stop < self.simulation.duration {
+            self.events.plan(flow.stop, Event::Stop(index));
         }
     }
 
@@ -375,6 +387,11 @@ impl<'s> World<'s> {
                 Some(later) => arrival = arrival + later,
                 None => return self.lose(&packet),
             }
+        }
+        if self.live.is_some() {
+            self.leave(index, arrival, &packet);
+            self.discard(&packet);
+            return;
         }
         if let Some(at) = self.ports[index as usize].put_on_link(arrival, packet) {
             self.events.plan(at, Event::Arrive(index));
@@ -517,7 +534,9 @@ impl<'s> World<'s> {
 
     /// A packet of octets, from `node` to the node with `destination`; nothing where nobody has that address.
     fn frame(&mut self, destination: IpAddr, octets: Octets) -> Option<Packet> {
-        let to = *self.addresses.get(&destination)?;
+        let known = self.addresses.get(&destination).copied();
+        // On real links there are others than the scenario's nodes.
+        let to = known.or(self.live.as_ref().map(|_| NONE))?;
         Some(self.frame_to(to, octets))
     }
 
@@ -547,8 +566,15 @@ impl<'s> World<'s> {
             let quoted = self.frames.quote(packet, context, &mut self.scratch);
             quoted.ok()?;
         }
+        let trace = about.and_then(|packet| {
+            let octets = || self.octets.at(packet.extra);
+            match packet.kind {
+                PacketKind::Frame => octets().and_then(|o| o.seen.as_ref()?.trace(&o.bytes)),
+                _ => self.traces.in_packet(packet),
+            }
+        });
         let about = fcn_node::About {
-            trace: about.and_then(|packet| self.traces.in_packet(packet)),
+            trace,
             invoking: &self.scratch,
         };
         let (len, kind) = outgoing
@@ -556,6 +582,7 @@ impl<'s> World<'s> {
             .ok()?;
         let octets = Octets {
             note: Some(self.note(by, outgoing, kind, flow)),
+            caused: self.time_of_cause(),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)

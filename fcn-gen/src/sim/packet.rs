@@ -3,9 +3,12 @@
 
 pub use crate::truth::NONE;
 use crate::truth::Note;
+use crate::units::Ps;
+use fcn_node::DataPacket;
 use fcn_wire::header::ethernet;
 use fcn_wire::ioam::OptType;
 use fcn_wire::proxy_cn::FiveTuple;
+use std::ops::Range;
 
 /// Queues of a port: one a traffic class, and one for MAC control, which nothing pauses.
 pub const QUEUES: usize = 9;
@@ -113,6 +116,43 @@ pub struct Octets {
     pub other: Option<FiveTuple>,
     /// Routing: who advertises, and which time.
     pub flooded: Option<(u32, u32)>,
+    /// On a real link: destination and source MAC address that it came with, and keeps.
+    pub macs: Option<([u8; 6], [u8; 6])>,
+    /// On a real link: what roles want to know, where it is data.
+    pub seen: Option<Seen>,
+    /// On a real link: when what this notification answers came in.
+    pub caused: Option<Ps>,
+}
+
+/// What roles want to know of a data packet that is octets. Places count from where [`Octets::bytes`] begin.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Without the trace.
+    pub data: DataPacket<'static>,
+    /// Type and place of the IOAM trace.
+    pub trace: Option<(OptType, Range<usize>)>,
+    /// Where the outermost IP header begins.
+    pub ecn_at: Option<usize>,
+    /// The innermost IP packet.
+    pub inner: Range<usize>,
+}
+
+impl Seen {
+    /// Its IOAM trace.
+    pub fn trace<'a>(&self, octets: &'a [u8]) -> Option<(OptType, &'a [u8])> {
+        let (opt_type, range) = self.trace.as_ref()?;
+        Some((*opt_type, octets.get(range.clone())?))
+    }
+
+    /// Traffic class of the innermost packet.
+    pub fn class(&self, octets: &Octets) -> u8 {
+        let header = octets.bytes.get(self.inner.clone()).unwrap_or_default();
+        match header {
+            [first, second, ..] if first >> 4 == 6 => first << 4 | second >> 4,
+            [_, second, ..] => *second,
+            _ => 0,
+        }
+    }
 }
 
 impl Octets {

@@ -136,8 +136,17 @@ impl World<'_> {
         let Some(values) = self.simulation.flows.get(flow as usize) else {
             return true;
         };
+        if self.live.is_some() && !is_about(values, frame, &message) {
+            self.pass_over(|counts| &mut counts.unknown_qp);
+            return true;
+        }
         match message {
             Cm::ConnectRequest(_) if values.to as u32 == node => {
+                if self.live.is_some() {
+                    // The sender may have been started anew.
+                    let connection = &mut self.connections[flow as usize];
+                    (connection.expected, connection.nak_sent) = (0, false);
+                }
                 let reply = ConnectReplyRepr {
                     local_comm_id: RECEIVER_ID | flow,
                     remote_comm_id: SENDER_ID | flow,
@@ -220,6 +229,19 @@ impl World<'_> {
         ];
         compose::packet(&parts, profile)
     }
+}
+
+/// Whether a message is between the ends of a flow, and names its QPs: on real links there are others, whose numbers may be
+/// the same.
+fn is_about(values: &Flow, frame: &Frame<'_>, message: &Cm<'_>) -> bool {
+    let Some(ip) = frame.ip() else { return false };
+    let ends = (values.source, values.destination);
+    let own = match (ip.source, ip.destination) {
+        way if way == ends => values.sender_qp,
+        (source, destination) if (destination, source) == ends => values.receiver_qp,
+        _ => return false,
+    };
+    message.local_qpn().is_none_or(|qp| qp == own.get())
 }
 
 fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {

@@ -4,6 +4,7 @@ use super::connection::{entropy, psn};
 use super::event::Event;
 use super::frames::Path;
 use super::hash::mix;
+use super::live::Counters;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
 use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
@@ -87,6 +88,34 @@ impl SwitchState {
         proxy.into_iter().chain(edge).chain(congestion)
     }
 
+    /// Lets its roles learn the QPs at senders from a frame that passes by.
+    pub(super) fn learn(&mut self, now: Time, frame: &Frame<'_>) {
+        if let Some(ip) = frame.ip() {
+            self.sees((ip.source, ip.destination), ip.hop_limit);
+        }
+        if self.learns_qps {
+            for qps in self.sender_qps() {
+                qps.learn(now, frame);
+            }
+        }
+    }
+
+    /// What its roles have counted.
+    pub fn counters(&self) -> Counters {
+        let congestion = self.congestion.counters().named().collect();
+        let mut all = vec![("congestion_point", congestion)];
+        if let Some(proxy) = &self.proxy {
+            all.push(("proxy", proxy.counters().named().collect()));
+        }
+        if let Some(edge) = &self.edge {
+            all.push(("ingress_pe", edge.counters().named().collect()));
+        }
+        if let Some(border) = &self.border {
+            all.push(("border", border.counters().named().collect()));
+        }
+        all
+    }
+
     /// Fills in what it has counted.
     pub fn settle(&self, truth: &mut SwitchTruth) {
         let counters = self.congestion.counters();
@@ -144,7 +173,14 @@ impl World<'_> {
         }
     }
 
-    fn forward(&mut self, node: u32, packet: Packet) {
+    pub(super) fn forward(&mut self, node: u32, packet: Packet) {
+        if packet.to == NONE {
+            // Of whoever is on real links.
+            return match (packet.came_by, self.port_of_cause()) {
+                (NONE, Some(port)) => self.egress(node, port, packet),
+                _ => self.flood_octets(node, packet),
+            };
+        }
         let path = self.frames.path(packet.tunnel);
         let target = path.map_or(packet.to as usize, |path| path.egress);
         let out = self
@@ -182,7 +218,7 @@ impl World<'_> {
     }
 
     /// A packet joins an egress queue.
-    fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
+    pub(super) fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
         let now = self.now;
         let depth = self.ports[out as usize].depth(packet.class);
         let Thresholds { marking, queue, .. } = self.ports[out as usize].thresholds;
@@ -196,7 +232,8 @@ impl World<'_> {
             self.recorder.switches[node as usize].dropped += 1;
             return self.lose(&packet);
         }
-        if packet.kind == PacketKind::Data {
+        let is_data = self.is_data(&packet);
+        if is_data {
             let after = depth + u64::from(packet.len);
             self.recorder.queued(node, now, after, after > marking.kmin);
             let ioam_node = self.nodes[node as usize].switch().ioam_node;
@@ -211,7 +248,7 @@ impl World<'_> {
                 self.recorder.crossed_kmax(now, true);
             }
         }
-        if packet.kind == PacketKind::Frame && depth > marking.kmin {
+        if packet.kind == PacketKind::Frame && !is_data && depth > marking.kmin {
             self.tcp_congested(node, &packet, depth, &marking);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
@@ -231,6 +268,18 @@ impl World<'_> {
         self.kick(out);
     }
 
+    /// Whether a packet is RoCEv2 data, as a value or as octets.
+    fn is_data(&self, packet: &Packet) -> bool {
+        match packet.kind {
+            PacketKind::Data => true,
+            PacketKind::Frame => self
+                .octets
+                .at(packet.extra)
+                .is_some_and(|octets| octets.seen.is_some()),
+            PacketKind::Ack | PacketKind::Nak => false,
+        }
+    }
+
     /// A packet leaves an egress queue.
     pub(super) fn leaves(&mut self, out: u32, packet: &Packet) {
         let now = self.now;
@@ -238,13 +287,14 @@ impl World<'_> {
         if matches!(self.nodes[node as usize], State::Host(_)) {
             return;
         }
+        let is_data = self.is_data(packet);
         let port = &mut self.ports[out as usize];
         let kmax = port.thresholds.marking.kmax;
         port.load.sent(now, packet.len);
         if packet.class < super::packet::CONTROL {
             port.queue_changes(now, -i64::from(packet.len));
         }
-        if port.above_kmax && packet.kind == PacketKind::Data && port.depth(packet.class) <= kmax {
+        if port.above_kmax && is_data && port.depth(packet.class) <= kmax {
             port.above_kmax = false;
             self.recorder.crossed_kmax(now, false);
         }
@@ -266,9 +316,15 @@ impl World<'_> {
     /// Asks the role about a data packet that meets a deep queue, and does what it says.
     fn congested(&mut self, node: u32, packet: &mut Packet, depth: u64, marking: &Marking) {
         let simulation = self.simulation;
-        let Some(flow) = simulation.flows.get(packet.flow as usize) else {
-            return;
+        let octets = match packet.kind {
+            PacketKind::Frame => self.octets.at(packet.extra),
+            _ => None,
         };
+        let seen = octets.and_then(|octets| Some((octets.seen.as_ref()?, &octets.bytes)));
+        let flow = simulation.flows.get(packet.flow as usize);
+        if seen.is_none() && flow.is_none() {
+            return;
+        }
         let random = self.rng.next_u32();
         let path = self.frames.path(packet.tunnel).copied();
         let outer = path.map(|path| Outer {
@@ -284,11 +340,24 @@ impl World<'_> {
         } else {
             packet.ecn
         };
-        let view = DataPacket {
-            outer,
-            trace: self.traces.in_packet(packet),
-            ..data_packet(flow, packet.path, ecn, &simulation.profile)
+        let view = match (seen, flow) {
+            (Some((seen, bytes)), _) => DataPacket {
+                outer: outer.or(seen.data.outer),
+                trace: seen.trace(bytes),
+                ecn: match has_ecn {
+                    true => Ecn::from_bits(ecn),
+                    false => seen.data.ecn,
+                },
+                ..seen.data
+            },
+            (None, Some(flow)) => DataPacket {
+                outer,
+                trace: self.traces.in_packet(packet),
+                ..data_packet(flow, packet.path, ecn, &simulation.profile)
+            },
+            (None, None) => return,
         };
+        let key = (view.destination, view.dest_qp.get());
         let congestion = &mut self.nodes[node as usize].switch().congestion;
         let verdict = congestion.on_packet(self.now.into(), &view, (depth, marking), random);
         if verdict.mark_ce {
@@ -299,9 +368,20 @@ impl World<'_> {
             };
             *ecn = CE;
             self.recorder.marked(node);
+            if !has_ecn
+                && let Some(octets) = self.octets.at_mut(packet.extra)
+                && let (PacketKind::Frame, Some(seen)) = (packet.kind, &mut octets.seen)
+            {
+                seen.data.ecn = Ecn::Ce;
+                let header = seen.ecn_at.and_then(|at| octets.bytes.get_mut(at..));
+                ip::set_traffic_class(header.unwrap_or_default(), CE, CE);
+            }
         }
         if let Some(outgoing) = verdict.notify {
-            let flow = packet.flow;
+            let flow = match packet.kind {
+                PacketKind::Frame => self.qps.get(&key).copied().unwrap_or(NONE),
+                _ => packet.flow,
+            };
             let by = (node, MadeBy::Switch);
             self.notify(by, &outgoing, Some(packet), flow);
         }
@@ -336,6 +416,8 @@ impl World<'_> {
             NodeKind::Host(host) => host.notification_delay,
             NodeKind::Switch(switch) => switch.notification_delay,
         };
+        // On real links it takes as long as it takes.
+        let delay = if self.live.is_some() { Ps(0) } else { delay };
         let place = self.pending.put(Some((node, kind, flow, packet)));
         self.events.plan(self.now + delay, Event::Notify(place));
     }
@@ -380,6 +462,16 @@ impl World<'_> {
             queue_depth: depth.min(u64::from(u32::MAX) - 1) as u32,
             ..NodeValues::default()
         };
+        if packet.kind == PacketKind::Frame {
+            if let Some(octets) = self.octets.at_mut(packet.extra)
+                && let Some((OptType::Preallocated, range)) =
+                    octets.seen.as_ref().and_then(|seen| seen.trace.clone())
+                && let Some(trace) = octets.bytes.get_mut(range)
+            {
+                let _ = fill_preallocated(trace, &values);
+            }
+            return;
+        }
         let Some(trace) = self.traces.at_mut(packet.extra) else {
             return;
         };
@@ -394,7 +486,7 @@ impl World<'_> {
     }
 
     /// Whether a notification is at the border of its domain, and this switch stops it there.
-    fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
+    pub(super) fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
         let domain = |node: u32| self.simulation.nodes[node as usize].domain;
         let side = |port: Option<u32>| {
             let peer = port.and_then(|port| self.ports.get(port as usize));
@@ -456,7 +548,7 @@ impl World<'_> {
     }
 
     /// A packet for the switch itself.
-    fn consume(&mut self, node: u32, packet: &Packet) {
+    pub(super) fn consume(&mut self, node: u32, packet: &Packet) {
         let now: Time = self.now.into();
         if packet.kind != PacketKind::Frame {
             return;
@@ -497,7 +589,7 @@ impl World<'_> {
     }
 
     /// At a provider edge, a packet for a host behind another one gets into a tunnel.
-    fn enter_tunnel(&mut self, node: u32, packet: &mut Packet) {
+    pub(super) fn enter_tunnel(&mut self, node: u32, packet: &mut Packet) {
         if packet.tunnel != NONE {
             return;
         }
@@ -505,10 +597,18 @@ impl World<'_> {
             return;
         };
         let flow = self.simulation.flows.get(packet.flow as usize);
+        let seen = match packet.kind {
+            PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.seen.as_ref()),
+            _ => None,
+        };
         let edge = &mut self.nodes[node as usize].switch().edge;
         packet.label = match (flow, edge, packet.kind) {
             (Some(flow), Some(edge), PacketKind::Data) => {
                 edge.label(flow.source, flow.destination, flow.receiver_qp)
+            }
+            (_, Some(edge), _) if seen.is_some() => {
+                let data = seen.map(|seen| &seen.data);
+                data.map_or(0, |d| edge.label(d.source, d.destination, d.dest_qp))
             }
             // Entropy for what no FCN will be about.
             _ => (mix(u64::from(packet.flow) << 32 | u64::from(packet.to)) & 0xF_FFFF) as u32,

@@ -191,6 +191,35 @@ fn the_drawing_is_written_whole_or_not_at_all() {
     assert_eq!(names(folder.path()), ["a.svg"]);
 }
 
+#[test]
+fn a_page_has_the_figures_that_are_printed_and_is_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.html");
+    let name = file.to_str().unwrap();
+    let args = [
+        "compare",
+        "tiny.toml",
+        "--mechanisms",
+        "cnp,pfc",
+        "--json",
+        "--html",
+        name,
+    ];
+    let mut pages = Vec::new();
+    for _ in 0..2 {
+        let done = fcn_gen(args);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let page = std::fs::read_to_string(&file).unwrap();
+        let (_, rest) = page.split_once("id=\"data\">").unwrap();
+        let block = rest.split_once("</script>").unwrap().0;
+        let data: serde_json::Value = serde_json::from_str(block).unwrap();
+        assert_eq!(data["comparison"], done.json());
+        pages.push(page);
+    }
+    assert!(pages[0] == pages[1]);
+    assert_eq!(names(folder.path()), ["a.html"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_every_thread_and_leaves_nothing() {

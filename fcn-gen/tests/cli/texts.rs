@@ -185,6 +185,7 @@ fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
             "distance=1km",
         ],
         &["compare", "tiny.toml", "--svg", "-"],
+        &["compare", "tiny.toml", "--html", "-"],
         &["run", "tiny.toml", "-o", file, "--truth", "-"],
         &["run", "tiny.toml", "-o", file, "--truth", file],
     ] {

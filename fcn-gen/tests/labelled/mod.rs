@@ -212,7 +212,7 @@ pub fn judged(case: Case) -> Vec<Judged> {
         *of_qp.entry(maker).or_default() += note.total;
     }
     let judge = |row: QpRecord| {
-        let (maker, evidence) = row.origin_inferred.zip(row.origin_evidence)?;
+        let (maker, evidence) = row.made_by.zip(row.made_by_evidence)?;
         let made = &makers[&(row.sender?, row.sender_qp?)];
         let all: u64 = made.values().sum();
         let most = made.iter().find(|(_, count)| **count * 32 >= all * 31);

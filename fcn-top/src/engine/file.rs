@@ -6,6 +6,7 @@ use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::Monitor;
 use crate::packet::Packet;
+use crate::record::MADE_UP;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
@@ -26,8 +27,10 @@ use std::time::{Duration, Instant};
 
 /// How long a paced input sleeps at most before it looks around.
 const NAP: Duration = Duration::from_millis(50);
-/// A capture to look at the screen with: what `demo/demo.toml` makes of the generator, its times stretched tenfold.
+/// What `fcn-gen` makes of `demo/demo.toml`; `cargo xtask captures` writes it.
 const DEMO: &[u8] = include_bytes!("../../demo/demo.pcapng.gz");
+/// Time between the last packet of it and the first one of the next round, in nanoseconds.
+const PAUSE: u64 = 1_000_000_000;
 /// What is said of the state of an interface of a file that is read.
 const FILE: &str = "file";
 /// Which packets of a file are wanted, and when.
@@ -56,12 +59,16 @@ pub struct FileInput {
 /// What becomes of the packets.
 struct Fate {
     choice: Choice,
+    /// Whether it is the built-in capture, which begins again behind its end.
+    demo: bool,
     /// What each interface of the file is.
     interfaces: Vec<Place>,
     /// Packets read, of all interfaces.
     number: u64,
     /// Time stamp of the packet before.
     last: u64,
+    /// Nanoseconds by which packets count later than the file says.
+    shift: u64,
     /// Packets that nobody here can read.
     unknown: u64,
     clock: Option<Clock>,
@@ -183,18 +190,26 @@ impl FileInput {
         Ok(Self::new(reader, path, regular, choice, stops))
     }
 
-    /// The built-in capture, at its own pace.
+    /// The built-in capture, again and again.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn demo(stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
-        let reader = CaptureReader::from(DEMO, "the built-in capture")
-            .map_err(|error| Failure::failed(error.to_string()))?;
-        let choice = Choice {
-            pace: Some(1.0),
-            ..Choice::default()
-        };
-        Ok(Self::new(reader, None, true, choice, stops))
+    pub fn demo(choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
+        let reader = open_demo().map_err(|error| Failure::failed(error.to_string()))?;
+        let mut input = Self::new(reader, None, true, choice, stops);
+        input.fate.demo = true;
+        Ok(input)
+    }
+
+    /// Begins the built-in capture again, later.
+    fn begin_again(&mut self, stop: &AtomicBool) -> Result<(), ReadError> {
+        let begin = self.fate.last.saturating_add(PAUSE);
+        // Also where the filter lets nothing through.
+        self.fate.wait(begin, stop);
+        let first = open_demo()?.next()?.map_or(0, |packet| packet.at);
+        self.fate.shift = begin.saturating_sub(first);
+        self.reader = open_demo()?;
+        Ok(())
     }
 
     fn new(
@@ -211,9 +226,11 @@ impl FileInput {
             stops: stops.to_vec(),
             fate: Fate {
                 choice,
+                demo: false,
                 interfaces: Vec::new(),
                 number: 0,
                 last: 0,
+                shift: 0,
                 unknown: 0,
                 clock: None,
                 mark: None,
@@ -230,7 +247,10 @@ impl FileInput {
         stop: &AtomicBool,
     ) -> Result<Option<()>, ReadError> {
         let Some(packets) = self.reader.next_some(most)? else {
-            return Ok(None);
+            return match self.fate.demo {
+                true => self.begin_again(stop).map(Some),
+                false => Ok(None),
+            };
         };
         let before = self.fate.wanted();
         self.fate.learn(packets.interfaces(), engine);
@@ -292,6 +312,10 @@ impl FileInput {
     }
 }
 
+fn open_demo() -> Result<CaptureReader<'static>, ReadError> {
+    CaptureReader::from(DEMO, "the built-in capture")
+}
+
 fn unknown_link(name: &str, number: u32) -> Failure {
     Failure::usage("cannot read the capture")
         .and(name)
@@ -322,6 +346,7 @@ impl Input for FileInput {
         let stopped = stops.chain([stop]).any(|stop| stop.load(Ordering::Relaxed));
         let state = match &done {
             Err(_) if !stopped => "damaged",
+            _ if self.fate.demo => MADE_UP,
             _ => "ended",
         };
         for place in &self.fate.interfaces {
@@ -432,6 +457,7 @@ impl Fate {
                 None => Ok(None),
             };
             let about = match interface.link {
+                Some(_) if self.demo => MADE_UP.to_owned(),
                 Some(_) => interface.description.clone(),
                 None => format!("link type {} is not read here", interface.link_number),
             };
@@ -446,10 +472,11 @@ impl Fate {
                 link: interface.link.unwrap_or(LinkType::Ethernet),
                 snap_len: 0,
             };
+            let state = if self.demo { MADE_UP } else { FILE };
             self.interfaces.push(Place {
                 numbers: wanted.then(|| {
                     Passed::new(
-                        engine.taking().know_interface(described, FILE),
+                        engine.taking().know_interface(described, state),
                         &interface.name,
                     )
                 }),
@@ -469,7 +496,7 @@ impl Fate {
     ) -> Option<Packet<'a>> {
         self.number += 1;
         if lent.stamped {
-            self.last = lent.at;
+            self.last = lent.at.saturating_add(self.shift);
         }
         let place = self.interfaces.get_mut(lent.interface as usize)?;
         let numbers = place.numbers.as_mut()?;

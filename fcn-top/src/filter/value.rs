@@ -222,8 +222,8 @@ fn known(column: &Column, name: String) -> Result<String, String> {
             let all = [Severity::Note, Severity::Warning, Severity::Error];
             ("severity", all.map(Severity::name).to_vec())
         }
-        "origin_inferred" => ("inferred origin", Maker::ALL.map(Maker::id).to_vec()),
-        "origin" => ("origin", Origin::ALL.map(Origin::id).to_vec()),
+        "made_by" => ("maker", Maker::ALL.map(Maker::id).to_vec()),
+        "notifier_role" => ("role", Origin::ALL.map(Origin::id).to_vec()),
         "qp_side" => ("side", vec!["sender", "receiver"]),
         "trusted" => ("answer", vec!["yes", "no"]),
         _ => return Ok(name),

@@ -4,6 +4,7 @@
 //! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
+mod course;
 pub(crate) mod events;
 mod flows;
 mod gaps;
@@ -37,8 +38,9 @@ use crate::record::{
     QpSide, origin,
 };
 use crate::tables::{
-    Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
+    Course, Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
 };
+use course::Courses;
 use events::Log;
 use fcn_observe::origin::Origins;
 use fcn_observe::sightings::Sightings;
@@ -75,6 +77,8 @@ pub struct Monitor {
     /// Notifications of all kinds.
     windows: Windows,
     traffic: Series<TrafficStep>,
+    /// The whole run over time, where that is wanted.
+    courses: Option<Box<Courses>>,
     totals: Totals,
     rows: Rows,
     notifiers: Notifiers,
@@ -111,6 +115,7 @@ impl Monitor {
             watched: None,
             windows: Windows::default(),
             traffic: Series::new(),
+            courses: None,
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
             notifiers: Notifiers::new(limits.points),
@@ -238,7 +243,18 @@ impl Monitor {
                 .map(|part| *part as f32 * flows::PART as f32)
                 .collect(),
             notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
+            ..Detail::default()
         })
+    }
+
+    /// Keeps the whole run over time from now on, for [`course`](Self::course).
+    pub fn keep_course(&mut self) {
+        self.courses = Some(Box::new(Courses::new()));
+    }
+
+    /// The whole run over time; `None` where it is not kept.
+    pub fn course(&self) -> Option<Course> {
+        Some(self.courses.as_ref()?.course(self.now))
     }
 
     /// Courses over time, but for the packets, which are kept elsewhere.
@@ -439,11 +455,11 @@ impl Monitor {
             record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
         }
         let made = row.makers.judge(&self.origins);
-        record.origin_inferred = made.map(|made| made.maker);
-        record.origin_evidence = made.map(|made| made.evidence);
+        record.made_by = made.map(|made| made.maker);
+        record.made_by_evidence = made.map(|made| made.evidence);
         if is_sampled && key.kind() == Kind::Cnp {
-            record.origin_inferred = Some(Maker::Unknown);
-            record.origin_evidence = Some(origin::Evidence::Sampled);
+            record.made_by = Some(Maker::Unknown);
+            record.made_by_evidence = Some(origin::Evidence::Sampled);
         }
         let Some(key) = self.flow_of(key, row.destination(key)) else {
             return record;

@@ -1,6 +1,6 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
-use super::series::Series;
+use super::series::{Series, Sum};
 use super::windows::Windows;
 use crate::record::PointRecord;
 use crate::tables::Detail;
@@ -11,6 +11,28 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
+/// What a notifier sent in a step of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    /// Notifications.
+    count: u32,
+    /// The deepest queue that they tell of.
+    queue: u32,
+    /// Their highest level.
+    level: u8,
+}
+
+impl Sum for Sent {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            queue: self.queue.max(other.queue),
+            level: self.level.max(other.level),
+        }
+    }
+}
+
 /// A notifier.
 #[derive(Clone, Debug)]
 pub struct Notifier {
@@ -19,7 +41,7 @@ pub struct Notifier {
     /// Whether the list of those who may notify has it; `None` where there is no list.
     pub trusted: Option<bool>,
     windows: Windows,
-    series: Series<u32>,
+    series: Series<Sent>,
     kinds: [u64; Kind::ALL.len()],
     level_max: Option<u8>,
     queue_max: Option<u32>,
@@ -55,7 +77,12 @@ impl Notifier {
     pub fn count(&mut self, at: u64, notification: &Notification, is_sample: bool) {
         self.samples += u64::from(is_sample);
         self.windows.add(at);
-        self.series.add(at, 1);
+        let sent = Sent {
+            count: 1,
+            queue: notification.deepest_queue.unwrap_or(0),
+            level: notification.level.unwrap_or(0),
+        };
+        self.series.add(at, sent);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
@@ -90,7 +117,7 @@ impl Notifier {
         let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
-            origin: self.origin,
+            notifier_role: self.origin,
             trusted: self.trusted,
             flows,
             rate_now: all_seen(self.windows.rate_now(now, since)),
@@ -169,11 +196,14 @@ impl Notifiers {
     pub fn detail(&self, (address, origin): (IpAddr, Origin), now: u64) -> Option<Detail> {
         let notifier = self.table.get(&key(address, origin))?;
         let none = Series::<u32>::new();
-        let (start, step, counts, _) = notifier.series.side_by_side(&none, now);
+        let (start, step, sent, _) = notifier.series.side_by_side(&none, now);
+        let course = |part: fn(&Sent) -> f32| sent.iter().map(part).collect();
         Some(Detail {
             start,
             step,
-            notifications: counts.into_iter().map(|count| count as f32).collect(),
+            notifications: course(|sent| sent.count as f32),
+            queue: course(|sent| sent.queue as f32),
+            level: course(|sent| sent.level.into()),
             ..Detail::default()
         })
     }

@@ -7,7 +7,7 @@ use super::reporter::About;
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::tables::TrafficStep;
+use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::data::{acknowledges, answers_read, begins_answer};
@@ -341,13 +341,15 @@ impl Monitor {
             notifiers,
             totals,
             traffic,
+            courses,
             ..
         } = self;
         let (id, row) = rows.entry(key, notification);
         if several {
             row.seen_on(packet.interface, at, is_copy);
         }
-        if notification.kind == Kind::Cnp && !is_sample {
+        // Where a CNP was seen first is nearest to its maker.
+        if notification.kind == Kind::Cnp && !is_sample && (!is_copy || settings.per_interface) {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {
                 let whole = self.resolver.connections().sender_qp(&flow).is_some();
                 Some(self.flows.get(&flow)?.seen(whole))
@@ -355,8 +357,7 @@ impl Monitor {
             let moment = (at, place_of(packet));
             let by = (notification, attribution.origin);
             let cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
-            let made = self.origins.judge(&cnp);
-            row.makers.add(cnp, made);
+            row.makers.add(cnp, &self.origins);
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let observed = Observed {
@@ -428,6 +429,9 @@ impl Monitor {
             step.notifications[kind as usize] = 1;
         }
         traffic.add(at, step);
+        if let Some(courses) = courses.as_mut().filter(|_| !is_sample) {
+            courses.notified(at, kind, flow, row.total);
+        }
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
@@ -514,17 +518,32 @@ impl Monitor {
             self.see(packet, identity, ce)
         });
         if let Some(bth) = &bth {
-            (self.origins).data(at, place_of(packet), frame, data, bth);
+            let place = place_of(packet);
+            (self.origins).data(at, place, frame, (data, bth), (several, ce));
         }
         if is_unclear(packet.link) && !several {
             self.reporter.places_unclear(at);
         }
-        self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
-        if earlier.is_none() {
+        // One may be marked behind the place where it was seen first.
+        let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
+        self.totals.ce += u64::from(new_mark);
+        if let Some(courses) = &mut self.courses
+            && (earlier.is_none() || new_mark)
+        {
+            let is_new = earlier.is_none();
+            let step = FlowStep {
+                notifications: 0,
+                data: is_new.into(),
+                ce: new_mark.into(),
+                octets: if is_new { ip_octets } else { 0 },
+            };
+            courses.data(at, key, step);
+        }
+        if earlier.is_none() || new_mark {
             let step = TrafficStep {
-                data: 1,
-                ce: ce.into(),
-                octets: ip_octets,
+                data: earlier.is_none().into(),
+                ce: new_mark.into(),
+                octets: if earlier.is_none() { ip_octets } else { 0 },
                 ..TrafficStep::default()
             };
             self.traffic.add(at, step);

@@ -1,11 +1,7 @@
-//! A quantity over time in 64 steps, whose length grows with the time covered.
+//! A quantity over time in steps, whose length grows with the time covered.
 
-/// Steps kept.
-pub const STEPS: usize = 64;
 /// Length of the first steps, as a power of two of nanoseconds: about a microsecond.
 const FINEST: u8 = 10;
-/// Length of the longest steps, as a power of two of nanoseconds: about two seconds.
-const COARSEST: u8 = 31;
 
 /// What a step holds.
 pub trait Sum: Copy + Default {
@@ -76,17 +72,18 @@ impl Burst {
     }
 }
 
-/// Sums over 64 steps of time.
+/// Sums over `STEPS` steps of time.
 ///
-/// A step begins at 1.024 µs (2^10 ns). Whenever a time lies beyond the last step, steps are merged in pairs, until they
-/// are 2.15 s long (2^31 ns); then the oldest steps leave. So the last two minutes are always there, and a short burst is
-/// shown in microseconds. A step of 2^n ns begins at a multiple of its length. A time before the first step counts as in it.
+/// A step is 1.024 µs long (2^10 ns) at first. Whenever a time lies beyond the last step, steps are merged in pairs, until
+/// they are 2^`COARSEST` ns long; then the oldest steps leave. With 64 of 2.15 s the last two minutes are always there, and
+/// a short burst is shown in microseconds. A step of 2^n ns begins at a multiple of its length. A time before the first
+/// step counts as in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series<N> {
+pub struct Series<N, const STEPS: usize = 64, const COARSEST: u8 = 31> {
     /// Number of the first step: its start, divided by the step.
     first: u64,
     /// Place of the last step with something in it.
-    place: u8,
+    place: u16,
     /// Power of two of a step.
     shift: u8,
     /// Whether nothing was added yet.
@@ -94,13 +91,13 @@ pub struct Series<N> {
     steps: [N; STEPS],
 }
 
-impl<N: Sum> Default for Series<N> {
+impl<N: Sum, const STEPS: usize, const COARSEST: u8> Default for Series<N, STEPS, COARSEST> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<N: Sum> Series<N> {
+impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> {
     /// Nothing yet.
     pub fn new() -> Self {
         Self {
@@ -122,7 +119,7 @@ impl<N: Sum> Series<N> {
                 .saturating_sub(self.first)
                 .min(STEPS as u64 - 1);
         }
-        self.place = self.place.max(place as u8);
+        self.place = self.place.max(place as u16);
         if let Some(step) = self.steps.get_mut(place as usize) {
             *step = step.and(amount);
         }
@@ -133,11 +130,11 @@ impl<N: Sum> Series<N> {
         1 << self.shift
     }
 
-    /// Start of each step, from the first to the one that `until` is in (64 at most), and what was added in it. None
+    /// Start of each step, from the first to the one that `until` is in (`STEPS` at most), and what was added in it. None
     /// where nothing was added yet.
     ///
     /// Steps are as long as the last addition left them: [`reaching`](Self::reaching) first, to have a chart that goes on
-    /// to `until` where that is farther away than 64 steps.
+    /// to `until` where that is farther away than all steps.
     pub fn points(&self, until: u64) -> impl Iterator<Item = (u64, N)> {
         let last = (until >> self.shift)
             .saturating_sub(self.first)
@@ -161,10 +158,10 @@ impl<N: Sum> Series<N> {
     }
 
     /// Two series on one axis: the start of the first step, the length of a step, and what each has in every step up to
-    /// the one that `until` is in: as many of both, 64 at most, unless one of them is empty.
+    /// the one that `until` is in: as many of both, `STEPS` at most, unless one of them is empty.
     pub fn side_by_side<M: Sum>(
         &self,
-        other: &Series<M>,
+        other: &Series<M, STEPS, COARSEST>,
         until: u64,
     ) -> (u64, u64, Vec<N>, Vec<M>) {
         let (mut a, mut b) = (self.reaching(until), other.reaching(until));
@@ -212,7 +209,7 @@ impl<N: Sum> Series<N> {
     }
 
     /// Makes room in front, so that the first step is the one that `from`, not later than it, is in; unless that is so far
-    /// away that 64 of the longest steps do not reach back to it.
+    /// away that the longest steps do not reach back to it.
     fn begin(&mut self, from: u64) {
         let last = self.first + u64::from(self.place);
         let end = last << self.shift;
@@ -228,7 +225,7 @@ impl<N: Sum> Series<N> {
             self.steps.copy_within(..STEPS - by, by);
             self.steps[..by].fill(N::default());
             self.first -= by as u64;
-            self.place += by as u8;
+            self.place += by as u16;
         }
     }
 
@@ -261,7 +258,7 @@ impl<N: Sum> Series<N> {
             return;
         }
         let first = self.first >> by;
-        let place = |old: u8| ((self.first + u64::from(old)) >> by).saturating_sub(first) as u8;
+        let place = |old: u16| ((self.first + u64::from(old)) >> by).saturating_sub(first) as u16;
         // Behind the last place there is nothing.
         for old in 0..=self.place {
             let amount = core::mem::take(&mut self.steps[usize::from(old)]);
@@ -281,7 +278,7 @@ impl<N: Sum> Series<N> {
         self.steps.copy_within(by.., 0);
         self.steps[STEPS - by..].fill(N::default());
         let place = usize::from(self.place).saturating_sub(by);
-        self.place = place as u8;
+        self.place = place as u16;
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
 use crate::record::{Answer, Company, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
-use crate::tables::Wanted;
+use crate::tables::{TrafficStep, Wanted, WantedDetails};
 use fcn_observe::RowKey;
 use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
@@ -109,7 +109,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
         (row.sender_qp, row.sender_qp_from),
         (Some(0x12), Some(Resolved::Packet))
     );
-    assert_eq!((row.kind, row.origin), (Kind::Cnp, Origin::Receiver));
+    assert_eq!((row.kind, row.notifier_role), (Kind::Cnp, Origin::Receiver));
     assert_eq!((row.notifier, row.notifiers), (RECEIVER.into(), 1));
     assert_eq!((row.receiver, row.receiver_qp), (None, None));
     assert_eq!((row.total, row.findings, row.icrc_bad), (5, 0, 0));
@@ -183,7 +183,7 @@ fn of_several_notifiers_the_busiest_is_shown() {
     let row = only(&monitor);
     assert_eq!((row.notifier, row.notifiers), (switch(3).into(), 5));
     assert_eq!(
-        (row.origin, row.kind, row.total),
+        (row.notifier_role, row.kind, row.total),
         (Origin::Switch, Kind::FastCnp1, 25)
     );
     assert_eq!(
@@ -307,7 +307,7 @@ fn whom_the_list_does_not_have_is_suspected() {
         }
         let point = monitor
             .points()
-            .find(|point| point.origin == Origin::Switch);
+            .find(|point| point.notifier_role == Origin::Switch);
         assert_eq!(point.unwrap().trusted, trusted);
         let count = found(&monitor).get("fastcnp.source.untrusted").copied();
         assert_eq!(count.unwrap_or(0), times);
@@ -421,7 +421,7 @@ fn told_by_all_kinds(learn: impl FnOnce(&mut Monitor), from: Resolved) {
     );
     let flows: Vec<_> = monitor
         .points()
-        .map(|point| (point.origin, point.flows))
+        .map(|point| (point.notifier_role, point.flows))
         .collect();
     assert_eq!(flows, [(Origin::Receiver, 1), (Origin::Switch, 1)]);
 }
@@ -470,6 +470,9 @@ fn what_passes_several_interfaces_counts_once() {
     let totals = monitor.totals();
     assert_eq!((totals.packets, totals.copies), (700, 300));
     assert_eq!((totals.notified(), totals.data, totals.ce), (300, 100, 25));
+    let course = monitor.details(&WantedDetails::default()).traffic.steps;
+    let sum = |field: fn(&TrafficStep) -> u32| course.iter().map(field).sum::<u32>();
+    assert_eq!((sum(|step| step.data), sum(|step| step.ce)), (100, 25));
     let mut rows: Vec<_> = monitor.rows().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.kind);
     let seen = |row: &QpRecord| (row.total, row.interface.as_deref().map(str::to_owned));
@@ -561,7 +564,7 @@ fn broken_notifications_have_a_culprit() {
     assert_eq!(points.len(), 1);
     let point = &points[0];
     assert_eq!(
-        (point.notifier, point.origin),
+        (point.notifier, point.notifier_role),
         (SWITCH.into(), Origin::Switch)
     );
     let totals = monitor.totals();
@@ -643,7 +646,7 @@ fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
         let mut origins: Vec<_> = monitor
             .rows()
             .filter(|(_, row)| row.kind == Kind::Cnp)
-            .map(|(_, row)| (row.qp, row.origin))
+            .map(|(_, row)| (row.qp, row.notifier_role))
             .collect();
         origins.sort_by_key(|(qp, _)| *qp);
         let wanted = [
@@ -1262,7 +1265,7 @@ fn samples_are_packets_of_their_own_and_rows_are_of_one_place() {
         // Twenty in 1.14 s.
         assert!(row.rate_mean.unwrap() > 8_000.0 && row.rate_1s.is_some());
         assert_eq!((row.rate_peak, row.gap_p50, row.measured), (None, None, 0));
-        assert_eq!(row.origin_inferred, Some(Maker::Unknown));
+        assert_eq!(row.made_by, Some(Maker::Unknown));
         assert!(row.is_estimate("total") && !row.is_estimate("level"));
     }
     let point = monitor.points().next().unwrap();

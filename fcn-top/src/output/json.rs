@@ -23,7 +23,7 @@ pub const AUDIT: &str = "fcn-top/audit";
 /// What counters alone are.
 pub const COUNTERS: &str = "fcn-top/counters";
 /// Version of the schemas.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Lines of a table, each made a value when it comes to it: all of them would take ten times as much memory as the tables.
 pub struct Lines<'t, R> {

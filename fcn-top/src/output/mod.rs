@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod csv;
+pub mod html;
 mod http;
 pub mod json;
 pub(crate) mod metrics;
@@ -18,6 +19,9 @@ use crate::tables::Tables;
 use crate::text::Words;
 use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
 /// Which of the rows are written, and in which order.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +61,20 @@ impl Selection {
         rows.truncate(self.top.unwrap_or(usize::MAX));
         Selected { rows, matched }
     }
+}
+
+/// A new file: what was there before stays.
+///
+/// # Errors
+/// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
+pub(crate) fn create_new(path: &Path) -> Result<File, String> {
+    File::create_new(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{}: there is one already; choose another name",
+            path.display()
+        ),
+        _ => format!("{}: {error}", path.display()),
+    })
 }
 
 /// A table without lines, with numbers at the right edge of the columns at these places.
@@ -148,6 +166,19 @@ mod tests {
             ended: Some("198.18.1.3 went away".to_owned()),
         };
         all += &report::report(&header, &tables, &selection, &words);
+        let course = sample::course();
+        let story = html::Story {
+            header: &header,
+            tables: &tables,
+            left_out: &["198.18.1.3 is left out".to_owned()],
+            course: &course,
+            is_file: true,
+            by_interface: false,
+        };
+        let mut page = Vec::new();
+        let document = html::document(&story, &selection, &words);
+        html::PAGE.write(&document, &mut page).unwrap();
+        all += &String::from_utf8(page).unwrap();
         let mut audit = audit::Audit::new(words.clone());
         for event in &tables.events {
             all.extend(audit.hear(event));

@@ -206,7 +206,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
 }
 
 /// What the capture missed, as far as it says so.
-fn drops(tables: &Tables) -> String {
+pub(super) fn drops(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
     let silent = tables
         .interfaces
@@ -320,7 +320,7 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     let malformed = any(|point| point.malformed > 0, "malformed");
     let samples = any(|point| point.samples > 0, "samples");
     let columns = format!(
-        "notifier origin {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
+        "notifier notifier_role {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
     );
     table(out, &points, &columns, words, |_, _| None);
 }

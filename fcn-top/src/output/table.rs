@@ -1,12 +1,12 @@
 //! A table of the screen into a file.
 
+use crate::output::create_new;
 use crate::output::csv::fields;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
 use crate::text::Words;
 use crate::view::{Format, Records, Writing};
 use serde::Serialize;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 /// A table as JSON, with members by the alphabet.
@@ -26,13 +26,7 @@ struct Document<'t, R> {
 /// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
 pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
     let path = writing.to.display();
-    let file = File::create_new(&writing.to).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            format!("{path}: there is one already; choose another name")
-        }
-        _ => format!("{path}: {error}"),
-    })?;
-    let mut out = BufWriter::new(file);
+    let mut out = BufWriter::new(create_new(&writing.to)?);
     match &writing.records {
         Records::Qps(records) => table(&mut out, records, writing, words),
         Records::Points(records) => table(&mut out, records, writing, words),

@@ -6,8 +6,9 @@ use crate::record::{
     Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less,
     LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
 };
-use crate::tables::{Nics, Tables, Totals};
-use fcn_wire::{Kind, Origin, Rule};
+use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
+use fcn_observe::FlowKey;
+use fcn_wire::{Kind, Origin, Qp, Rule};
 use std::net::IpAddr;
 
 /// 2025-11-22 08:15:00.123456789 UTC.
@@ -29,7 +30,7 @@ pub(crate) fn qp() -> QpRecord {
         qp: Some(0x77),
         qp_side: Some(QpSide::Sender),
         kind: Kind::FastCnp2,
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         notifier: address("2001:db8:ffff::1"),
         notifiers: 2,
         told: address("2001:db8:0:1::10"),
@@ -75,8 +76,8 @@ pub(crate) fn qp() -> QpRecord {
             window: Window::new(4),
             than: None,
         })),
-        origin_inferred: None,
-        origin_evidence: None,
+        made_by: None,
+        made_by_evidence: None,
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,
@@ -92,7 +93,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         qp: Some(0x11),
         qp_side: Some(QpSide::Sender),
         kind: Kind::Cnp,
-        origin: Origin::Receiver,
+        notifier_role: Origin::Receiver,
         notifier: address("198.18.2.4"),
         notifiers: 1,
         told: address("198.18.1.3"),
@@ -114,8 +115,8 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
-        origin_inferred: Some(Maker::Network),
-        origin_evidence: Some(origin::Evidence::Nearer {
+        made_by: Some(Maker::Network),
+        made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,
             receiver: 3,
         }),
@@ -216,6 +217,46 @@ pub(crate) fn tables() -> Tables {
     }
 }
 
+/// Four steps of two seconds and a half, in which the flow of [`qp`] slows down.
+pub(crate) fn course() -> Course {
+    let step = |notifications, data, ce| FlowStep {
+        notifications,
+        data,
+        ce,
+        octets: u64::from(data) * 1_000,
+    };
+    let own = [
+        step(0, 0, 0),
+        step(8_000, 900_000, 100_000),
+        step(4_345, 300_000, 0),
+        step(0, 0, 0),
+    ];
+    let traffic = own
+        .iter()
+        .zip([1, 2, 0, 3])
+        .map(|(own, others)| TrafficStep {
+            notifications: [others * 40, 0, own.notifications, 0, 0],
+            data: own.data + others * 5_000,
+            ce: own.ce,
+            octets: own.octets + u64::from(others) * 64_000,
+        });
+    Course {
+        start: START - START % 1_000_000,
+        step: 2_500_000_000,
+        traffic: traffic.collect(),
+        flows: vec![FlowCourse {
+            key: FlowKey {
+                sender: address("2001:db8:0:1::10"),
+                receiver: address("2001:db8:0:2::20"),
+                receiver_qp: Qp::new(0x1234).unwrap(),
+            },
+            since: after(3),
+            notified: 12_345,
+            steps: own.to_vec(),
+        }],
+    }
+}
+
 /// A port whose NIC handled fewer CNPs than came, with names that are no better than they should be.
 fn nics() -> Nics {
     let handled = CounterRecord {
@@ -296,7 +337,7 @@ fn nics() -> Nics {
 fn points() -> Vec<PointRecord> {
     let switch = PointRecord {
         notifier: address("2001:db8:ffff::1"),
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         trusted: Some(true),
         flows: 3,
         rate_now: Some(1_250.0),
@@ -319,7 +360,7 @@ fn points() -> Vec<PointRecord> {
     };
     let receiver = PointRecord {
         notifier: address("198.18.2.4"),
-        origin: Origin::Receiver,
+        notifier_role: Origin::Receiver,
         trusted: None,
         flows: 1,
         rate_now: Some(0.0),

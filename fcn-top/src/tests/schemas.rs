@@ -2,6 +2,7 @@
 
 use super::sample;
 use crate::nic::known::Quantity;
+use crate::output::html::STORY;
 use crate::output::json::{AUDIT, COUNTERS, INTERVAL, SNAPSHOT, VERSION};
 use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
@@ -123,7 +124,7 @@ fn the_documentation_has_every_column_and_metric() {
             "{member} is not documented"
         );
     }
-    for name in [SNAPSHOT, INTERVAL, AUDIT, COUNTERS]
+    for name in [SNAPSHOT, INTERVAL, AUDIT, COUNTERS, STORY]
         .iter()
         .chain(&csv::INTERVAL_COLUMNS)
         .chain(&csv::DROPPED_COLUMNS)

@@ -8,8 +8,8 @@ use super::views::{Opened, TableId, View, draw, headed, labelled, parted};
 use super::world::World;
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_wire::{Rule, Severity};
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::layout::Constraint;
+use ratatui::widgets::{self, Paragraph, Row};
 use std::sync::Arc;
 
 records! {
@@ -51,8 +51,8 @@ impl Entry for RuleRecord {
     }
 
     /// Of one severity, what came most often first.
-    fn rank(&self, _: usize) -> u64 {
-        self.times
+    fn rank(&self, index: usize) -> (u64, u64) {
+        (self.times, index as u64)
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -206,28 +206,28 @@ impl View for Events {
                 .rev()
                 .filter(|event| event.what == rule.what)
                 .take(panel.height.into());
-            let lines: Vec<Line<'_>> = of_it
-                .map(|event| {
-                    let frame = event
-                        .frame
-                        .map_or_else(String::new, |frame| format!("  frame {frame}"));
-                    let address = |at: Option<_>| {
-                        at.map_or_else(|| "?".to_owned(), |at| world.words.address(at))
-                    };
-                    let who = if event.from.is_some() {
-                        format!("  {} → {}", address(event.from), address(event.to))
-                    } else {
-                        String::new()
-                    };
-                    Line::from(format!(
-                        "{}  ×{}{frame}{who}  {}",
-                        world.words.clock(event.at, 6),
-                        event.times,
-                        world.words.text(&event.text)
-                    ))
-                })
-                .collect();
-            place.frame.render_widget(Paragraph::new(lines), panel);
+            let line = |event: &EventRecord| {
+                let address = |address| world.maybe(address, Cell::Address);
+                let frame = event
+                    .frame
+                    .map_or_else(String::new, |at| format!("frame {at}"));
+                let who = match event.from {
+                    Some(_) => format!("{} → {}", address(event.from), address(event.to)),
+                    None => String::new(),
+                };
+                Row::new([
+                    world.words.clock(event.at, 6),
+                    format!("×{}", event.times),
+                    frame,
+                    who,
+                    world.words.text(&event.text).into_owned(),
+                ])
+            };
+            let lines = of_it.map(line);
+            let widths = [15, 5, 16, 36].map(Constraint::Length);
+            let widths = widths.into_iter().chain([Constraint::Fill(1)]);
+            let lines = widgets::Table::new(lines, widths);
+            place.frame.render_widget(lines, panel);
         }
     }
 

@@ -2,6 +2,7 @@
 //! became of its data.
 
 use super::fit;
+use super::graph::graph;
 use super::table::shortened;
 use super::theme::Tone;
 use super::views::{headed, labelled};
@@ -12,9 +13,10 @@ use crate::text::samples;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Sparkline, SparklineBar};
+use ratatui::widgets::Paragraph;
+
+/// Lines from which on two graphs have room.
+const GRAPHS: u16 = 4;
 
 /// The QP or flow that the row is about.
 pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
@@ -76,7 +78,7 @@ pub(super) fn about(
             each.collect::<Vec<_>>().join(", ")
         }
     };
-    let how = match (record.kind, record.origin) {
+    let how = match (record.kind, record.notifier_role) {
         (Kind::Cnp, Origin::Receiver) => {
             "the receiver, as the CNPs come from its address".to_owned()
         }
@@ -118,13 +120,14 @@ pub(super) fn about(
     if let Some(text) = samples(record) {
         lines.push(("Estimated", text, Tone::Plain));
     }
-    if let Some((maker, evidence)) = record.origin_inferred.zip(record.origin_evidence) {
+    if let Some((maker, evidence)) = record.made_by.zip(record.made_by_evidence) {
         let who = match maker {
             Maker::Receiver => "the receiver",
             Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
-            Maker::Unknown => "cannot be told",
+            Maker::Mixed => "several",
+            Maker::Unknown => "not known",
         };
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
     }
@@ -227,13 +230,14 @@ pub(super) fn panel(
     let text = labelled(about(id, record, world), area.width, world);
     let height = fit::cells(text.height());
     let graphs = area.height.saturating_sub(height + 1);
+    let graphs = if graphs < GRAPHS { 0 } else { graphs };
     let [text_area, _, graphs] = area.layout(&Layout::vertical([
-        Constraint::Length(height),
-        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(u16::from(graphs > 0)),
         Constraint::Length(graphs),
     ]));
     frame.render_widget(Paragraph::new(text), text_area);
-    let Some(series) = world.details.rows.get(&id).filter(|_| graphs.height >= 4) else {
+    let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
         return;
     };
     // Notifications above, data below, on one axis.
@@ -266,51 +270,6 @@ pub(super) fn panel(
     let text = format!("  {last}, most {rate}");
     let tone = world.style(Tone::Plain);
     graph("Data", text, &columns, |_| tone, frame, data, world);
-}
-
-/// A heading with bars under it.
-pub(super) fn graph(
-    what: &'static str,
-    text: String,
-    values: &[f64],
-    style: impl Fn(usize) -> Style,
-    frame: &mut Frame<'_>,
-    area: Rect,
-    world: &World<'_>,
-) {
-    if area.is_empty() {
-        return;
-    }
-    let [title, area] = area.layout(&Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Fill(1),
-    ]));
-    frame.render_widget(
-        Line::from(vec![
-            world.span(what, Tone::Strong),
-            world.span(text, Tone::Dim),
-        ]),
-        title,
-    );
-    bars(values, style, frame, area);
-}
-
-/// Bars of the whole height of `area`, the highest full; what is there is seen.
-pub(super) fn bars(
-    values: &[f64],
-    style: impl Fn(usize) -> Style,
-    frame: &mut Frame<'_>,
-    area: Rect,
-) {
-    let levels = u64::from(area.height) * 8;
-    let top = values.iter().copied().fold(0.0, f64::max);
-    let bar = |(at, value): (usize, &f64)| {
-        let level = (value / top * levels as f64).round() as u64;
-        let level = if *value > 0.0 { level.max(1) } else { 0 };
-        SparklineBar::from(level).style(style(at))
-    };
-    let bars: Vec<_> = values.iter().enumerate().map(bar).collect();
-    frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);
 }
 
 /// Sender and receiver, in so many cells.

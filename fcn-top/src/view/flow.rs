@@ -1,7 +1,8 @@
 //! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
-use super::explanation::{about, flow_text, graph, subject};
+use super::explanation::{about, flow_text, subject};
+use super::graph::graph;
 use super::history::Mode;
 use super::hits::Place;
 use super::table::Table;
@@ -17,13 +18,15 @@ use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Sparkline};
 
 /// The longest time shown.
 const LONGEST: u64 = 120 * SECOND;
 /// The shortest.
 const SHORTEST: u64 = 10_000;
+/// Lines that the graphs need.
+const LEAST: u16 = 4;
 /// Data before and after a notification is told of this part of the time shown.
 const PART: u64 = 16;
 
@@ -53,7 +56,7 @@ impl Flow {
         let first = packets
             .first()
             .map_or(u64::MAX, |packet| packet.at)
-            .min(series.start);
+            .min(series.start.max(world.history.shown().started));
         let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
         let end = self.mark.map_or(now, |mark| {
@@ -215,14 +218,15 @@ impl Flow {
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
         let thin = |values: &[f64]| {
-            if any(values) && area.height >= 12 {
+            if any(values) && area.height >= LEAST + 6 {
                 2
             } else {
                 0
             }
         };
         let [first, marks, second, ce, back, axis] = area.layout(&Layout::vertical([
-            Constraint::Fill(2),
+            // Where there is little room, the marks show where notifications came.
+            Constraint::Fill(if area.height < LEAST + 2 { 0 } else { 2 }),
             Constraint::Length(1),
             Constraint::Fill(3),
             Constraint::Length(thin(&columns.ce)),
@@ -280,17 +284,24 @@ impl Flow {
             world,
         );
         // A mark under each column with a notification; the one looked at stands out.
-        let looked_at = self.mark.map(|mark| {
+        let style = world.style(tone);
+        let mark = |at| (!notified_at(at)).then_some(0_u64);
+        let row = Sparkline::default()
+            .data((0..area.width.into()).map(mark).collect::<Vec<_>>())
+            .absent_value_symbol("·")
+            .absent_value_style(style);
+        frame.render_widget(row, marks);
+        if let Some(mark) = self.mark {
             let span = u128::from((window.1 - window.0).max(1));
-            (u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span) as usize
-        });
-        let sign = |at: usize| match (looked_at == Some(at), notified_at(at)) {
-            (true, _) => '▲',
-            (false, true) => '·',
-            (false, false) => ' ',
-        };
-        let text: String = (0..area.width.into()).map(sign).collect();
-        frame.render_widget(Line::from(world.span(text, tone)), marks);
+            let at = u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span;
+            let left = (at as u16).min(area.width.saturating_sub(1));
+            let place = Rect {
+                x: marks.x + left,
+                width: 1,
+                ..marks
+            };
+            frame.render_widget(Span::styled("▲", style), place);
+        }
         // The time at both ends.
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         let [left, middle, right] = axis.layout(&Layout::horizontal([Constraint::Fill(1); 3]));
@@ -351,8 +362,10 @@ impl View for Flow {
             subject(record, world)
         );
         let text = labelled(about(row, record, world), place.area.width, world);
-        // The graphs are what the view is for: they get half of the room at least.
-        let height = fit::cells(text.height()).min(place.area.height.saturating_sub(1) / 2);
+        // The graphs are what the view is for: they get three fifths of the room, and what they need first.
+        let room = place.area.height.saturating_sub(1);
+        let height = fit::cells(text.height()).min(room * 2 / 5);
+        let height = height.min(room.saturating_sub(LEAST + u16::from(self.mark.is_some())));
         let mark = world
             .details
             .rows
@@ -375,7 +388,7 @@ impl View for Flow {
             );
         }
         match world.details.rows.get(&row) {
-            Some(series) if graphs.height >= 5 && graphs.width >= 8 => {
+            Some(series) if graphs.height >= LEAST && graphs.width >= 8 => {
                 self.graphs((series, record), place.frame, graphs, world);
             }
             Some(_) => {}

@@ -1,27 +1,29 @@
 //! The header of every view: tabs, state and losses, current traffic, and what the table below shows.
 
 use super::Tab;
-use super::explanation::bars;
 use super::fit;
+use super::graph::stacked;
 use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
 use super::table::Table;
 use super::theme::Tone;
-use super::time_series::SECOND;
+use super::time_series::{SECOND, Steps};
 use super::world::{World, kind_name};
-use crate::record::{Cell, InterfaceRecord};
+use crate::monitor::ENOUGH;
+use crate::record::{Cell, InterfaceRecord, MADE_UP};
+use crate::tables::{Traffic, TrafficStep};
 use crate::text::clean;
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 
 /// The time that the graph at the top is over.
 const SPAN: u64 = 120 * SECOND;
-/// Lines from which on the graph has several.
-const TALL: u16 = 30;
+/// Lines that the head takes at most; without a graph it is three, or two.
+const MOST: u16 = 7;
+const PLAIN: u16 = 3;
 
 /// A piece of a line, more important if the number is lower.
 type Piece = (u8, Span<'static>);
@@ -57,13 +59,9 @@ fn ago(span: u64) -> String {
     }
 }
 
-/// Lines that the head takes on a screen so high.
-pub(super) const fn height(lines: u16) -> u16 {
-    match lines {
-        0..14 => 3,
-        14..TALL => 4,
-        _ => 7,
-    }
+/// Lines that the head takes on a screen so high: a quarter of it at most.
+pub(super) fn height(lines: u16) -> u16 {
+    (lines / 4).clamp(PLAIN - 1, MOST)
 }
 
 /// Draws the head.
@@ -75,21 +73,36 @@ pub(super) fn draw(
     world: &World<'_>,
     hits: &mut Hits,
 ) {
-    let graph = area.height.saturating_sub(3);
+    let is_low = area.height < PLAIN;
     let [tabs, state, graph, title] = area.layout(&Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
-        Constraint::Length(graph),
-        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(u16::from(!is_low)),
     ]));
-    draw_tabs(tab, frame, tabs, world, hits);
-    draw_state(frame, state, world, hits);
+    // Where there is no line for it, what the table shows comes behind the state, where it may have no room: that it is
+    // not all of it is seen on its tab.
+    let of = (is_low && table.filters()).then_some((table.lines.len(), table.all));
+    let pieces = title_pieces(tab, table, area.width / 2, world);
+    let (about, behind) = if is_low {
+        (Vec::new(), pieces)
+    } else {
+        (pieces, Vec::new())
+    };
+    draw_tabs((tab, of), frame, tabs, world, hits);
+    draw_state(behind, frame, state, world, hits);
     draw_graph(frame, graph, world);
-    draw_title(tab, table, frame, title, world);
+    draw_title(about, (tab, table), frame, title, world);
 }
 
 /// The tabs, and on the right the mode and the time.
-fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut Hits) {
+fn draw_tabs(
+    (tab, of): (Tab, Option<(usize, usize)>),
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+    hits: &mut Hits,
+) {
     let (mode, tone) = match world.history.mode() {
         Mode::Paused(span) => (format!("PAUSED {}", ago(span)), Tone::Warn),
         Mode::Frozen(span) => (format!("FROZEN -{}", ago(span)), Tone::Warn),
@@ -110,10 +123,12 @@ fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hit
     let long = names + mode_width < area.width;
     let mut x = area.x;
     for (number, view) in (1..).zip(Tab::ALL) {
-        let text = if long || view == tab {
-            format!(" {number} {} ", view.title())
-        } else {
-            format!(" {number} ")
+        let text = match of {
+            Some((shown, all)) if view == tab => {
+                format!(" {number} {} {shown}/{all} ", view.title())
+            }
+            _ if long || view == tab => format!(" {number} {} ", view.title()),
+            _ => format!(" {number} "),
         };
         let width = fit::width(&text).min(area.right().saturating_sub(x));
         let place = Rect::new(x, area.y, width, 1);
@@ -148,15 +163,21 @@ fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hit
 }
 
 /// Where packets come from, what was lost on the way, and the findings, which lead to their view.
-fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut Hits) {
+fn draw_state(
+    title: Vec<Piece>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+    hits: &mut Hits,
+) {
     let tables = world.history.shown();
     let totals = &tables.totals;
     let (kernel, interface) = tables.dropped();
     let number = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), grouped);
     let lost = kernel.unwrap_or(0) > 0 || interface.unwrap_or(0) > 0;
     let drops = match (kernel, interface) {
-        _ if area.width < 70 => format!("drops {}/{}", number(kernel), number(interface)),
         (Some(0), Some(0)) => "drops 0".to_owned(),
+        _ if area.width < 70 => format!("drops {}/{}", number(kernel), number(interface)),
         _ => format!(
             "drops: kernel {}, interface {}",
             number(kernel),
@@ -167,6 +188,7 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
     let found = notes + warnings + errors;
     let badge = match found {
         0 => "no findings".to_owned(),
+        _ if area.width < 60 => counted(found, "finding"),
         _ => format!("{} ▸ 5", counted(found, "finding")),
     };
     let style = match (found, errors + warnings) {
@@ -200,7 +222,8 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
             all => format!(" and {} more", all - 1),
         };
         let text = format!("{} {}{others}", name(&first.name), first.state);
-        pieces.push((3, world.span(text, Tone::Plain)));
+        let weight = if first.state == MADE_UP { 0 } else { 3 };
+        pieces.push((weight, world.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
         world.theme.bold(Tone::Bad)
@@ -233,6 +256,7 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
             ));
         }
     }
+    pieces.extend(title);
     let room = at.saturating_sub(area.x + 2);
     frame.render_widget(
         Line::from(fitting(pieces, room)),
@@ -243,103 +267,99 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hits: &mut H
     );
 }
 
-/// Notifications a second over the last two minutes, coloured by the kind that there were most of, and the data beside.
+/// How many notifications a second there are, how much data, and which part of it is marked CE; over less than a second, and of
+/// few packets, numbers instead of rates.
+fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
+    let shown = world.history.shown();
+    let words = world.words;
+    let notified = match shown.rate_1s {
+        Some(rate) => format!("{}/s", words.cell(Cell::Rate(rate))),
+        None => words.cell(Cell::Count(shown.totals.notified())),
+    };
+    // Data and marks of the last second, or of all where that is less.
+    let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
+    let sum = |field: fn(&TrafficStep) -> u64| {
+        let values = world.details.traffic.steps.iter();
+        let values = values.map(|step| field(step) as f64);
+        steps.parts(values, second, 1).into_iter().sum::<f64>()
+    };
+    let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
+    let span = second.1.saturating_sub(second.0);
+    let data = if packets <= 0.0 {
+        "none".to_owned()
+    } else if span < SECOND && packets < ENOUGH {
+        counted(packets.ceil() as u64, "packet")
+    } else {
+        words.cell(Cell::Bits(sum(|step| step.octets) * 8e9 / span as f64))
+    };
+    let ce = (packets > 0.0).then(|| (ce / packets).min(1.0));
+    [notified, data, world.maybe(ce, Cell::Share)]
+}
+
+/// Notifications over the last two minutes, stacked by kind, and beside them how many there are now, of which kinds, and the
+/// data.
 fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
     let shown = world.history.shown();
-    let traffic = &world.details.traffic;
-    let begun = if traffic.steps.is_empty() {
+    let Traffic { start, step, .. } = world.details.traffic;
+    let all = &world.details.traffic.steps;
+    let begun = if all.is_empty() {
         shown.now
     } else {
-        traffic.start.max(shown.started)
+        start.max(shown.started)
     };
     let window = (begun.max(shown.now.saturating_sub(SPAN)), shown.now);
-    let rate = format!("{}/s", world.maybe(shown.rate_1s, Cell::Rate));
-    let steps = world.steps(traffic.start, traffic.step);
-    // Data and marks of the last second, or of all where that is less.
-    let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
-    let sum = |field: fn(&crate::tables::TrafficStep) -> u64| {
-        let values = traffic.steps.iter().map(|step| field(step) as f64);
-        steps.parts(values, second, 1).into_iter().sum::<f64>()
+    let steps = world.steps(start, step);
+    let [notified, data, ce] = traffic(window, steps, world);
+    let course = |kind: Kind, parts| {
+        let count = |step: &TrafficStep| step.notifications.get(kind as usize).copied();
+        let counts = all.iter().map(|step| f64::from(count(step).unwrap_or(0)));
+        steps.parts(counts, window, parts)
     };
-    let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
-    let bits = sum(|step| step.octets) * 8e9 / (second.1.saturating_sub(second.0)).max(1) as f64;
-    let data = if packets > 0.0 {
-        world.words.cell(Cell::Bits(bits))
-    } else {
-        "none".to_owned()
-    };
-    let ce = if packets > 0.0 {
-        world.words.cell(Cell::Share(ce / packets))
-    } else {
-        crate::text::NOTHING.to_owned()
-    };
-    let rates = |kind: Kind| {
-        let steps = traffic.steps.iter();
-        steps
-            .map(move |step| f64::from(step.notifications.get(kind as usize).copied().unwrap_or(0)))
-    };
-    let counts: Vec<(Kind, f64)> = Kind::ALL
-        .into_iter()
-        .map(|kind| (kind, steps.parts(rates(kind), window, 1).into_iter().sum()))
-        .filter(|(_, count)| *count > 0.0)
-        .collect();
-    let all: f64 = counts.iter().map(|(_, count)| count).sum();
-    let shares: Vec<Span<'static>> = counts
-        .iter()
-        .map(|(kind, count)| {
-            world.span(
-                format!(
-                    "{} {}",
-                    kind_name(*kind),
-                    world.words.cell(Cell::Share(count / all))
-                ),
-                Tone::Kind(*kind),
-            )
-        })
-        .collect();
-    let tall = area.height > 1;
-    let (left, right): (Vec<Line<'static>>, Vec<Line<'static>>) = if tall {
-        let rest = shares.into_iter().map(Line::from);
+    let mut counts = Kind::ALL.map(|kind| (kind, course(kind, 1).into_iter().sum::<f64>()));
+    counts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let sum: f64 = counts.iter().map(|(_, count)| count).sum();
+    let kinds = counts.iter().filter(|(_, count)| *count > 0.0);
+    let shares = kinds.map(|(kind, count)| {
+        let share = world.words.cell(Cell::Share(count / sum));
+        world.span(format!("{} {share}", kind_name(*kind)), Tone::Kind(*kind))
+    });
+    // The rarest have to leave first where there is no room.
+    let shares: Vec<Piece> = (2..).zip(shares).collect();
+    let bold = |text| Span::styled(text, world.theme.bold(Tone::Plain));
+    let dim = |text: &'static str| world.span(text, Tone::Dim);
+    let (left, right) = if area.height > 1 {
         let left = [
-            Line::from(world.span("notifications", Tone::Dim)),
-            Line::from(Span::styled(rate, world.theme.bold(Tone::Plain))),
+            Line::from(bold(notified)),
+            Line::from(dim("notifications")),
             Line::from(world.span(world.last(window), Tone::Dim)),
         ];
-        let data = [
-            Line::from(vec![
-                world.span("data  ", Tone::Dim),
-                Span::styled(data, world.theme.bold(Tone::Plain)),
-            ]),
-            Line::from(vec![world.span("CE    ", Tone::Dim), Span::raw(ce)]),
-        ];
-        let mut right: Vec<Line<'static>> = data.into();
-        // Kinds two a line, so that all of them have room.
-        let rest: Vec<Line<'static>> = rest.collect();
-        right.extend(rest.chunks(2).map(|two| {
-            let spans = two
-                .iter()
-                .flat_map(|line| line.spans.iter().cloned().chain([Span::raw("  ")]));
-            Line::from(spans.collect::<Vec<_>>())
-        }));
-        (left.into(), right)
-    } else {
-        let what = if area.width < 90 {
-            ""
+        let about_data = if area.height > 2 {
+            vec![
+                Line::from(vec![dim("data  "), bold(data)]),
+                Line::from(vec![dim("CE    "), Span::raw(ce)]),
+            ]
         } else {
-            "notifications "
+            let spans = vec![dim("data "), bold(data), dim("  CE "), Span::raw(ce)];
+            vec![Line::from(spans)]
         };
-        let left = Line::from(vec![
-            world.span(what, Tone::Dim),
-            Span::styled(rate, world.theme.bold(Tone::Plain)),
-        ]);
-        let mut pieces: Vec<Piece> = (2..).zip(shares).collect();
+        // The kinds share the lines that are left.
+        let lines = usize::from(area.height).saturating_sub(about_data.len());
+        let lines = shares.chunks(shares.len().div_ceil(lines.max(1)).max(2));
+        let lines = lines.map(|pieces| Line::from(fitting(pieces.to_vec(), area.width / 2)));
+        (left.to_vec(), about_data.into_iter().chain(lines).collect())
+    } else {
+        let what = match area.width {
+            0..90 => "",
+            _ => "notifications ",
+        };
+        let mut pieces = shares;
         pieces.push((0, Span::raw(format!("data {data}"))));
         pieces.push((1, Span::raw(format!("CE {ce}"))));
         (
-            vec![left],
+            vec![Line::from(vec![dim(what), bold(notified)])],
             vec![Line::from(fitting(pieces, area.width / 2))],
         )
     };
@@ -351,73 +371,64 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         Constraint::Length(2),
         Constraint::Length(width(&right)),
     ]));
-    frame.render_widget(ratatui::text::Text::from(left), left_area);
-    frame.render_widget(ratatui::text::Text::from(right), right_area);
-    let kinds = Kind::ALL.map(|kind| steps.parts(rates(kind), window, graph.width));
-    let at = |parts: &Vec<f64>, at: usize| parts.get(at).copied().unwrap_or(0.0);
-    let totals: Vec<f64> = (0..graph.width.into())
-        .map(|column| kinds.iter().map(|parts| at(parts, column)).sum())
-        .collect();
-    let style = |column: usize| {
-        let most = Kind::ALL
-            .into_iter()
-            .zip(&kinds)
-            .max_by(|(_, a), (_, b)| at(a, column).total_cmp(&at(b, column)));
-        most.map_or(Style::new(), |(kind, _)| world.style(Tone::Kind(kind)))
-    };
-    bars(&totals, style, frame, graph);
+    frame.render_widget(Text::from(left), left_area);
+    frame.render_widget(Text::from(right), right_area);
+    let style = |kind| world.style(Tone::Kind(kind));
+    let courses = Kind::ALL.map(|kind| (style(kind), course(kind, graph.width)));
+    stacked(&courses, frame, graph);
 }
 
 /// What the table below shows: how much of it, in which order, filtered by what.
-fn draw_title(tab: Tab, table: &Table, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-    let column = table.schema.column(table.order.column);
-    let sign = if table.order.descending { '▼' } else { '▲' };
+fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec<Piece> {
     let all = counted(table.all as u64, table.schema.lines);
     let count = if table.filters() {
         format!("{} of {all}", grouped(table.lines.len() as u64))
     } else {
         all
     };
-    let mut pieces = vec![(0, Span::styled(count, world.theme.bold(Tone::Plain)))];
+    let mut pieces = vec![(1, Span::styled(count, world.theme.bold(Tone::Plain)))];
     if tab == Tab::Flow && table.chosen.is_some() {
-        pieces.push((
-            3,
-            Span::raw(format!("row {}", grouped(table.at as u64 + 1))),
-        ));
+        let row = format!("row {}", grouped(table.at as u64 + 1));
+        pieces.push((4, Span::raw(row)));
     }
-    if let Some(column) = column {
-        pieces.push((
-            4,
-            Span::raw(format!("by {} {sign}", table.schema.heading(column, world))),
-        ));
+    if let Some(column) = table.schema.column(table.order.column) {
+        let sign = if table.order.descending { '▼' } else { '▲' };
+        let by = format!("by {} {sign}", table.schema.title(column));
+        pieces.push((5, Span::raw(by)));
     }
     if let Some((_, only)) = table.only {
-        pieces.push((
-            1,
-            world.span(format!("only {}", world.words.cell(only)), Tone::Strong),
-        ));
+        let only = format!("only {}", world.words.cell(only));
+        pieces.push((2, world.span(only, Tone::Strong)));
     }
     if !table.typed.is_empty() {
-        let filter = fit::end(&clean(&table.typed), area.width / 2).into_owned();
-        pieces.push((1, world.span(format!("filter {filter}"), Tone::Strong)));
+        let typed = clean(&table.typed);
+        let filter = format!("filter {}", fit::end(&typed, longest));
+        pieces.push((2, world.span(filter, Tone::Strong)));
     }
     if !world.prefix.is_empty() && matches!(tab, Tab::Qps | Tab::Flow) {
-        pieces.push((5, world.span(format!("… is {}", world.prefix), Tone::Plain)));
+        let prefix = format!("… is {}", world.prefix);
+        pieces.push((6, world.span(prefix, Tone::Plain)));
     }
     let rows = world.history.shown().totals.rows;
     if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
     {
-        pieces.push((
-            2,
-            world.span(
-                format!("first {KEPT_ROWS} of {} kept", grouped(rows)),
-                Tone::Warn,
-            ),
-        ));
+        let kept = format!("first {KEPT_ROWS} of {} kept", grouped(rows));
+        pieces.push((3, world.span(kept, Tone::Warn)));
     }
     if let Some(why) = &world.ended {
-        pieces.push((6, Span::raw(clean(why).into_owned())));
+        pieces.push((7, Span::raw(clean(why).into_owned())));
     }
+    pieces
+}
+
+/// Draws what the table below shows, and how many columns have no room.
+fn draw_title(
+    pieces: Vec<Piece>,
+    (tab, table): (Tab, &Table),
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
     let more = match (tab, table.more) {
         (Tab::Flow, _) | (_, 0) => String::new(),
         (_, more) => format!("{} →", counted(more as u64, "more column")),

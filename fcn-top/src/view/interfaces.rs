@@ -7,7 +7,7 @@ use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
-use crate::record::{Cell, InterfaceRecord};
+use crate::record::{Cell, InterfaceRecord, MADE_UP};
 use fcn_wire::Kind;
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Entry for InterfaceRecord {
             ("state", 0, "state"),
             ("dropped_kernel", 1, "dropped by kernel"),
             ("dropped_interface", 2, "by interface"),
-            ("rate_1s", 3, "packets/s"),
+            ("rate_1s", 3, "packet rate"),
             ("received", 4, "packets"),
             ("notifications", 5, "notifications"),
             ("data", 6, "RoCEv2 data"),
@@ -46,7 +46,7 @@ impl Entry for InterfaceRecord {
             "undecodable" if self.undecodable > 0 => Tone::Warn,
             "state" => match self.state {
                 "up" => Tone::Good,
-                "file" | "ended" => Tone::Plain,
+                "file" | "ended" | MADE_UP => Tone::Plain,
                 _ => Tone::Bad,
             },
             _ => Tone::Plain,

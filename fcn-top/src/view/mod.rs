@@ -13,6 +13,7 @@ mod events;
 mod explanation;
 mod fit;
 mod flow;
+mod graph;
 mod head;
 mod history;
 mod hits;

@@ -27,12 +27,21 @@ pub(super) struct Picker {
     sorts: bool,
     /// Their numbers, in the order of the list, and which of them are shown.
     items: Vec<(usize, bool)>,
+    /// Those shown when it began.
+    shown: Vec<usize>,
     at: usize,
+}
+
+/// The columns that are ticked, in the order of the list.
+fn ticked(items: &[(usize, bool)]) -> Vec<usize> {
+    let ticked = items.iter().filter(|(_, shown)| *shown);
+    ticked.map(|&(column, _)| column).collect()
 }
 
 impl Picker {
     pub(super) fn new(table: &Table, sorts: bool) -> Self {
-        let shown = table.columns.iter().map(|&column| (column, true));
+        let has = |column: &usize| !table.empty.contains(column);
+        let shown = table.columns.iter().map(|column| (*column, has(column)));
         let others =
             (0..table.schema.all().count()).filter(|column| !table.columns.contains(column));
         let items: Vec<_> = shown.chain(others.map(|column| (column, false))).collect();
@@ -43,6 +52,7 @@ impl Picker {
         Self {
             schema: table.schema,
             sorts,
+            shown: ticked(&items),
             items,
             at,
         }
@@ -76,16 +86,10 @@ impl Picker {
             }
             return;
         }
-        let ticked: Vec<usize> = self
-            .items
-            .iter()
-            .filter(|(_, shown)| *shown)
-            .map(|&(column, _)| column)
-            .collect();
+        let ticked = ticked(&self.items);
         // A table without columns shows nothing; then those stay that were.
-        if !ticked.is_empty() {
-            table.usual &= table.columns == ticked;
-            (table.columns, table.left) = (ticked, 0);
+        if !ticked.is_empty() && ticked != self.shown {
+            (table.columns, table.usual, table.left) = (ticked, false, 0);
         }
     }
 

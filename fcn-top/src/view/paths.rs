@@ -7,16 +7,18 @@ use super::table::{Entry, Extra, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, parted};
 use super::world::World;
-use crate::record::{Cell, Column, HopRecord, Record};
+use crate::record::{Cell, HopRecord};
 use fcn_tool::quantity::counted;
-use ratatui::layout::{Constraint, Layout};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 use ratatui::text::Line;
-use ratatui::widgets::{Bar, BarChart, BarGroup};
+use ratatui::widgets::{Bar, BarChart, BarGroup, Block, Borders, LineGauge};
 
 impl Entry for HopRecord {
     const SCHEMA: &'static Schema = &Schema {
         lines: "hop",
-        extra: &[Extra::new(
+        extra: &[Extra::graph(
             "bar",
             "queue",
             24,
@@ -26,8 +28,8 @@ impl Entry for HopRecord {
             ("path", 0, "path"),
             ("hop", 0, "hop"),
             ("node", 0, "node"),
-            ("bar", 1, "queue: last trace, most"),
-            ("queue", 2, "queue"),
+            ("bar", 1, "queue"),
+            ("queue", 2, "last queue"),
             ("queue_max", 3, "deepest queue"),
             ("delay", 4, "transit"),
             ("between", 5, "from the one before"),
@@ -51,18 +53,27 @@ impl Entry for HopRecord {
         }
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
-        if column.id != "bar" {
-            return world.words.in_column(column, self.cell(number));
-        }
+    fn graph(&self, _: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let hops = &world.history.shown().hops;
         let top = hops.iter().filter_map(|hop| hop.queue_max).max();
         let cells = |queue: Option<u32>| {
             let share = f64::from(queue.unwrap_or(0)) / f64::from(top.unwrap_or(0).max(1));
-            (share * f64::from(room.min(column.width))).ceil() as usize
+            (share * f64::from(area.width.saturating_sub(1))).ceil()
         };
         let (last, most) = (cells(self.queue), cells(self.queue_max));
-        "█".repeat(last) + &"░".repeat(most.saturating_sub(last))
+        if most <= 0.0 {
+            return;
+        }
+        // A gauge leaves the first cell to its label, and rounds down.
+        let gauge = LineGauge::default()
+            .label("")
+            .ratio(((last + 0.5) / most).min(1.0))
+            .filled_symbol("█")
+            .unfilled_symbol("░")
+            .filled_style(style)
+            .unfilled_style(style);
+        let width = most as u16 + 1;
+        frame.render_widget(gauge, Rect { width, ..area });
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -109,7 +120,8 @@ impl View for Paths {
             counted(path.len() as u64, "node"),
             counted(chosen.traces, "trace")
         );
-        let area = headed(title, areas[1], place.frame, world);
+        let frame = &mut *place.frame;
+        let area = headed(title, areas[1], frame, world);
         // Each node with its two bars, an arrow with the time between.
         let each = (area.width / fit::cells(path.len()).max(1)).clamp(6, 28);
         let [arrows, area] = area.layout(&Layout::vertical([
@@ -120,21 +132,19 @@ impl View for Paths {
             hop.node
                 .map_or_else(|| format!("hop {}", hop.hop), |node| format!("node {node}"))
         };
-        let arrow = |hop: &&HopRecord| {
-            let time = hop
-                .between
-                .map_or_else(String::new, |time| world.words.cell(Cell::Span(time)));
-            format!(
-                "{:─^1$}→",
-                format!(" {time} "),
-                usize::from(each.saturating_sub(1))
-            )
-        };
-        let arrows_text: String = path.iter().skip(1).map(arrow).collect();
-        let half = usize::from(each / 2);
-        place
-            .frame
-            .render_widget(Line::from(format!("{:half$}{arrows_text}", "")), arrows);
+        for (place, hop) in (0..).zip(path.iter().skip(1)) {
+            let time = hop.between.map_or_else(String::new, |time| {
+                format!(" {} ", world.words.cell(Cell::Span(time)))
+            });
+            let x = each.saturating_mul(place).saturating_add(each / 2);
+            let arrow = Block::new()
+                .borders(Borders::TOP)
+                .title_top(Line::from(time).centered())
+                .title_top(Line::from("→").right_aligned());
+            let room = arrows.width.saturating_sub(x);
+            let arrows = Rect::new(arrows.x.saturating_add(x), arrows.y, each.min(room), 1);
+            frame.render_widget(arrow, arrows);
+        }
         let width = (each.saturating_sub(3) / 2).clamp(1, 9);
         let deepest = path.iter().filter_map(|hop| hop.queue_max).max();
         let groups = path.iter().map(|hop| {
@@ -158,7 +168,7 @@ impl View for Paths {
             .bar_gap(0)
             .group_gap(each.saturating_sub(width * 2))
             .value_style(world.theme.chosen());
-        place.frame.render_widget(chart, area);
+        frame.render_widget(chart, area);
     }
 
     fn records(&self, table: &Table, world: &World<'_>) -> Records {

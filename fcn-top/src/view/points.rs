@@ -3,16 +3,36 @@
 use super::Records;
 use super::explanation::{flow_text, origin_name};
 use super::fit;
+use super::graph::bars;
 use super::hits::Place;
+use super::qps::verdict;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
-use super::world::World;
-use crate::record::{Cell, Column, PointRecord, QpRecord, Record};
+use super::world::{Course, World, kind_name};
+use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use fcn_wire::Kind;
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use fcn_tool::quantity::grouped;
+use fcn_wire::{Kind, Origin};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Text;
+use ratatui::widgets::{self, Row};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::iter;
+use std::net::IpAddr;
+
+/// Cells from which on the matrix of notifiers and senders stands beside the flows.
+const MATRIX: u16 = 110;
+/// Cells of a notifier's name and of a sender's column in it.
+const NAME: u16 = 16;
+const COLUMN: u16 = 10;
+/// Rows of which it is asked who notified them how often: those notified most.
+const ROWS: usize = 256;
+/// Cells beside what names a flow.
+const FLOW: u16 = 9 + 6 + 8 + 3;
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
@@ -33,55 +53,90 @@ fn kind(point: &PointRecord) -> Kind {
 impl Entry for PointRecord {
     const SCHEMA: &'static Schema = &Schema {
         lines: "notifier",
-        extra: &[Extra::new(
-            "trend",
-            "rate_10s",
-            30,
-            "Its notifications over the last minute, or since the first packet; each has its own scale",
-        )],
+        extra: &[
+            Extra::graph(
+                "trend",
+                "rate_10s",
+                30,
+                "Its notifications over the last minute, or since the first packet; each has its own scale",
+            ),
+            Extra::graph(
+                "queue_trend",
+                "queue_max",
+                10,
+                "The deepest queue that it told of, over the same time",
+            ),
+            Extra::graph(
+                "level_trend",
+                "level_max",
+                10,
+                "Its highest congestion level, over the same time",
+            ),
+        ],
         usual: &[
-            ("rate_1s", 0, "notif/s"),
-            ("trend", 3, "last minute"),
-            ("notifier", 0, "notifier"),
-            ("origin", 1, "is a"),
-            ("flows", 2, "flows slowed"),
+            ("rate_1s", 0, "rate"),
             ("total", 4, "total"),
+            ("trend", 3, "course"),
+            ("notifier", 0, "notifier"),
+            ("notifier_role", 1, "is a"),
+            ("flows", 2, "flows slowed"),
             ("level_max", 5, "level"),
+            ("level_trend", 8, "course"),
             ("queue_max", 6, "deepest queue"),
-            ("findings", 7, "findings"),
-            ("trusted", 8, "trusted"),
-            ("malformed", 9, "unreadable"),
-            ("cnp", 10, "CNP"),
-            ("fast_cnp_1", 11, "Fast 1"),
-            ("fast_cnp_2", 12, "Fast 2"),
-            ("proxy_cn", 13, "Proxy"),
-            ("wan_fcn", 14, "WAN"),
-            ("last_seen", 15, "last"),
+            ("queue_trend", 7, "course"),
+            ("findings", 9, "findings"),
+            ("trusted", 10, "trusted"),
+            ("malformed", 11, "unreadable"),
+            ("cnp", 12, "CNP"),
+            ("fast_cnp_1", 13, "Fast 1"),
+            ("fast_cnp_2", 14, "Fast 2"),
+            ("proxy_cn", 15, "Proxy"),
+            ("wan_fcn", 16, "WAN"),
+            ("last_seen", 17, "last"),
         ],
         order: "-rate_1s",
         ..Schema::for_record::<Self>()
     };
 
     fn key(&self) -> Key {
-        Key::Point(self.notifier, self.origin.id())
+        Key::Point(self.notifier, self.notifier_role.id())
+    }
+
+    /// Where there are no rates, those that have notified most.
+    fn rank(&self, index: usize) -> (u64, u64) {
+        (self.total, index as u64)
     }
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         match (column.id, self.cell(number)) {
-            ("trend", _) => world.trend(
-                world.details.points.get(&(self.notifier, self.origin)),
-                |series| &series.notifications,
-                room,
-            ),
-            ("origin", _) => origin_name(self.origin).to_owned(),
+            ("notifier_role", _) => origin_name(self.notifier_role).to_owned(),
             // None of a kind is as good as nothing.
-            (_, Cell::Count(0)) => world.words.in_column(column, Cell::None),
-            (_, cell) => shortened(&world.words.in_column(column, cell), room).into_owned(),
+            (_, Cell::Count(0)) => world.words.cell(Cell::None),
+            (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
         }
     }
 
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let course = match id {
+            "queue_trend" => Course::Queue,
+            "level_trend" => Course::Level,
+            _ => Course::Notifications,
+        };
+        let series = world
+            .details
+            .points
+            .get(&(self.notifier, self.notifier_role));
+        let values = world.trend(series, course, area.width);
+        bars(&values, |_| style, frame, area);
+    }
+
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
-        column.id != "trend" && matches!(self.cell(number), Cell::None | Cell::Count(0))
+        match column.id {
+            "trend" => false,
+            "queue_trend" => self.queue_max.is_none(),
+            "level_trend" => self.level_max.is_none(),
+            _ => matches!(self.cell(number), Cell::None | Cell::Count(0)),
+        }
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -90,10 +145,113 @@ impl Entry for PointRecord {
             "findings" if self.findings > 0 => Tone::Warn,
             "malformed" if self.malformed > 0 => Tone::Warn,
             _ if self.rate_10s == Some(0.0) => Tone::Dim,
-            "origin" | "trend" => Tone::Kind(kind(self)),
+            "notifier_role" | "trend" | "queue_trend" | "level_trend" => Tone::Kind(kind(self)),
             _ => Tone::Plain,
         }
     }
+}
+
+/// The rows notified most, as many as are asked who notified them how often.
+fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
+    let mut rows: Vec<_> = world.history.shown().qps.iter().collect();
+    if rows.len() > ROWS {
+        rows.select_nth_unstable_by_key(ROWS, |(_, row)| Reverse(row.total));
+        rows.truncate(ROWS);
+    }
+    rows.sort_unstable_by_key(|(id, row)| (Reverse(row.total), *id));
+    rows
+}
+
+/// How often each notifier has notified about a row.
+fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
+    let series = world.details.rows.get(&id);
+    series.map_or(&[], |series| &series.notifiers)
+}
+
+/// The flows that a notifier slows, those that it notified most first.
+fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
+        let its = |(by, _): &&(IpAddr, u64)| {
+            (*by, row.notifier_role) == (point.notifier, point.notifier_role)
+        };
+        notifiers(*id, world)
+            .iter()
+            .filter(its)
+            .map(move |(_, count)| (*count, row))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return frame.render_widget("none of them is kept", area);
+    }
+    rows.sort_by_key(|(count, _)| Reverse(*count));
+    let line = |(count, row): &(u64, &QpRecord)| {
+        let (verdict, tone) = verdict(row.verdict);
+        let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
+        Row::new([
+            Text::from(world.words.cell(Cell::Count(*count))).right_aligned(),
+            kind.into(),
+            flow_text(row, area.width.saturating_sub(FLOW), world).into(),
+            world.span(verdict, tone).into(),
+        ])
+    };
+    let heading = Row::new([
+        Text::from("notified").right_aligned(),
+        "kind".into(),
+        "sender → receiver".into(),
+        "verdict".into(),
+    ]);
+    let widths = [
+        Constraint::Length(9),
+        Constraint::Length(6),
+        Constraint::Max(60),
+        Constraint::Length(8),
+    ];
+    let table = widgets::Table::new(rows.iter().map(line), widths);
+    let heading = heading.style(world.style(Tone::Dim));
+    frame.render_widget(table.header(heading), area);
+}
+
+/// How often each of the notifiers has notified each sender, those senders that were notified most.
+fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    if area.is_empty() {
+        return;
+    }
+    let mut counts: HashMap<(IpAddr, Origin, IpAddr), u64> = HashMap::new();
+    let mut senders: HashMap<IpAddr, u64> = HashMap::new();
+    for (id, row) in most_notified(world) {
+        let sender = row.sender.unwrap_or(row.told);
+        for (notifier, count) in notifiers(*id, world) {
+            *counts
+                .entry((*notifier, row.notifier_role, sender))
+                .or_default() += count;
+            *senders.entry(sender).or_default() += count;
+        }
+    }
+    let mut senders: Vec<_> = senders.into_iter().collect();
+    senders.sort_by_key(|(sender, count)| (Reverse(*count), *sender));
+    senders.truncate(usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1)));
+    let name = |address, room| shortened(&world.address(address), room).into_owned();
+    let heading = senders
+        .iter()
+        .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
+    let heading = Row::new(iter::once(Text::from("notifies")).chain(heading));
+    let line = |point: &&PointRecord| {
+        let counts = senders.iter().map(|(sender, _)| {
+            let count = counts.get(&(point.notifier, point.notifier_role, *sender));
+            let text = world.maybe(count, |count| Cell::Count(*count));
+            Text::from(text).right_aligned()
+        });
+        let style = world.style(Tone::Kind(kind(point)));
+        let name = Text::styled(name(point.notifier, NAME), style);
+        Row::new(iter::once(name).chain(counts))
+    };
+    let widths = iter::repeat_n(Constraint::Length(COLUMN), senders.len());
+    let table = widgets::Table::new(
+        points.iter().take(area.height.into()).map(line),
+        iter::once(Constraint::Length(NAME)).chain(widths),
+    );
+    let heading = heading.style(world.style(Tone::Dim));
+    frame.render_widget(table.header(heading), area);
 }
 
 /// The view.
@@ -113,7 +271,9 @@ impl View for Points {
         let visible = table.visible(&world.history.shown().points);
         wanted
             .points
-            .extend(visible.map(|point| (point.notifier, point.origin)));
+            .extend(visible.map(|point| (point.notifier, point.notifier_role)));
+        let rows = most_notified(world).into_iter();
+        wanted.rows.extend(rows.map(|(id, _)| *id));
     }
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
@@ -130,37 +290,24 @@ impl View for Points {
         let Some(point) = draw(table, &shown.points, nothing, place, areas, world) else {
             return;
         };
-        // The flows that it slows, those notified most first.
-        let mut rows: Vec<_> = shown
-            .qps
-            .iter()
-            .map(|(_, row)| row)
-            .filter(|row| row.notifier == point.notifier)
-            .collect();
-        let rate = |row: &QpRecord| row.rate_1s.unwrap_or(0.0);
-        rows.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        let of = match shown.qps.len() {
+            0..=ROWS => String::new(),
+            all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
+        };
         let title = format!(
-            " {}, {}: the flows it slows ",
+            " {}, {}: the flows it slows{of} ",
             world.words.address(point.notifier),
-            origin_name(point.origin)
+            origin_name(point.notifier_role)
         );
+        let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);
-        let line = |row: &QpRecord| {
-            let rate = format!("{}/s", world.maybe(row.rate_1s, Cell::Rate));
-            let kind = world.words.cell(Cell::Name(row.kind.id()));
-            let verdict = row.verdict.map_or("no data", |verdict| verdict.id());
-            let flow = flow_text(row, 60, world);
-            Line::from(format!("{rate:>9}  {kind:<10}  {flow}  {verdict}"))
+        let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 {
+            [panel, Rect::ZERO]
+        } else {
+            panel.layout(&Layout::horizontal([Constraint::Fill(1); 2]).spacing(3))
         };
-        let lines: Vec<Line<'_>> = match rows.as_slice() {
-            [] => vec![Line::from("none of them is kept")],
-            rows => rows
-                .iter()
-                .take(panel.height.into())
-                .map(|row| line(row))
-                .collect(),
-        };
-        place.frame.render_widget(Paragraph::new(lines), panel);
+        draw_flows(point, place.frame, flows, world);
+        draw_matrix(&points, place.frame, matrix, world);
     }
 
     fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
@@ -175,7 +322,8 @@ impl View for Points {
 
     fn about(&self) -> &'static str {
         "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
-         much, over the last minute, and how deep queues were. Below, the flows that the chosen one slows. Enter shows them \
+         much, over the last minute, and how deep queues were. Below, the flows that the chosen one slows, and where there is \
+         room how often each has notified which sender. Enter shows them \
          in the table of QPs."
     }
 

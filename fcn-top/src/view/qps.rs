@@ -2,17 +2,20 @@
 
 use super::explanation::{self, flow_text, origin_name};
 use super::fit;
+use super::graph::bars;
 use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw};
-use super::world::{World, kind_name};
+use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
 use crate::text::NOTHING;
 use fcn_wire::Origin;
+use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 
 /// The table's lines.
 type Row = (RowId, QpRecord);
@@ -32,7 +35,7 @@ fn qp_text(record: &QpRecord) -> String {
 }
 
 /// A verdict in words that are as wide as each other.
-const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
+pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     match answer {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
@@ -54,7 +57,7 @@ impl Entry for Row {
     const SCHEMA: &'static Schema = &Schema {
         lines: "QP",
         extra: &[
-            Extra::new(
+            Extra::graph(
                 "trend",
                 "rate_10s",
                 20,
@@ -72,20 +75,20 @@ impl Entry for Row {
                 36,
                 "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
             ),
-            Extra::new("data_trend", "data_rate", 10, "Data over the same time"),
+            Extra::graph("data_trend", "data_rate", 10, "Data over the same time"),
         ],
         usual: &[
-            ("rate_1s", 0, "notif/s"),
-            ("trend", 4, "last minute"),
+            ("rate_1s", 0, "notified"),
+            ("total", 9, "total"),
+            ("trend", 6, "course"),
             ("flow", 1, "sender → receiver"),
-            ("qp", 2, "QP"),
-            ("notified_by", 5, "notified by"),
-            ("data_rate", 6, "data rate"),
-            ("data_trend", 9, "data"),
-            ("change", 7, "after"),
-            ("ce_share", 8, "CE"),
-            ("verdict", 3, "verdict"),
-            ("total", 10, "total"),
+            ("qp", 3, "QP"),
+            ("notified_by", 7, "notified by"),
+            ("data_rate", 4, "data rate"),
+            ("data_trend", 8, "course"),
+            ("change", 5, "change"),
+            ("ce_share", 10, "CE"),
+            ("verdict", 2, "verdict"),
             ("queue_max", 11, "deepest queue"),
             ("level_max", 12, "level"),
             ("gap_p50", 13, "gap"),
@@ -100,8 +103,9 @@ impl Entry for Row {
         Key::Qp(self.0)
     }
 
-    fn rank(&self, _: usize) -> u64 {
-        self.0.0
+    /// Where there are no rates, those notified most often.
+    fn rank(&self, _: usize) -> (u64, u64) {
+        (self.1.total, self.0.0)
     }
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
@@ -112,7 +116,7 @@ impl Entry for Row {
             "flow" => flow_text(record, room, world),
             "notified_by" => {
                 let kind = kind_name(record.kind);
-                let by = match record.origin {
+                let by = match record.notifier_role {
                     Origin::Receiver if record.receiver == Some(record.notifier) => {
                         "receiver".to_owned()
                     }
@@ -132,19 +136,21 @@ impl Entry for Row {
                 };
                 fit::end(&text, room).into_owned()
             }
-            "trend" => world.trend(
-                world.details.rows.get(&self.0),
-                |series| &series.notifications,
-                room,
-            ),
-            "data_trend" => {
-                world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
-            }
             _ => {
-                let text = world.words.of_row(record, column, self.cell(number));
-                shortened(&text, room).into_owned()
+                let cell = self.cell(number);
+                let text = world.words.of_row(record, column, cell);
+                shortened(&World::per_second(column, cell, text), room).into_owned()
             }
         }
+    }
+
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let course = match id {
+            "trend" => Course::Notifications,
+            _ => Course::Data,
+        };
+        let values = world.trend(world.details.rows.get(&self.0), course, area.width);
+        bars(&values, |_| style, frame, area);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -152,16 +158,22 @@ impl Entry for Row {
         match column.id {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
+            "findings" => record.findings == 0,
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
         }
     }
 
-    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
+    fn below(
+        &self,
+        column: &'static Column,
+        is_shown: &dyn Fn(&str) -> bool,
+        world: &World<'_>,
+    ) -> String {
         let record = &self.1;
         let words = world.words;
         match column.id {
-            "trend" => {
+            "trend" if !is_shown("total") => {
                 let mark = if record.is_estimate("total") { "~" } else { "" };
                 format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
             }
@@ -274,11 +286,11 @@ impl View for Qps {
     }
 
     fn about(&self) -> &'static str {
-        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Behind the rate of \
-         notifications stands their course over the last minute, each row on its own scale. QP: the sender's own as it is, with \
+        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
+         often, over the last second; behind it the course of the last minute, each row on its own scale. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
-         sender in brackets is not known: it is who was told instead. After: how the data rate changed from 10 ms before \
-         notifications to 10 ms after them. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
+         sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
+         notifications than at other times. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
          notification for ten seconds. Enter opens the flow."
     }
 

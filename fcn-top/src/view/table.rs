@@ -8,22 +8,21 @@ use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
+use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row, TableState};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Lines that are looked at to see whether a column has anything in it.
-const LOOKED_AT: usize = 1_000;
-
 /// Headings of columns that are not usual, other than the records' own.
 const TITLES: [(&str, &str); 4] = [
-    ("rate_now", "notif/s, 0.1 s"),
-    ("rate_10s", "notif/s, 10 s"),
-    ("rate_mean", "mean notif/s"),
-    ("rate_peak", "peak notif/s"),
+    ("rate_now", "latest rate"),
+    ("rate_10s", "smoothed rate"),
+    ("rate_mean", "mean rate"),
+    ("rate_peak", "peak rate"),
 ];
 
 /// Names a line for as long as it is in its table.
@@ -53,6 +52,8 @@ pub(super) struct Extra {
     column: Column,
     /// The column that is sorted by in its place.
     sorts: &'static str,
+    /// Whether it is a graph, as wide as the column and without a text.
+    graph: bool,
 }
 
 impl Extra {
@@ -69,7 +70,24 @@ impl Extra {
             width,
             holds: Holds::Text,
         };
-        Self { column, sorts }
+        Self {
+            column,
+            sorts,
+            graph: false,
+        }
+    }
+
+    /// One that is a graph.
+    pub(super) const fn graph(
+        id: &'static str,
+        sorts: &'static str,
+        width: u16,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            graph: true,
+            ..Self::new(id, sorts, width, about)
+        }
     }
 }
 
@@ -105,14 +123,6 @@ impl Schema {
         }
     }
 
-    /// The heading of a column as it is drawn: a course's says how long it is.
-    pub(super) fn heading(&self, column: &'static Column, world: &World<'_>) -> String {
-        match column.id {
-            "trend" => world.last(world.window()),
-            _ => self.title(column).to_owned(),
-        }
-    }
-
     pub(super) fn all(&self) -> impl Iterator<Item = &'static Column> {
         let extra = self.extra.iter().map(|extra| &extra.column);
         self.columns.iter().chain(extra)
@@ -126,11 +136,17 @@ impl Schema {
         self.all().position(|column| column.id == id)
     }
 
+    fn extra(&self, number: usize) -> Option<&'static Extra> {
+        self.extra.get(number.checked_sub(self.columns.len())?)
+    }
+
+    fn is_graph(&self, number: usize) -> bool {
+        self.extra(number).is_some_and(|extra| extra.graph)
+    }
+
     /// The column of the records that a column is sorted by.
     fn sorts(&self, number: usize) -> usize {
-        let extra = number.checked_sub(self.columns.len());
-        let extra = extra.and_then(|number| self.extra.get(number));
-        extra
+        self.extra(number)
             .and_then(|extra| self.named(extra.sorts))
             .unwrap_or(number)
     }
@@ -153,18 +169,28 @@ pub(super) trait Entry: Record {
     fn key(&self) -> Key;
 
     /// Orders lines that are otherwise equal, always the same way; `index` is where it stands in its table.
-    fn rank(&self, index: usize) -> u64 {
-        index as u64
+    fn rank(&self, index: usize) -> (u64, u64) {
+        (index as u64, 0)
     }
 
     /// What stands in a column that has `room` cells.
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
-        shortened(&world.words.in_column(column, self.cell(number)), room).into_owned()
+        shortened(&world.in_column(column, self.cell(number)), room).into_owned()
     }
 
-    /// What stands below that, where there is room.
-    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
-        let _ = (column, world);
+    /// Draws what stands in a column of graphs.
+    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let _ = (id, style, frame, area, world);
+    }
+
+    /// What stands below that, where there is room; `is_shown` tells which other columns there are.
+    fn below(
+        &self,
+        column: &'static Column,
+        is_shown: &dyn Fn(&str) -> bool,
+        world: &World<'_>,
+    ) -> String {
+        let _ = (column, is_shown, world);
         String::new()
     }
 
@@ -222,8 +248,8 @@ pub(super) struct Table {
     /// Numbers of the lines that pass the filter, in order, and their names.
     pub lines: Vec<u32>,
     pub keys: Vec<Key>,
-    /// Columns shown in which no line has anything.
-    empty: Vec<usize>,
+    /// Columns not shown, as no line has anything in them.
+    pub empty: Vec<usize>,
     /// Columns that have no room.
     pub more: usize,
 }
@@ -331,10 +357,17 @@ impl Table {
                     .only
                     .is_none_or(|(column, cell)| line.cell(column) == cell)
         };
+        // What somebody has picked is shown, whatever is in it.
+        let mut empty = Vec::new();
+        if self.usual {
+            let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
+            empty = self.columns.iter().filter_map(with_column).collect();
+        }
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
-        let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
+        let mut keys: Vec<(SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
+                empty.retain(|&(number, column)| line.is_empty(number, column));
                 let key = SortKey::from_cell(line.cell(order.column));
                 (key, line.rank(at as usize), at)
             })
@@ -347,17 +380,13 @@ impl Table {
             };
             order.compare_keys(a, b).then(ranks)
         });
+        self.empty = match keys.as_slice() {
+            [] => Vec::new(),
+            _ => empty.into_iter().map(|(number, _)| number).collect(),
+        };
         self.all = lines.len();
         self.lines = keys.iter().map(|&(.., at)| at).collect();
         self.keys = self.shown(lines).map(Entry::key).collect();
-        let first: Vec<&E> = self.shown(lines).take(LOOKED_AT).collect();
-        let is_empty = |number: &&usize| {
-            let column = self.schema.column(**number);
-            !first.is_empty()
-                && column
-                    .is_some_and(|column| first.iter().all(|line| line.is_empty(**number, column)))
-        };
-        self.empty = self.columns.iter().filter(is_empty).copied().collect();
         let place = self
             .chosen
             .as_ref()
@@ -475,7 +504,7 @@ impl Table {
                 (true, true) => "▼",
                 (true, false) => "▲",
             };
-            let title = self.schema.heading(column, world);
+            let title = self.schema.title(column);
             let title = if column.holds.is_number() {
                 Line::raw(format!("{sign}{title}")).right_aligned()
             } else {
@@ -491,15 +520,29 @@ impl Table {
             hits.push(Rect::new(x, area.y, width, 1), Hit::Heading(number));
             x += width + gap;
         }
+        let is_shown = |id: &str| placed.iter().any(|(_, column, _)| column.id == id);
+        // Half a number is worse than none.
+        let below = |line: &E, column, width| {
+            let text = line.below(column, &is_shown, world);
+            if fit::width(&text) > width {
+                String::new()
+            } else {
+                text
+            }
+        };
         let cells = |line: &&E| {
             placed
                 .iter()
                 .map(|&(number, column, width)| {
-                    let text = line.text(number, column, width, world);
+                    let text = if self.schema.is_graph(number) {
+                        String::new()
+                    } else {
+                        line.text(number, column, width, world)
+                    };
                     let style = world.style(line.tone(column.id));
                     let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
-                        let below = fit::end(&line.below(column, world), width).into_owned();
+                        let below = below(line, column, width);
                         cell.push_line(Line::styled(below, world.style(Tone::Dim)));
                     }
                     if column.holds.is_number() {
@@ -521,8 +564,23 @@ impl Table {
         .row_highlight_style(world.theme.chosen());
         let chosen = chosen.filter(|at| *at < visible.len());
         frame.render_stateful_widget(drawn, area, &mut TableState::new().with_selected(chosen));
-        for place in 0..visible.len() {
+        for (place, line) in visible.iter().enumerate() {
             let y = area.y + 1 + (place * tall) as u16;
+            let mut x = area.x;
+            for &(number, column, width) in &placed {
+                if self.schema.is_graph(number) {
+                    let style = match chosen == Some(place) {
+                        true => world.theme.chosen(),
+                        false => world.style(line.tone(column.id)),
+                    };
+                    // A graph has the second line as well where nothing stands there.
+                    let is_free = below(line, column, width).is_empty();
+                    let height = if is_free { tall as u16 } else { 1 };
+                    let area = Rect::new(x, y, width, height);
+                    line.graph(column.id, style, frame, area, world);
+                }
+                x += width + gap;
+            }
             hits.push(
                 Rect::new(area.x, y, area.width, tall as u16),
                 Hit::Line(self.top + place),
@@ -550,25 +608,20 @@ impl Table {
             else {
                 continue;
             };
-            let title = fit::width(&self.schema.heading(column, world))
+            let title = fit::width(self.schema.title(column))
                 + u16::from(number < self.schema.columns.len());
-            // A text says how wide it is; a sparkline is as wide as it is told to be.
-            let natural = if column.id.ends_with("trend") {
+            let widest = if self.schema.is_graph(number) {
                 column.width
             } else {
-                room
+                let text = |line: &&E| fit::width(&line.text(number, column, room, world));
+                visible.iter().map(text).max().unwrap_or(0)
             };
-            let texts = visible
-                .iter()
-                .map(|line| fit::width(&line.text(number, column, natural, world)));
-            let widest = texts.max().unwrap_or(0);
             let Some(seen) = self.widest.get_mut(number) else {
                 continue;
             };
             *seen = widest.max(*seen);
             let full = title.max(*seen);
-            let least =
-                full.min(least(column, room).max(if column.id == "trend" { 0 } else { title }));
+            let least = full.min(least(column, room).max(title));
             placed.push((number, column, least, full, self.weight(place, number)));
         }
         let gap = gap(room);
@@ -626,16 +679,21 @@ pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
 
 /// Cells between columns.
 const fn gap(room: u16) -> u16 {
-    if room < 100 { 1 } else { 2 }
+    if room < 130 { 1 } else { 2 }
 }
 
 /// Cells that a column needs: a number cut off is another number, a text is not.
 fn least(column: &Column, room: u16) -> u16 {
     match column.id {
         "sender" | "notifier" | "told" | "receiver" | "from" | "to" => 14,
-        "flow" => 23,
-        "trend" => 12,
+        "flow" => 21,
+        "trend" if room < 100 => 8,
+        "trend" => 14,
+        "bar" => 8,
+        "data_trend" if room < 100 => 6,
+        "data_trend" => 10,
         "notified_by" if room < 100 => 14,
+        "notified_by" if room < 130 => 22,
         "notified_by" => 26,
         "what" | "evidence" => 22,
         "text" | "section" | "about" => 20,

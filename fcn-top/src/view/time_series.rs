@@ -1,7 +1,5 @@
 //! Time series, resampled to as many equal parts as there are columns to show them in.
 
-use ratatui::symbols::bar;
-
 /// So many nanoseconds are a second.
 pub(super) const SECOND: u64 = 1_000_000_000;
 
@@ -21,8 +19,31 @@ impl Steps {
     pub(super) fn parts(
         self,
         values: impl IntoIterator<Item = f64>,
+        time: (u64, u64),
+        parts: u16,
+    ) -> Vec<f64> {
+        self.fold(values, time, parts, |sum, value, share| sum + value * share)
+    }
+
+    /// The most in any step that lies in each of those parts, or in a part of it.
+    pub(super) fn most(
+        self,
+        values: impl IntoIterator<Item = f64>,
+        time: (u64, u64),
+        parts: u16,
+    ) -> Vec<f64> {
+        self.fold(values, time, parts, |most, value, share| {
+            if share > 0.0 { most.max(value) } else { most }
+        })
+    }
+
+    /// Takes each step into the parts that it lies in, with its share by time.
+    fn fold(
+        self,
+        values: impl IntoIterator<Item = f64>,
         (from, to): (u64, u64),
         parts: u16,
+        take: impl Fn(f64, f64, f64) -> f64,
     ) -> Vec<f64> {
         let mut values_by_part = vec![0.0; parts.into()];
         let width = to.saturating_sub(from) as f64 / f64::from(parts);
@@ -43,36 +64,15 @@ impl Steps {
             let (start, end) = (place(start), place(end));
             let first = start.max(0.0) as usize;
             let last = end.min(f64::from(parts)).ceil().max(0.0) as usize;
-            for (sum, at) in values_by_part.iter_mut().zip(0u32..).take(last).skip(first) {
+            for (part, at) in values_by_part.iter_mut().zip(0u32..).take(last).skip(first) {
                 let at = f64::from(at);
                 let within = end.min(at + 1.0) - start.max(at);
-                *sum += value * (within / (end - start).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+                let share = (within / (end - start).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+                *part = take(*part, value, share);
             }
         }
         values_by_part
     }
-}
-
-/// Bars as a text, a sign each, the highest of them full; what is there is seen.
-pub(super) fn spark(values: &[f64]) -> String {
-    let signs = bar::NINE_LEVELS;
-    let signs = [
-        " ",
-        signs.one_eighth,
-        signs.one_quarter,
-        signs.three_eighths,
-        signs.half,
-        signs.five_eighths,
-        signs.three_quarters,
-        signs.seven_eighths,
-        signs.full,
-    ];
-    let top = values.iter().copied().fold(0.0, f64::max);
-    let level = |value: &f64| match (value / top * 8.0).round() as usize {
-        0 if *value > 0.0 => 1,
-        level => level.min(8),
-    };
-    values.iter().map(|value| signs[level(value)]).collect()
 }
 
 #[cfg(test)]
@@ -97,12 +97,11 @@ mod tests {
         // The last step is half over: all of it was in that half.
         let last = [0.0; 9].into_iter().chain([6.0]);
         assert_eq!(STEPS.parts(last, (1_900, 2_000), 2), [6.0, 0.0]);
-    }
-
-    #[test]
-    fn bars_are_as_high_as_their_values() {
-        assert_eq!(spark(&[0.0, 0.01, 4.0, 8.0]), " ▁▄█");
-        assert_eq!(spark(&[0.0, 0.0]), "  ");
+        assert_eq!(
+            STEPS.most([4.0, 8.0, 2.0], (1_000, 1_300), 2),
+            [8.0, 8.0],
+            "the middle step lies in both"
+        );
     }
 
     proptest! {
@@ -124,7 +123,8 @@ mod tests {
         ) {
             let steps = Steps { start, step, until };
             let values_by_part = steps.parts(values, (from, to), parts);
-            prop_assert_eq!(spark(&values_by_part).chars().count(), usize::from(parts));
+            prop_assert_eq!(values_by_part.len(), usize::from(parts));
+            prop_assert!(values_by_part.iter().all(|value| value.is_finite()));
         }
     }
 }

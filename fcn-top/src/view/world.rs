@@ -2,8 +2,8 @@
 
 use super::history::History;
 use super::theme::{Theme, Tone};
-use super::time_series::{SECOND, Steps, spark};
-use crate::record::Cell;
+use super::time_series::{SECOND, Steps};
+use crate::record::{Cell, Column};
 use crate::tables::{Detail, Details};
 use crate::text::Words;
 use fcn_wire::Kind;
@@ -18,6 +18,15 @@ const MINUTE: u64 = 60 * SECOND;
 const LOOKED_AT: usize = 256;
 /// Characters from which on leaving out what addresses have in common saves something.
 const PREFIX: usize = 6;
+
+/// What a small graph is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Course {
+    Notifications,
+    Data,
+    Queue,
+    Level,
+}
 
 /// What every view sees.
 pub(super) struct World<'a> {
@@ -58,27 +67,31 @@ impl World<'_> {
         Steps { start, step, until }
     }
 
-    /// A small graph of a series over the time of all small graphs.
-    pub(super) fn trend(
-        &self,
-        series: Option<&Detail>,
-        values: fn(&Detail) -> &[f32],
-        room: u16,
-    ) -> String {
+    /// The bars of a small graph of a series, over the time of all small graphs.
+    pub(super) fn trend(&self, series: Option<&Detail>, what: Course, room: u16) -> Vec<f64> {
         let Some(series) = series else {
-            return String::new();
+            return Vec::new();
         };
-        let values = values(series).iter().map(|value| f64::from(*value));
+        let values = match what {
+            Course::Notifications => &series.notifications,
+            Course::Data => &series.data,
+            Course::Queue => &series.queue,
+            Course::Level => &series.level,
+        };
+        let values = values.iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
         let (from, to) = self.window();
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
         let parts = room.min(most);
-        let spark = spark(&steps.parts(values, (from, to), parts));
         let times = usize::from((room / parts.max(1)).max(1));
-        spark
-            .chars()
-            .flat_map(|sign| std::iter::repeat_n(sign, times))
+        let values = match what {
+            Course::Notifications | Course::Data => steps.parts(values, (from, to), parts),
+            Course::Queue | Course::Level => steps.most(values, (from, to), parts),
+        };
+        values
+            .into_iter()
+            .flat_map(|value| std::iter::repeat_n(value, times))
             .collect()
     }
 
@@ -129,6 +142,20 @@ impl World<'_> {
 
     pub(super) fn style(&self, tone: Tone) -> Style {
         self.theme.style(tone)
+    }
+
+    /// A value in its column, with its unit.
+    pub(super) fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
+        Self::per_second(column, cell, self.words.in_column(column, cell))
+    }
+
+    /// A value as it is written, with its unit where it is a rate of packets.
+    pub(super) fn per_second(column: &Column, cell: Cell<'_>, text: String) -> String {
+        // Not all that is written like a rate is one: a mean queue, for one.
+        match cell {
+            Cell::Rate(_) if column.id.starts_with("rate_") => text + "/s",
+            _ => text,
+        }
     }
 
     /// A value, where there is one, in words.

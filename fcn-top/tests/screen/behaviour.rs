@@ -130,9 +130,9 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
 fn sorting_by_keys_mouse_and_list() {
     let words = Words::default();
     let mut app = busy(&words);
-    assert!(seen(&mut app).contains("by notif/s ▼"));
-    typed(&mut app, ">");
-    assert!(seen(&mut app).contains("by notif/s, 10 s ▼"));
+    assert!(seen(&mut app).contains("by notified ▼"));
+    typed(&mut app, ">>");
+    assert!(seen(&mut app).contains("by smoothed rate ▼"));
     assert!(lines(&mut app)[0].contains("→0x8a"));
     typed(&mut app, "r");
     assert!(
@@ -408,15 +408,14 @@ fn columns_are_chosen_and_moved() {
             .lines()
             .nth(7)
             .unwrap()
-            .starts_with("▼notif/s")
+            .starts_with("▼notified")
     );
     typed(&mut app, "cJ");
-    press(&mut app, KeyCode::Down);
-    typed(&mut app, " ");
+    typed(&mut app, "jj ");
     press(&mut app, KeyCode::Enter);
     let heading = seen(&mut app).lines().nth(7).unwrap().to_owned();
     assert!(
-        heading.starts_with("last 20.0 s") && !heading.contains("sender →"),
+        heading.starts_with(" total") && !heading.contains("sender →"),
         "{heading}"
     );
     typed(&mut app, "cd");
@@ -425,22 +424,100 @@ fn columns_are_chosen_and_moved() {
             .lines()
             .nth(7)
             .unwrap()
-            .starts_with("▼notif/s")
+            .starts_with("▼notified")
     );
     let all = text(&picture(&mut app, 80, 24));
     for _ in 0..3 {
         press(&mut app, KeyCode::Right);
     }
     let scrolled = text(&picture(&mut app, 80, 24));
-    let heading = scrolled.lines().nth(4).unwrap();
+    let heading = scrolled.lines().nth(6).unwrap();
     assert!(
-        heading.starts_with("▼notif/s") && !heading.contains("sender →"),
+        heading.starts_with("▼notified") && !heading.contains("sender →"),
         "{heading}"
     );
     for _ in 0..3 {
         press(&mut app, KeyCode::Left);
     }
     assert_eq!(text(&picture(&mut app, 80, 24)), all);
+}
+
+#[test]
+fn a_column_is_left_out_where_no_row_has_anything_in_it_and_nobody_asked_for_it() {
+    let words = Words::default();
+    let mut tables = incast(20);
+    let (_, mut one) = tables.qps[1].clone();
+    (one.level_max, one.queue_max) = (None, None);
+    let row = |i: u64| (RowId(i), one.clone());
+    tables.qps = (0..2_000).map(row).collect();
+    // The last of all that are shown, of which none is on the screen.
+    tables.qps[1_999].1.level_max = Some(3);
+    tables.qps[1_999].1.rate_1s = Some(0.1);
+    let mut app = App::new(&Options::default(), &words);
+    app.update(tables.clone());
+    let heading = text(&picture(&mut app, 300, 40));
+    let heading = heading.lines().nth(7).unwrap();
+    assert!(heading.contains("level") && !heading.contains("deepest queue"));
+
+    let columns = ["qp", "queue_max"].map(str::to_owned).to_vec();
+    let mut app = App::new(
+        &Options {
+            columns,
+            ..Options::default()
+        },
+        &words,
+    );
+    app.update(tables);
+    assert!(seen(&mut app).contains("deepest queue"));
+}
+
+#[test]
+fn the_head_takes_a_quarter_of_the_height_at_most() {
+    let words = Words::default();
+    for height in 10..=80 {
+        let mut app = busy(&words);
+        let picture = text(&picture(&mut app, 80, height));
+        let head = picture
+            .lines()
+            .position(|line| line.starts_with("▼notified"));
+        assert!(head.unwrap() <= usize::from(height) / 4, "{picture}");
+        // What tells whether there is congestion, whether it is all, and what is wrong is always there.
+        for part in ["drops 0", "24 findings", "eth1 is down"] {
+            assert!(picture.contains(part), "{picture}");
+        }
+    }
+}
+
+#[test]
+fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
+    let words = Words::default();
+    let mut tables = incast(20);
+    tables.started = tables.now - SECOND / 3;
+    tables.rate_1s = None;
+    change(&mut tables, |rows| {
+        for (_, row) in rows {
+            (row.rate_now, row.rate_1s, row.rate_10s) = (None, None, None);
+            row.total = row.qp.map_or(1, |qp| u64::from(qp % 1_000));
+        }
+    });
+    for point in &mut tables.points {
+        (point.rate_now, point.rate_1s, point.rate_10s) = (None, None, None);
+    }
+    let mut app = App::new(&Options::default(), &words);
+    app.update(tables);
+    let qps = seen(&mut app);
+    assert!(qps.lines().nth(2).unwrap().starts_with("56,210 "), "{qps}");
+    let heading = qps.lines().nth(7).unwrap().trim_start();
+    assert!(heading.starts_with("total course"), "{qps}");
+    // Those notified most come first.
+    let first = |line: &String| line.split_whitespace().next().unwrap().parse().unwrap();
+    let totals: Vec<u64> = lines(&mut app).iter().map(first).collect();
+    assert_eq!(totals.len(), 13);
+    assert!(totals.is_sorted_by(|a, b| a >= b), "{totals:?}");
+    typed(&mut app, "2");
+    for text in [qps, seen(&mut app)] {
+        assert!(!text.contains("–/s"), "{text}");
+    }
 }
 
 #[test]

@@ -108,6 +108,8 @@ fn detail() -> impl Strategy<Value = Detail> {
             start,
             step,
             most: notifications.clone(),
+            queue: notifications.clone(),
+            level: notifications.clone(),
             notifications,
             data,
             notifiers: Vec::new(),

@@ -156,7 +156,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             qp: Some(0x1200 + i * 7),
             qp_side: Some(QpSide::Sender),
             kind: Kind::Cnp,
-            origin: Origin::Receiver,
+            notifier_role: Origin::Receiver,
             notifier: address("10.0.9.20"),
             told: address(&format!("10.0.{}.{}", 1 + i / 4, 10 + i)),
             sender_qp: Some(0x1200 + i * 7),
@@ -201,8 +201,8 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     alone: true,
                 }
             }),
-            origin_inferred: Some(Maker::Network),
-            origin_evidence: Some(origin::Evidence::Nearer {
+            made_by: Some(Maker::Network),
+            made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
                 receiver: 3,
             }),
@@ -222,7 +222,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             } else {
                 Kind::FastCnp2
             },
-            origin: Origin::Switch,
+            notifier_role: Origin::Switch,
             notifier: address("2001:db8:ffff::1"),
             notifiers: 2,
             told: sender,
@@ -254,7 +254,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
         qp: Some(0xabc),
         qp_side: Some(QpSide::Receiver),
         kind: Kind::ProxyCn,
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         notifier: address("10.255.0.2"),
         told: address("10.0.1.1"),
         receiver: Some(address("10.0.9.20")),
@@ -268,7 +268,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
     });
     rows.push(QpRecord {
         kind: Kind::WanFcn,
-        origin: Origin::Switch,
+        notifier_role: Origin::Switch,
         notifier: address("10.255.7.1"),
         told: address("10.0.1.254"),
         flow_label: Some(0xbeef),
@@ -289,7 +289,7 @@ pub fn empty(now: u64) -> QpRecord {
         qp: None,
         qp_side: None,
         kind: Kind::Cnp,
-        origin: Origin::Receiver,
+        notifier_role: Origin::Receiver,
         notifier: address("10.0.9.20"),
         notifiers: 1,
         told: address("10.0.1.10"),
@@ -331,8 +331,8 @@ pub fn empty(now: u64) -> QpRecord {
         measured: 0,
         verdict: None,
         evidence: None,
-        origin_inferred: None,
-        origin_evidence: None,
+        made_by: None,
+        made_by_evidence: None,
         first_seen: START,
         last_seen: now,
         icrc_bad: 0,
@@ -343,7 +343,7 @@ pub fn empty(now: u64) -> QpRecord {
 fn points(now: u64) -> Vec<PointRecord> {
     let point = |notifier: &str, origin, flows, rate: f64, total| PointRecord {
         notifier: address(notifier),
-        origin,
+        notifier_role: origin,
         trusted: Some(notifier != "10.255.7.1"),
         flows,
         rate_now: Some(rate * 1.1),
@@ -511,10 +511,20 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             step: course.step,
             steps: steps.collect(),
         },
-        rows: wanted
-            .rows
-            .iter()
-            .map(|row| (*row, course.clone()))
+        rows: qps(now)
+            .into_iter()
+            .filter(|(row, _)| wanted.rows.contains(row))
+            .map(|(row, record)| {
+                let main = (record.notifier, record.total - record.total / 20);
+                let other = (address("2001:db8:ffff::2"), record.total / 20);
+                let others = record.notifiers.saturating_sub(1) as usize;
+                let notifiers = [main].into_iter().chain([other].into_iter().take(others));
+                let course = Detail {
+                    notifiers: notifiers.collect(),
+                    ..course.clone()
+                };
+                (row, course)
+            })
             .collect(),
         points: wanted
             .points
@@ -550,9 +560,11 @@ fn detail(now: u64) -> Detail {
             .iter()
             .map(|rate_of_notifications: &f32| (rate_of_notifications / 9.0).ceil())
             .collect(),
+        queue: notifications.iter().map(|count| count * 700.0).collect(),
+        level: notifications.iter().map(|count| count / 10.0).collect(),
         notifications,
         data,
-        notifiers: vec![(address("10.0.9.20"), 11_480), (address("10.0.9.21"), 520)],
+        notifiers: Vec::new(),
     }
 }
 

@@ -124,7 +124,10 @@ pub(super) struct Wanted<'a> {
     pub index: u32,
     pub queue: u32,
     pub layout: Layout,
-    pub receive: bool,
+    /// The first so many slots are for receiving.
+    pub receive: usize,
+    /// Whether the others are for sending.
+    pub transmit: bool,
     pub copying: Copying,
 }
 
@@ -177,15 +180,12 @@ impl Socket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(&fd, registration).map_err(refused(Step::Register { octets }))?;
-        let mut rings =
-            Rings::set_up(fd.as_fd(), &layout, wanted.receive).map_err(fail(Step::Rings))?;
-        if wanted.receive {
-            // Before the bind: a driver that finds the ring empty then waits to be woken.
-            for chunk in 0..layout.slots * layout.chunks {
-                rings.fill.write((chunk * layout.chunk) as u64);
-            }
-            rings.fill.submit();
+        let mut rings = Rings::set_up(fd.as_fd(), wanted).map_err(fail(Step::Rings))?;
+        // Before the bind: a driver that finds the ring empty then waits to be woken.
+        for chunk in 0..wanted.receive * layout.chunks {
+            rings.fill.write((chunk * layout.chunk) as u64);
         }
+        rings.fill.submit();
         let frags = layout.chunks > 1;
         let bind = |zero_copy| {
             bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
@@ -241,22 +241,24 @@ struct Rings {
 
 impl Rings {
     /// Every ring has room for every chunk, so that none is ever full but for a mistake.
-    fn set_up(socket: BorrowedFd<'_>, layout: &Layout, receive: bool) -> io::Result<Self> {
-        let chunks = (layout.slots * layout.chunks) as u32;
+    fn set_up(socket: BorrowedFd<'_>, wanted: &Wanted<'_>) -> io::Result<Self> {
+        let (receive, transmit) = (wanted.receive > 0, wanted.transmit);
+        let chunks = (wanted.layout.slots * wanted.layout.chunks) as u32;
         let size = chunks.next_power_of_two();
         sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
         sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
         if receive {
             sockopt::set_xdp_rx_ring_size(socket, size)?;
-        } else {
+        }
+        if transmit {
             sockopt::set_xdp_tx_ring_size(socket, size)?;
         }
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
-        let transmit = || Ring::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
+        let sent = || Ring::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
         let received = || Ring::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
         let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit: (!receive).then(transmit).transpose()?.map(Producer::new),
+            transmit: transmit.then(sent).transpose()?.map(Producer::new),
             completion: Consumer::new(Ring::new(socket, completion, &offsets.cr, size)?),
             fill: Producer::new(Ring::new(socket, fill, &offsets.fr, size)?),
             receive: receive.then(received).transpose()?.map(Consumer::new),

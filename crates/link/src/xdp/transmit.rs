@@ -30,16 +30,24 @@ pub struct TransmitOptions {
 #[derive(Debug)]
 pub struct XdpTransmit {
     socket: Socket,
+    sending: Sending,
+    mode: Mode,
+    // Attached as long as the socket is there.
+    _program: Option<Arc<Program>>,
+}
+
+/// The part of a socket that sends.
+#[derive(Debug)]
+pub(super) struct Sending {
     transmit: Producer<XdpDesc>,
+    /// The first slot: those in front of it are for receiving.
+    first: u32,
     free: VecDeque<u32>,
     /// Pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
     chunk: usize,
-    slot_len: usize,
-    counts: Counts,
-    mode: Mode,
-    // Attached as long as the socket is there.
-    _program: Option<Arc<Program>>,
+    pub(super) slot_len: usize,
+    pub(super) counts: Counts,
 }
 
 impl XdpTransmit {
@@ -69,7 +77,8 @@ impl XdpTransmit {
                 index,
                 queue,
                 layout: layout(slots, options),
-                receive: false,
+                receive: 0,
+                transmit: true,
                 copying,
             })
         };
@@ -119,28 +128,40 @@ impl XdpTransmit {
             why_not_better,
             slots: (slots, layout.slot_len()),
         };
-        let transmit = socket.transmit.take();
         Ok(Self {
-            transmit: transmit.unwrap_or_else(|| unreachable!("opened for sending")),
-            free: (0..slots as u32).collect(),
-            pieces: vec![0; slots].into_boxed_slice(),
-            chunk: layout.chunk,
-            slot_len: layout.slot_len(),
-            counts: Counts::default(),
+            sending: Sending::of(&mut socket, 0, slots),
             mode,
             _program: attached,
             socket,
         })
     }
+}
+
+impl Sending {
+    /// That of a socket that was opened for sending from `slots` slots, `first` and those behind it.
+    pub(super) fn of(socket: &mut Socket, first: usize, slots: usize) -> Self {
+        let layout = *socket.umem.layout();
+        let transmit = socket.transmit.take();
+        Self {
+            transmit: transmit.unwrap_or_else(|| unreachable!("opened for sending")),
+            first: first as u32,
+            free: (first as u32..(first + slots) as u32).collect(),
+            pieces: vec![0; slots].into_boxed_slice(),
+            chunk: layout.chunk,
+            slot_len: layout.slot_len(),
+            counts: Counts::default(),
+        }
+    }
 
     /// Takes back what the kernel has finished with.
     #[inline]
-    fn reap(&mut self) {
+    pub(super) fn reap(&mut self, socket: &mut Socket) {
         let mut any = false;
-        while let Some(at) = self.socket.completion.next() {
+        while let Some(at) = socket.completion.next() {
             any = true;
             let slot = at as usize / self.slot_len;
-            let Some(pieces) = self.pieces.get_mut(slot) else {
+            let place = slot.wrapping_sub(self.first as usize);
+            let Some(pieces) = self.pieces.get_mut(place) else {
                 continue;
             };
             *pieces = pieces.saturating_sub(1);
@@ -150,22 +171,22 @@ impl XdpTransmit {
             }
         }
         if any {
-            self.socket.completion.release();
+            socket.completion.release();
         }
     }
 
     /// One system call; whether the kernel is to be asked again at once.
-    fn kick(&mut self) -> Result<Progress, TransmitError> {
+    fn kick(&mut self, socket: &Socket, interface: &str) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
         let before = self.transmit.outstanding();
-        let result = send(self.socket.fd(), &[], SendFlags::DONTWAIT);
+        let result = send(socket.fd(), &[], SendFlags::DONTWAIT);
         let after = self.transmit.outstanding();
         if let Err(errno) = result {
-            if let Some(error) = TransmitError::from_io(&self.mode.target, errno.into()) {
+            if let Some(error) = TransmitError::from_io(interface, errno.into()) {
                 return Err(error);
             }
             // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
-            if errno == Errno::BUSY && after < before && !self.socket.zero_copy {
+            if errno == Errno::BUSY && after < before && !socket.zero_copy {
                 self.counts.dropped += 1;
             }
         }
@@ -177,37 +198,17 @@ impl XdpTransmit {
             Progress::None
         })
     }
-}
 
-/// What a kick achieved.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Done,
-    Some,
-    None,
-}
-
-fn layout(slots: usize, options: &TransmitOptions) -> Layout {
-    Layout::new(slots.max(1), options.longest, 0)
-}
-
-impl Transmit for XdpTransmit {
     #[inline]
-    fn take(&mut self) -> Option<Slot> {
+    pub(super) fn take(&mut self, socket: &mut Socket) -> Option<Slot> {
         if self.free.is_empty() {
-            self.reap();
+            self.reap(socket);
         }
         self.free.pop_front().map(Slot)
     }
 
     #[inline]
-    fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
-        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
-        unsafe { self.socket.umem.slot_mut(slot.index()) }
-    }
-
-    #[inline]
-    fn push(&mut self, slot: Slot, len: usize) {
+    pub(super) fn push(&mut self, slot: &Slot, len: usize) {
         assert_fits(len, self.slot_len);
         let mut at = slot.index() * self.slot_len;
         let mut left = len;
@@ -226,30 +227,77 @@ impl Transmit for XdpTransmit {
             at += piece;
             pieces += 1;
         }
-        if let Some(place) = self.pieces.get_mut(slot.index()) {
+        let place = slot.index().wrapping_sub(self.first as usize);
+        if let Some(place) = self.pieces.get_mut(place) {
             *place = pieces;
         }
         self.counts.pushed += 1;
         self.counts.octets += len as u64;
     }
 
-    fn flush(&mut self) -> Result<(), TransmitError> {
+    #[inline]
+    pub(super) fn flush(
+        &mut self,
+        socket: &mut Socket,
+        interface: &str,
+    ) -> Result<(), TransmitError> {
         self.transmit.submit();
-        if self.socket.zero_copy {
+        if socket.zero_copy {
             if self.transmit.needs_wakeup() && self.transmit.outstanding() > 0 {
-                self.kick()?;
+                self.kick(socket, interface)?;
             }
         } else {
             // A call sends 32 at most. Completions need not be fetched for it: their ring has room for all.
-            while self.transmit.outstanding() > 0 && self.kick()? == Progress::Some {}
+            while self.transmit.outstanding() > 0 && self.kick(socket, interface)? == Progress::Some
+            {
+            }
         }
-        self.reap();
+        self.reap(socket);
         Ok(())
+    }
+}
+
+/// What a kick achieved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Done,
+    Some,
+    None,
+}
+
+fn layout(slots: usize, options: &TransmitOptions) -> Layout {
+    Layout::new(slots.max(1), options.longest, 0)
+}
+
+impl Transmit for XdpTransmit {
+    #[inline]
+    fn slot_len(&self) -> usize {
+        self.sending.slot_len
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Slot> {
+        self.sending.take(&mut self.socket)
+    }
+
+    #[inline]
+    fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
+        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
+        unsafe { self.socket.umem.slot_mut(slot.index()) }
+    }
+
+    #[inline]
+    fn push(&mut self, slot: Slot, len: usize) {
+        self.sending.push(&slot, len);
+    }
+
+    fn flush(&mut self) -> Result<(), TransmitError> {
+        self.sending.flush(&mut self.socket, &self.mode.target)
     }
 
     fn wait(&mut self, for_: Duration) -> Result<(), TransmitError> {
         self.flush()?;
-        if !self.free.is_empty() || self.in_flight() == 0 {
+        if !self.sending.free.is_empty() || self.in_flight() == 0 {
             return Ok(());
         }
         // Zero copy: the driver says when it has sent something. Copying, polling sends.
@@ -258,19 +306,19 @@ impl Transmit for XdpTransmit {
         {
             return Err(error);
         }
-        self.reap();
+        self.sending.reap(&mut self.socket);
         Ok(())
     }
 
     fn quick_counts(&self) -> Counts {
-        self.counts
+        self.sending.counts
     }
 
     fn counts(&mut self) -> Counts {
-        self.reap();
+        self.sending.reap(&mut self.socket);
         let counted = self.socket.statistics();
-        self.counts.invalid = counted.map_or(0, |counted| counted.tx_invalid_descs);
-        self.counts
+        self.sending.counts.invalid = counted.map_or(0, |counted| counted.tx_invalid_descs);
+        self.sending.counts
     }
 
     fn mode(&self) -> &Mode {

@@ -2,6 +2,7 @@
 
 use crate::limiter::Limits;
 use crate::proxy_directory::Reading;
+use crate::reasons::counters;
 use fcn_observe::data::FlowKey;
 use fcn_wire::Qp;
 use fcn_wire::pnc::Prefix;
@@ -165,59 +166,60 @@ impl Config {
     }
 }
 
-/// What a congestion point has done and left undone, and why. Packets, unless said otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets seen.
-    pub packets: u64,
-    /// Of these, those that met congestion.
-    pub congested: u64,
-    /// Marked CE.
-    pub marked: u64,
-    /// Fast CNPs sent.
-    pub fast_cnps: u64,
-    /// Plain CNPs sent.
-    pub cnps: u64,
-    /// Proxy notifications sent.
-    pub proxy_cns: u64,
-    /// Of these, those about flows that are not RoCEv2.
-    pub proxy_cns_other: u64,
-    /// WAN FCNs sent.
-    pub wan_fcns: u64,
-    /// Not notified: the last notification about the flow was too recent.
-    pub flow_limited: u64,
-    /// Not notified, but marked if it can be: all flows together have used up the rate.
-    pub total_limited: u64,
-    /// Flows forgotten by the limiter because its table was full.
-    pub flows_evicted: u64,
-    /// Met congestion, and the sender handles Fast CNPs: marked only where `total_limited` counts it.
-    pub able: u64,
-    /// Not marked: it was to be, but the packet is not ECN-capable.
-    pub unmarked_not_capable: u64,
-    /// Not notified: whoever would be told is not among those who may be.
-    pub not_to_be_told: u64,
-    /// Not notified: the packet's source cannot be a node (unspecified, multicast or loopback).
-    pub sender_invalid: u64,
-    /// No Fast CNP: the sender does not handle it.
-    pub sender_unable: u64,
-    /// No Fast CNP: the data packet is IPv4.
-    pub not_ipv6: u64,
-    /// No plain CNP: the QP at the sender is neither configured nor learnt.
-    pub cnp_unknown: u64,
-    /// No plain CNP: the sender has an IPv4 address and this node, in whose name it would be, none.
-    pub cnp_no_source: u64,
-    /// Fast CNPs sent with option 1 because the packet's IOAM trace does not fit option 2, or is none.
-    pub trace_left_out: u64,
-    /// No proxy notification: no proxy is known for the sender.
-    pub proxy_unknown: u64,
-    /// Proxies passed over that routing or the packet names: they are not on the list of those believed.
-    pub proxy_not_allowed: u64,
-    /// No proxy notification: the proxy has an IPv4 address and this node none.
-    pub proxy_no_source: u64,
-    /// No WAN FCN: the outer ECN field is neither 01 nor 10.
-    pub wan_not_capable: u64,
-    /// No WAN FCN: the outer flow label is 0, so that it names no flow.
-    pub wan_no_label: u64,
-    /// No WAN FCN: neither packet nor configuration names the ingress PE.
-    pub wan_no_ingress: u64,
+counters! {
+    /// What a congestion point has done and left undone, and why. Packets, unless said otherwise.
+    pub struct Counters {
+        /// Packets seen.
+        pub packets: u64,
+        /// Of these, those that met congestion.
+        pub congested: u64,
+        /// Marked CE.
+        pub marked: u64,
+        /// Fast CNPs sent.
+        pub fast_cnps: u64,
+        /// Plain CNPs sent.
+        pub cnps: u64,
+        /// Proxy notifications sent.
+        pub proxy_cns: u64,
+        /// Of these, those about flows that are not RoCEv2.
+        pub proxy_cns_other: u64,
+        /// WAN FCNs sent.
+        pub wan_fcns: u64,
+        /// Not notified: the last notification about the flow was too recent.
+        pub flow_limited: u64,
+        /// Not notified, but marked if it can be: all flows together have used up the rate.
+        pub total_limited: u64,
+        /// Flows forgotten by the limiter because its table was full.
+        pub flows_evicted: u64,
+        /// Met congestion, and the sender handles Fast CNPs: marked only where `total_limited` counts it.
+        pub able: u64,
+        /// Not marked: it was to be, but the packet is not ECN-capable.
+        pub unmarked_not_capable: u64,
+        /// Not notified: whoever would be told is not among those who may be.
+        pub not_to_be_told: u64,
+        /// Not notified: the packet's source cannot be a node (unspecified, multicast or loopback).
+        pub sender_invalid: u64,
+        /// No Fast CNP: the sender does not handle it.
+        pub sender_unable: u64,
+        /// No Fast CNP: the data packet is IPv4.
+        pub not_ipv6: u64,
+        /// No plain CNP: the QP at the sender is neither configured nor learnt.
+        pub cnp_unknown: u64,
+        /// No plain CNP: the sender has an IPv4 address and this node, in whose name it would be, none.
+        pub cnp_no_source: u64,
+        /// Fast CNPs sent with option 1 because the packet's IOAM trace does not fit option 2, or is none.
+        pub trace_left_out: u64,
+        /// No proxy notification: no proxy is known for the sender.
+        pub proxy_unknown: u64,
+        /// Proxies passed over that routing or the packet names: they are not on the list of those believed.
+        pub proxy_not_allowed: u64,
+        /// No proxy notification: the proxy has an IPv4 address and this node none.
+        pub proxy_no_source: u64,
+        /// No WAN FCN: the outer ECN field is neither 01 nor 10.
+        pub wan_not_capable: u64,
+        /// No WAN FCN: the outer flow label is 0, so that it names no flow.
+        pub wan_no_label: u64,
+        /// No WAN FCN: neither packet nor configuration names the ingress PE.
+        pub wan_no_ingress: u64,
+    }
 }

@@ -91,8 +91,9 @@ pub fn open(
     }
 }
 
-/// Where rights are missing, the way to get them is more useful than what the kernel said.
-fn explain(error: &OpenError, backend: Backend) -> Failure {
+/// The failure to open an interface. Where rights are missing, the way to get them is more useful than what the kernel said.
+#[must_use]
+pub fn explain(error: &OpenError, backend: Backend) -> Failure {
     let denied = match error {
         OpenError::Queues { .. } => return Failure::usage(error.to_string()),
         OpenError::Xdp(error) => error.is_permission(),

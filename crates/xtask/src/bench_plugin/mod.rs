@@ -1,5 +1,5 @@
 //! `cargo xtask bench plugin`: what the plugin costs tshark on RoCEv2 traffic with 5 % notifications, beside stock tshark
-//! and beside a Lua dissector of the same messages (`peer.lua`).
+//! and beside a Lua dissector of the same messages (`peer.lua`); and what the profile costs beside the default one.
 //! Not here: where the time goes inside (callgrind), nor whether what is shown is right (the tests).
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::figures::{self, median, range};
 use crate::tally::SKIP_MARK;
 use crate::tshark::Tshark;
-use crate::{cargo, packages, process};
+use crate::{cargo, packages, process, profile};
 
 /// Data and notifications of every kind, 19 to 1. About 100 packets a QP: more QPs than the plugin remembers, in turn, would
 /// measure how it forgets.
@@ -92,6 +92,14 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
     }
     let heading = "|µs a packet without|× with the plugin|× with the Lua peer";
     figures::print(heading, &rows);
+    with.add_profile(&profile::source()?, profile::NAME)?;
+    let (mut default, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..rounds.max(1) {
+        default.push(seconds(&with, &capture, &[], &[])?);
+        ours.push(seconds(&with, &capture, &["-C", profile::NAME], &[])?);
+    }
+    let row = vec!["one line a packet".to_owned(), ratio(&ours, &default)];
+    figures::print("with the plugin|× with its profile", &[row]);
     Ok(())
 }
 

@@ -54,6 +54,15 @@ impl Generator {
         process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(drop)
     }
 
+    /// Writes what a scenario file makes.
+    ///
+    /// # Errors
+    /// The generator failed.
+    pub fn write_file(&self, scenario: &Path, capture: &Path) -> Outcome {
+        let mut command = self.command(&["write", "--quiet"]);
+        process::stdout(command.arg(scenario).arg("-o").arg(capture)).map(drop)
+    }
+
     /// What a comparison of mechanisms prints for people.
     ///
     /// # Errors

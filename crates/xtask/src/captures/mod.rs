@@ -2,10 +2,11 @@
 //! were captured from a network stay as they are; only their decodings are made.
 //!
 //! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `fields.rs` picks
-//! what is the plugin's out of that, `index.rs` lists them.
+//! what is the plugin's out of that, `index.rs` lists them. `demo.rs` has the capture that `fcn-top --demo` plays.
 //! Not here: what is in them, which is `fcn-gen`'s business.
 
 mod decoding;
+pub mod demo;
 mod fields;
 mod generator;
 mod index;
@@ -43,6 +44,7 @@ pub fn run(check_only: bool) -> Outcome<String> {
     let generator = Generator::build()?;
     let folder = folder()?;
     if check_only {
+        demo::check(&generator)?;
         let count = check(&folder, &generator, Some(&tshark))?;
         return Ok(format!(
             "{count} captures and their decodings are as committed"
@@ -55,6 +57,7 @@ pub fn run(check_only: bool) -> Outcome<String> {
          same with every Wireshark",
         tshark.version()?
     );
+    demo::write(&generator)?;
     let count = write(&folder, &generator, Some(&tshark))?;
     let folder = folder.display();
     Ok(format!(

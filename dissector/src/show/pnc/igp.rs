@@ -72,7 +72,7 @@ fn prefix(plan: &mut Plan, message: &Routing<'_>, found: &Advertisement<'_>) {
                 && found.flag_offset.is_some()
             {
                 let here = message.place(carrier.offset, 1);
-                plan.open_word(F::PncIsisFlags, here, u32::from(*first));
+                plan.open_word(F::PncIsisFlags, here, u32::from(*first), Mark::Plain);
                 plan.add(F::PncIsisFlag, here, *first);
                 plan.close();
             }
@@ -136,7 +136,7 @@ fn flags(plan: &mut Plan, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_
         Some(first) if usize::from(len) == octets.len() => {
             let word = u32::from_be_bytes(*first);
             let here = message.place(offset, 4);
-            plan.open_word(F::PncOspfFlags, here, word);
+            plan.open_word(F::PncOspfFlags, here, word, Mark::Plain);
             plan.add(F::PncOspfFlag, here, word);
             plan.close();
             4

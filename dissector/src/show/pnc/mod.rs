@@ -232,7 +232,10 @@ fn open_message(plan: &mut Plan, message: &Routing<'_>, (from, len): (usize, usi
     };
     plan.goto(node, message.start + offset);
     plan.protocol(P::Pnc, message.place(from, len), Mark::Plain);
-    plan.label(format_args!("{}: the message around it", P::Pnc.def().name));
+    plan.label(format_args!(
+        "{}: findings about the whole message",
+        P::Pnc.def().name
+    ));
 }
 
 /// An address of 4 or 16 octets.

@@ -208,10 +208,10 @@ impl Flow {
     }
 
     /// What tells who made a CNP about it; `whole` is whether its connection was seen to be set up.
-    pub const fn seen(&self, whole: bool) -> SeenData {
+    pub fn seen(&self, whole: bool) -> SeenData {
         SeenData {
             first: self.first,
-            marked: self.ce > 0,
+            unanswered: self.marks.unanswered(),
             whole,
         }
     }

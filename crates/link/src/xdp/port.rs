@@ -1,0 +1,121 @@
+//! Frames in and out by one AF_XDP socket: a queue has room for no second one.
+
+use super::program::{Program, ProgramMode};
+use super::receive::{self, HEADROOM, Receiving};
+use super::socket::{Copying, Socket, Wanted, XdpError};
+use super::transmit::Sending;
+use super::umem::Layout;
+use crate::transmit::{Counts, TransmitError};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// A queue of an interface, both ways.
+#[derive(Debug)]
+pub struct XdpPort {
+    socket: Socket,
+    receiving: Receiving,
+    sending: Sending,
+    interface: String,
+    mode: ProgramMode,
+    _program: Arc<Program>,
+}
+
+impl XdpPort {
+    /// Octets of memory that a queue shares with the kernel, for frames; what they mean is as in [`open`](Self::open).
+    #[must_use]
+    pub fn memory((slots, longest): (usize, usize)) -> u64 {
+        Layout::new(2 * slots.max(1), longest, HEADROOM).octets() as u64
+    }
+
+    /// Opens `queue` of the interface with this name and number for frames of up to `longest` octets; `slots` of them can
+    /// wait in each direction. From now on what comes in by this queue does not reach the rest of the kernel.
+    ///
+    /// # Errors
+    /// As for [`XdpTransmit::open`](super::XdpTransmit::open), or another program is attached.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        queue: u32,
+        (slots, longest): (usize, usize),
+        copying: Copying,
+        program: Arc<Program>,
+    ) -> Result<Self, XdpError> {
+        let slots = slots.max(1);
+        let mut socket = Socket::open(&Wanted {
+            interface,
+            index,
+            queue,
+            layout: Layout::new(2 * slots, longest, HEADROOM),
+            receive: slots,
+            transmit: true,
+            copying,
+        })?;
+        receive::give(&program, interface, queue, &socket)?;
+        Ok(Self {
+            receiving: Receiving::of(&mut socket, longest),
+            sending: Sending::of(&mut socket, slots, slots),
+            socket,
+            interface: interface.to_owned(),
+            mode: program.mode(),
+            _program: program,
+        })
+    }
+
+    /// How frames come in and leave.
+    #[must_use]
+    pub fn mode(&self) -> String {
+        receive::describe(&self.socket, self.mode)
+    }
+
+    /// Why the driver has to copy although it was asked not to.
+    #[must_use]
+    pub fn why_copying(&self) -> Option<String> {
+        self.socket.why_copying.as_ref().map(XdpError::reason)
+    }
+
+    /// What to wait on for frames.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+
+    /// Gives the frames that are there to `take`, in order, some `most` of them; does not wait. Returns how many.
+    pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> usize {
+        self.receiving.drain(&mut self.socket, most, &mut take)
+    }
+
+    /// Queues `frame`; it leaves with the next [`flush`](Self::flush). False: it is too long, or nothing is free.
+    pub fn send(&mut self, frame: &[u8]) -> bool {
+        if frame.is_empty() || frame.len() > self.sending.slot_len {
+            return false;
+        }
+        let Some(slot) = self.sending.take(&mut self.socket) else {
+            return false;
+        };
+        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
+        let room = unsafe { self.socket.umem.slot_mut(slot.index()) };
+        room[..frame.len()].copy_from_slice(frame);
+        self.sending.push(&slot, frame.len());
+        true
+    }
+
+    /// Hands what was queued to the kernel.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn flush(&mut self) -> Result<(), TransmitError> {
+        self.sending.flush(&mut self.socket, &self.interface)
+    }
+
+    /// Frames lost since the socket was opened because they were not fetched in time.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        receive::dropped(&self.socket)
+    }
+
+    /// What became of the frames sent.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.sending.counts
+    }
+}

@@ -1,0 +1,203 @@
+//! A page to send: one HTML file with its data, scripts and style, which needs no network and may come from anywhere.
+//!
+//! What is in the data may have been written by whoever sent the packets. So data is one block of JSON in which nothing
+//! can end it, scripts put it into the page as text alone, and the page's own policy (Content Security Policy) lets run
+//! only the scripts that were written here. `page.js` has what all pages share: charts by uPlot, tables, numbers with
+//! their units.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+
+/// What draws the charts.
+const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("uplot/LICENSE");
+const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page.css");
+
+/// A page without its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Its title until its script sets another one: plain words, no markup.
+    pub title: &'static str,
+    /// The script that fills it, behind what all pages share.
+    pub script: &'static str,
+}
+
+impl Page {
+    /// Writes the page with its data, which the script finds in the element `data`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, data: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+        let style = [UPLOT_STYLE, STYLE].concat();
+        // The licence asks to be in every copy.
+        let uplot = format!("/*\n{}\n*/\n{UPLOT}", UPLOT_LICENCE.trim_end());
+        let scripts = [uplot.as_str(), SCRIPT, self.script];
+        let allowed = scripts.map(source).join(" ");
+        write!(
+            out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {allowed}; \
+             style-src {}; base-uri 'none'; form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"referrer\" content=\"no-referrer\">\n\
+             <title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n\
+             <noscript><p>This page draws itself from the data in it, which takes JavaScript; it loads nothing.</p></noscript>\n\
+             <main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">",
+            source(&style),
+            self.title
+        )?;
+        serde_json::to_writer(Inert(&mut *out), data)?;
+        out.write_all(b"</script>\n")?;
+        for script in scripts {
+            writeln!(out, "<script>{script}</script>")?;
+        }
+        out.write_all(b"</body>\n</html>\n")?;
+        out.flush()
+    }
+}
+
+/// How a policy names a script or style: by its hash.
+fn source(text: &str) -> String {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(text));
+    format!("'sha256-{hash}'")
+}
+
+/// JSON on its way into an HTML element: what might end that, or begin another one, is in JSON's other spelling. These
+/// characters stand in strings alone.
+struct Inert<W>(W);
+
+impl<W: Write> Write for Inert<W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.write_all(text)?;
+        Ok(text.len())
+    }
+
+    fn write_all(&mut self, text: &[u8]) -> io::Result<()> {
+        for part in text.split_inclusive(|octet| matches!(octet, b'<' | b'>' | b'&')) {
+            let (before, escaped): (_, &[u8]) = match part.split_last() {
+                Some((b'<', before)) => (before, b"\\u003c"),
+                Some((b'>', before)) => (before, b"\\u003e"),
+                Some((b'&', before)) => (before, b"\\u0026"),
+                _ => (part, b""),
+            };
+            self.0.write_all(before)?;
+            self.0.write_all(escaped)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const PAGE: Page = Page {
+        title: "a test",
+        script: "show(data)",
+    };
+
+    fn page(data: &Value) -> String {
+        let mut page = Vec::new();
+        PAGE.write(data, &mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    }
+
+    /// What stands between the tags of the data.
+    fn block(page: &str) -> &str {
+        let begin = "<script type=\"application/json\" id=\"data\">";
+        let (_, rest) = page.split_once(begin).unwrap();
+        rest.split_once("</script>").unwrap().0
+    }
+
+    #[test]
+    fn data_is_one_block_that_nothing_in_it_ends() {
+        let data = json!({
+            "</script><script>alert(1)</script>": "<!--<script>",
+            "b": ["&lt;img src=x onerror=alert(1)>", "]]>", "\u{2028}\u{0}\u{1b}\u{7f}\"'`\\", "<svg/onload=x>"],
+            "n": 0.5,
+        });
+        let text = page(&data);
+        let block = block(&text);
+        assert!(!block.contains(['<', '>', '&']), "{block}");
+        assert!(!block.chars().any(|c| c < ' '), "{block}");
+        assert_eq!(serde_json::from_str::<Value>(block).unwrap(), data);
+        // As many elements as in a page without anything.
+        let tags = |page: &str| page.matches('<').count();
+        assert_eq!(tags(&text), tags(&page(&Value::Null)));
+    }
+
+    #[test]
+    fn the_policy_allows_what_is_in_the_page_alone() {
+        let text = page(&Value::Null);
+        let (_, rest) = text
+            .split_once("Content-Security-Policy\" content=\"")
+            .unwrap();
+        let policy = rest.split_once("\">").unwrap().0;
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'sha256-"),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let mut scripts = 0;
+        for part in text.split("<script>").skip(1) {
+            let script = part.split_once("</script>").unwrap().0;
+            assert!(policy.contains(&source(script)));
+            scripts += 1;
+        }
+        assert_eq!(scripts, 3);
+        let (_, rest) = text.split_once("<style>").unwrap();
+        assert!(policy.contains(&source(rest.split_once("</style>").unwrap().0)));
+        // Known: what a browser takes for this text.
+        let known = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
+        assert_eq!(source(""), known);
+    }
+
+    #[test]
+    fn nothing_is_loaded_and_no_part_ends_early() {
+        for part in [UPLOT, UPLOT_STYLE, UPLOT_LICENCE, SCRIPT, STYLE] {
+            for end in ["</", "<!--", "*/\n*/", "@import", "url(", "import("] {
+                assert!(!part.contains(end), "{end}");
+            }
+        }
+        for script in [UPLOT, SCRIPT] {
+            for way in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacent",
+                "document.write",
+                "eval(",
+                "fetch(",
+                "XMLHttp",
+            ] {
+                assert!(!script.contains(way), "{way}");
+            }
+        }
+        assert!(page(&Value::Null).contains("Copyright (c) 2022 Leon Sorokin"));
+    }
+
+    #[test]
+    fn uplot_is_as_it_was_published() {
+        let notes = include_str!("uplot/README.md");
+        assert!(notes.starts_with("# uPlot 1.6.32\n") && UPLOT.contains("(v1.6.32)"));
+        for (text, hash) in [
+            (UPLOT, "GcjUxq2Ikpp59K5J1vcWFWbf0Lo9FcxJXpdPeH63jx8="),
+            (UPLOT_STYLE, "32MMao1vjur/JktQ9zzlsRT2Rv/ZoLt08EmwoAE1+gQ="),
+            (
+                UPLOT_LICENCE,
+                "j5iSKWmbT+LxoEMtDp7cM4qKkR4lDi0bAezXcKX1sb0=",
+            ),
+        ] {
+            assert_eq!(source(text), format!("'sha256-{hash}'"));
+        }
+    }
+}

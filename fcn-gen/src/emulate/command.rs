@@ -1,0 +1,398 @@
+//! The command: opens the links of a node, runs it, and reports before, during and after.
+
+use super::drive::{Drive, Ended, Measured};
+use super::node::Enabled;
+use super::report::{LinkReport, Report, Times};
+use crate::cli::Emulate;
+use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
+use crate::scenario::{self, Play, Scenario, Source};
+use crate::sim::live::LiveNode;
+use crate::units::Ps;
+use fcn_link::clock::{Monotonic, Waiting};
+use fcn_link::interface::{self, Interface};
+use fcn_link::port::{Options, Port};
+use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::{bits_per_second, grouped};
+use fcn_tool::sending::{explain, longest_frame};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Name of the report's schema.
+pub const EMULATE_SCHEMA: &str = "fcn-gen/emulate";
+/// Version of it: raised when a field changes its meaning or goes away.
+pub const EMULATE_VERSION: u32 = 1;
+
+/// The scenario where none is named.
+const LINK: &str = include_str!("link.toml");
+/// Frames that can wait in each direction, on each queue.
+const SLOTS: usize = 2_048;
+/// As good as for ever, and short enough for every sum of times: a hundred days.
+const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
+/// Octets of a data packet around its payload at most, without options: Ethernet, IPv6, UDP, BTH, RETH, ICRC.
+const AROUND: usize = 14 + 40 + 8 + 12 + 16 + 4;
+
+/// A link to be played.
+struct Played {
+    interface: Interface,
+    link: usize,
+    peer: String,
+}
+
+/// Does what `options` ask for.
+///
+/// # Errors
+/// The scenario is none, the role cannot be played, a link cannot be opened or fails, nothing happened, or someone stopped it.
+pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
+    let (scenario, mut simulation) = load(options)?;
+    let node = options.role.node(&simulation, options.node.as_deref())?;
+    let enabled = Enabled {
+        fast_cnp: options.enable_fast_cnp,
+        proxy: options.enable_proxy,
+        wan_fcn: options.enable_wan_fcn,
+    };
+    let off = enabled.restrict(&mut simulation.nodes[node]);
+    if options.duration.is_none() && !options.forever {
+        return Err(Failure::usage("a role has no end of its own")
+            .and(options.role.id())
+            .and("say when to stop: --duration 10s, or --forever until Ctrl-C"));
+    }
+    bound(&mut simulation, options);
+    let played = interfaces(options, &simulation, node)?;
+    check_lengths(&simulation, node, &played)?;
+    let stop = (console.catch_interrupt)()?;
+    let mut ports = open(options, &played)?;
+    let modes: Vec<String> = ports.iter().map(|port| port.mode().to_owned()).collect();
+    if !options.quiet {
+        let text = announcement(
+            options,
+            &scenario,
+            &simulation,
+            node,
+            (&played, &modes),
+            &off,
+        );
+        say(console.err, &text)?;
+    }
+    let macs = played.iter().map(|p| p.interface.mac().unwrap_or_default());
+    let live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
+    let mut clock = Monotonic::new(Waiting::Sleep);
+    let drive = Drive::new(&mut ports, &mut clock, live, options.speed);
+    let begins_flows = simulation.flows.iter().any(|flow| flow.from == node);
+    let ends = simulation
+        .flows
+        .iter()
+        .all(|flow| flow.from != node || flow.messages.is_some());
+    let mut before = Measured::default();
+    let (ended, live, measured) = drive.run(
+        options.duration,
+        begins_flows && ends,
+        &stop,
+        &mut |at, now, node| {
+            if !options.quiet {
+                let text = tick((at, options.speed), now, &before, node);
+                before.passed.clone_from(&now.passed);
+                // That nobody reads it is no reason to stop.
+                let _ = console.err.write_all(text.as_bytes());
+            }
+        },
+    );
+    let links = played.iter().zip(&modes).zip(&ports);
+    let mut report = Report {
+        schema: EMULATE_SCHEMA,
+        version: EMULATE_VERSION,
+        role: options.role.id(),
+        node: simulation.nodes[node].name.clone(),
+        scenario: scenario.name.clone(),
+        mechanism: simulation.mechanism.id(),
+        speed: options.speed,
+        seconds: 0.0,
+        ended: ended.text(),
+        links: links
+            .map(|((played, mode), port)| LinkReport {
+                interface: played.interface.name().to_owned(),
+                peer: played.peer.clone(),
+                mode: mode.clone(),
+                received: 0,
+                received_octets: 0,
+                sent: 0,
+                sent_octets: 0,
+                refused: 0,
+                lost: port.lost(),
+            })
+            .collect(),
+        notified: BTreeMap::new(),
+        reactions: BTreeMap::new(),
+        late: Times::of(&Histogram::new(3).unwrap_or_else(|e| unreachable!("{e}"))),
+        counters: BTreeMap::new(),
+        passed_over: BTreeMap::new(),
+        switch: None,
+        flows: Vec::new(),
+    };
+    let (passed_over, counters) = (live.passed_over(), live.counters());
+    let opened = live.has_opened();
+    let outcome = live.end(&scenario.name);
+    report.fill(&measured, passed_over, counters, outcome, |flow| {
+        let flow = &simulation.flows[flow];
+        flow.from == node || flow.to == node
+    });
+    if options.json {
+        let value = serde_json::to_value(&report).map_err(|error| {
+            Failure::failed("cannot write the report as JSON").and(error.to_string())
+        })?;
+        say_json(console.out, &value)?;
+    } else if !options.quiet {
+        say(console.out, &report.text())?;
+    }
+    conclude(ended, &report, (begins_flows, opened))
+}
+
+/// Well only where something happened.
+fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
+    let received: u64 = report.links.iter().map(|link| link.received).sum();
+    match ended {
+        Ended::Failed(why) => Err(Failure::failed(why)),
+        Ended::Interrupted => Err(Failure::interrupted(format!(
+            "frames that came in until then: {}",
+            grouped(received)
+        ))),
+        Ended::TimeUp | Ended::Done if begins_flows && !opened => {
+            Err(Failure::failed("no connection was opened")
+                .and(&report.node)
+                .and("is the receiver there, and does what is between them forward? (it has to be started first)"))
+        }
+        Ended::TimeUp | Ended::Done if received == 0 => Err(Failure::failed("no frame came in")
+            .and(&report.node)
+            .and("is the other end of the link up, and does it send?")),
+        Ended::TimeUp | Ended::Done => Ok(()),
+    }
+}
+
+fn load(options: &Emulate) -> Result<(Scenario, Simulation)> {
+    let source = match &options.config {
+        Some(name) => Source::named(name),
+        None => Source::Text {
+            name: "link.toml".to_owned(),
+            text: LINK.to_owned(),
+        },
+    };
+    let scenario =
+        scenario::load(&source, &options.sets).map_err(|error| Failure::bad_scenario(&error))?;
+    match &scenario.play {
+        Play::Simulation(simulation) => {
+            let simulation = (**simulation).clone();
+            Ok((scenario, simulation))
+        }
+        Play::Gallery(_) | Play::Stress(_) => Err(Failure::usage("--config")
+            .and(&scenario.name)
+            .and("it has no nodes; name a simulation (fcn-gen list)")),
+    }
+}
+
+/// The scenario lasts as long as the run.
+fn bound(simulation: &mut Simulation, options: &Emulate) {
+    let lasts = options.duration.map_or(FOREVER, |duration| {
+        Ps((duration.as_nanos() as f64 * 1e3 * options.speed) as u64).min(FOREVER)
+    });
+    let before = simulation.duration;
+    simulation.duration = lasts.max(Ps(1));
+    simulation.warm_up = Ps(lasts.0 / 2);
+    for flow in &mut simulation.flows {
+        // What lasted to the scenario's end lasts to the run's.
+        if flow.stop >= before {
+            flow.stop = simulation.duration;
+        }
+    }
+    simulation.vantage_points.clear();
+    simulation.snap_len = 0;
+}
+
+/// The interfaces named, each with the node's link that it is.
+fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Result<Vec<Played>> {
+    let links: Vec<usize> = LiveNode::links(simulation, node).collect();
+    let peer = |link: usize| {
+        let peer = simulation.links[link].other_end(node);
+        simulation.nodes[peer].name.clone()
+    };
+    let peers: Vec<String> = links.iter().map(|link| peer(*link)).collect();
+    if options.iface.len() != links.len() {
+        return Err(Failure::usage("--iface").and(format!(
+            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE",
+            simulation.nodes[node].name,
+            fcn_tool::quantity::counted(links.len() as u64, "link"),
+            peers.join(", ")
+        )));
+    }
+    let mut played: Vec<Option<Played>> = links.iter().map(|_| None).collect();
+    for (index, named) in options.iface.iter().enumerate() {
+        let (name, place) = match named.split_once('=') {
+            Some((name, wanted)) => {
+                let place = peers.iter().position(|peer| peer == wanted);
+                let place = place.ok_or_else(|| {
+                    Failure::usage("--iface").and(format!(
+                        "`{wanted}` is no neighbour of {}; these are: {}",
+                        simulation.nodes[node].name,
+                        peers.join(", ")
+                    ))
+                })?;
+                (name, place)
+            }
+            None => (named.as_str(), index),
+        };
+        let interface =
+            Interface::named(name).map_err(|error| Failure::usage(error.to_string()))?;
+        interface::check_may_send(&interface, options.allow_default_route)
+            .map_err(|refusal| Failure::failed(refusal.to_string()))?;
+        let twice = played.iter().flatten();
+        let twice = twice
+            .map(|p| p.interface.index())
+            .any(|i| i == interface.index());
+        if played[place].is_some() || twice {
+            return Err(Failure::usage("--iface")
+                .and(named)
+                .and("it is named twice"));
+        }
+        played[place] = Some(Played {
+            interface,
+            link: links[place],
+            peer: peers[place].clone(),
+        });
+    }
+    Ok(played.into_iter().flatten().collect())
+}
+
+/// Refuses to begin flows whose packets the interface does not take.
+fn check_lengths(simulation: &Simulation, node: NodeId, played: &[Played]) -> Result {
+    let flows = simulation.flows.iter().filter(|flow| flow.from == node);
+    let longest = flows.map(|flow| usize::from(flow.mtu)).max().unwrap_or(0);
+    let Some(first) = played.first() else {
+        return Ok(());
+    };
+    let (need, takes) = (longest + AROUND, 14 + first.interface.mtu() as usize);
+    if longest == 0 || need <= takes {
+        return Ok(());
+    }
+    let name = first.interface.name();
+    Err(Failure::usage("the frames are too long for the interface")
+        .and(name)
+        .and(format!("up to {need} octets, and it takes {takes}"))
+        .and(format!(
+            "set a smaller payload (--set mtu=1024), or a larger MTU (ip link set dev {name} mtu 9000)"
+        )))
+}
+
+fn open(options: &Emulate, played: &[Played]) -> Result<Vec<Port>> {
+    let open = |played: &Played| {
+        let wanted = Options {
+            wanted: options.backend.into(),
+            slots: SLOTS,
+            longest: longest_frame(&played.interface),
+        };
+        Port::open(&played.interface, &wanted).map_err(|error| explain(&error, options.backend))
+    };
+    played.iter().map(open).collect()
+}
+
+/// What is going to be done, before it is.
+fn announcement(
+    options: &Emulate,
+    scenario: &Scenario,
+    simulation: &Simulation,
+    node: NodeId,
+    (played, modes): (&[Played], &[String]),
+    off: &[(&str, &str)],
+) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(text, "{name:<8} {what}");
+    };
+    let values = &simulation.nodes[node];
+    let Scenario { name, about, .. } = scenario;
+    let mechanism = simulation.mechanism.id();
+    line("role", format!("{}: {}", options.role.id(), values.name));
+    line("scenario", format!("{name}: {about} ({mechanism})"));
+    let addresses = format!("{}, {}", values.ipv6, values.ipv4);
+    line("address", addresses);
+    for (played, mode) in played.iter().zip(modes) {
+        let link = &simulation.links[played.link];
+        let rate = link.rate.bits_per_second() as f64 * options.speed;
+        let mut what = format!(
+            "{} to {}: {}",
+            played.interface.name(),
+            played.peer,
+            bits_per_second(rate)
+        );
+        if link.delay > Ps(0) {
+            let delay = Duration::from(link.delay).as_secs_f64() / options.speed;
+            let _ = write!(what, ", {:?} long", Duration::from_secs_f64(delay));
+        }
+        line("link", format!("{what}; {mode}"));
+    }
+    if let NodeKind::Host(_) = values.kind {
+        let begin = simulation.flows.iter().filter(|flow| flow.from == node);
+        let end = simulation.flows.iter().filter(|flow| flow.to == node);
+        let flows = format!("{} begin here, {} end here", begin.count(), end.count());
+        line("flows", flows);
+    }
+    let is_switch = matches!(values.kind, NodeKind::Switch(_));
+    let grows = |flow: &Flow| flow.ioam.is_some_and(|ioam| ioam.incremental);
+    if is_switch && simulation.flows.iter().any(grows) {
+        let why = "incremental IOAM traces pass as they are; set trace = \"preallocated\" to have them written";
+        line("without", why.to_owned());
+    }
+    if options.speed != 1.0 {
+        let speed = options.speed;
+        line(
+            "speed",
+            format!("{speed}: rates are times that, times are divided by it"),
+        );
+    }
+    for (what, option) in off {
+        line("off", format!("{what}; {option} switches it on"));
+    }
+    let until = match options.duration {
+        Some(duration) => format!("{duration:?} are over, or Ctrl-C"),
+        None => "Ctrl-C".to_owned(),
+    };
+    line("until", until);
+    text
+}
+
+/// How it goes.
+fn tick(
+    (at, speed): (u64, f64),
+    now: &Measured,
+    before: &Measured,
+    node: &mut LiveNode<'_>,
+) -> String {
+    let sum = |measured: &Measured| {
+        let passed = measured.passed.iter();
+        passed.fold((0, 0), |(received, sent), p| {
+            (received + p.received, sent + p.sent)
+        })
+    };
+    let ((received, sent), (received_before, sent_before)) = (sum(now), sum(before));
+    let (delivered, rate, queue) = node.figures();
+    let mut text = format!(
+        "{:>7.1} s  {:>9} in/s  {:>9} out/s",
+        at as f64 / 1e9,
+        grouped(received - received_before),
+        grouped(sent - sent_before),
+    );
+    if rate > 0.0 {
+        let _ = write!(text, "  rates {}", bits_per_second(rate * speed));
+    }
+    if delivered > 0 {
+        let _ = write!(text, "  {} octets delivered", grouped(delivered));
+    }
+    if queue > 0 {
+        let _ = write!(text, "  queue {} octets", grouped(queue));
+    }
+    for (kind, times) in &now.reactions {
+        let _ = write!(text, "  {} {}", grouped(times.len()), kind.id());
+    }
+    text.push('\n');
+    text
+}

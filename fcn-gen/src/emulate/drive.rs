@@ -1,0 +1,368 @@
+//! The loop: frames in, timers, frames out, each at its time.
+
+use crate::sim::live::{Leaving, LiveNode};
+use crate::units::Ps;
+use fcn_link::clock::Clock;
+use fcn_link::port::{self, Port};
+use fcn_wire::Kind;
+use hdrhistogram::Histogram;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The longest wait, so that stopping is never late.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// How long connections may take to be taken down at the end.
+const GRACE: u64 = 300_000_000;
+/// Nanoseconds between two ticks.
+const TICK: u64 = 1_000_000_000;
+/// The longest time that is told from longer ones, in nanoseconds: 100 s.
+const LARGEST: u64 = 100_000_000_000;
+/// Buffers kept for frames that are due later.
+const SPARE: usize = 4_096;
+
+/// Links, by number, that frames come in and leave by.
+pub trait Wire {
+    /// How many there are.
+    fn links(&self) -> usize;
+
+    /// Gives frames that are there at `link` to `take`; does not wait. Returns how many.
+    ///
+    /// # Errors
+    /// Why none comes any more.
+    fn receive(&mut self, link: usize, take: &mut dyn FnMut(&[u8])) -> Result<usize, String>;
+
+    /// Sends `frame` with the next flush at the latest; false: it does not go out.
+    ///
+    /// # Errors
+    /// Why none goes out any more.
+    fn send(&mut self, link: usize, frame: &[u8]) -> Result<bool, String>;
+
+    /// Hands over what is to be sent.
+    ///
+    /// # Errors
+    /// Why none goes out any more.
+    fn flush(&mut self) -> Result<(), String>;
+
+    /// Waits for a frame, at most `for_`.
+    ///
+    /// # Errors
+    /// Why none comes any more.
+    fn wait(&mut self, for_: Duration) -> Result<(), String>;
+}
+
+impl Wire for Vec<Port> {
+    fn links(&self) -> usize {
+        self.len()
+    }
+
+    fn receive(&mut self, link: usize, take: &mut dyn FnMut(&[u8])) -> Result<usize, String> {
+        let Some(port) = self.get_mut(link) else {
+            return Ok(0);
+        };
+        let received = port.receive(take);
+        received.map_err(|error| format!("{}: {error}", port.interface()))
+    }
+
+    fn send(&mut self, link: usize, frame: &[u8]) -> Result<bool, String> {
+        let port = self.get_mut(link);
+        port.map_or(Ok(false), |port| port.send(frame))
+            .map_err(|error| error.to_string())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        self.iter_mut()
+            .try_for_each(Port::flush)
+            .map_err(|error| error.to_string())
+    }
+
+    fn wait(&mut self, for_: Duration) -> Result<(), String> {
+        port::wait(self, for_).map_err(|error| error.to_string())
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The time was up.
+    TimeUp,
+    /// Every message of the node's flows was acknowledged.
+    Done,
+    /// Somebody stopped it.
+    Interrupted,
+    /// A link failed, or a packet could not be built.
+    Failed(String),
+}
+
+/// What passed a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Frames that came in.
+    pub received: u64,
+    /// Octets of them, without FCS.
+    pub received_octets: u64,
+    /// Frames that left.
+    pub sent: u64,
+    /// Octets of them, without FCS.
+    pub sent_octets: u64,
+    /// Frames that the link did not take: too long, or no room.
+    pub refused: u64,
+}
+
+/// How it went.
+pub struct Measured {
+    /// By link.
+    pub passed: Vec<Passed>,
+    /// By kind of notification: from the arrival of what it answers until it left, in nanoseconds.
+    pub reactions: BTreeMap<Kind, Histogram<u64>>,
+    /// How late frames left, in nanoseconds.
+    pub late: Histogram<u64>,
+    /// How long it ran, in nanoseconds.
+    pub ran: u64,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self {
+            passed: Vec::new(),
+            reactions: BTreeMap::new(),
+            late: histogram(),
+            ran: 0,
+        }
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    // Three digits are what a person reads. These bounds are always accepted.
+    Histogram::new_with_bounds(1, LARGEST, 3).unwrap_or_else(|e| unreachable!("{e}"))
+}
+
+/// Real time, in nanoseconds of a clock, and the node's.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    start: u64,
+    speed: f64,
+}
+
+impl Pace {
+    fn to_node(self, real: u64) -> Ps {
+        Ps((real.saturating_sub(self.start) as f64 * 1e3 * self.speed) as u64)
+    }
+
+    fn span(self, node: Ps) -> u64 {
+        (node.0 as f64 / 1e3 / self.speed) as u64
+    }
+
+    /// Rounded up, so that what is due then is due.
+    fn to_real(self, node: Ps) -> u64 {
+        let span = (node.0 as f64 / 1e3 / self.speed).ceil() as u64;
+        self.start.saturating_add(span)
+    }
+}
+
+/// A frame that is due later: when, its number, its link, its octets, and what its reaction took without lateness.
+type Held = Reverse<(u64, u64, usize, Vec<u8>, Option<(Kind, u64)>)>;
+
+/// A node on its links.
+pub struct Drive<'a, 's, W, C> {
+    wire: &'a mut W,
+    clock: &'a mut C,
+    node: LiveNode<'s>,
+    pace: Pace,
+    held: BinaryHeap<Held>,
+    held_so_far: u64,
+    spare: Vec<Vec<u8>>,
+    /// What is going to be handed over: when it was due, and what its reaction took without lateness.
+    handed: Vec<(u64, Option<(Kind, u64)>)>,
+    measured: Measured,
+}
+
+impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
+    /// Begins now, with the node's time running `speed` times as fast.
+    pub fn new(wire: &'a mut W, clock: &'a mut C, node: LiveNode<'s>, speed: f64) -> Self {
+        let start = clock.now();
+        let measured = Measured {
+            passed: vec![Passed::default(); wire.links()],
+            ..Measured::default()
+        };
+        Self {
+            wire,
+            clock,
+            node,
+            pace: Pace { start, speed },
+            held: BinaryHeap::new(),
+            held_so_far: 0,
+            spare: Vec::new(),
+            handed: Vec::new(),
+            measured,
+        }
+    }
+
+    /// Goes on for so long, until `stop` is true, or the node's own flows are done where `until_done` says so; `tick` is told each
+    /// second how it goes. Then connections are taken down.
+    pub fn run(
+        mut self,
+        for_: Option<Duration>,
+        until_done: bool,
+        stop: &AtomicBool,
+        tick: &mut dyn FnMut(u64, &Measured, &mut LiveNode<'s>),
+    ) -> (Ended, LiveNode<'s>, Measured) {
+        let start = self.pace.start;
+        let end = for_.map(|d| start.saturating_add(d.as_nanos() as u64));
+        let mut next_tick = start + TICK;
+        let mut ended = None;
+        let mut until = end.unwrap_or(u64::MAX);
+        loop {
+            let now = self.clock.now();
+            if now >= next_tick {
+                tick(now - start, &self.measured, &mut self.node);
+                next_tick = now + TICK;
+            }
+            if ended.is_none() {
+                ended = if stop.load(Ordering::Relaxed) {
+                    Some(Ended::Interrupted)
+                } else if now >= until {
+                    Some(Ended::TimeUp)
+                } else if until_done && self.node.has_opened() && self.node.is_quiet() {
+                    Some(Ended::Done)
+                } else {
+                    None
+                };
+                if ended.is_some() {
+                    self.measured.ran = now - start;
+                    until = now + GRACE;
+                    self.node.stop(self.pace.to_node(now));
+                }
+            }
+            let over = ended.is_some() && self.node.is_quiet() && self.held.is_empty();
+            if over || ended.is_some() && now >= until {
+                break;
+            }
+            if let Err(why) = self.turn(until.min(next_tick)) {
+                self.measured.ran = self.clock.now() - start;
+                ended = Some(Ended::Failed(why));
+                break;
+            }
+        }
+        let ended = ended.unwrap_or(Ended::TimeUp);
+        (ended, self.node, self.measured)
+    }
+
+    /// Takes what is there, sends what is due, and waits, for nothing beyond `until`.
+    fn turn(&mut self, until: u64) -> Result<(), String> {
+        let mut any = 0;
+        for link in 0..self.wire.links() {
+            let at = self.pace.to_node(self.clock.now());
+            let (node, passed) = (&mut self.node, &mut self.measured.passed[link]);
+            any += self.wire.receive(link, &mut |frame| {
+                passed.received += 1;
+                passed.received_octets += frame.len() as u64;
+                node.on_frame(at, link, frame);
+            })?;
+            self.deliver()?;
+        }
+        let now = self.clock.now();
+        self.node.on_timer(self.pace.to_node(now));
+        self.deliver()?;
+        if let Some(why) = self.node.failure() {
+            return Err(why);
+        }
+        if any > 0 {
+            return Ok(());
+        }
+        let timer = self.node.next_timer().map(|at| self.pace.to_real(at));
+        let held = self.held.peek().map(|held| held.0.0);
+        let next = timer.into_iter().chain(held).fold(until, u64::min);
+        let now = self.clock.now();
+        if next > now {
+            let for_ = Duration::from_nanos(next - now);
+            self.wire.wait(for_.min(LONGEST_WAIT))?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is due of what the node sends and of what is held, and holds the rest.
+    fn deliver(&mut self) -> Result<(), String> {
+        let now = self.clock.now();
+        while self.held.peek().is_some_and(|held| held.0.0 <= now) {
+            let Some(Reverse((due, _, link, octets, reaction))) = self.held.pop() else {
+                break;
+            };
+            self.hand_over(link, &octets, due, reaction)?;
+            if self.spare.len() < SPARE {
+                self.spare.push(octets);
+            }
+        }
+        let (leaving, _) = self.node.leaving();
+        for index in 0..leaving.len() {
+            let (leaving, octets) = self.node.leaving();
+            let Leaving {
+                link,
+                at,
+                octets: range,
+                reaction,
+            } = leaving[index].clone();
+            let due = self.pace.to_real(at);
+            let took = reaction.map(|(kind, from, to)| (kind, self.pace.span(to.since(from))));
+            let octets = &octets[range];
+            if due > now {
+                let mut kept = self.spare.pop().unwrap_or_default();
+                kept.clear();
+                kept.extend_from_slice(octets);
+                self.held_so_far += 1;
+                let held = (due, self.held_so_far, link, kept, took);
+                self.held.push(Reverse(held));
+                continue;
+            }
+            let sent = self.wire.send(link, octets)?;
+            count(&mut self.measured.passed[link], octets, sent);
+            if sent {
+                self.handed.push((due, took));
+            }
+        }
+        self.node.clear();
+        if self.handed.is_empty() {
+            return Ok(());
+        }
+        self.wire.flush()?;
+        let now = self.clock.now();
+        for (due, reaction) in self.handed.drain(..) {
+            let late = now.saturating_sub(due);
+            self.measured.late.saturating_record(late);
+            if let Some((kind, took)) = reaction {
+                let all = self.measured.reactions.entry(kind);
+                let all = all.or_insert_with(histogram);
+                all.saturating_record(took + late);
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_over(
+        &mut self,
+        link: usize,
+        octets: &[u8],
+        due: u64,
+        reaction: Option<(Kind, u64)>,
+    ) -> Result<(), String> {
+        let sent = self.wire.send(link, octets)?;
+        count(&mut self.measured.passed[link], octets, sent);
+        if sent {
+            self.handed.push((due, reaction));
+        }
+        Ok(())
+    }
+}
+
+fn count(passed: &mut Passed, octets: &[u8], sent: bool) {
+    if sent {
+        passed.sent += 1;
+        passed.sent_octets += octets.len() as u64;
+    } else {
+        passed.refused += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What is said of a run at its end, for people and as JSON. README.md describes the JSON.
+
+use super::drive::{Ended, Measured};
+use crate::sim::live::{Counters, PassedOver};
+use crate::sim::outcome::Outcome;
+use crate::truth::{FlowTruth, SwitchTruth};
+use fcn_tool::quantity::{bits_per_second, counted, grouped};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The report.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    pub version: u32,
+    pub role: &'static str,
+    pub node: String,
+    pub scenario: String,
+    pub mechanism: &'static str,
+    pub speed: f64,
+    pub seconds: f64,
+    pub ended: String,
+    pub links: Vec<LinkReport>,
+    /// Notifications sent, by kind.
+    pub notified: BTreeMap<String, u64>,
+    /// By kind: from the arrival of what is answered until the answer left.
+    pub reactions: BTreeMap<&'static str, Times>,
+    /// How late frames left.
+    pub late: Times,
+    /// By role.
+    pub counters: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+    pub passed_over: BTreeMap<&'static str, u64>,
+    /// A switch's.
+    pub switch: Option<SwitchTruth>,
+    /// A host's: those that begin or end there.
+    pub flows: Vec<FlowTruth>,
+}
+
+/// What passed a link.
+#[derive(Debug, Serialize)]
+pub struct LinkReport {
+    pub interface: String,
+    pub peer: String,
+    pub mode: String,
+    pub received: u64,
+    pub received_octets: u64,
+    pub sent: u64,
+    pub sent_octets: u64,
+    pub refused: u64,
+    /// Frames that came in and were lost because they were not fetched in time; null: not known.
+    pub lost: Option<u64>,
+}
+
+/// Times, in nanoseconds.
+#[derive(Debug, Serialize)]
+pub struct Times {
+    pub count: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
+}
+
+impl Times {
+    pub fn of(all: &Histogram<u64>) -> Self {
+        Self {
+            count: all.len(),
+            p50_ns: all.value_at_quantile(0.5),
+            p99_ns: all.value_at_quantile(0.99),
+            max_ns: all.max(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let time = |ns| format!("{:?}", Duration::from_nanos(rounded(ns)));
+        format!(
+            "p50 {}, p99 {}, at most {}",
+            time(self.p50_ns),
+            time(self.p99_ns),
+            time(self.max_ns)
+        )
+    }
+}
+
+/// To three digits, which is what the histogram keeps.
+const fn rounded(ns: u64) -> u64 {
+    let mut unit = 1;
+    while ns / unit >= 1_000 {
+        unit *= 10;
+    }
+    ns / unit * unit
+}
+
+impl Ended {
+    pub fn text(&self) -> String {
+        match self {
+            Self::TimeUp => "the time was up".to_owned(),
+            Self::Done => "every message was acknowledged".to_owned(),
+            Self::Interrupted => "interrupted".to_owned(),
+            Self::Failed(why) => why.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// Fills in what was measured and what the node knows.
+    pub fn fill(
+        &mut self,
+        measured: &Measured,
+        passed_over: PassedOver,
+        counters: Counters,
+        outcome: Outcome,
+        own_flows: impl Fn(usize) -> bool,
+    ) {
+        self.seconds = measured.ran as f64 / 1e9;
+        self.reactions = measured
+            .reactions
+            .iter()
+            .map(|(kind, all)| (kind.id(), Times::of(all)))
+            .collect();
+        self.late = Times::of(&measured.late);
+        for (link, passed) in self.links.iter_mut().zip(&measured.passed) {
+            link.received = passed.received;
+            link.received_octets = passed.received_octets;
+            link.sent = passed.sent;
+            link.sent_octets = passed.sent_octets;
+            link.refused = passed.refused;
+        }
+        self.counters = counters
+            .into_iter()
+            .map(|(role, counters)| (role, counters.into_iter().collect()))
+            .collect();
+        let PassedOver {
+            not_for_us,
+            unknown_qp,
+            bad_icrc,
+            out_of_place,
+            unreadable,
+        } = passed_over;
+        self.passed_over = BTreeMap::from([
+            ("not_for_us", not_for_us),
+            ("unknown_qp", unknown_qp),
+            ("bad_icrc", bad_icrc),
+            ("out_of_place", out_of_place),
+            ("unreadable", unreadable),
+        ]);
+        let notified = outcome.metrics.notifications.iter();
+        self.notified = notified
+            .map(|(kind, count)| (kind.id().to_owned(), *count))
+            .collect();
+        let truth = outcome.truth;
+        let mut switches = truth.switches.into_iter();
+        self.switch = switches.find(|switch| switch.name == self.node);
+        let flows = truth.flows.into_iter().enumerate();
+        let flows = flows.filter(|(index, _)| own_flows(*index));
+        self.flows = flows.map(|(_, flow)| flow).collect();
+    }
+
+    /// The report for people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, what: String| {
+            let _ = writeln!(text, "{name:<18} {what}");
+        };
+        line(
+            "ended",
+            format!("{}, after {:.3} s", self.ended, self.seconds),
+        );
+        for link in &self.links {
+            let rate = |octets: u64| bits_per_second(octets as f64 * 8.0 / self.seconds.max(1e-9));
+            let mut what = format!(
+                "{} in ({}), {} out ({})",
+                grouped(link.received),
+                rate(link.received_octets),
+                grouped(link.sent),
+                rate(link.sent_octets),
+            );
+            if link.refused > 0 {
+                let _ = write!(what, ", {} refused by the link", grouped(link.refused));
+            }
+            match link.lost {
+                Some(0) => {}
+                Some(lost) => {
+                    let _ = write!(what, ", {} lost before they were read", grouped(lost));
+                }
+                None => what.push_str(", lost before they were read: not known"),
+            }
+            line(&link.interface, what);
+        }
+        let sent = self.notified.iter();
+        let sent: Vec<_> = sent
+            .map(|(kind, n)| format!("{kind} {}", grouped(*n)))
+            .collect();
+        if !sent.is_empty() {
+            line("notifications", sent.join(", "));
+        }
+        for (kind, times) in &self.reactions {
+            line(&format!("reaction {kind}"), times.text());
+        }
+        if self.late.count > 0 {
+            line("frames late by", self.late.text());
+        }
+        if let Some(switch) = &self.switch {
+            let dropped = grouped(switch.dropped);
+            let queue = grouped(switch.peak_queue);
+            line(
+                "queue",
+                format!("at most {queue} octets, {dropped} dropped"),
+            );
+        }
+        for (role, counters) in &self.counters {
+            line(&role.replace('_', " "), counted_ones(counters));
+        }
+        if self.passed_over.values().any(|count| *count > 0) {
+            line("passed over", counted_ones(&self.passed_over));
+        }
+        for flow in &self.flows {
+            line(&flow.name, flow_text(flow));
+        }
+        text
+    }
+}
+
+/// Counters that are not 0.
+fn counted_ones(counters: &BTreeMap<&'static str, u64>) -> String {
+    let counters = counters.iter().filter(|(_, count)| **count > 0);
+    let counters: Vec<_> = counters
+        .map(|(name, count)| format!("{} {}", name.replace('_', " "), grouped(*count)))
+        .collect();
+    match counters.as_slice() {
+        [] => "nothing".to_owned(),
+        some => some.join(", "),
+    }
+}
+
+fn flow_text(flow: &FlowTruth) -> String {
+    let mut parts = Vec::new();
+    if flow.packets_sent > 0 {
+        let again = grouped(flow.packets_again);
+        let sent = counted(flow.packets_sent, "packet");
+        parts.push(format!("{sent} sent, {again} of them again"));
+        parts.push(counted(flow.messages_done, "message") + " done");
+    }
+    if flow.octets_delivered > 0 {
+        let octets = counted(flow.octets_delivered, "octet");
+        parts.push(format!("{octets} delivered"));
+        parts.push(format!("{} CE", grouped(flow.ce_received)));
+    }
+    for (kind, count) in &flow.slowed_by {
+        parts.push(format!("slowed by {kind} {}", grouped(*count)));
+    }
+    match parts.as_slice() {
+        [] => "nothing".to_owned(),
+        some => some.join(", "),
+    }
+}

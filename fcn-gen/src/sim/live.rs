@@ -1,0 +1,768 @@
+//! One node of a simulation on real links: the same states as in virtual time, but the rest of the network is what comes in and
+//! goes out as octets.
+//!
+//! What this node sends leaves by [`Leaving`] frames, each with the time at which it arrives at the other end of the link that
+//! the scenario describes (its rate, queue and delay are played, faults too). What comes is told to [`LiveNode::on_frame`].
+//! A switch passes on octets as they came, of whoever sent them, marks them in place, and reads what its roles want to know from
+//! the octets. A host plays the scenario's flows that begin or end at it. Neither waits nor reads a clock.
+//!
+//! What the scenario plays elsewhere is not known here: its figures of other nodes stay 0.
+
+use super::connection::psn;
+use super::event::Event;
+use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
+use super::{State, World, advertise, frames};
+use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
+use crate::sim::outcome::Outcome;
+use crate::units::Ps;
+use fcn_node::{DataPacket, Ecn};
+use fcn_observe::table::Table;
+use fcn_wire::bth::{MAX_24, Opcode};
+use fcn_wire::header::ethernet;
+use fcn_wire::icrc::Verdict;
+use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
+use fcn_wire::proxy_cn::FiveTuple;
+use fcn_wire::{Frame, Kind, Layer, LinkType, Message, ip};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+/// Neighbours' MAC addresses remembered.
+const NEIGHBOURS: usize = 65_536;
+/// Octets of an Ethernet header.
+const ETHERNET: usize = ethernet::LEN;
+/// Class of what no flow of the scenario has the DSCP of.
+const BEST_EFFORT: u8 = 0;
+
+/// A frame on its way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// The node's link, in the scenario's order.
+    pub link: usize,
+    /// When it is at the other end.
+    pub at: Ps,
+    /// Its octets among [`LiveNode::octets`].
+    pub octets: Range<usize>,
+    /// Of a notification: its kind, when what it answers came in, and when it left into the link.
+    pub reaction: Option<(Kind, Ps, Ps)>,
+}
+
+/// What roles have counted: by role, counters by name.
+pub type Counters = Vec<(&'static str, Vec<(&'static str, u64)>)>;
+
+/// What a live node took no part in, and why. Frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// For another node than this host.
+    pub not_for_us: u64,
+    /// To a QP that no flow of the scenario has, or from somebody else than that flow's other end.
+    pub unknown_qp: u64,
+    /// RoCEv2 with a wrong ICRC.
+    pub bad_icrc: u64,
+    /// Data of another length, or a PSN far from what is expected.
+    pub out_of_place: u64,
+    /// Could not be read.
+    pub unreadable: u64,
+}
+
+/// What a world needs to know to be one node's.
+pub(super) struct Live {
+    pub node: u32,
+    /// Own MAC addresses, by link of the node.
+    macs: Vec<[u8; 6]>,
+    /// Where packets go whose neighbour has not been seen; else the MAC address that the scenario gives its node.
+    peer: Option<[u8; 6]>,
+    /// By IP address: the MAC address that it was seen behind.
+    neighbours: Table<IpAddr, [u8; 6]>,
+    /// By DSCP.
+    classes: [u8; 64],
+    octets: Vec<u8>,
+    leaving: Vec<Leaving>,
+    /// The frame that is being dealt with: where it came in, when, and from which MAC address.
+    cause: Option<(u32, Ps, [u8; 6])>,
+    passed_over: PassedOver,
+}
+
+/// A node on real links.
+pub struct LiveNode<'s> {
+    world: World<'s>,
+    /// The node's ports, in the order of its links.
+    ports: Vec<u32>,
+    next: Option<(Ps, Event)>,
+}
+
+impl<'s> LiveNode<'s> {
+    /// `node` of the simulation, whose links have these MAC addresses at this end, in the scenario's order. Where packets go
+    /// whose neighbour has not been seen is `peer`, else the scenario's own MAC address of the node.
+    #[must_use]
+    pub fn new(
+        simulation: &'s Simulation,
+        node: NodeId,
+        macs: Vec<[u8; 6]>,
+        peer: Option<[u8; 6]>,
+    ) -> Self {
+        let mut world = World::new(simulation, None);
+        let ports = world.ports.iter().enumerate();
+        let ports = ports.filter(|(_, port)| port.node == node as u32);
+        let ports: Vec<u32> = ports.map(|(index, _)| index as u32).collect();
+        let mut classes = [BEST_EFFORT; 64];
+        for flow in &simulation.flows {
+            classes[usize::from(flow.dscp & 63)] = flow.priority & 7;
+        }
+        world.live = Some(Box::new(Live {
+            node: node as u32,
+            macs,
+            peer,
+            neighbours: Table::new(NEIGHBOURS),
+            classes,
+            octets: Vec::new(),
+            leaving: Vec::new(),
+            cause: None,
+            passed_over: PassedOver::default(),
+        }));
+        world.begin_live(node);
+        Self {
+            world,
+            ports,
+            next: None,
+        }
+    }
+
+    /// The MAC address that the scenario gives a node: where nobody was seen, its peers send there.
+    #[must_use]
+    pub const fn mac(node: NodeId) -> [u8; 6] {
+        frames::mac(node)
+    }
+
+    /// The links of `node`, in the order in which ports are numbered.
+    pub fn links(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = usize> + '_ {
+        let links = simulation.links.iter().enumerate();
+        links
+            .filter(move |(_, link)| link.a == node || link.b == node)
+            .map(|(index, _)| index)
+    }
+
+    /// A frame has come in by the node's `link`.
+    pub fn on_frame(&mut self, now: Ps, link: usize, bytes: &[u8]) {
+        self.on_timer(now);
+        if let Some(&port) = self.ports.get(link) {
+            self.world.now = now;
+            self.put_back();
+            self.world.octets_arrive(port, bytes);
+            self.on_timer(now);
+        }
+    }
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: Ps) {
+        while let Some((at, event)) = self.next.take().or_else(|| self.world.events.next()) {
+            if at > now {
+                self.next = Some((at, event));
+                return;
+            }
+            self.world.now = at.max(self.world.now);
+            self.world.handle(event);
+        }
+    }
+
+    /// When something is due next.
+    pub fn next_timer(&mut self) -> Option<Ps> {
+        if self.next.is_none() {
+            self.next = self.world.events.next();
+        }
+        self.next.map(|(at, _)| at)
+    }
+
+    /// Whatever happens now may plan something before what was to come next.
+    fn put_back(&mut self) {
+        if let Some((at, event)) = self.next.take() {
+            self.world.events.plan(at, event);
+        }
+    }
+
+    /// Posts no further message; [`is_quiet`](Self::is_quiet) says when the connections are taken down.
+    pub fn stop(&mut self, now: Ps) {
+        self.on_timer(now);
+        self.put_back();
+        self.world.now = self.world.now.max(now);
+        for (index, flow) in self.world.simulation.flows.iter().enumerate() {
+            if self.world.is_live(flow.from) {
+                self.world.stop(index as u32);
+            }
+        }
+        self.on_timer(now);
+    }
+
+    /// Whether none of the flows that begin here sends or waits for an answer.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let flows = self.world.simulation.flows.iter();
+        flows
+            .zip(&self.world.connections)
+            .filter(|(flow, _)| self.world.is_live(flow.from))
+            .all(|(_, connection)| connection.is_over())
+    }
+
+    /// Whether a flow's connection that begins here was ever open.
+    #[must_use]
+    pub fn has_opened(&self) -> bool {
+        self.world.connections.iter().any(|c| c.opened)
+    }
+
+    /// The frames that leave, and their octets; [`clear`](Self::clear) makes room for the next.
+    #[must_use]
+    pub fn leaving(&self) -> (&[Leaving], &[u8]) {
+        match &self.world.live {
+            Some(live) => (&live.leaving, &live.octets),
+            None => (&[], &[]),
+        }
+    }
+
+    /// Forgets the frames that leave: they have.
+    pub fn clear(&mut self) {
+        if let Some(live) = &mut self.world.live {
+            live.leaving.clear();
+            live.octets.clear();
+        }
+    }
+
+    /// What was passed over.
+    #[must_use]
+    pub fn passed_over(&self) -> PassedOver {
+        let live = self.world.live.as_ref();
+        live.map_or_else(PassedOver::default, |live| live.passed_over)
+    }
+
+    /// Why it cannot go on, where it cannot.
+    pub fn failure(&mut self) -> Option<String> {
+        self.world.failed.take().map(|failure| failure.to_string())
+    }
+
+    /// Payload delivered here in order so far, in octets; the sum of the rates of flows that begin here, in bit/s; the
+    /// deepest queue of data now, in octets.
+    pub fn figures(&mut self) -> (u64, f64, u64) {
+        let world = &mut self.world;
+        let delivered = world.connections.iter().map(|c| c.counts.delivered).sum();
+        let flows = world.simulation.flows.iter().enumerate();
+        let own: Vec<usize> = flows
+            .filter(|(_, flow)| world.is_live(flow.from))
+            .map(|(index, _)| index)
+            .collect();
+        let rate = own.into_iter().map(|flow| world.rate_of(flow)).sum();
+        let deepest = self.ports.iter().filter_map(|port| {
+            let port = world.ports.get(*port as usize)?;
+            Some(port.deepest())
+        });
+        (delivered, rate, deepest.max().unwrap_or(0))
+    }
+
+    /// What the roles have counted, by role and counter.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let live = self.world.live.as_ref();
+        let node = live.and_then(|live| self.world.nodes.get(live.node as usize));
+        match node {
+            Some(State::Switch(switch)) => switch.counters(),
+            Some(State::Host(host)) => host.counters(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The truth and the figures, as far as this node knows them.
+    #[must_use]
+    pub fn end(self, name: &str) -> Outcome {
+        self.world.end(name)
+    }
+}
+
+impl World<'_> {
+    pub(super) fn is_live(&self, node: NodeId) -> bool {
+        let live = self.live.as_ref();
+        live.is_some_and(|live| live.node == node as u32)
+    }
+
+    /// Plans what the scenario says of this node.
+    fn begin_live(&mut self, node: NodeId) {
+        let simulation = self.simulation;
+        self.begin_counting();
+        if let NodeKind::Switch(switch) = &simulation.nodes[node].kind
+            && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
+        {
+            self.events.plan(Ps(0), Event::Advertise(node as u32));
+        }
+        for (index, flow) in simulation.flows.iter().enumerate() {
+            if flow.from == node {
+                self.begin_flow(index as u32, flow);
+            }
+        }
+        for (index, injection) in simulation.injections.iter().enumerate() {
+            if injection.node == node && injection.count > 0 {
+                let inject = Event::Inject(index as u32);
+                self.events.plan(injection.start, inject);
+            }
+        }
+    }
+
+    /// A frame of octets has come in by a port of this node.
+    fn octets_arrive(&mut self, port: u32, bytes: &[u8]) {
+        let Some(live) = &mut self.live else { return };
+        let (Some(source), Some(ether_type)) = (mac(bytes, 6), ether_type(bytes)) else {
+            live.passed_over.unreadable += 1;
+            return;
+        };
+        let node = live.node;
+        live.cause = Some((port, self.now, source));
+        let profile = &self.simulation.profile;
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+        if let Some(ip) = frame.ip()
+            && ip::can_be_a_node(ip.source)
+            && ip.start == ETHERNET
+            && source[0] & 1 == 0
+        {
+            match live.neighbours.get(&ip.source) {
+                Some(known) => *known = source,
+                None => drop(live.neighbours.put(ip.source, source)),
+            }
+        }
+        if ether_type == ETHERTYPE_MAC_CONTROL {
+            let octets = Octets {
+                bytes: bytes.get(ETHERNET..).unwrap_or_default().to_vec(),
+                ..Octets::default()
+            };
+            let packet = self.frame_to(node, octets);
+            self.paused_by_peer(port, &packet);
+            self.discard(&packet);
+            return;
+        }
+        match self.nodes[node as usize] {
+            State::Host(_) => self.host_takes(node, &frame),
+            State::Switch(_) => self.switch_takes(node, port, &frame, ether_type),
+        }
+        if let Some(live) = &mut self.live {
+            live.cause = None;
+        }
+    }
+
+    pub(super) fn pass_over(&mut self, count: impl FnOnce(&mut PassedOver) -> &mut u64) {
+        if let Some(live) = &mut self.live {
+            *count(&mut live.passed_over) += 1;
+        }
+    }
+
+    /// A frame for a host: data and acknowledgements of its flows, and what says of itself what it is.
+    fn host_takes(&mut self, node: u32, frame: &Frame<'_>) {
+        let simulation = self.simulation;
+        let own = &simulation.nodes[node as usize];
+        let Some(ip) = frame.ip() else { return };
+        if ip.destination != own.ipv6 && ip.destination != own.ipv4 {
+            return self.pass_over(|counts| &mut counts.not_for_us);
+        }
+        match frame.message() {
+            Message::Roce(bth, Some(roce)) => {
+                let key = (ip.destination, bth.dest_qp().get());
+                let flow = self.qps.get(&key).copied();
+                let values = flow.and_then(|flow| simulation.flows.get(flow as usize));
+                let (Some(flow), Some(values)) = (flow, values) else {
+                    return self.pass_over(|counts| &mut counts.unknown_qp);
+                };
+                let is_data = values.to == node as usize;
+                let peer = if is_data {
+                    values.source
+                } else {
+                    values.destination
+                };
+                if ip.source != peer {
+                    return self.pass_over(|counts| &mut counts.unknown_qp);
+                }
+                if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
+                    return self.pass_over(|counts| &mut counts.bad_icrc);
+                }
+                let connection = &self.connections[flow as usize];
+                let near = if is_data {
+                    connection.expected
+                } else {
+                    connection.acknowledged
+                };
+                let index = index_of(values, near, bth.psn());
+                let kind = match (is_data, roce.aeth()) {
+                    (true, _) if is_write(bth.opcode()) => PacketKind::Data,
+                    (false, Some(aeth)) => match aeth.syndrome >> 5 {
+                        0 => PacketKind::Ack,
+                        // PSN sequence error.
+                        3 if aeth.syndrome & 31 == 0 => PacketKind::Nak,
+                        _ => return self.pass_over(|counts| &mut counts.out_of_place),
+                    },
+                    _ => return self.pass_over(|counts| &mut counts.out_of_place),
+                };
+                let Some(index) = index else {
+                    return self.pass_over(|counts| &mut counts.out_of_place);
+                };
+                if kind == PacketKind::Data {
+                    let payload = connection.payload(values, index) as usize;
+                    let len = roce.payload().len();
+                    if len != payload && len != payload.next_multiple_of(4) {
+                        return self.pass_over(|counts| &mut counts.out_of_place);
+                    }
+                }
+                let extra = match frame.ioam_trace() {
+                    Some((_, trace)) if kind == PacketKind::Data => {
+                        self.traces.put(super::packet::Trace {
+                            opt_type: trace.opt_type(),
+                            bytes: trace.bytes().to_vec(),
+                        })
+                    }
+                    _ => NONE,
+                };
+                let packet = Packet {
+                    class: values.priority & 7,
+                    ecn: ip.ecn(),
+                    ack_request: bth.ack_request(),
+                    hops: ip.hop_limit,
+                    flow,
+                    extra,
+                    index,
+                    ..Packet::new(kind, node, frame.wire_len() as u32)
+                };
+                self.host_receives(node, packet);
+            }
+            Message::Other => {}
+            _ => {
+                let bytes = frame.bytes();
+                let packet = bytes.get(ip.start..ip.end.min(bytes.len()));
+                let octets = Octets::ip(packet.unwrap_or_default().to_vec());
+                self.read_frame(node, &octets, frame);
+            }
+        }
+    }
+
+    /// A frame for a switch: it learns from it, and passes it on or takes it in.
+    fn switch_takes(&mut self, node: u32, came_by: u32, frame: &Frame<'_>, ether_type: u16) {
+        let now = self.now.into();
+        let state = self.nodes[node as usize].switch();
+        if frame.routing().is_some() {
+            state.congestion.on_transit(frame);
+        }
+        state.learn(now, frame);
+        let bytes = frame.bytes();
+        let outermost = frame
+            .own_spans()
+            .iter()
+            .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))
+            .map(|span| span.start);
+        let data = DataPacket::from_frame(frame);
+        let inner = frame.ip().copied();
+        let begin = match self.way_out(node, frame, outermost) {
+            Some(inner) => inner,
+            None => ETHERNET,
+        };
+        let destination = match (begin, outermost) {
+            (ETHERNET, Some(at)) => destination_at(bytes, at),
+            (ETHERNET, None) => inner.map(|ip| ip.destination),
+            _ => inner.map(|ip| ip.destination),
+        };
+        let to = destination.and_then(|address| self.addresses.get(&address).copied());
+        let is_cm_or_notification = match frame.message() {
+            Message::Roce(..) => false,
+            Message::Other => outermost.is_none(),
+            _ => true,
+        };
+        let class = match (&self.live, inner) {
+            (Some(live), Some(ip)) if !is_cm_or_notification => {
+                live.classes[usize::from(ip.traffic_class >> 2)]
+            }
+            _ => CONTROL,
+        };
+        let place = self.octets.take();
+        let Some(octets) = self.octets.at_mut(place) else {
+            return;
+        };
+        octets.bytes.clear();
+        octets
+            .bytes
+            .extend_from_slice(bytes.get(begin..).unwrap_or_default());
+        octets.ether_type = ether_type;
+        octets.multicast = None;
+        octets.note = None;
+        octets.flooded = None;
+        octets.caused = None;
+        octets.macs = mac(bytes, 0).zip(mac(bytes, 6));
+        octets.other = None;
+        octets.seen = None;
+        let mut ecn = inner.map_or(0, |ip| ip.ecn());
+        if begin != ETHERNET {
+            // Out of its tunnel; congestion met inside stays known (RFC 6040).
+            let is_v4 = inner.is_some_and(|ip| ip.source.is_ipv4());
+            octets.ether_type = if is_v4 {
+                ethernet::IPV4
+            } else {
+                ethernet::IPV6
+            };
+            octets.macs = None;
+            let end = inner.map_or(0, |ip| ip.end - ip.start);
+            octets.bytes.truncate(end);
+            let outer = outermost.and_then(|at| ecn_at(bytes, at));
+            if outer == Some(CE) && ecn != 0 {
+                ip::set_traffic_class(&mut octets.bytes, CE, CE);
+                ecn = CE;
+            }
+        }
+        let offset = |at: usize| at.saturating_sub(begin);
+        if let Some(data) = data {
+            let outer_at = if begin == ETHERNET {
+                outermost
+            } else {
+                inner.map(|ip| ip.start)
+            };
+            let trace = frame.ioam_trace().map(|(at, trace)| {
+                let at = offset(at);
+                (trace.opt_type(), at..at + trace.bytes().len())
+            });
+            octets.seen = Some(Seen {
+                data: DataPacket {
+                    source: data.source,
+                    destination: data.destination,
+                    source_port: data.source_port,
+                    destination_port: data.destination_port,
+                    dest_qp: data.dest_qp,
+                    ecn: if begin == ETHERNET {
+                        data.ecn
+                    } else {
+                        Ecn::from_bits(ecn)
+                    },
+                    outer: data.outer.filter(|_| begin == ETHERNET),
+                    trace: None,
+                    proxy_option: data.proxy_option,
+                },
+                trace,
+                ecn_at: outer_at.map(offset),
+                inner: inner.map_or(0..0, |ip| offset(ip.start)..offset(ip.end)),
+            });
+        } else if !is_cm_or_notification && matches!(frame.message(), Message::Other) {
+            octets.other = FiveTuple::from_packet(&octets.bytes);
+        }
+        let len = (ETHERNET + octets.bytes.len()) as u32;
+        let mut packet = Packet {
+            class,
+            ecn,
+            hops: inner.map_or(super::packet::HOPS, |ip| ip.hop_limit),
+            came_by,
+            extra: place,
+            ..Packet::new(PacketKind::Frame, to.unwrap_or(NONE), len)
+        };
+        if packet.to != NONE && self.stops_at_border(node, came_by, &packet) {
+            self.discard(&packet);
+        } else if packet.to == node {
+            self.consume(node, &packet);
+            self.discard(&packet);
+        } else {
+            if packet.to != NONE && matches!(packet_type(&self.octets, place), Some(true)) {
+                self.enter_tunnel(node, &mut packet);
+            }
+            self.forward(node, packet);
+        }
+    }
+
+    /// Where the inner packet of a frame begins, where it leaves its tunnel here.
+    fn way_out(&self, node: u32, frame: &Frame<'_>, outermost: Option<usize>) -> Option<usize> {
+        let NodeKind::Switch(switch) = &self.simulation.nodes[node as usize].kind else {
+            return None;
+        };
+        switch.edge.as_ref()?;
+        let inner = frame.ip()?;
+        let is_mpls = frame
+            .own_spans()
+            .iter()
+            .any(|span| span.layer == Layer::Mpls);
+        let host = self.addresses.get(&inner.destination).copied()?;
+        let ours = match outermost {
+            Some(outer) if outer < inner.start => {
+                let own = self.simulation.nodes[node as usize].ipv6;
+                destination_at(frame.bytes(), outer) == Some(own.into())
+            }
+            // No header names the end: it is where no tunnel goes on.
+            Some(_) => is_mpls && self.routes.tunnel(node as usize, host as usize).is_none(),
+            None => false,
+        };
+        ours.then_some(inner.start)
+    }
+
+    /// Sends a switch's packet for which no route is known by every other port, as a bridge does.
+    pub(super) fn flood_octets(&mut self, node: u32, packet: Packet) {
+        let others: Vec<u32> = self.nodes[node as usize].switch().ports.clone();
+        let others: Vec<u32> = others
+            .into_iter()
+            .filter(|port| *port != packet.came_by)
+            .collect();
+        let Some((last, rest)) = others.split_last() else {
+            return self.lose(&packet);
+        };
+        for port in rest {
+            let copy = self.octets.at(packet.extra).cloned().unwrap_or_default();
+            let extra = self.octets.put(copy);
+            self.egress(node, *port, Packet { extra, ..packet });
+        }
+        self.egress(node, *last, packet);
+    }
+
+    /// The port by which what is being answered came in, where packets go whose destination no route leads to.
+    pub(super) fn port_of_cause(&self) -> Option<u32> {
+        let (port, ..) = self.live.as_ref()?.cause?;
+        Some(port)
+    }
+
+    /// When that came in.
+    pub(super) fn time_of_cause(&self) -> Option<Ps> {
+        let (_, at, _) = self.live.as_ref()?.cause?;
+        Some(at)
+    }
+
+    /// Puts a packet on a real link, at whose other end it is at `arrival`.
+    pub(super) fn leave(&mut self, index: u32, arrival: Ps, packet: &Packet) {
+        let port = &self.ports[index as usize];
+        let (node, peer) = (port.node as usize, port.peer as usize);
+        let Some(mut live) = self.live.take() else {
+            return;
+        };
+        let link = Self::place(self.simulation, node, index);
+        let octets = match packet.kind {
+            PacketKind::Frame => self.octets.at(packet.extra),
+            _ => None,
+        };
+        let begin = live.octets.len();
+        let as_it_came = octets
+            .filter(|_| packet.tunnel == NONE)
+            .and_then(|octets| Some((octets, octets.macs?)));
+        if let Some((octets, (destination, source))) = as_it_came {
+            live.octets.extend_from_slice(&destination);
+            live.octets.extend_from_slice(&source);
+            live.octets
+                .extend_from_slice(&octets.ether_type.to_be_bytes());
+            live.octets.extend_from_slice(&octets.bytes);
+        } else {
+            live.octets.resize(begin + packet.len as usize, 0);
+            let context = frames::Context {
+                connections: &self.connections,
+                octets: &self.octets,
+                traces: &self.traces,
+            };
+            let room = &mut live.octets[begin..];
+            let made = self.frames.write(packet, (node, peer), context, room);
+            if let Err(error) = made {
+                self.failed = Some(format!("cannot build a packet: {error}").into());
+                live.octets.truncate(begin);
+                self.live = Some(live);
+                return;
+            }
+            let class = octets.and_then(|octets| Some(octets.seen.as_ref()?.class(octets)));
+            if let (Some(class), true) = (class, packet.tunnel != NONE) {
+                ip::set_traffic_class(&mut room[ETHERNET..], class, 0xFC);
+            }
+            let is_group = room.first().is_some_and(|first| first & 1 == 1);
+            if !is_group {
+                let to = self.link_address(&mut live, packet, peer, begin);
+                live.octets[begin..begin + 6].copy_from_slice(&to);
+            }
+            if let Some(own) = live.macs.get(link) {
+                live.octets[begin + 6..begin + 12].copy_from_slice(own);
+            }
+        }
+        let note = octets.and_then(|octets| Some((octets.note.as_ref()?.kind, octets.caused?)));
+        live.leaving.push(Leaving {
+            link,
+            at: arrival,
+            octets: begin..live.octets.len(),
+            reaction: note.map(|(kind, caused)| (kind, caused, self.now)),
+        });
+        self.live = Some(live);
+    }
+
+    /// The MAC address that a packet of this node's own goes to, which has been written at `begin`.
+    fn link_address(&self, live: &mut Live, packet: &Packet, peer: usize, begin: usize) -> [u8; 6] {
+        let destination = destination_at(&live.octets[begin..], ETHERNET);
+        if let Some(known) = destination.and_then(|address| live.neighbours.get(&address)) {
+            return *known;
+        }
+        let cause = live.cause.filter(|_| packet.to == NONE);
+        let node = match self.frames.path(packet.tunnel) {
+            Some(path) => path.egress,
+            None if packet.to == NONE => peer,
+            None => packet.to as usize,
+        };
+        cause
+            .map(|(.., mac)| mac)
+            .or(live.peer)
+            .unwrap_or(frames::mac(node))
+    }
+
+    /// A port's place among those of its node.
+    fn place(simulation: &Simulation, node: usize, port: u32) -> usize {
+        LiveNode::links(simulation, node)
+            .position(|link| link == port as usize / 2)
+            .unwrap_or(0)
+    }
+}
+
+/// Whether octets in a place are an IP packet, rather than something that a tunnel of IP does not carry.
+fn packet_type(octets: &super::packet::Pool<Octets>, place: u32) -> Option<bool> {
+    let ether_type = octets.at(place)?.ether_type;
+    Some(matches!(ether_type, ethernet::IPV4 | ethernet::IPV6))
+}
+
+fn mac(bytes: &[u8], at: usize) -> Option<[u8; 6]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+fn ether_type(bytes: &[u8]) -> Option<u16> {
+    let octets = bytes.get(ETHERNET - 2..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*octets))
+}
+
+/// Destination address of the IP header at `at`.
+fn destination_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let header = bytes.get(at..)?;
+    match header.first()? >> 4 {
+        4 => {
+            let address: &[u8; 4] = header.get(16..)?.first_chunk()?;
+            Some(Ipv4Addr::from(*address).into())
+        }
+        6 => {
+            let address: &[u8; 16] = header.get(24..)?.first_chunk()?;
+            Some(Ipv6Addr::from(*address).into())
+        }
+        _ => None,
+    }
+}
+
+/// ECN field of the IP header at `at`.
+fn ecn_at(bytes: &[u8], at: usize) -> Option<u8> {
+    let header = bytes.get(at..)?;
+    let class = match header.first()? >> 4 {
+        4 => *header.get(1)?,
+        _ => *header.get(1)? >> 4,
+    };
+    Some(class & 3)
+}
+
+/// The packet of `flow` with this PSN that is nearest to packet `near`. `None`: before the first.
+fn index_of(flow: &Flow, near: u64, number: u32) -> Option<u64> {
+    let ahead = number.wrapping_sub(psn(flow, near)) & MAX_24;
+    let half = 1 << 23;
+    if ahead < half {
+        near.checked_add(ahead.into())
+    } else {
+        near.checked_sub(u64::from(MAX_24 + 1 - ahead))
+    }
+}
+
+/// Whether it is part of an RDMA WRITE without immediate data, which is what flows consist of.
+fn is_write(opcode: Opcode) -> bool {
+    [
+        Opcode::RC_WRITE_FIRST,
+        Opcode::RC_WRITE_MIDDLE,
+        Opcode::RC_WRITE_LAST,
+        Opcode::RC_WRITE_ONLY,
+    ]
+    .contains(&opcode)
+}
+
+#[cfg(test)]
+mod tests;

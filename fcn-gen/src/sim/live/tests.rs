@@ -1,0 +1,257 @@
+//! A network of live nodes, each of which knows its own links only, with a virtual clock in the place of cables: what the nodes
+//! do together is what the simulation does.
+
+use super::*;
+use crate::scenario::{Play, Source, load};
+use crate::sim;
+use crate::sim::outcome::Outcome;
+use fcn_wire::{Findings, IcrcCheck};
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A frame on a cable: when it is at its end, which that is, and the frame; the earliest is the greatest.
+type OnTheWay = std::cmp::Reverse<(Ps, u64, usize, usize, Vec<u8>)>;
+
+fn simulation(name: &str, sets: &[&str]) -> Simulation {
+    let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    // On real links notifications take as long as they take: on these, nothing.
+    for what in ["host", "switch"] {
+        sets.push(format!("defaults.{what}.notification_delay=0ns"));
+    }
+    match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
+        Play::Simulation(simulation) => *simulation,
+        Play::Gallery(_) | Play::Stress(_) => panic!("{name} is not a simulation"),
+    }
+}
+
+/// Plays all nodes of `simulation` as live ones; `see` gets each frame on each cable.
+fn play_live(
+    simulation: &Simulation,
+    mut see: impl FnMut(usize, &[u8]),
+) -> Vec<(LiveNode<'_>, Vec<usize>)> {
+    let mut nodes: Vec<_> = (0..simulation.nodes.len())
+        .map(|node| {
+            let links: Vec<usize> = LiveNode::links(simulation, node).collect();
+            let macs = vec![frames::mac(node); links.len()];
+            (LiveNode::new(simulation, node, macs, None), links)
+        })
+        .collect();
+    let mut cables: BinaryHeap<OnTheWay> = BinaryHeap::new();
+    let (mut number, mut now) = (0, Ps(0));
+    while now <= simulation.duration {
+        let timers = nodes.iter_mut().filter_map(|(node, _)| node.next_timer());
+        let timer = timers.min();
+        let arrival = cables.peek().map(|next| next.0.0);
+        now = match (timer, arrival) {
+            (Some(timer), Some(arrival)) => timer.min(arrival),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => break,
+        };
+        while cables.peek().is_some_and(|next| next.0.0 <= now) {
+            let Some(std::cmp::Reverse((_, _, to, link, frame))) = cables.pop() else {
+                break;
+            };
+            nodes[to].0.on_frame(now, link, &frame);
+        }
+        for (index, (node, links)) in nodes.iter_mut().enumerate() {
+            node.on_timer(now);
+            assert_eq!(node.failure(), None);
+            let (leaving, octets) = node.leaving();
+            for frame in leaving {
+                assert!(frame.at >= now);
+                let link = links[frame.link];
+                let to = simulation.links[link].other_end(index);
+                let place = LiveNode::links(simulation, to).position(|l| l == link);
+                let bytes = octets[frame.octets.clone()].to_vec();
+                see(link, &bytes);
+                number += 1;
+                cables.push(std::cmp::Reverse((
+                    frame.at,
+                    number,
+                    to,
+                    place.unwrap(),
+                    bytes,
+                )));
+            }
+            node.clear();
+        }
+    }
+    nodes
+}
+
+/// What each node knows, together: octets delivered by flow, notifications sent by kind.
+fn together(simulation: &Simulation, live: Vec<LiveNode<'_>>) -> (Vec<u64>, BTreeMap<Kind, u64>) {
+    let mut delivered = vec![0; simulation.flows.len()];
+    let mut sent: BTreeMap<Kind, u64> = BTreeMap::new();
+    for node in live {
+        let outcome = node.end("x");
+        for (sum, flow) in delivered.iter_mut().zip(&outcome.truth.flows) {
+            *sum += flow.octets_delivered;
+        }
+        for (kind, count) in outcome.metrics.notifications {
+            *sent.entry(kind).or_default() += count;
+        }
+    }
+    (delivered, sent)
+}
+
+fn simulated(simulation: &Simulation) -> Outcome {
+    sim::play(simulation, "x", None, &mut |_| true).unwrap()
+}
+
+/// The two agree within this share: each node rolls its own dice, and control is chaotic.
+const TOLERANCE: f64 = 0.2;
+
+fn agree(what: &str, live: u64, simulated: u64) {
+    let (live, simulated) = (live as f64, simulated as f64);
+    let difference = (live - simulated).abs();
+    // Of a handful, one more or less is more than that share.
+    assert!(
+        difference <= (simulated * TOLERANCE).max(3.0),
+        "{what}: {live} live, {simulated} simulated"
+    );
+}
+
+#[test]
+fn live_nodes_together_do_what_the_simulation_does() {
+    for (name, sets) in [
+        ("receiver-cnp", &["duration=4ms"][..]),
+        ("switch-cnp", &["duration=4ms"]),
+        ("switch-cnp", &["duration=4ms", "rdma_cm=false"]),
+        ("fast-cnp", &["duration=4ms"]),
+        ("fast-cnp-ioam", &["duration=4ms"]),
+        ("receiver-fast-cnp", &["duration=4ms"]),
+        ("proxy", &["duration=4ms"]),
+        ("proxy", &["duration=4ms", "known_by=ospfv2", "ip=4"]),
+        ("proxy", &["duration=4ms", "known_by=option"]),
+        ("wan-fcn", &["duration=8ms"]),
+        ("wan-fcn", &["duration=8ms", "tunnel=vxlan"]),
+        ("wan-fcn", &["duration=8ms", "tunnel=sr-mpls", "ip=4"]),
+        ("pfc", &["duration=1ms"]),
+    ] {
+        let simulation = simulation(name, sets);
+        let expected = simulated(&simulation);
+        let mut findings = Findings::default();
+        let nodes = play_live(&simulation, |_, bytes| {
+            let profile = &simulation.profile;
+            let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+            frame.check(IcrcCheck::On, &mut findings);
+        });
+        assert_eq!(findings.as_slice(), [], "{name} {sets:?}");
+        for (node, _) in &nodes {
+            // Switches flood routing as bridges do, so that hosts see it; nothing else is in the wrong place, or broken.
+            let passed_over = PassedOver {
+                not_for_us: 0,
+                ..node.passed_over()
+            };
+            assert_eq!(passed_over, PassedOver::default(), "{name} {sets:?}");
+        }
+        let nodes = nodes.into_iter().map(|(node, _)| node).collect();
+        let (delivered, sent) = together(&simulation, nodes);
+        for (flow, delivered) in expected.truth.flows.iter().zip(&delivered) {
+            let what = format!("{name} {sets:?} {}", flow.name);
+            agree(&what, *delivered, flow.octets_delivered);
+        }
+        let kinds = |sent: &BTreeMap<Kind, u64>| sent.keys().copied().collect::<Vec<_>>();
+        let all = &expected.metrics.notifications;
+        assert_eq!(kinds(&sent), kinds(all), "{name} {sets:?}");
+        for (kind, count) in &sent {
+            agree(&format!("{name} {sets:?} {kind}"), *count, all[kind]);
+        }
+    }
+}
+
+/// What came in at a host of `link` that nobody of the scenario sent, or not so, and what left because of it.
+#[test]
+fn what_is_foreign_or_broken_is_counted_and_never_answered() {
+    let simulation = simulation("fast-cnp", &["plain=able"]);
+    let index = |name: &str| {
+        simulation
+            .nodes
+            .iter()
+            .position(|n| n.name == name)
+            .unwrap()
+    };
+    let (sender, receiver) = (index("able1"), index("r1"));
+    // Frames between the two as the simulation has them.
+    let mut all = Vec::new();
+    play_live(&simulation, |_, bytes| all.push(bytes.to_vec()));
+    let profile = &simulation.profile;
+    let parse = |bytes: &[u8], node: usize| {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+        let to_it = frame
+            .ip()
+            .is_some_and(|ip| ip.destination == simulation.nodes[node].ipv6);
+        let kind = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
+        (to_it, kind, DataPacket::from_frame(&frame).is_some())
+    };
+    let data = all
+        .iter()
+        .find(|bytes| parse(bytes, receiver) == (true, None, true));
+    let request = all
+        .iter()
+        .find(|bytes| parse(bytes, receiver) == (true, None, false));
+    let told = (true, Some(Kind::FastCnp1), false);
+    let fast = all.iter().find(|bytes| parse(bytes, sender) == told);
+    let (data, request, fast) = (data.unwrap(), request.unwrap(), fast.unwrap());
+    let changed = |bytes: &[u8], at: usize, by: u8| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] ^= by;
+        bytes
+    };
+    // Places in the packet behind Ethernet and IPv6: UDP, then the BTH.
+    let (bth, source) = (14 + 40 + 8, 14 + 8 + 15);
+    let of = |count: &str| match count {
+        "not_for_us" => |counts: PassedOver| counts.not_for_us,
+        "unknown_qp" => |counts: PassedOver| counts.unknown_qp,
+        "bad_icrc" => |counts: PassedOver| counts.bad_icrc,
+        "out_of_place" => |counts: PassedOver| counts.out_of_place,
+        _ => |counts: PassedOver| counts.unreadable,
+    };
+    for (what, node, bytes, count) in [
+        (
+            "another's QP",
+            receiver,
+            changed(data, bth + 7, 1),
+            "unknown_qp",
+        ),
+        (
+            "another sender",
+            receiver,
+            changed(data, source, 0x40),
+            "unknown_qp",
+        ),
+        (
+            "a wrong ICRC",
+            receiver,
+            changed(data, data.len() - 1, 1),
+            "bad_icrc",
+        ),
+        ("not for it", sender, data.clone(), "not_for_us"),
+        (
+            "another's connection",
+            receiver,
+            changed(request, source, 0x40),
+            "unknown_qp",
+        ),
+        ("too short", receiver, vec![0; 9], "unreadable"),
+    ] {
+        let mut live = LiveNode::new(&simulation, node, vec![[2; 6]], None);
+        let before = live.leaving().0.len();
+        live.on_frame(Ps(1), 0, &bytes);
+        assert_eq!(live.leaving().0.len(), before, "{what}");
+        assert_eq!(of(count)(live.passed_over()), 1, "{what}");
+        assert_eq!(live.failure(), None);
+    }
+    // A Fast CNP of a switch that is not on the list, and one of nobody's QP: the role says why it does nothing.
+    for (bytes, why) in [
+        (changed(fast, 14 + 8, 0x10), "not_on_access_list"),
+        (fast.clone(), "unknown_qp"),
+    ] {
+        let mut live = LiveNode::new(&simulation, sender, vec![[2; 6]], None);
+        live.on_frame(Ps(1), 0, &bytes);
+        let counters = live.counters();
+        let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
+        let count = reaction.unwrap().1.iter().find(|(name, _)| *name == why);
+        assert_eq!(count.unwrap().1, 1, "{why}");
+    }
+}

@@ -1,0 +1,305 @@
+//! What passes over the whole of a run, for charts: notifications by kind, all data, and the data of some flows.
+//!
+//! Bounded: [`FLOWS`] flows in [`STEPS`] steps each take 2.5 MB. Samples are not in it: how often what they stand for was
+//! seen at other places, they do not tell.
+
+use super::series::{Series, Sum};
+use crate::tables::{Course, FlowCourse, FlowStep, TrafficStep};
+use fcn_observe::FlowKey;
+use fcn_wire::Kind;
+use rustc_hash::FxHashMap;
+
+/// Flows told apart.
+pub const FLOWS: usize = 200;
+/// Steps of a run, which get longer with it.
+const STEPS: usize = 512;
+/// Length of the longest steps, as a power of two of nanoseconds: all times lie in so many.
+const COARSEST: u8 = 55;
+
+type Run<N> = Series<N, STEPS, COARSEST>;
+
+/// A flow that is told apart.
+#[derive(Debug)]
+struct Told {
+    /// From when on.
+    since: u64,
+    notified: u64,
+    steps: Run<FlowStep>,
+}
+
+/// What passed so far.
+#[derive(Debug)]
+pub struct Courses {
+    traffic: Run<TrafficStep>,
+    /// When the first of it passed.
+    first: Option<u64>,
+    flows: FxHashMap<FlowKey, Told>,
+}
+
+impl Courses {
+    /// Nothing has passed.
+    pub fn new() -> Self {
+        Self {
+            traffic: Run::new(),
+            first: None,
+            flows: FxHashMap::default(),
+        }
+    }
+
+    /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
+    pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
+        // All flows begin within the traffic's steps, so that all have one axis.
+        let at = at.max(*self.first.get_or_insert(at));
+        self.traffic.add(
+            at,
+            TrafficStep {
+                data: step.data,
+                ce: step.ce,
+                octets: step.octets,
+                ..TrafficStep::default()
+            },
+        );
+        let is_room = self.flows.len() < FLOWS;
+        if let Some(told) = self.flows.get_mut(&key) {
+            told.steps.add(at, step);
+        } else if is_room {
+            self.tell(at, key).steps.add(at, step);
+        }
+    }
+
+    /// Takes in a notification, about a flow if that is known; its row has `total` with it.
+    pub fn notified(&mut self, at: u64, kind: Kind, flow: Option<FlowKey>, total: u64) {
+        let at = at.max(*self.first.get_or_insert(at));
+        let mut step = TrafficStep::default();
+        if let Some(count) = step.notifications.get_mut(kind as usize) {
+            *count = 1;
+        }
+        self.traffic.add(at, step);
+        let Some(key) = flow else { return };
+        // Looked at seldom, as it takes a while: a flow that is notified often gets its place all the same.
+        if !self.flows.contains_key(&key) && total.is_power_of_two() && !self.make_room(total) {
+            return;
+        }
+        let is_room = self.flows.len() < FLOWS;
+        let told = match self.flows.get_mut(&key) {
+            Some(told) => told,
+            None if is_room => self.tell(at, key),
+            None => return,
+        };
+        told.notified += 1;
+        told.steps.add(
+            at,
+            FlowStep {
+                notifications: 1,
+                ..FlowStep::default()
+            },
+        );
+    }
+
+    fn tell(&mut self, at: u64, key: FlowKey) -> &mut Told {
+        self.flows.entry(key).or_insert_with(|| Told {
+            since: at,
+            notified: 0,
+            steps: Run::new(),
+        })
+    }
+
+    /// Makes room for a flow that was notified so often: the one that was notified least goes if that is less than half as
+    /// often. Whether there is room now.
+    fn make_room(&mut self, total: u64) -> bool {
+        if self.flows.len() < FLOWS {
+            return true;
+        }
+        // Of equals the one that came last, whatever the order of the table.
+        let least = self.flows.iter().min_by_key(|(key, told)| {
+            let since = std::cmp::Reverse(told.since);
+            (
+                told.notified,
+                since,
+                key.sender,
+                key.receiver,
+                key.receiver_qp.get(),
+            )
+        });
+        match least {
+            Some((key, told)) if told.notified.saturating_mul(2) < total => {
+                let key = *key;
+                self.flows.remove(&key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What passed until `now`: of flows those first that were notified most.
+    pub fn course(&self, now: u64) -> Course {
+        let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::new(), now);
+        let mut flows: Vec<FlowCourse> = (self.flows.iter())
+            .map(|(key, told)| {
+                let (_, _, _, steps) = self.traffic.side_by_side(&told.steps, now);
+                FlowCourse {
+                    key: *key,
+                    since: told.since,
+                    notified: told.notified,
+                    steps,
+                }
+            })
+            .collect();
+        flows.sort_by_key(|flow| {
+            let octets: u64 = flow.steps.iter().map(|step| step.octets).sum();
+            let (notified, octets) = (std::cmp::Reverse(flow.notified), std::cmp::Reverse(octets));
+            let key = flow.key;
+            (
+                notified,
+                octets,
+                key.sender,
+                key.receiver,
+                key.receiver_qp.get(),
+            )
+        });
+        Course {
+            start,
+            step,
+            traffic,
+            flows,
+        }
+    }
+}
+
+impl Sum for FlowStep {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        Self {
+            notifications: self.notifications.saturating_add(other.notifications),
+            data: self.data.saturating_add(other.data),
+            ce: self.ce.saturating_add(other.ce),
+            octets: self.octets.saturating_add(other.octets),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::Qp;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    fn flow(number: u32) -> FlowKey {
+        FlowKey {
+            sender: IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + number)),
+            receiver: IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)),
+            receiver_qp: Qp::new(number).unwrap(),
+        }
+    }
+
+    fn packet(ce: bool) -> FlowStep {
+        FlowStep {
+            data: 1,
+            ce: ce.into(),
+            octets: 1_000,
+            ..FlowStep::default()
+        }
+    }
+
+    #[test]
+    fn all_is_on_one_axis_and_nothing_is_lost() {
+        let mut courses = Courses::new();
+        // An hour, a packet of one flow each second; the other only at the end.
+        let start = 1_767_225_600_000_000_123;
+        for second in 0..3_600 {
+            let at = start + second * 1_000 * MILLISECOND;
+            courses.data(at, flow(1), packet(second % 10 == 0));
+            if second >= 3_000 {
+                courses.data(at + 5, flow(2), packet(false));
+                courses.notified(at + 7, Kind::FastCnp1, Some(flow(2)), second - 2_999);
+            }
+        }
+        // Late: in the first step.
+        courses.data(start - 5_000, flow(3), packet(true));
+        let now = start + 3_600 * 1_000 * MILLISECOND;
+        let course = courses.course(now);
+        assert!(course.start <= start && course.traffic.len() <= STEPS);
+        assert!(course.start + course.step * course.traffic.len() as u64 > now);
+        assert!(course.traffic.len() > STEPS / 4, "{}", course.traffic.len());
+        let keys: Vec<_> = course.flows.iter().map(|flow| flow.key).collect();
+        assert_eq!(keys, [flow(2), flow(1), flow(3)]);
+        for flow in &course.flows {
+            assert_eq!(flow.steps.len(), course.traffic.len());
+        }
+        let sum = |number: usize, of: fn(&FlowStep) -> u64| -> u64 {
+            course.flows[number].steps.iter().map(of).sum()
+        };
+        assert_eq!(sum(0, |step| step.octets), 600_000);
+        assert_eq!(sum(0, |step| step.notifications.into()), 600);
+        assert_eq!(sum(1, |step| step.ce.into()), 360);
+        let late = &course.flows[2];
+        assert_eq!((late.steps[0].data, late.since), (1, start));
+        let octets: u64 = course.traffic.iter().map(|step| step.octets).sum();
+        assert_eq!(octets, (3_600 + 600 + 1) * 1_000);
+        // Each step has what passed in it, of every flow.
+        for (place, step) in course.traffic.iter().enumerate() {
+            let flows = course.flows.iter().map(|flow| flow.steps[place]);
+            let flows = flows.fold(FlowStep::default(), Sum::and);
+            assert_eq!(
+                (flows.data, flows.ce, flows.octets),
+                (step.data, step.ce, step.octets)
+            );
+            assert_eq!(
+                flows.notifications,
+                step.notifications[Kind::FastCnp1 as usize]
+            );
+        }
+    }
+
+    #[test]
+    fn the_most_notified_get_the_places() {
+        let mut courses = Courses::new();
+        let mut at = 1_000 * MILLISECOND;
+        for number in 0..FLOWS as u32 {
+            courses.data(at, flow(number), packet(false));
+        }
+        // No place for data alone; the rest is in the sum.
+        courses.data(at, flow(1_000), packet(false));
+        let course = courses.course(at);
+        assert_eq!(course.flows.len(), FLOWS);
+        assert!(
+            course
+                .flows
+                .iter()
+                .all(|flow| flow.key.receiver_qp.get() < 1_000)
+        );
+        assert_eq!(course.traffic[0].data, FLOWS as u32 + 1);
+        for total in 1..=50 {
+            at += MILLISECOND;
+            courses.notified(at, Kind::Cnp, Some(flow(1_000)), total);
+        }
+        for number in 0..FLOWS as u32 {
+            for total in 1..=40 {
+                courses.notified(at, Kind::Cnp, Some(flow(number)), total);
+            }
+        }
+        // Notified as often as the others: it comes too late. Twice as often: not.
+        for total in 1..=40 {
+            courses.notified(at, Kind::Cnp, Some(flow(2_000)), total);
+        }
+        at += MILLISECOND;
+        for total in 1..=200 {
+            courses.notified(at, Kind::Cnp, Some(flow(3_000)), total);
+        }
+        let course = courses.course(at);
+        let place = |number| {
+            course
+                .flows
+                .iter()
+                .find(|course| course.key == flow(number))
+        };
+        assert_eq!(course.flows.len(), FLOWS);
+        assert_eq!(place(1_000).map(|flow| flow.notified), Some(50));
+        assert!(place(2_000).is_none());
+        // It counts from when it got its place on: its 128th.
+        let late = place(3_000).unwrap();
+        assert_eq!((late.notified, late.since), (73, at));
+    }
+}

@@ -1,0 +1,163 @@
+//! Graphs of series: bars of one colour each, bars stacked by kind, and a heading above them.
+
+use super::theme::Tone;
+use super::world::World;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Sparkline, SparklineBar};
+
+/// Heights that a cell can show.
+const EIGHTHS: u64 = 8;
+
+/// How high a value stands where the highest takes `levels`; what is there is seen.
+fn level(value: f64, top: f64, levels: u64) -> u64 {
+    let level = (value / top * levels as f64).round() as u64;
+    if value > 0.0 { level.max(1) } else { 0 }
+}
+
+/// Bars of the whole height of `area`, the highest full.
+pub(super) fn bars(
+    values: &[f64],
+    style: impl Fn(usize) -> Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let levels = u64::from(area.height) * EIGHTHS;
+    let top = values.iter().copied().fold(0.0, f64::max);
+    let bar = |(at, value): (usize, &f64)| {
+        SparklineBar::from(level(*value, top, levels)).style(style(at))
+    };
+    let bars: Vec<_> = values.iter().enumerate().map(bar).collect();
+    frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);
+}
+
+/// Several series, as long as each other, one above the other in bars of the whole height of `area`: the first at the bottom.
+pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area: Rect) {
+    // What each reaches up to, column by column.
+    let mut reached: Vec<Vec<f64>> = Vec::new();
+    for (_, values) in series {
+        let below = reached.last();
+        let sum = |(at, value): (usize, &f64)| value + below.map_or(0.0, |below| below[at]);
+        reached.push(values.iter().enumerate().map(sum).collect());
+    }
+    let top = reached.last().into_iter().flatten().copied();
+    let top = top.fold(0.0, f64::max);
+    let levels = u64::from(area.height) * EIGHTHS;
+    for (y, row) in area.rows().zip((0..u64::from(area.height)).rev()) {
+        let floor = row * EIGHTHS;
+        let bar = |column: usize| {
+            // How much of this cell each has.
+            let mut from = floor;
+            let mut parts = series.iter().zip(&reached).map(|((style, _), reached)| {
+                let to = level(reached[column], top, levels).clamp(from, floor + EIGHTHS);
+                let part = to - std::mem::replace(&mut from, to);
+                (part, *style)
+            });
+            let Some((first, style)) = parts.find(|(part, _)| *part > 0) else {
+                return SparklineBar::from(0);
+            };
+            // A cell has two colours: the rest of it goes to the one that has most of that.
+            let (rest, above) = parts.fold((0, (0, style)), |(sum, most), part| {
+                (sum + part.0, if part.0 > most.0 { part } else { most })
+            });
+            match above.1.fg {
+                Some(fg) if first + rest == EIGHTHS && rest > 0 => {
+                    SparklineBar::from(first).style(style.bg(fg))
+                }
+                _ => SparklineBar::from(first + rest).style(if above.0 > first {
+                    above.1
+                } else {
+                    style
+                }),
+            }
+        };
+        let bars: Vec<_> = (0..area.width.into()).map(bar).collect();
+        frame.render_widget(Sparkline::default().data(bars).max(EIGHTHS), y);
+    }
+}
+
+/// A heading with bars under it.
+pub(super) fn graph(
+    what: &'static str,
+    text: String,
+    values: &[f64],
+    style: impl Fn(usize) -> Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    if area.is_empty() {
+        return;
+    }
+    let [title, area] = area.layout(&Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+    ]));
+    frame.render_widget(
+        Line::from(vec![
+            world.span(what, Tone::Strong),
+            world.span(text, Tone::Dim),
+        ]),
+        title,
+    );
+    bars(values, style, frame, area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::style::Color;
+
+    fn drawn(width: u16, height: u16, draw: impl FnOnce(&mut Frame<'_>)) -> TestBackend {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(draw).unwrap();
+        terminal.backend().clone()
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_values() {
+        let values = [0.0, 0.01, 4.0, 8.0];
+        drawn(4, 1, |frame| {
+            bars(&values, |_| Style::new(), frame, frame.area());
+        })
+        .assert_buffer_lines([" ▁▄█"]);
+        drawn(2, 1, |frame| {
+            bars(&[0.0, 0.0], |_| Style::new(), frame, frame.area());
+        })
+        .assert_buffer_lines(["  "]);
+    }
+
+    #[test]
+    fn what_is_stacked_has_its_share_of_the_height_in_its_colour() {
+        let (cyan, red) = (Style::new().cyan(), Style::new().red());
+        let series = |a: Style, b: Style| {
+            [
+                (a, vec![4.0, 0.0, 2.0, 0.0, 12.0]),
+                (b, vec![12.0, 8.0, 2.0, 0.0, 0.0]),
+            ]
+        };
+        let screen = drawn(5, 2, |frame| {
+            stacked(&series(cyan, red), frame, frame.area());
+        });
+        let cell = |x, y| {
+            let cell = &screen.buffer()[(x, y)];
+            (cell.symbol(), cell.fg, cell.bg)
+        };
+        assert_eq!(cell(0, 0), ("█", Color::Red, Color::Reset));
+        assert_eq!(cell(0, 1), ("▄", Color::Cyan, Color::Red));
+        assert_eq!(cell(1, 1), ("█", Color::Red, Color::Reset));
+        assert_eq!(cell(2, 1), ("▄", Color::Cyan, Color::Reset));
+        assert_eq!(cell(3, 1).0, " ");
+        assert_eq!(cell(4, 0), ("▄", Color::Cyan, Color::Reset));
+        // Without colours, the sum.
+        let plain = Style::new();
+        drawn(5, 2, |frame| {
+            stacked(&series(plain, plain), frame, frame.area());
+        })
+        .assert_buffer_lines(["█   ▄", "██▄ █"]);
+    }
+}

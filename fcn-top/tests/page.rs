@@ -1,0 +1,177 @@
+//! The page that `--html` writes: its data, names that nobody meant well, and what a browser makes of it.
+#![allow(missing_docs, reason = "tests have no users")]
+
+mod common;
+
+use common::{capture, captures, top};
+use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
+use fcn_wire::LinkType;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names that are markup, if one lets them.
+const NAMES: [&str; 3] = [
+    "</script><script>document.title='owned'</script>",
+    "\"><img src=x onerror=\"document.title='owned'\">",
+    "<!--<script> &lt;b&gt; \u{1b}[2J\u{202e}",
+];
+
+/// The data in a page.
+fn data(page: &str) -> Value {
+    let (_, rest) = page
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .expect("a block of data");
+    let block = rest.split_once("</script>").expect("its end").0;
+    serde_json::from_str(block).unwrap()
+}
+
+/// A capture of interfaces with such names, in a file with such a name.
+fn hostile(folder: &Path) -> PathBuf {
+    let path = folder.join("<b onclick=alert(1)>&\"'.pcapng");
+    let interfaces = NAMES.map(|name| Interface {
+        name,
+        description: name,
+        link: LinkType::Ethernet,
+        snap_len: 0,
+    });
+    let mut writer = CaptureWriter::create(&path, &Options::default(), &interfaces).unwrap();
+    let mut reader = CaptureReader::open(&captures().join("attack.pcapng")).unwrap();
+    while let Some(packet) = reader.next().unwrap() {
+        let len = packet.bytes.len() as u32;
+        writer
+            .packet(packet.interface % 3, packet.at, packet.bytes, len)
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn a_page_has_what_json_prints_and_never_replaces_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html");
+    let read = capture("attack.pcapng");
+    let page = to.display().to_string();
+    let words = ["-r", &read, "--json", "--html", &page, "--utc"];
+    let done = top(words).well();
+    assert!(done.err.contains("story.html: "), "{}", done.err);
+    let text = fs::read_to_string(&to).unwrap();
+    assert!(data(&text)["snapshot"] == done.json());
+    let again = top(words).with(1);
+    assert!(again.err.contains("choose another name"), "{}", again.err);
+    assert_eq!(
+        (again.out.as_str(), fs::read_to_string(&to).unwrap()),
+        ("", text)
+    );
+    // What was not written is not there.
+    let other = folder.path().join("other.html");
+    let other_page = other.display().to_string();
+    let missing = folder.path().join("none.pcapng").display().to_string();
+    top(["-r", &missing, "--html", &other_page]).with(2);
+    assert!(!other.exists());
+}
+
+#[test]
+fn a_page_masks_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html").display().to_string();
+    top(["-r", &capture("attack.pcapng"), "--html", &to, "--privacy"]).well();
+    let text = fs::read_to_string(&to).unwrap();
+    assert!(!text.contains("2001:db8"));
+    let data = data(&text);
+    assert!(
+        data["filters"]["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(Value::is_null)
+    );
+    let flow = &data["course"]["flows"][0];
+    assert!(
+        flow["sender"].as_str().unwrap().starts_with("host-"),
+        "{flow}"
+    );
+}
+
+#[test]
+fn names_are_data_and_no_markup() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html");
+    let read = hostile(folder.path()).display().to_string();
+    top(["-r", &read, "--html", &to.display().to_string()]).well();
+    let text = fs::read_to_string(&to).unwrap();
+    assert_eq!(text.matches("<script").count(), 4);
+    assert!(!text.contains("<img") && !text.contains("<b onclick"));
+    let data = data(&text);
+    let names = data["snapshot"]["interfaces"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(&names[..2], &NAMES[..2]);
+    assert_eq!(names[2], "<!--<script> &lt;b&gt; \u{fffd}[2J\u{fffd}");
+}
+
+/// What a browser makes of a page: its elements after the scripts have run. `None` without a browser.
+fn shown(page: &Path) -> Option<String> {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    for browser in browsers {
+        let profile = tempfile::tempdir().unwrap();
+        let output = Command::new(browser)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--virtual-time-budget=5000",
+            ])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("--dump-dom")
+            .arg(page)
+            .output();
+        match output {
+            Ok(output) if output.status.success() => {
+                return Some(String::from_utf8(output.stdout).unwrap());
+            }
+            Ok(output) => panic!("{browser}: {output:?}"),
+            Err(_) => {}
+        }
+    }
+    fcn_skip::skipped!("what a browser makes of a page: needs the program chromium");
+    None
+}
+
+#[test]
+fn a_browser_draws_it_whole_and_runs_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = hostile(folder.path()).display().to_string();
+    for (number, (read, charts)) in [
+        (capture("attack.pcapng"), true),
+        (capture("receiver-cnp-ipv4.pcapng"), true),
+        (capture("formats-pnc.pcapng"), false),
+        (hostile, true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let to = folder.path().join(format!("{number}.html"));
+        top(["-r", &read, "--html", &to.display().to_string()]).well();
+        let Some(page) = shown(&to) else { return };
+        assert!(page.contains("data-state=\"ready\""), "{read}: {page}");
+        let body = page.rsplit_once("<main id=\"page\">").expect("the page").1;
+        let body = body.split_once("</main>").expect("its end").0;
+        assert!(
+            body.contains("<h2>Who was told to slow down</h2>"),
+            "{read}"
+        );
+        assert_eq!(body.contains("<canvas"), charts, "{read}");
+        // What the page has is of our making, and data is text in it.
+        for element in ["<script", "<img", "<b ", "<b>"] {
+            assert!(!body.contains(element), "{read}: {element}");
+        }
+        assert!(!page.contains("<title>owned"), "{read}");
+        let rows = data(&fs::read_to_string(&to).unwrap())["snapshot"]["rows"]
+            .as_array()
+            .unwrap()
+            .len();
+        assert_eq!(body.matches("aria-expanded").count(), rows, "{read}");
+    }
+}
