@@ -70,6 +70,24 @@ const SOFT_ROCE: [(&str, u64, u64); 8] = [
 ];
 
 #[test]
+fn an_audit_of_routers_finds_where_the_proxy_capability_ends() {
+    let broken = |case: &str, rule: &str, code| {
+        let file = capture(&format!("routers-{case}.pcapng"));
+        let done = top(["-r", &file, "--audit"]).with(code);
+        let lines = done.out.lines();
+        lines
+            .filter(|line| line.starts_with("frame ") && line.contains(rule))
+            .count()
+    };
+    assert_eq!(broken("ospf-area", "", 1), 1);
+    assert_eq!(broken("ospf-area", "pnc.not_preserved", 1), 1);
+    assert_eq!(broken("ospf-domain", "", 0), 0);
+    // The next hop is another one behind the edge of the AS, both ways.
+    assert_eq!(broken("bgp", "pnc.bgp.next_hop", 1), 4);
+    assert_eq!(broken("bgp", "pnc.prefix.not_host", 1), 6);
+}
+
+#[test]
 fn what_linux_sends_is_counted_and_breaks_no_rule() {
     for (case, data, ce) in SOFT_ROCE {
         let file = capture(&format!("soft-roce-{case}.pcapng"));

@@ -7,15 +7,19 @@
 //! A prefix that another router passes on (IS-IS down bit or re-advertisement flag, OSPF inter-area and external) no
 //! longer tells who its proxy is, and so serves only itself.
 //!
-//! This is no LSDB and no RIB: what was advertised last counts, nothing ages, and withdrawals are not seen. Where that
-//! matters, proxies are to be configured. Routing messages are not authenticated here: only the domain's own may come in.
+//! What an LSP or LSA says replaces what an older one of its said, until it is purged or its lifetime is over; a BGP route
+//! counts until it is withdrawn or its session ends by a NOTIFICATION or begins anew. A session that only breaks off (TCP's
+//! end, hold time) is not noticed before that. Routing messages are not authenticated here: only the domain's own may come in.
 
 use crate::prefix_map::PrefixMap;
-use fcn_observe::Routing;
-use fcn_wire::pnc::{self, Advertisement, Origin, Prefix};
+use fcn_observe::routing::{self, Edition, each_edition};
+use fcn_observe::{Routing, Time};
+use fcn_wire::pnc::bgp::{self, Messages, Session, Update};
+use fcn_wire::pnc::{self, Advertisement, Origin, Prefix, Protocol};
 use fcn_wire::{Frame, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 /// Route type that does not say.
 const OSPF2_UNSPECIFIED: u8 = 0;
@@ -60,6 +64,29 @@ enum Advertiser {
     Bgp(IpAddr),
 }
 
+/// What says so, and takes it back as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    /// An LSP or LSA.
+    Igp(routing::Source),
+    /// A BGP session: speaker and listener.
+    Session(IpAddr, IpAddr),
+}
+
+/// What a source has said.
+#[derive(Debug)]
+struct Said {
+    advertiser: Advertiser,
+    /// The sequence number of its LSP or LSA.
+    sequence: u32,
+    /// When it is out of date.
+    until: Option<Time>,
+    prefixes: BTreeSet<Prefix>,
+}
+
+/// Who advertises a prefix, and where.
+type Place = (Advertiser, Source);
+
 /// How an advertiser has a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advertised {
@@ -74,13 +101,17 @@ enum Advertised {
 /// The directory.
 #[derive(Debug)]
 pub struct ProxyDirectory {
-    prefixes: PrefixMap<BTreeMap<Advertiser, Advertised>>,
+    prefixes: PrefixMap<BTreeMap<Place, Advertised>>,
     /// Host prefixes at which each IGP router is told as a proxy.
-    proxies: BTreeMap<Advertiser, BTreeSet<IpAddr>>,
+    proxies: BTreeMap<Advertiser, BTreeSet<(IpAddr, Source)>>,
+    /// Sources of which there are prefixes.
+    sources: BTreeMap<Source, Said>,
+    /// Those that have a lifetime, by its end.
+    ends: BTreeSet<(Time, Source)>,
     reading: Reading,
     /// The OPEN messages of BGP sessions.
     routing: Routing,
-    /// Pairs of prefix and advertiser.
+    /// Pairs of prefix and place.
     len: usize,
     capacity: usize,
     profile: Profile,
@@ -97,6 +128,8 @@ impl ProxyDirectory {
             routing: Routing::default(),
             prefixes: PrefixMap::new(),
             proxies: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            ends: BTreeSet::new(),
             len: 0,
             capacity,
             profile,
@@ -105,48 +138,132 @@ impl ProxyDirectory {
     }
 
     /// Learns from the IS-IS, OSPF or BGP message in `frame`; anything else is left alone.
-    pub fn learn(&mut self, frame: &Frame<'_>) {
+    pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
+        self.expire(now);
         let Some((protocol, _, bytes)) = frame.routing() else {
             return;
         };
-        let ends = frame.ip().map(|ip| (ip.source, ip.destination));
-        let session = (self.routing).hear(protocol, bytes, ends, &self.profile, |_| {});
-        let speaker = ends.map(|(speaker, _)| speaker);
-        match pnc::walk(protocol, bytes, bytes.len(), &self.profile) {
-            Ok(Some(walk)) => {
-                // A malformed LSA is as if it had never come.
-                for advertisement in walk.in_session(session).filter(|found| !found.ignored) {
-                    self.advertised(&advertisement, speaker);
+        if protocol == Protocol::Bgp {
+            if let Some(ip) = frame.ip() {
+                self.learn_bgp(bytes, (ip.source, ip.destination));
+            }
+            return;
+        }
+        let read = each_edition(protocol, bytes, bytes.len(), |edition, found| {
+            if self.supersede(&edition) {
+                let source = Source::Igp(edition.source);
+                found.for_each(|advertisement| self.advertised(&advertisement, source, None));
+                self.age(now, &edition);
+            }
+        });
+        self.counters.malformed += u64::from(!read);
+    }
+
+    fn learn_bgp(&mut self, bytes: &[u8], ends: (IpAddr, IpAddr)) {
+        let protocol = Protocol::Bgp;
+        let session: Session = (self.routing).hear(protocol, bytes, Some(ends), |_| {});
+        let Ok(Some(walk)) = pnc::walk(protocol, bytes, bytes.len(), &self.profile) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let mut walk = walk.in_session(session).peekable();
+        let (speaker, listener) = ends;
+        let source = Source::Session(speaker, listener);
+        for message in Messages::new(bytes) {
+            if matches!(message.kind, bgp::OPEN | bgp::NOTIFICATION) {
+                self.take_back(source);
+            }
+            if message.kind == bgp::NOTIFICATION {
+                self.take_back(Source::Session(listener, speaker));
+            }
+            if let Ok(update) = Update::new_checked(&message) {
+                for prefix in update.withdrawn(session) {
+                    self.forget(prefix, (Advertiser::Bgp(speaker), source));
                 }
             }
-            Ok(None) => {}
-            Err(_) => self.counters.malformed += 1,
+            while let Some(found) = walk.next_if(|found| found.container == message.offset) {
+                self.advertised(&found, source, Some(speaker));
+            }
         }
     }
 
-    fn advertised(&mut self, advertisement: &Advertisement<'_>, speaker: Option<IpAddr>) {
+    /// Forgets what is out of date.
+    pub fn expire(&mut self, now: Time) {
+        while let Some((until, source)) = self.ends.first().copied()
+            && until <= now
+        {
+            self.take_back(source);
+        }
+    }
+
+    /// Forgets what an older edition said, unless this one is not newer; returns whether it is, and says something.
+    fn supersede(&mut self, edition: &Edition) -> bool {
+        let source = Source::Igp(edition.source);
+        let purges = edition.lifetime == Some(0);
+        if let Some(said) = self.sources.get(&source) {
+            if edition.sequence < said.sequence || (edition.sequence == said.sequence && !purges) {
+                return false;
+            }
+            self.take_back(source);
+        }
+        !purges
+    }
+
+    /// Notes when what an edition said is out of date.
+    fn age(&mut self, now: Time, edition: &Edition) {
+        let source = Source::Igp(edition.source);
+        if let Some(said) = self.sources.get_mut(&source) {
+            said.sequence = edition.sequence;
+            let lifetime = edition
+                .lifetime
+                .map(|seconds| Duration::from_secs(seconds.into()));
+            said.until = lifetime.map(|lifetime| now + lifetime);
+            self.ends.extend(said.until.map(|until| (until, source)));
+        }
+    }
+
+    /// Forgets all that a source said.
+    fn take_back(&mut self, source: Source) {
+        let Some(said) = self.sources.remove(&source) else {
+            return;
+        };
+        if let Some(until) = said.until {
+            self.ends.remove(&(until, source));
+        }
+        for prefix in said.prefixes {
+            self.forget(prefix, (said.advertiser, source));
+        }
+    }
+
+    fn advertised(
+        &mut self,
+        advertisement: &Advertisement<'_>,
+        source: Source,
+        speaker: Option<IpAddr>,
+    ) {
         self.counters.advertisements += 1;
         self.counters.with_pnc += u64::from(advertisement.pnc);
         let Some(prefix) = advertisement.prefix else {
             return;
         };
         if let Some((advertiser, advertised)) = reading(advertisement, speaker) {
-            self.note(prefix, advertiser, advertised);
+            self.note(prefix, (advertiser, source), advertised);
         }
     }
 
-    fn note(&mut self, prefix: Prefix, advertiser: Advertiser, advertised: Advertised) {
+    fn note(&mut self, prefix: Prefix, place: Place, advertised: Advertised) {
         let known = self
             .prefixes
             .get_mut(prefix)
-            .and_then(|advertisers| advertisers.get_mut(&advertiser));
+            .and_then(|places| places.get_mut(&place));
+        // A BGP route without PNC tells nothing that its absence would not.
+        if advertised == Advertised::Route(None) {
+            self.forget(prefix, place);
+            return;
+        }
         if let Some(known) = known {
             *known = advertised;
         } else {
-            // A BGP route without PNC tells nothing that its absence would not.
-            if advertised == Advertised::Route(None) {
-                return;
-            }
             if self.len >= self.capacity {
                 self.counters.refused += 1;
                 return;
@@ -154,40 +271,62 @@ impl ProxyDirectory {
             self.len += 1;
             self.prefixes
                 .get_or_insert(prefix, BTreeMap::new)
-                .insert(advertiser, advertised);
+                .insert(place, advertised);
+            let (advertiser, source) = place;
+            let said = self.sources.entry(source).or_insert_with(|| Said {
+                advertiser,
+                sequence: 0,
+                until: None,
+                prefixes: BTreeSet::new(),
+            });
+            said.prefixes.insert(prefix);
         }
-        if advertised == Advertised::Route(None) {
-            self.forget(prefix, advertiser);
-        }
-        self.note_proxy(prefix, advertiser, advertised);
+        self.note_proxy(prefix, place, advertised);
     }
 
-    fn forget(&mut self, prefix: Prefix, advertiser: Advertiser) {
-        let Some(advertisers) = self.prefixes.get_mut(prefix) else {
+    fn forget(&mut self, prefix: Prefix, place: Place) {
+        let (advertiser, source) = place;
+        let Some(places) = self.prefixes.get_mut(prefix) else {
             return;
         };
-        if advertisers.remove(&advertiser).is_some() {
-            self.len -= 1;
+        if places.remove(&place).is_none() {
+            return;
         }
-        if advertisers.is_empty() {
+        self.len -= 1;
+        if places.is_empty() {
             self.prefixes.remove(prefix);
+        }
+        if prefix.is_host() {
+            self.forget_proxy(advertiser, (prefix.address(), source));
+        }
+        if let Some(said) = self.sources.get_mut(&source) {
+            said.prefixes.remove(&prefix);
+            if said.prefixes.is_empty() {
+                self.take_back(source);
+            }
         }
     }
 
     /// Keeps the host prefixes at which each router can be told.
-    fn note_proxy(&mut self, prefix: Prefix, advertiser: Advertiser, advertised: Advertised) {
-        let address = prefix.address();
+    fn note_proxy(&mut self, prefix: Prefix, (advertiser, source): Place, advertised: Advertised) {
         let is_proxy = match self.reading {
             Reading::ProxyPrefix => advertised == (Advertised::Own { pnc: true }),
             Reading::SenderPrefix => advertised == (Advertised::Own { pnc: false }),
         };
-        if is_proxy && prefix.is_host() {
-            self.proxies.entry(advertiser).or_default().insert(address);
-        } else if let Some(addresses) = self.proxies.get_mut(&advertiser) {
-            if prefix.is_host() {
-                addresses.remove(&address);
-            }
-            if addresses.is_empty() {
+        if !prefix.is_host() {
+            return;
+        }
+        let proxy = (prefix.address(), source);
+        match is_proxy {
+            true => drop(self.proxies.entry(advertiser).or_default().insert(proxy)),
+            false => self.forget_proxy(advertiser, proxy),
+        }
+    }
+
+    fn forget_proxy(&mut self, advertiser: Advertiser, proxy: (IpAddr, Source)) {
+        if let Some(proxies) = self.proxies.get_mut(&advertiser) {
+            proxies.remove(&proxy);
+            if proxies.is_empty() {
                 self.proxies.remove(&advertiser);
             }
         }
@@ -197,8 +336,8 @@ impl ProxyDirectory {
     /// that prefix, or a node has several addresses, one of the sender's family is preferred, then the lowest.
     #[must_use]
     pub fn proxy_for(&self, sender: IpAddr) -> Option<IpAddr> {
-        let (prefix, advertisers) = self.prefixes.longest(sender)?;
-        let candidates = advertisers.iter().filter_map(|(advertiser, advertised)| {
+        let (prefix, places) = self.prefixes.longest(sender)?;
+        let candidates = places.iter().filter_map(|((advertiser, _), advertised)| {
             self.proxy_of(sender, prefix, *advertiser, *advertised)
         });
         candidates.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
@@ -214,7 +353,11 @@ impl ProxyDirectory {
         let serves = self.reading == Reading::ProxyPrefix;
         match advertised {
             Advertised::Own { pnc } if serves || pnc => {
-                let addresses = self.proxies.get(&advertiser)?.iter().copied();
+                let addresses = self
+                    .proxies
+                    .get(&advertiser)?
+                    .iter()
+                    .map(|(address, _)| *address);
                 addresses.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
             }
             Advertised::Own { .. } => None,

@@ -17,9 +17,11 @@ use crate::table::Table;
 use fcn_wire::frame::Frame;
 use fcn_wire::pnc::bgp::{Messages, Open, Session};
 use fcn_wire::pnc::ospf3::function::{INTER_AREA_PREFIX, INTRA_AREA_PREFIX};
-use fcn_wire::pnc::{self, Advertisement, Flooding, Level, Origin, Prefix, Protocol, isis, ospf2};
+use fcn_wire::pnc::{
+    self, Advertisement, Flooding, Level, Origin, Prefix, Protocol, isis, ospf2, ospf3,
+};
 use fcn_wire::{Findings, Profile, Rule};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Prefixes, LSPs and LSAs, level 1 routers and BGP speakers remembered, each; what was used longest ago leaves.
 const LIMIT: usize = 65_536;
@@ -40,8 +42,8 @@ struct Key {
 }
 
 /// An LSP or LSA, whichever its sequence number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Source {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
     protocol: Protocol,
     /// Area or level.
     scope: u32,
@@ -51,12 +53,14 @@ struct Source {
 
 /// One of a source's advertisements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Edition {
-    source: Source,
+pub struct Edition {
+    /// Which LSP or LSA.
+    pub source: Source,
     /// Greater is newer.
-    sequence: u32,
-    /// It takes back what the source said: an LSP without lifetime, or an LSA of MaxAge.
-    purges: bool,
+    pub sequence: u32,
+    /// Seconds until it is out of date: an LSP's remaining lifetime, or what an LSA's age lacks of MaxAge. 0 takes back what
+    /// the source said; `None`: it does not age.
+    pub lifetime: Option<u16>,
 }
 
 /// What a router says about a prefix in a level or area.
@@ -105,7 +109,7 @@ impl Routing {
         };
         let ends = frame.ip().map(|ip| (ip.source, ip.destination));
         findings.within(at, |findings| {
-            self.hear(protocol, bytes, ends, frame.profile(), |offset| {
+            self.hear(protocol, bytes, ends, |offset| {
                 findings.push(Rule::PncNotKept, offset, 1);
             })
         })
@@ -118,7 +122,6 @@ impl Routing {
         protocol: Protocol,
         bytes: &[u8],
         ends: Option<(IpAddr, IpAddr)>,
-        profile: &Profile,
         mut not_kept: impl FnMut(usize),
     ) -> Session {
         if protocol == Protocol::Bgp {
@@ -130,27 +133,16 @@ impl Routing {
             }
             return self.session(ends);
         }
-        // An LSP is news whether it advertises a prefix or not.
-        let lsp = lsp_edition(protocol, bytes);
-        if lsp.is_some_and(|edition| !self.is_news(&edition)) {
-            return Session::default();
-        }
         // What a capture has cut off is read as far as it goes.
-        if let Ok(Some(walk)) = pnc::walk(protocol, bytes, usize::MAX, profile) {
-            let mut heard = lsp;
-            for found in walk {
-                let Some(edition) = lsp.or_else(|| lsa_edition(bytes, &found)) else {
-                    continue;
-                };
-                if heard != Some(edition) && !self.is_news(&edition) {
-                    continue;
-                }
-                heard = Some(edition);
-                if self.advertised(edition, &found) {
-                    not_kept(found.offset);
+        each_edition(protocol, bytes, usize::MAX, |edition, found| {
+            if self.is_news(&edition) {
+                for found in found {
+                    if self.advertised(edition, &found) {
+                        not_kept(found.offset);
+                    }
                 }
             }
-        }
+        });
         Session::default()
     }
 
@@ -159,10 +151,10 @@ impl Routing {
         let Edition {
             source,
             sequence,
-            purges,
+            lifetime,
         } = *edition;
         let heard = self.sources.peek(&source).copied();
-        if purges {
+        if lifetime == Some(0) {
             self.sources.remove(&source);
             return heard.is_none_or(|heard| sequence >= heard);
         }
@@ -204,7 +196,7 @@ impl Routing {
             } = other.edition;
             !same && self.sources.peek(&source) == Some(&sequence)
         });
-        let counts = !edition.purges && all.len() < STATEMENTS;
+        let counts = edition.lifetime != Some(0) && all.len() < STATEMENTS;
         if counts {
             all.push(statement);
         }
@@ -238,11 +230,57 @@ fn is_missing(all: &[Statement], of: &Statement, at_level1: bool) -> bool {
     sources.peek().is_some() && sources.all(|one| one.pnc)
 }
 
-/// The edition of an LSP; `None` for anything else.
-fn lsp_edition(protocol: Protocol, bytes: &[u8]) -> Option<Edition> {
-    if protocol != Protocol::IsIs || !isis::is_lsp(bytes) {
-        return None;
+/// Hands over each LSP or LSA of a message of IS-IS or OSPF with what it advertises, be it nothing; LSAs that are malformed are left out. There were
+/// `wire_len` octets on the wire. Returns whether the message could be read.
+pub fn each_edition(
+    protocol: Protocol,
+    bytes: &[u8],
+    wire_len: usize,
+    mut hear: impl FnMut(Edition, &mut dyn Iterator<Item = Advertisement<'_>>),
+) -> bool {
+    // Only BGP's code points are in the profile.
+    let mut walk = match pnc::walk(protocol, bytes, wire_len, &Profile::DEFAULT) {
+        Ok(Some(walk)) => walk.peekable(),
+        Ok(None) => return true,
+        Err(_) => return false,
+    };
+    let mut lsa = |at: usize, edition| {
+        let ignored = (walk.peek()).is_some_and(|found| found.container == at && found.ignored);
+        let mut own = core::iter::from_fn(|| walk.next_if(|found| found.container == at));
+        if let Some(edition) = edition
+            && !ignored
+        {
+            hear(edition, &mut own);
+        }
+        own.for_each(drop);
+    };
+    match protocol {
+        Protocol::Ospf2 => {
+            if let Ok(update) = ospf2::LsUpdate::new_checked(bytes, wire_len) {
+                let editions = update.lsas();
+                editions
+                    .for_each(|(at, header)| lsa(at, lsa_edition(protocol, update.area(), header)));
+            }
+        }
+        Protocol::Ospf3 => {
+            if let Ok(update) = ospf3::LsUpdate::new_checked(bytes, wire_len) {
+                let editions = update.lsas();
+                editions
+                    .for_each(|(at, header)| lsa(at, lsa_edition(protocol, update.area(), header)));
+            }
+        }
+        Protocol::IsIs => {
+            if let Some(edition) = lsp_edition(bytes) {
+                hear(edition, &mut walk);
+            }
+        }
+        Protocol::Bgp => {}
     }
+    true
+}
+
+/// The edition of an LSP; `None` for anything else.
+fn lsp_edition(bytes: &[u8]) -> Option<Edition> {
     let lsp = isis::Lsp::new_checked(bytes, usize::MAX).ok()?;
     let mut id = [0; 10];
     id[..8].copy_from_slice(&lsp.lsp_id());
@@ -252,46 +290,50 @@ fn lsp_edition(protocol: Protocol, bytes: &[u8]) -> Option<Edition> {
     };
     Some(Edition {
         source: Source {
-            protocol,
+            protocol: Protocol::IsIs,
             scope,
             id,
         },
         sequence: lsp.sequence(),
-        purges: lsp.lifetime() == 0,
+        lifetime: Some(lsp.lifetime()),
     })
 }
 
-/// The edition of the LSA around an advertisement (RFC 2328 section A.4.1, RFC 5340 section A.4.2); `None` for anything else.
-fn lsa_edition(bytes: &[u8], found: &Advertisement<'_>) -> Option<Edition> {
+/// The edition of the LSA with that header, flooded in an area (RFC 2328 section A.4.1, RFC 5340 section A.4.2).
+fn lsa_edition(protocol: Protocol, area: Ipv4Addr, header: &[u8]) -> Option<Edition> {
     const MAX_AGE: u16 = 3600;
     /// RFC 4136: the top bit says that the LSA does not age.
-    const AGE: u16 = 0x7FFF;
-    let (Origin::Ospf2 { area, .. } | Origin::Ospf3 { area, .. }) = found.origin else {
-        return None;
-    };
-    let header: &[u8; 16] = bytes.get(found.container..)?.first_chunk()?;
+    const DO_NOT_AGE: u16 = 0x8000;
+    let header: &[u8; 16] = header.first_chunk()?;
     let [a, b, .., e, f, g, h] = *header;
     let mut id = [0; 10];
     id.copy_from_slice(&header[2..12]);
-    if found.protocol() == Protocol::Ospf2 {
+    let in_domain = match protocol {
+        Protocol::Ospf2 => header[3] == 11,
+        _ => header[2] & 0x60 == 0x40,
+    };
+    if protocol == Protocol::Ospf2 {
         // Options, which may change.
         id[0] = 0;
     }
+    let age = u16::from_be_bytes([a, b]);
+    let left = MAX_AGE.saturating_sub(age & !DO_NOT_AGE);
     Some(Edition {
         source: Source {
-            protocol: found.protocol(),
-            scope: area.to_bits(),
+            protocol,
+            // What is flooded in all areas is one and the same.
+            scope: if in_domain { BACKBONE } else { area.to_bits() },
             id,
         },
         // Signed: the first one is the least.
         sequence: u32::from_be_bytes([e, f, g, h]) ^ 1 << 31,
-        purges: u16::from_be_bytes([a, b]) & AGE >= MAX_AGE,
+        lifetime: (age & DO_NOT_AGE == 0 || left == 0).then_some(left),
     })
 }
 
 /// Who says what about which prefix; `None` for what is neither an area's or level's own nor from another one.
 fn statement(edition: Edition, found: &Advertisement<'_>) -> Option<(Key, Statement)> {
-    let of_router = |id: std::net::Ipv4Addr| {
+    let of_router = |id: Ipv4Addr| {
         let [a, b, c, d] = id.octets();
         [a, b, c, d, 0, 0]
     };

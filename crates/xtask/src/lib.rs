@@ -26,6 +26,7 @@ pub mod pdml;
 pub mod process;
 pub mod profile;
 pub mod report;
+pub mod routers;
 pub mod runner;
 pub mod soft_roce;
 pub mod suite;
@@ -68,6 +69,8 @@ pub enum Command {
     Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Guest(guest::Options),
+    /// Capture routers of FRR that carry the Proxy Node Capability, and write the sample captures of them anew
+    Routers,
     /// Play a scenario on links, each node in a network namespace: senders, switches, receivers; watch, capture and compare
     Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
@@ -87,6 +90,7 @@ impl Cli {
             Command::Bench(options) => bench::run(&options)?,
             Command::Mutate(options) => mutate::run(&options)?,
             Command::Guest(options) => guest::run(&options)?,
+            Command::Routers => routers::run()?,
             Command::Lab(options) => return lab::run(&options),
             Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }

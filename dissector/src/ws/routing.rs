@@ -62,7 +62,7 @@ fn hear(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr,
     let heard = heard.get_or_insert_default();
     let mut lacking = Vec::new();
     // The protocols that have flags have no code points of ours.
-    (heard.routing).hear(seen.0, bytes, ends, &Profile::DEFAULT, |offset| {
+    (heard.routing).hear(seen.0, bytes, ends, |offset| {
         if lacking.len() < MAX_LACKING {
             lacking.push(offset as u32);
         }

@@ -67,6 +67,7 @@ impl World<'_> {
         let octets = self.octets.at(packet.extra).cloned();
         self.discard(&packet);
         let Some(octets) = octets else { return };
+        let now = self.now.into();
         let state = self.nodes[node as usize].switch();
         // Rounds count from 1.
         let known = state.flooded.entry(origin.0).or_default();
@@ -86,7 +87,7 @@ impl World<'_> {
         let profile = &self.simulation.profile;
         if let Ok(whole) = compose::packet(&[header, payload], profile) {
             let frame = Frame::parse(&whole, whole.len(), LinkType::Ethernet, profile);
-            state.congestion.on_transit(&frame);
+            state.congestion.on_transit(now, &frame);
         }
         self.pass_on(node, came_by, &octets);
     }

@@ -558,7 +558,7 @@ impl World<'_> {
         };
         let state = self.nodes[node as usize].switch();
         let frame = raw(octets, &self.simulation.profile);
-        state.congestion.on_transit(&frame);
+        state.congestion.on_transit(now, &frame);
         let proxied = state
             .proxy
             .as_mut()

@@ -686,7 +686,7 @@ impl Node {
 
     /// A frame at the roles that hear, and what they send for it.
     fn receive(&mut self, frame: &Frame<'_>) {
-        self.congestion.on_transit(frame);
+        self.congestion.on_transit(self.now, frame);
         let crossed = self.border.stops(Side::Outside, Side::Inside, frame);
         let fcn = matches!(
             frame.message(),

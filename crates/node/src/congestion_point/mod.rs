@@ -111,6 +111,7 @@ impl CongestionPoint {
         if !self.is_congested((depth, marking), dice) {
             return Verdict::default();
         }
+        self.directory.expire(now);
         let decided = self.decide(packet, (depth, marking));
         let verdict = self.verdict(now, Topic::Roce(packet.flow()), packet.ecn, decided);
         if let Some(Outgoing::FastCnp { .. }) = verdict.notify {
@@ -135,6 +136,7 @@ impl CongestionPoint {
         if !self.is_congested((depth, marking), dice) {
             return Verdict::default();
         }
+        self.directory.expire(now);
         let notify = if !can_be_a_node(packet.tuple.source) {
             self.counters.sender_invalid += 1;
             None
@@ -178,8 +180,8 @@ impl CongestionPoint {
     }
 
     /// Learns proxies from a routing message that passes by or is addressed to this node.
-    pub fn on_transit(&mut self, frame: &Frame<'_>) {
-        self.directory.learn(frame);
+    pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
+        self.directory.learn(now, frame);
     }
 
     /// What was learnt from routing.

@@ -9,6 +9,7 @@ use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, Reach
 use fcn_wire::pnc::{Flooding, Level, bgp_update, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn prefix(text: &str) -> Prefix {
     let (address, bits) = text.split_once('/').unwrap();
@@ -17,6 +18,12 @@ fn prefix(text: &str) -> Prefix {
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
+}
+
+/// A sequence number: each message that a test makes is newer than those before.
+fn sequence() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0x8000_0000);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// What an advertised prefix says beside itself.
@@ -30,6 +37,11 @@ enum Flag {
 
 /// An Ethernet frame with the LSP of node `system`.
 fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
+    fragment((system, 0), 1200, prefixes)
+}
+
+/// One of several LSPs of a node: system and number; remaining lifetime in seconds.
+fn fragment((system, number): (u8, u8), lifetime: u16, prefixes: &[(&str, Flag)]) -> Vec<u8> {
     let reach: Vec<_> = prefixes
         .iter()
         .map(|(text, flag)| ReachRepr {
@@ -46,9 +58,9 @@ fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
         .collect();
     let lsp = LspRepr {
         level: Level::L2,
-        lsp_id: [0, 0, 0, 0, 0, system, 0, 0],
-        sequence: 1,
-        lifetime: 1200,
+        lsp_id: [0, 0, 0, 0, 0, system, 0, number],
+        sequence: sequence(),
+        lifetime,
         area: &[0x49],
         hostname: "",
         prefixes: &reach,
@@ -83,7 +95,7 @@ fn ospf2(router: u8, prefixes: &[(&str, u8, bool)]) -> Vec<u8> {
         flooding: Flooding::Area,
         opaque_id: 1,
         advertising_router: router,
-        sequence: 0x8000_0001,
+        sequence: sequence(),
         prefixes: &prefixes,
     };
     let update = ospf2::LsUpdateRepr {
@@ -116,7 +128,7 @@ fn ospf3(kind: ospf3::LsaKind, prefixes: &[(&str, bool)]) -> Vec<u8> {
         age: 1,
         link_state_id: 1,
         advertising_router: router,
-        sequence: 0x8000_0001,
+        sequence: sequence(),
         prefixes: &prefixes,
     };
     let update = ospf3::LsUpdateRepr {
@@ -171,7 +183,8 @@ fn learn(directory: &mut ProxyDirectory, bytes: &[u8]) {
     } else {
         LinkType::RawIp
     };
-    directory.learn(&Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT));
+    let frame = Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT);
+    directory.learn(Time::default(), &frame);
 }
 
 fn directory(messages: &[Vec<u8>]) -> ProxyDirectory {
@@ -189,7 +202,7 @@ const PROXY_HOST: &str = "2001:db8:f::1/128";
 #[test]
 fn a_nodes_host_prefix_serves_the_senders_it_advertises() {
     let senders = isis(1, &[("2001:db8:1::/64", Flag::No)]);
-    let host = isis(1, &[(PROXY_HOST, Flag::Pnc)]);
+    let host = fragment((1, 1), 1200, &[(PROXY_HOST, Flag::Pnc)]);
     let stranger = isis(2, &[("2001:db8:2::/64", Flag::No)]);
     for order in [[&senders, &host, &stranger], [&host, &stranger, &senders]] {
         let directory = directory(&order.map(Clone::clone));
@@ -406,6 +419,68 @@ fn a_bgp_next_hop_with_pnc_serves_its_routes() {
 }
 
 #[test]
+fn what_is_purged_replaced_or_too_old_is_forgotten() {
+    let net = ("2001:db8:1::/64", Flag::No);
+    let host = (PROXY_HOST, Flag::Pnc);
+    let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+    let known = |directory: &ProxyDirectory| directory.proxy_for(address(SENDER)).is_some();
+    let own = isis(1, &[net, host]);
+
+    let mut directory = directory(&[own.clone(), fragment((1, 0), 0, &[])]);
+    assert_eq!((known(&directory), directory.len), (false, 0), "purged");
+    learn(&mut directory, &own);
+    assert!(known(&directory), "and there again");
+    learn(&mut directory, &isis(1, &[net]));
+    assert_eq!((known(&directory), directory.len), (false, 1), "replaced");
+    learn(&mut directory, &own);
+    assert!(!known(&directory), "older than what is known");
+
+    let mut directory = self::directory(&[own]);
+    directory.expire(at(1199));
+    assert!(known(&directory));
+    directory.expire(at(1200));
+    assert_eq!((known(&directory), directory.len), (false, 0), "too old");
+    assert!(directory.sources.is_empty() && directory.ends.is_empty());
+}
+
+#[test]
+fn a_bgp_session_that_ends_takes_its_routes_along() {
+    let route = bgp(
+        "10.9.0.1",
+        "10.9.0.7",
+        &["10.5.0.0/16", "10.6.0.0/16"],
+        true,
+    );
+    let known = |directory: &ProxyDirectory, sender| directory.proxy_for(address(sender)).is_some();
+    // The same TCP header, and another message behind it.
+    let message = |octets: &[u8], from: &str, to: &str| {
+        let mut segment = vec![
+            0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0,
+        ];
+        segment.extend([0xFF; 16]);
+        segment.extend([0, 18 + octets.len() as u8]);
+        segment.extend(octets);
+        let payload = Part::Payload {
+            ether_type: 0,
+            protocol: 6,
+            bytes: &segment,
+        };
+        build(&[ip(address(from), address(to)), payload])
+    };
+    let withdrawn = message(&[2, 0, 3, 16, 10, 5, 0, 0], "10.9.0.1", "10.9.9.9");
+    let mut directory = directory(&[route.clone(), withdrawn]);
+    assert!(!known(&directory, "10.5.0.1") && known(&directory, "10.6.0.1"));
+    for (from, to) in [("10.9.0.1", "10.9.9.9"), ("10.9.9.9", "10.9.0.1")] {
+        learn(&mut directory, &route);
+        learn(&mut directory, &message(&[3, 6, 2], from, to));
+        assert!(!known(&directory, "10.6.0.1") && directory.len == 0);
+    }
+    learn(&mut directory, &route);
+    learn(&mut directory, &message(&[3, 6, 2], "10.9.0.2", "10.9.9.9"));
+    assert!(known(&directory, "10.6.0.1"), "another session");
+}
+
+#[test]
 fn when_full_what_is_known_stays_and_can_still_change() {
     let mut directory = ProxyDirectory::new(2, Reading::ProxyPrefix, Profile::DEFAULT);
     learn(
@@ -466,7 +541,7 @@ proptest! {
         let mut directory = ProxyDirectory::new(5, Reading::ProxyPrefix, Profile::DEFAULT);
         for bytes in &frames {
             learn(&mut directory, bytes);
-            with_frame(bytes, |frame| directory.learn(frame));
+            with_frame(bytes, |frame| directory.learn(Time::default(), frame));
             let _ = directory.proxy_for(address(SENDER));
             prop_assert!(directory.len <= 5);
             prop_assert!(directory.proxies.values().map(BTreeSet::len).sum::<usize>() <= directory.len);

@@ -70,9 +70,11 @@ pub const PORT: u16 = 179;
 /// Octets of a message header: marker, length, type.
 pub const HEADER: usize = 19;
 /// Message type of an OPEN.
-const OPEN: u8 = 1;
+pub const OPEN: u8 = 1;
 /// Message type of an UPDATE.
-pub(super) const UPDATE: u8 = 2;
+pub const UPDATE: u8 = 2;
+/// Message type of a NOTIFICATION, which ends the session.
+pub const NOTIFICATION: u8 = 3;
 /// Address family IPv4.
 pub const AFI_IPV4: u16 = 1;
 /// Address family IPv6.
@@ -86,6 +88,8 @@ pub mod attribute {
     pub const NEXT_HOP: u8 = 3;
     /// MP_REACH_NLRI (RFC 4760).
     pub const MP_REACH: u8 = 14;
+    /// MP_UNREACH_NLRI (RFC 4760).
+    pub const MP_UNREACH: u8 = 15;
     /// Next Hop Dependent Characteristics (draft-ietf-idr-nhc).
     pub const NHC: u8 = 39;
     /// Attribute flags: optional and transitive, as that of NHC is.
@@ -251,6 +255,7 @@ pub struct Attribute<'a> {
 pub struct Update<'a> {
     /// Octets from the start of the segment to the marker.
     pub offset: usize,
+    withdrawn: Region<'a>,
     attributes: Region<'a>,
     nlri: Region<'a>,
 }
@@ -287,9 +292,29 @@ impl<'a> Update<'a> {
         let (attributes, nlri) = (length_at + 2, length_at + 2 + total);
         Ok(Self {
             offset,
+            withdrawn: part(HEADER + 2, length_at),
             attributes: part(attributes, nlri),
             nlri: part(nlri, bytes.len()),
         })
+    }
+
+    /// The prefixes of IPv4 and IPv6 unicast that are withdrawn.
+    pub fn withdrawn(&self, session: Session) -> impl Iterator<Item = Prefix> + use<'a> {
+        let read = move |field, v6| {
+            let ids = session.path_ids.get(usize::from(v6)).copied().flatten();
+            let mut nlri = Nlri::read(field, v6, ids, &mut Report::nowhere());
+            core::iter::from_fn(move || nlri.next().map(|(prefix, ..)| prefix))
+        };
+        let unreach = (self.attributes().filter_map(Result::ok))
+            .filter(|found| found.kind == attribute::MP_UNREACH)
+            .filter_map(move |found| {
+                let (head, routes) = found.value.split_first_chunk::<3>()?;
+                let [a, b, safi] = *head;
+                let family = family(u16::from_be_bytes([a, b]), safi)?;
+                let field = Region::whole(routes, found.value_offset + head.len());
+                Some(read(field, family == 1))
+            });
+        read(self.withdrawn, false).chain(unreach.flatten())
     }
 
     /// The path attributes, in their order. Ends behind the first that runs past them.

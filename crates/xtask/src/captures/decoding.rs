@@ -1,7 +1,7 @@
 //! What tshark with the plugin makes of a sample, as text.
 //!
 //! A gallery: a line a packet, then all of them in detail. A simulation repeats itself: a line a packet, then the first few
-//! packets of each kind in detail. So does what was recorded.
+//! packets of each kind in detail. So does what was recorded; of routers all packets are shown in detail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path, notable: &str) -
             let details = tshark.decode(capture, &["-O", DETAILS])?;
             Ok(format!("{lines}\n{details}"))
         }
-        Scene::Simulation | Scene::Recorded => {
+        Scene::Simulation | Scene::Recorded | Scene::Routed => {
             let lines = tshark.decode(capture, &["-o", COLUMNS])?;
             let protocols = format!("{DETAILS},{DETAILS_AROUND}");
             // In the second pass a packet is shown with what followed from it.
@@ -49,12 +49,12 @@ const FIELDS: &str = "frame.number cnp fastcnp fastcnp.option.number proxycn wan
     ipv6.opt.ioam.trace.remlen infiniband.bth.opcode infiniband.mad.attributeid ip.dsfield.ecn \
     ipv6.tclass.ecn";
 
-/// A filter for the frames to show in detail: all of a gallery, else the first of each kind.
+/// A filter for the frames to show in detail: all of a gallery and of routers, else the first of each kind.
 ///
 /// # Errors
 /// tshark failed.
 pub fn notable(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<String> {
-    if sample.scene == Scene::Gallery {
+    if matches!(sample.scene, Scene::Gallery | Scene::Routed) {
         return Ok("frame".to_owned());
     }
     let mut arguments = vec!["-T", "fields", "-E", "separator=|"];

@@ -19,7 +19,7 @@ const PAGE: &str = include_str!("index.md");
 /// # Errors
 /// A capture cannot be read, or the generator does not describe a scenario.
 pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
-    let made = |sample: &Sample| sample.scene != Scene::Recorded;
+    let made = |sample: &Sample| !sample.is_captured();
     let samples: Vec<Sample> = all().into_iter().filter(made).collect();
     let (mut described, mut scenarios) = (BTreeSet::new(), String::new());
     for sample in samples.iter().filter(|s| described.insert(s.scenario)) {
@@ -31,6 +31,7 @@ pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
         .replace("{simulated}", &table(folder, Scene::Simulation)?)
         .replace("{composed}", &table(folder, Scene::Gallery)?)
         .replace("{recorded}", &table(folder, Scene::Recorded)?)
+        .replace("{routed}", &table(folder, Scene::Routed)?)
         .replace("{scenarios}", &scenarios)
         .replace("{commands}", &commands.collect::<String>()))
 }
@@ -50,7 +51,7 @@ fn table(folder: &Path, scene: Scene) -> Outcome<String> {
         let truth = sample.truth_name();
         let truth = truth.map_or_else(String::new, |name| format!(", [truth]({name})"));
         let variant = match (scene, &*sample.variant) {
-            (Scene::Gallery | Scene::Recorded, _) | (_, "") => String::new(),
+            (Scene::Gallery | Scene::Recorded | Scene::Routed, _) | (_, "") => String::new(),
             (Scene::Simulation, set) => format!(" (`{set}`)"),
         };
         table += &format!(

@@ -25,7 +25,7 @@ use fields::Protocols;
 
 pub use fields::{COLUMNS, tabs};
 pub use generator::Generator;
-pub use samples::{CASES, RECORDED, Sample, Scene, all};
+pub use samples::{CASES, RECORDED, ROUTERS, Sample, Scene, all};
 
 /// The folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
@@ -90,7 +90,7 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     let samples = all();
     let committed = self::folder()?;
     for sample in &samples {
-        let (name, recorded) = (sample.file_name(), sample.scene == Scene::Recorded);
+        let (name, recorded) = (sample.file_name(), sample.is_captured());
         match recorded {
             false => generator.write(sample, folder)?,
             true if folder == committed => {}

@@ -1,5 +1,5 @@
 //! Which sample captures there are, and the `fcn-gen` arguments that make each that it makes.
-//! Not here: what the scenarios and galleries are (`fcn-gen`), and how the others were captured (`soft_roce.rs`).
+//! Not here: what the scenarios and galleries are (`fcn-gen`), and how the others were captured (`soft_roce.rs`, `routers.rs`).
 
 /// What a sample shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub enum Scene {
     Simulation,
     /// Captured from a network, once: committed, and not written again with the others.
     Recorded,
+    /// The same, of routers.
+    Routed,
 }
 
 /// One sample capture.
@@ -26,6 +28,12 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Whether it was captured, not made.
+    #[must_use]
+    pub fn is_captured(&self) -> bool {
+        matches!(self.scene, Scene::Recorded | Scene::Routed)
+    }
+
     /// The capture's file name.
     #[must_use]
     pub fn file_name(&self) -> String {
@@ -184,6 +192,47 @@ pub const CASES: [(&str, &str); 8] = [
     ),
 ];
 
+/// Routers that were captured: the names of their samples begin with it.
+const ROUTED: &str = "routers";
+
+/// What was captured of routers.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed {
+    /// The case's name.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// Where it was captured: router and interface, which has the name of the router at its other end.
+    pub interfaces: [&'static str; 3],
+}
+
+impl Routed {
+    /// The sample's name.
+    #[must_use]
+    pub fn file(&self) -> String {
+        format!("{ROUTED}-{}", self.name)
+    }
+}
+
+/// The cases, in the order in which they are listed.
+pub const ROUTERS: [Routed; 3] = [
+    Routed {
+        name: "ospf-area",
+        about: "OSPFv2: the PNC flag in an LSA of area 1, which ends at the border; the border passes it on without, then with it; MaxAge",
+        interfaces: ["proxy-inner", "border-inner", "core-border"],
+    },
+    Routed {
+        name: "ospf-domain",
+        about: "OSPFv2: the PNC flag in an LSA of the whole domain, which the border passes on as it is; without the flag, then MaxAge",
+        interfaces: ["proxy-inner", "border-inner", "core-border"],
+    },
+    Routed {
+        name: "bgp",
+        about: "BGP: attribute 39 with the PNC characteristic, through a route reflector, and to another AS with another next hop; withdrawn",
+        interfaces: ["proxy-reflector", "edge-reflector", "outside-edge"],
+    },
+];
+
 /// The sample captures, in the order in which they are listed.
 #[must_use]
 pub fn all() -> Vec<Sample> {
@@ -210,7 +259,15 @@ pub fn all() -> Vec<Sample> {
         scene: Scene::Recorded,
         variant: String::new(),
     });
-    simulated.chain(composed).chain(recorded).collect()
+    let routed = ROUTERS.iter().map(|case| Sample {
+        name: case.file(),
+        scenario: ROUTED,
+        scene: Scene::Routed,
+        variant: String::new(),
+    });
+    (simulated.chain(composed).chain(recorded))
+        .chain(routed)
+        .collect()
 }
 
 #[cfg(test)]
@@ -221,7 +278,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (48, 48));
+        assert_eq!((names.len(), all().len()), (51, 51));
     }
 
     #[test]

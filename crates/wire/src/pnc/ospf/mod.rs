@@ -80,6 +80,33 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         Ok(Self { bytes, end })
     }
 
+    /// The LSAs of the kinds that advertise prefixes, whether they have a body or not: where each begins, and its header.
+    pub fn lsas(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a, V> {
+        let mut lsas = self.all_lsas();
+        core::iter::from_fn(move || {
+            loop {
+                let (header, offset, _) = lsas.next(&mut Report::nowhere())?;
+                if wanted(V, header).is_some() {
+                    return Some((offset, header));
+                }
+            }
+        })
+    }
+
+    /// The area that it is sent in.
+    #[must_use]
+    pub fn area(&self) -> Ipv4Addr {
+        ipv4_at(self.bytes, field::AREA)
+    }
+
+    fn all_lsas(&self) -> Lsas<'a> {
+        Lsas {
+            region: Region::new(self.bytes, Self::HEADER + 4, self.end),
+            count_at: Self::HEADER,
+            left: u32_at(self.bytes, Self::HEADER),
+        }
+    }
+
     /// All octets behind the header, whatever its length says.
     pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.len();
@@ -91,13 +118,9 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
     pub fn advertisements(&self) -> Walk<'a> {
         Walk(Inner::Ospf(Advertisements {
             version: V,
-            area: ipv4_at(self.bytes, field::AREA),
+            area: self.area(),
             v6: V == 3 && ospf3::is_v6(u8_at(self.bytes, field::INSTANCE)),
-            lsas: Lsas {
-                region: Region::new(self.bytes, Self::HEADER + 4, self.end),
-                count_at: Self::HEADER,
-                left: u32_at(self.bytes, Self::HEADER),
-            },
+            lsas: self.all_lsas(),
             body: Region::whole(&[], 0),
             tlvs: Region::whole(&[], 0),
             lsa: &[],
@@ -167,6 +190,14 @@ impl<'a> Lsas<'a> {
     }
 }
 
+/// The TLVs with prefixes in the LSA with that header, if it has some.
+fn wanted(version: u8, header: &[u8]) -> Option<Wanted> {
+    match version {
+        2 => ospf2::wanted(header),
+        _ => ospf3::wanted(u16_at(header, lsa_field::OPTIONS)),
+    }
+}
+
 /// Which TLVs of an LSA have prefixes, and what else the walk has to know of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
@@ -221,11 +252,7 @@ impl<'a> Advertisements<'a> {
                 }
             }
             let (header, offset, mut body) = self.lsas.next(report)?;
-            let wanted = match self.version {
-                2 => ospf2::wanted(header),
-                _ => ospf3::wanted(u16_at(header, lsa_field::OPTIONS)),
-            };
-            if let Some(wanted) = wanted
+            if let Some(wanted) = wanted(self.version, header)
                 && body.take(wanted.head, report).is_some()
             {
                 (self.lsa, self.lsa_at) = (header, offset);
