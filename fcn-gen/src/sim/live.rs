@@ -439,7 +439,7 @@ impl World<'_> {
         let now = self.now.into();
         let state = self.nodes[node as usize].switch();
         if frame.routing().is_some() {
-            state.congestion.on_transit(frame);
+            state.congestion.on_transit(now, frame);
         }
         state.learn(now, frame);
         let bytes = frame.bytes();
