@@ -48,9 +48,9 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
     let mut in_rack: HashMap<usize, usize> = HashMap::new();
     let mut number = 0u32;
     for (id, node) in topology.nodes.iter().enumerate() {
-        let (own6, own4, counted) = match node.entry {
-            Entry::Host(host) => (host.ipv6, host.ipv4, host.count.is_some()),
-            Entry::Switch(switch) => (switch.ipv6, switch.ipv4, switch.count.is_some()),
+        let (own6, own4, count) = match node.entry {
+            Entry::Host(host) => (host.ipv6, host.ipv4, host.count),
+            Entry::Switch(switch) => (switch.ipv6, switch.ipv4, switch.count),
         };
         let (derived6, derived4) = match racks.get(id).copied().flatten() {
             Some(rack) => {
@@ -74,10 +74,10 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
             (IpAddr::V4(own.ipv4), own4.is_some(), "ipv4"),
         ] {
             let path = || node.path(if given { key } else { "name" });
-            if given && counted {
+            if given && count.is_some_and(|count| count != 1) {
                 refuse!(
                     path(),
-                    "an address of its own is for an entry without count"
+                    "an address of its own is for one node, not for an entry of several"
                 );
             }
             if address.is_unspecified() || address.is_multicast() || address.is_loopback() {

@@ -495,9 +495,12 @@ impl World<'_> {
                 false => Side::Inside,
             }
         };
-        let out = self
-            .routes
-            .port(node as usize, packet.to as usize, || self.entropy(packet));
+        let out = match packet.to {
+            NONE => self.port_of_cause(),
+            to => self
+                .routes
+                .port(node as usize, to as usize, || self.entropy(packet)),
+        };
         let (from, to) = (side(Some(came_by)), side(out));
         if (from, to) == (Side::Inside, Side::Inside) {
             return false;

@@ -188,7 +188,7 @@ fn refusals_say_where_and_what_is_allowed() {
             "count = 2\n",
             "count = 2\nipv6 = \"2001:db8:1::1\"\n",
             "",
-            "t.toml:9:8: host.s.ipv6: an address of its own is for an entry without count",
+            "t.toml:9:8: host.s.ipv6: an address of its own is for one node, not for an entry of several",
         ),
         // Flows.
         (

@@ -26,15 +26,25 @@ fn simulation(name: &str, sets: &[&str]) -> Simulation {
 /// Plays all nodes of `simulation` as live ones; `see` gets each frame on each cable.
 fn play_live(
     simulation: &Simulation,
-    mut see: impl FnMut(usize, &[u8]),
+    see: impl FnMut(usize, &[u8]),
 ) -> Vec<(LiveNode<'_>, Vec<usize>)> {
-    let mut nodes: Vec<_> = (0..simulation.nodes.len())
-        .map(|node| {
-            let links: Vec<usize> = LiveNode::links(simulation, node).collect();
-            let macs = vec![frames::mac(node); links.len()];
-            (LiveNode::new(simulation, node, macs, None), links)
-        })
-        .collect();
+    let nodes = (0..simulation.nodes.len()).map(|node| live_node(simulation, node));
+    play(simulation, nodes.collect(), see)
+}
+
+/// A node, and its links.
+fn live_node(simulation: &Simulation, node: usize) -> (LiveNode<'_>, Vec<usize>) {
+    let links: Vec<usize> = LiveNode::links(simulation, node).collect();
+    let macs = vec![frames::mac(node); links.len()];
+    (LiveNode::new(simulation, node, macs, None), links)
+}
+
+/// Joins nodes as `simulation` has them; `see` gets each frame on each cable.
+fn play<'s>(
+    simulation: &Simulation,
+    mut nodes: Vec<(LiveNode<'s>, Vec<usize>)>,
+    mut see: impl FnMut(usize, &[u8]),
+) -> Vec<(LiveNode<'s>, Vec<usize>)> {
     let mut cables: BinaryHeap<OnTheWay> = BinaryHeap::new();
     let (mut number, mut now) = (0, Ps(0));
     while now <= simulation.duration {
@@ -253,5 +263,48 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
         let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
         let count = reaction.unwrap().1.iter().find(|(name, _)| *name == why);
         assert_eq!(count.unwrap().1, 1, "{why}");
+    }
+}
+
+/// A bump in the wire has real hosts at its ends, which the scenario does not know.
+#[test]
+fn senders_that_are_not_of_the_scenario_are_notified_too() {
+    for (mechanism, kind, counter) in [
+        ("fast-cnp", Kind::FastCnp1, "fast_cnps"),
+        ("switch-cnp", Kind::Cnp, "cnps"),
+    ] {
+        let mechanism = format!("mechanism={mechanism}");
+        let sets = [&mechanism, "host.s.count=1", "link.down.rate=1G"];
+        let real = simulation("switch-cnp", &sets);
+        let others = ["host.s.ipv6=2001:db8::1", "host.r1.ipv6=2001:db8::2"];
+        let of_the_switch = simulation("switch-cnp", &[&sets[..], &others].concat());
+        let index = |name| real.nodes.iter().position(|n| n.name == name).unwrap();
+        let (switch, sender) = (index("spine1"), index("s1"));
+        let mut nodes: Vec<_> = (0..real.nodes.len())
+            .map(|node| live_node(&real, node))
+            .collect();
+        nodes[switch] = live_node(&of_the_switch, switch);
+        let mut count = 0;
+        let nodes = play(&real, nodes, |_, bytes| {
+            let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &real.profile);
+            let told = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind) == Some(kind);
+            let to_sender = frame
+                .ip()
+                .is_some_and(|ip| ip.destination == real.nodes[sender].ipv6);
+            count += u64::from(told && to_sender && bytes[6..12] == frames::mac(switch));
+        });
+        assert!(count > 3, "{mechanism}: {count}");
+        let counters = nodes[sender].0.counters();
+        let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
+        let taken = reaction
+            .unwrap()
+            .1
+            .iter()
+            .find(|(name, _)| *name == counter);
+        // Some are on the way at the end; the receiver's own CNPs count, too.
+        assert!(
+            taken.unwrap().1 + 3 > count,
+            "{mechanism}: {reaction:?} of {count}"
+        );
     }
 }
