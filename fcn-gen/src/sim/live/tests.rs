@@ -285,13 +285,11 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             .collect();
         nodes[switch] = live_node(&of_the_switch, switch);
         let mut count = 0;
-        let nodes = play(&real, nodes, |_, bytes| {
+        let nodes = play(&real, nodes, |link, bytes| {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &real.profile);
-            let told = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind) == Some(kind);
-            let to_sender = frame
-                .ip()
-                .is_some_and(|ip| ip.destination == real.nodes[sender].ipv6);
-            count += u64::from(told && to_sender && bytes[6..12] == frames::mac(switch));
+            let notified = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
+            let last = LiveNode::links(&real, sender).any(|of_it| of_it == link);
+            count += u64::from(last && notified == Some(kind));
         });
         assert!(count > 3, "{mechanism}: {count}");
         let counters = nodes[sender].0.counters();
