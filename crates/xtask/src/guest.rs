@@ -11,7 +11,7 @@ use anyhow::ensure;
 
 use crate::failure::Outcome;
 use crate::report::heading;
-use crate::{apt, cargo, process, soft_roce};
+use crate::{apt, captures, cargo, process, soft_roce};
 
 const SCRIPT: &str = include_str!("guest.sh");
 
@@ -56,6 +56,9 @@ pub struct Options {
     /// Instead, capture two hosts with Linux's soft RoCE in a guest, and write the sample captures of it anew
     #[arg(long, conflicts_with_all = ["nic", "queues", "command"])]
     pub soft_roce: bool,
+    /// Of these only the case of this name; may be given several times
+    #[arg(long, value_name = "NAME", requires = "soft_roce", value_parser = clap::builder::PossibleValuesParser::new(captures::CASES.map(|(name, _)| name)))]
+    pub case: Vec<String>,
     /// What to run in the guest, instead of the link check; a word that is a file's whole path is copied there, with the libraries
     /// that it loads. It finds eth0 wired to eth1, and in its environment GUEST_NIC and GUEST_QUEUES
     #[arg(last = true)]
@@ -87,7 +90,7 @@ pub fn run(options: &Options) -> Outcome {
     let root = apt::unpacked(&folder, SUITE, &PACKAGES)?;
     if options.soft_roce {
         heading("Guest with soft RoCE");
-        return soft_roce::capture(&folder, |words| {
+        return soft_roce::capture(&folder, &options.case, |words| {
             guest(&root, "none", 1, options.limit, words)
         });
     }

@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("soft_roce.sh");
 
 /// What the script runs, and what the kernel needs for it.
 const PROGRAMS: &str =
-    "ip rdma tc tcpdump rping ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
+    "ethtool ip rdma tc tcpdump rping ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
 const MODULES: &str =
     "rdma_rxe ib_uverbs rdma_ucm veth sch_codel sch_netem sch_prio sch_tbf cls_u32";
 
@@ -30,15 +30,25 @@ const HOSTS: [&str; 2] = ["left", "right"];
 /// Octets of the disk that the guest writes to.
 const DISK: u64 = 64 << 20;
 
-/// Has the guest capture, and writes the samples; what else it said stays below `folder`.
+/// Has the guest capture `cases`, all where none is named, and writes the samples; what else it said stays below `folder`.
 ///
 /// # Errors
 /// A program cannot be built, the guest broke, a case failed in it, or a capture cannot be written.
-pub fn capture(folder: &Path, guest: impl FnOnce(&[OsString]) -> Command) -> Outcome {
+pub fn capture(
+    folder: &Path,
+    cases: &[String],
+    guest: impl FnOnce(&[OsString]) -> Command,
+) -> Outcome {
+    let cases: Vec<_> = (captures::CASES.iter())
+        .filter(|(name, _)| cases.is_empty() || cases.iter().any(|case| case == name))
+        .collect();
     let samples = captures::folder()?;
     let mut words: Vec<OsString> = ["sh", "-c", SCRIPT, "soft_roce.sh"].map(Into::into).into();
     words.push(cargo::build_tool(cargo::REPLAYER, false)?.into());
     words.extend(NOTIFICATIONS.map(|name| samples.join(name).into()));
+    words.push(cargo::build_tool(cargo::GENERATOR, true)?.into());
+    let names: Vec<_> = cases.iter().map(|(name, _)| *name).collect();
+    words.push(names.join(" ").into());
     let disk = tempfile::NamedTempFile::new()?;
     disk.as_file().set_len(DISK)?;
     let mut guest = guest(&words);
@@ -56,7 +66,7 @@ pub fn capture(folder: &Path, guest: impl FnOnce(&[OsString]) -> Command) -> Out
         "not every case was captured ({status}): see above, and {}",
         written.display()
     );
-    for (case, about) in captures::CASES {
+    for (case, about) in cases {
         let seen = |host: &'static str| {
             let capture = packets::read(&written.join(format!("{case}.{host}.pcap")))?;
             Outcome::Ok((host, capture.packets))

@@ -1,8 +1,9 @@
 # Run in the guest: Linux's soft RoCE (rdma_rxe) on two hosts, left and right, with a router between them, each a network namespace.
 # What the hosts' interfaces see is captured, case by case, and goes to /dev/vda as a tar file, with what the programs said and
-# soft RoCE's counters before and after. The arguments: fcn-replay, and captures of a CNP and of Fast CNPs for it to send.
+# soft RoCE's counters before and after. The arguments: fcn-replay, captures of a CNP and of Fast CNPs for it to send, fcn-gen, and
+# the cases, separated by spaces.
 set -u
-replay=$1 cnps=$2 fast_cnps=$3
+replay=$1 cnps=$2 fast_cnps=$3 gen=$4 cases=$5
 export PATH=/usr/bin:/usr/sbin:/bin
 echo 'root:x:0:0:root:/:/bin/sh' >/etc/passwd
 out=/tmp/out status=0
@@ -55,8 +56,9 @@ counters() {
         for file in /sys/class/infiniband/rxe_$host/ports/1/hw_counters/*; do echo "rxe_$host ${file##*/} $(cat "$file")"; done
     done >"$out/$case.counters-$1.txt"
 }
-# A case's name, and the octets to capture of each packet.
+# A case's name, and the octets to capture of each packet; fails where that case is not asked for.
 begin() {
+    case " $cases " in *" $1 "*) ;; *) return 1 ;; esac
     case=$1
     echo "$case, at $(cut -d ' ' -f 1 /proc/uptime) s"
     counters before
@@ -100,16 +102,18 @@ until_true listens right 18515
 $on right timeout 60 ib_send_lat -F -d rxe_right -x 1 -n 5 198.51.100.1 >/dev/null 2>&1 || failed "ib_send_lat to oneself"
 wait $server
 
-begin rping-ipv4
-ping_over 198.51.100.1
-end
+if begin rping-ipv4; then
+    ping_over 198.51.100.1
+    end
+fi
 
-begin rping-ipv6
-ping_over 2001:db8:2::1
-end
+if begin rping-ipv6; then
+    ping_over 2001:db8:2::1
+    end
+fi
 
 for index in 1 2; do
-    begin verbs-ipv$((2 * index + 2))
+    begin verbs-ipv$((2 * index + 2)) || continue
     perftest ib_write_bw -x $index -m 256 -s 1024 -n 5
     perftest ib_read_bw -x $index -m 256 -s 1024 -n 5
     perftest ib_send_lat -x $index -m 256 -s 64 -n 5 -c UD
@@ -118,48 +122,95 @@ for index in 1 2; do
 done
 
 # Loss for UDP alone: TCP, by which QPs are exchanged, would wait for seconds.
-begin loss
-for side in left right; do
-    $on router tc qdisc add dev $side root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
-    $on router tc filter add dev $side parent 1: protocol ip u32 match ip protocol 17 0xff flowid 1:3
-    $on router tc qdisc add dev $side parent 1:3 netem loss 5% seed 7
-done
-perftest ib_write_bw -x 1 -m 256 -s 1024 -n 8
-perftest ib_read_bw -x 1 -m 256 -s 1024 -n 8
-for side in left right; do
-    $on router tc -s qdisc show dev $side
-    $on router tc qdisc del dev $side root
-done >"$out/$case.qdisc.txt"
-end
+if begin loss; then
+    for side in left right; do
+        $on router tc qdisc add dev $side root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+        $on router tc filter add dev $side parent 1: protocol ip u32 match ip protocol 17 0xff flowid 1:3
+        $on router tc qdisc add dev $side parent 1:3 netem loss 5% seed 7
+    done
+    perftest ib_write_bw -x 1 -m 256 -s 1024 -n 8
+    perftest ib_read_bw -x 1 -m 256 -s 1024 -n 8
+    for side in left right; do
+        $on router tc -s qdisc show dev $side
+        $on router tc qdisc del dev $side root
+    done >"$out/$case.qdisc.txt"
+    end
+fi
 
 # A queue before the right host that marks what waits longer than a millisecond: DSCP 26, ECT(0).
-begin ce
-$on router tc qdisc add dev right root handle 1: tbf rate 8mbit burst 2kb limit 100kb
-$on router tc qdisc add dev right parent 1:1 codel ecn ce_threshold 1ms target 1s interval 2s
-perftest ib_write_bw -x 2 -m 256 -s 1024 -n 26 -t 6 --tclass 106
-$on router tc -s qdisc show dev right >"$out/$case.qdisc.txt"
-$on router tc qdisc del dev right root
-end
+if begin ce; then
+    $on router tc qdisc add dev right root handle 1: tbf rate 8mbit burst 2kb limit 100kb
+    $on router tc qdisc add dev right parent 1:1 codel ecn ce_threshold 1ms target 1s interval 2s
+    perftest ib_write_bw -x 2 -m 256 -s 1024 -n 26 -t 6 --tclass 106
+    $on router tc -s qdisc show dev right >"$out/$case.qdisc.txt"
+    $on router tc qdisc del dev right root
+    end
+fi
 
-begin cut 128
-perftest ib_send_bw -x 2 -m 1024 -s 4096 -n 10
-end
+if begin cut 128; then
+    perftest ib_send_bw -x 2 -m 1024 -s 4096 -n 10
+    end
+fi
 
 # A CNP and Fast CNPs, with the ICRC by each reading, while data flows slowly: 15 messages a second.
-begin notified
-perftest ib_write_bw -x 2 -m 256 -s 64 -n 120 -u 18 --rate_limit 15 --rate_units p --burst_size 1 --rate_limit_type SW &
-test=$!
-connected() { $on left rdma resource show qp link rxe_left | grep -q 'type RC state RTS'; }
-until_true connected
-qp() { $on left rdma resource show qp link rxe_left | sed -n "s/.* $1 \([0-9]*\) .*type RC state RTS.*/\1/p"; }
-inject() {
-    $on router "$replay" "$@" --iface left --backend packet --dst-mac 02:00:00:00:00:01 --src-mac 02:00:00:00:01:01 --rate 10pps \
-        --map-qp "0x11=$(qp lqpn)" --map-qp "0x12=$(qp rqpn)" >>"$out/$case.replay.txt" 2>&1 || failed "fcn-replay $*"
+if begin notified; then
+    perftest ib_write_bw -x 2 -m 256 -s 64 -n 120 -u 18 --rate_limit 15 --rate_units p --burst_size 1 --rate_limit_type SW &
+    test=$!
+    connected() { $on left rdma resource show qp link rxe_left | grep -q 'type RC state RTS'; }
+    until_true connected
+    qp() { $on left rdma resource show qp link rxe_left | sed -n "s/.* $1 \([0-9]*\) .*type RC state RTS.*/\1/p"; }
+    inject() {
+        $on router "$replay" "$@" --iface left --backend packet --dst-mac 02:00:00:00:00:01 --src-mac 02:00:00:00:01:01 --rate 10pps \
+            --map-qp "0x11=$(qp lqpn)" --map-qp "0x12=$(qp rqpn)" >>"$out/$case.replay.txt" 2>&1 || failed "fcn-replay $*"
+    }
+    inject "$cnps" --frames 8
+    inject "$fast_cnps" --frames 2-6
+    wait $test
+    end
+fi
+
+# fcn-gen in the place of the router: a switch in the wire between the hosts, whose link to the right one is slow. Checksums must be
+# there, as what comes in by a socket goes out as it is.
+as_switch() {
+    for side in left right; do
+        ip -n router addr flush dev $side
+        $on router sysctl -q -w net.ipv6.conf.$side.disable_ipv6=1
+        $on $side ethtool -K eth0 tx off >/dev/null || failed "checksums are left to the interface of $side"
+    done
+    for to in 198.51.100.1 2001:db8:2::1 2001:db8:ffff::/48; do ip -n left route replace $to dev eth0; done
+    # What the hosts answer the switch goes its way, too.
+    ip -n left neigh replace 2001:db8:ffff::1 lladdr 02:00:00:00:01:01 dev eth0
+    for to in 192.0.2.1 2001:db8:1::1; do ip -n right route replace $to dev eth0; done
+    as_switch() { :; }
 }
-inject "$cnps" --frames 8
-inject "$fast_cnps" --frames 2-6
-wait $test
-end
+# What senders are to be told by, and options.
+role() {
+    as_switch
+    mechanism=$1
+    shift
+    $on router "$gen" emulate congestion-point --iface left --iface right --backend packet --forever --json \
+        --set mechanism=$mechanism --set host.sender.ipv6=2001:db8:1::1 --set host.receiver.ipv6=2001:db8:2::1 \
+        --set rate=4M --set kmin=4kB --set kmax=16kB --set queue=64kB "$@" >"$out/$case.role.json" 2>"$out/$case.role.txt" &
+    role=$!
+    until_true $on left ping -c 1 -W 1 198.51.100.1 >/dev/null
+    $on left ping -c 1 -W 5 2001:db8:2::1 >/dev/null || failed "$case: no way through the switch"
+    ping_over 2001:db8:2::1
+    perftest ib_write_bw -x 2 -m 256 -s 1024 -n 40 -t 6 --tclass 106
+    kill -INT $role
+    # Interrupted.
+    wait $role
+    [ $? = 130 ] || failed "$case: $(cat "$out/$case.role.txt")"
+}
+
+if begin switch-fast-cnp; then
+    role fast-cnp --enable-fast-cnp
+    end
+fi
+
+if begin switch-cnp; then
+    role switch-cnp
+    end
+fi
 
 echo "all, at $(cut -d ' ' -f 1 /proc/uptime) s"
 tar c -C "$out" . >/dev/vda

@@ -61,6 +61,14 @@ fn notifications_find_the_qp_that_perftest_exchanged() {
             "soft-roce-notified" => {
                 [&[["cnp", "0x00001f", "0x00001f", "packet"]][..], &[fast; 5]].concat()
             }
+            // The first comes before an acknowledgement has shown the sender's QP.
+            "soft-roce-switch-fast-cnp" => {
+                vec![
+                    ["fast_cnp_1", "0x000014", "", ""],
+                    ["fast_cnp_1", "0x000014", "0x000012", "acks"],
+                ]
+            }
+            "soft-roce-switch-cnp" => vec![["cnp", "0x000014", "0x000014", "packet"]; 2],
             _ => Vec::new(),
         };
         assert_eq!(notifications, expected.iter().collect::<Vec<_>>(), "{name}");

@@ -163,7 +163,7 @@ const COMPOSED: [(&str, &str); 2] = [
 pub const RECORDED: &str = "soft-roce";
 
 /// The cases that were captured, in the order in which they are listed, and what each shows.
-pub const CASES: [(&str, &str); 8] = [
+pub const CASES: [(&str, &str); 10] = [
     (
         "rping-ipv4",
         "rping over IPv4: RDMA CM sets up and takes down; sends, writes and reads between",
@@ -189,6 +189,14 @@ pub const CASES: [(&str, &str); 8] = [
     (
         "notified",
         "A CNP and Fast CNPs sent to the sender by fcn-replay: ignored, and answered by ICMPv6 Parameter Problem",
+    ),
+    (
+        "switch-fast-cnp",
+        "rping and perftest through `fcn-gen emulate congestion-point`, whose slow link makes it send Fast CNPs",
+    ),
+    (
+        "switch-cnp",
+        "The same with plain CNPs from the switch, in the receiver's name",
     ),
 ];
 
