@@ -101,6 +101,8 @@ pub struct Less {
     pub window: Window,
     /// The window with most data, where that is surely more than around; else what is compared is around `window`.
     pub than: Option<Window>,
+    /// Whether it pauses now and then, which counts to neither.
+    pub pauses: bool,
 }
 
 /// Part of the time since a notification: the bin of that number, 0 for the microsecond behind it.
@@ -266,7 +268,12 @@ impl fmt::Display for Less {
             Some(than) if (1..BINS as u8 - 1).contains(&than.0) => write!(f, "{than} after"),
             Some(than) => write!(f, "{than}"),
             None => write!(f, "around that"),
-        }
+        }?;
+        f.write_str(if self.pauses {
+            ", leaving out pauses"
+        } else {
+            ""
+        })
     }
 }
 
@@ -1054,6 +1061,7 @@ impl Obedience {
             at_least: (1.0 - here / there).max(0.0) as f32,
             window: window(shape),
             than: top.as_ref().map(window),
+            pauses: self.pauses > 0.05 * self.gaps,
         }
     }
 
@@ -1423,6 +1431,7 @@ mod tests {
                 at_least,
                 window,
                 than,
+                pauses: than == Some(window),
             };
             Evidence::Slower(less).to_string()
         };
@@ -1439,6 +1448,10 @@ mod tests {
             (
                 less(0.5, late, Some(middle)),
                 "at least 50 % less data from 268 ms on after notifications than 16 µs to 66 µs after",
+            ),
+            (
+                less(0.5, late, Some(late)),
+                "at least 50 % less data from 268 ms on after notifications than from 268 ms on, leaving out pauses",
             ),
             (
                 less(0.5, middle, Some(early)),

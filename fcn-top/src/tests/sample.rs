@@ -75,6 +75,7 @@ pub(crate) fn qp() -> QpRecord {
             at_least: 0.42,
             window: Window::new(4),
             than: None,
+            pauses: false,
         })),
         made_by: None,
         made_by_evidence: None,
