@@ -133,7 +133,7 @@ impl Monitor {
             self.findings = Some(findings);
             return self.samples(packet, frame, &samples);
         } else {
-            let session = self.routing.hear_frame(frame, &mut findings);
+            let session = self.routing.learn_frame(frame, &mut findings);
             frame.check_in_session(icrc, session, &mut findings);
             let broken = Broken::from_frame(frame, &findings);
             let sort = match end {
