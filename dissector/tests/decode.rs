@@ -963,7 +963,7 @@ fn all_findings_stand_under_one_name_and_with_their_own_protocol() {
             .filter(|(_, packet)| {
                 let mut findings = Findings::new();
                 let frame = frame(packet);
-                let session = routing.hear_frame(&frame, &mut findings);
+                let session = routing.learn_frame(&frame, &mut findings);
                 frame.check_in_session(IcrcCheck::On, session, &mut findings);
                 let empty = (frame.datagram()).is_some_and(|d| d.payload_len == 0);
                 findings.worst() > Some(fcn_wire::Severity::Note) && !empty

@@ -3,7 +3,9 @@
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
 
-use fcn_link::packet_socket::PacketReceive;
+use fcn_link::backend::Wanted;
+use fcn_link::interface::Interface;
+use fcn_link::port::{self, Port};
 use fcn_wire::{Findings, Frame, IcrcCheck, LinkType, Profile};
 use netns::{End, Options, Pair};
 use serde_json::Value;
@@ -31,15 +33,21 @@ fn sent(pair: &Pair, words: &str) -> (Output, Vec<Vec<u8>>) {
     thread::scope(|scope| {
         let gathering = scope.spawn(|| {
             pair.inside(End::Far, || {
-                let mut receive = PacketReceive::open(pair.interface(End::Far), 16_384).unwrap();
+                let interface = Interface::named(pair.interface(End::Far)).unwrap();
+                let options = port::Options {
+                    wanted: Wanted::PacketSocket,
+                    slots: 1,
+                    longest: 16_384,
+                };
+                let mut ports = [Port::open(&interface, &options).unwrap()];
                 ready.store(true, Ordering::Relaxed);
                 let mut frames = Vec::new();
                 loop {
                     let last = over.load(Ordering::Relaxed);
-                    match receive.receive().unwrap() {
-                        Some(frame) => frames.push(frame.to_vec()),
-                        None if last => return frames,
-                        None => {}
+                    port::wait(&ports, Duration::from_millis(100)).unwrap();
+                    let count = ports[0].receive(|frame| frames.push(frame.to_vec()));
+                    if count.unwrap() == 0 && last {
+                        return frames;
                     }
                 }
             })

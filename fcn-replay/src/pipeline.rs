@@ -27,12 +27,6 @@ pub struct Room {
 }
 
 impl Room {
-    /// For whatever a capture can have.
-    pub const ANY: Self = Self {
-        mtu: [None; 2],
-        longest: usize::MAX,
-    };
-
     /// Whether `frame` fits the interface `side`.
     #[inline]
     #[must_use]

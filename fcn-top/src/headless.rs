@@ -85,7 +85,7 @@ impl Printer {
         if matches!(printing, Printing::Audit | Printing::AuditJson) {
             let (audit, sender) = (Arc::clone(&printer.audit), sender.clone());
             monitor.listen(Box::new(move |event| {
-                if let Some(line) = audit.lock().hear(event) {
+                if let Some(line) = audit.lock().take(event) {
                     // That nobody reads on is found out where it is written.
                     let _ = sender.send(Piece::Text(line.into_bytes()));
                 }
@@ -194,15 +194,7 @@ impl Printer {
         (header, unchecked, strict): (&Header, &[Unchecked], bool),
         console: &mut Console<'_>,
     ) -> Result {
-        let tables = || {
-            engine.tables(Wanted {
-                qps: true,
-                first: None,
-                points: true,
-                hops: true,
-                events: true,
-            })
-        };
+        let tables = || engine.tables(Wanted::ALL);
         let (selection, words) = (&self.selection, &self.words);
         match self.printing {
             Printing::Nothing | Printing::JsonLines | Printing::CsvIntervals => Ok(()),

@@ -14,6 +14,7 @@ mod headless;
 mod inputs;
 pub mod monitor;
 mod names;
+mod new_file;
 pub mod nic;
 mod order;
 mod output;

@@ -366,6 +366,22 @@ impl QpRecord {
 }
 
 impl EventRecord {
+    /// What befell the capture, once, at no packet.
+    pub fn of_capture(at: u64, severity: Severity, what: &'static str, text: &str) -> Self {
+        Self {
+            at,
+            severity,
+            what,
+            times: 1,
+            frame: None,
+            interface: None,
+            from: None,
+            to: None,
+            text: text.into(),
+            section: "",
+        }
+    }
+
     /// Whether it is a finding: something wrong or remarkable that a packet shows, be it a broken rule, or that it
     /// contradicts itself or was captured too short. What befell the capture is none. Every number of findings counts
     /// these, `times` each, by severity.

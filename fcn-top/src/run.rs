@@ -157,7 +157,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
                 let write = |writing: &Writing| table::write(writing, &words);
-                view::run_with(&*engine, &options, &words, &interrupted, &write)
+                view::run(&*engine, &options, &words, &interrupted, &write)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.
@@ -309,13 +309,7 @@ fn write_page(
     cli: &Cli,
     console: &mut Console<'_>,
 ) -> Result {
-    let mut tables = engine.tables(Wanted {
-        qps: true,
-        first: None,
-        points: true,
-        hops: true,
-        events: true,
-    });
+    let mut tables = engine.tables(Wanted::ALL);
     let left_out = html::shorten(&mut tables);
     let course = engine.with(|monitor| monitor.course());
     let story = Story {

@@ -267,6 +267,17 @@ pub struct Wanted {
     pub events: bool,
 }
 
+impl Wanted {
+    /// All of them, whole.
+    pub const ALL: Self = Self {
+        qps: true,
+        first: None,
+        points: true,
+        hops: true,
+        events: true,
+    };
+}
+
 /// What a screen watches.
 pub trait Watched {
     /// The tables as they are now.

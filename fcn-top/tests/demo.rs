@@ -39,13 +39,7 @@ fn show(limits: Limits, filter: Option<&str>) -> Tables {
     };
     let mut input = FileInput::demo(choice, &[]).unwrap();
     input.run(&engine, &AtomicBool::new(false)).unwrap();
-    engine.tables(Wanted {
-        qps: true,
-        points: true,
-        hops: true,
-        events: true,
-        ..Wanted::default()
-    })
+    engine.tables(Wanted::ALL)
 }
 
 /// The verdict about each sender, by the last group of its address.

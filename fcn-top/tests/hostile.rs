@@ -66,13 +66,7 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
         }
     }
     assert!(number > 1_000);
-    let tables = monitor.tables(Wanted {
-        qps: true,
-        first: None,
-        points: true,
-        hops: true,
-        events: true,
-    });
+    let tables = monitor.tables(Wanted::ALL);
     let totals = tables.totals;
     let sorts = totals.notified()
         + totals.data

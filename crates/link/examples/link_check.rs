@@ -9,7 +9,7 @@
 #[path = "../tests/common/check.rs"]
 mod check;
 
-use check::{By, Exchange, Numbered, blast, exchange};
+use check::{Exchange, Numbered, blast, exchange};
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::sender::{self, Job, Settings};
@@ -118,7 +118,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         }
     };
     let all_queues = there.transmit_queues().min(2);
-    for by in [By::PacketSocket, By::Xdp(copying)] {
+    for by in [Wanted::PacketSocket, Wanted::Xdp(copying)] {
         for queues in 1..=all_queues {
             let plan = Exchange {
                 wanted: Wanted::Xdp(copying),

@@ -1,6 +1,6 @@
 //! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
-//! [`transmit::Transmit`] on the way out and [`receive::Receive`] on the way in. [`backend`] opens the best way out, [`sender`]
-//! runs frames through it, [`port`] is an interface both ways, [`pacing`] and [`clock`] say when, [`interface`] what an interface is, and [`rdma`]
+//! [`transmit::Transmit`] on the way out. [`backend`] opens the best way out, [`sender`] runs frames through it, [`port`] is an
+//! interface both ways, [`pacing`] and [`clock`] say when, [`interface`] what an interface is, and [`rdma`]
 //! what an RDMA device has counted.
 //!
 //! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
@@ -19,7 +19,6 @@ pub mod port;
 mod precedence;
 pub mod privilege;
 pub mod rdma;
-pub mod receive;
 pub mod sender;
 mod slots;
 pub mod transmit;

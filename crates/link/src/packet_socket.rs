@@ -144,11 +144,6 @@ impl Transmit for PacketTransmit {
     }
 }
 
-/// Frames in by AF_PACKET: copies of all that arrive, and of all that others send.
-pub struct PacketReceive {
-    receiver: Box<dyn DataLinkReceiver>,
-}
-
 /// A socket of our own for pnet, with room for frames that wait while others have the processor.
 fn roomy_socket(interface: &str) -> Result<OwnedFd, PacketSocketError> {
     let fail = |error: rustix::io::Errno| PacketSocketError {
@@ -161,38 +156,6 @@ fn roomy_socket(interface: &str) -> Result<OwnedFd, PacketSocketError> {
         .or_else(|_| set_socket_recv_buffer_size(&socket, WAITING))
         .map_err(fail)?;
     Ok(socket)
-}
-
-impl PacketReceive {
-    /// Opens a socket for frames of up to `longest` octets; what is longer is cut. The interface is promiscuous while it
-    /// is open.
-    ///
-    /// # Errors
-    /// Rights are missing, or there is no such interface.
-    pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
-        let socket = roomy_socket(interface)?;
-        let config = Config {
-            read_buffer_size: longest,
-            read_timeout: Some(PATIENCE),
-            promiscuous: true,
-            socket_fd: Some(socket.into_raw_fd()),
-            ..Config::default()
-        };
-        let (_, receiver) = channel(interface, config)?;
-        Ok(Self { receiver })
-    }
-
-    /// The next frame; `None` where none came for a tenth of a second.
-    ///
-    /// # Errors
-    /// The interface is gone or down.
-    pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
-        match self.receiver.next() {
-            Ok(frame) => Ok(Some(frame)),
-            Err(error) if is_later(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Frames in and out by one AF_PACKET socket: what it sends does not come back to it.

@@ -6,7 +6,6 @@ use crate::interface::Interface;
 use crate::packet_options::promiscuous;
 use crate::packet_socket::PacketPort;
 use crate::privilege;
-use crate::receive::ReceiveError;
 use crate::transmit::{Counts, TransmitError};
 use crate::xdp::{Copying, Program, XdpError, XdpPort};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,9 +14,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
 
 /// Frames taken of a queue before others get their turn.
 const TURN: usize = 64;
+
+/// Why no more frames come: the interface is gone or down.
+#[derive(Debug, Error)]
+#[error("the interface gives no frames: {0}")]
+pub struct ReceiveError(#[from] io::Error);
 
 /// How a port is to be opened.
 #[derive(Clone, Copy, Debug)]

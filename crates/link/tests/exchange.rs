@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::check::{By, Exchange, Outcome, exchange};
+use common::check::{Exchange, Outcome, exchange};
 use common::netns::{End, Options, Pair};
 use fcn_link::backend::Wanted;
 use fcn_link::transmit::ModeKind;
@@ -65,7 +65,7 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
                 queues,
                 count: 6_000,
                 lens: lens(mtu as usize),
-                by: By::PacketSocket,
+                by: Wanted::PacketSocket,
                 always_more: false,
             };
             let outcome = across(&pair, &plan);
@@ -94,7 +94,7 @@ fn nothing_is_lost_while_a_receiver_never_finds_its_ring_empty() {
             // Several times what the receiver's ring holds.
             count: 3_000,
             lens: vec![94],
-            by: By::Xdp(Copying::Best),
+            by: COPY,
             always_more: true,
         },
     );
@@ -118,7 +118,7 @@ fn every_octet_arrives_when_af_xdp_receives() {
                     queues: 1,
                     count: 6_000,
                     lens: lens(mtu as usize),
-                    by: By::Xdp(Copying::Best),
+                    by: COPY,
                     always_more: false,
                 },
             );

@@ -161,7 +161,7 @@ impl ProxyDirectory {
 
     fn learn_bgp(&mut self, bytes: &[u8], ends: (IpAddr, IpAddr)) {
         let protocol = Protocol::Bgp;
-        let session: Session = (self.routing).hear(protocol, bytes, Some(ends), |_| {});
+        let session: Session = (self.routing).learn(protocol, bytes, Some(ends), |_| {});
         let Ok(Some(walk)) = pnc::walk(protocol, bytes, bytes.len(), &self.profile) else {
             self.counters.malformed += 1;
             return;

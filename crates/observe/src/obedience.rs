@@ -77,9 +77,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Obeys, Self::DoesNotObey, Self::Unclear];
-
     /// `obeys`, `does_not_obey` or `unclear`.
     #[must_use]
     pub const fn id(self) -> &'static str {

@@ -103,13 +103,13 @@ impl Default for Routing {
 impl Routing {
     /// Takes in the routing message in `frame`, if it is one; rules found broken go to `findings`, offsets from the start of
     /// the frame. Returns what is known of the BGP session.
-    pub fn hear_frame(&mut self, frame: &Frame<'_>, findings: &mut Findings) -> Session {
+    pub fn learn_frame(&mut self, frame: &Frame<'_>, findings: &mut Findings) -> Session {
         let Some((protocol, at, bytes)) = frame.routing() else {
             return Session::default();
         };
         let ends = frame.ip().map(|ip| (ip.source, ip.destination));
         findings.within(at, |findings| {
-            self.hear(protocol, bytes, ends, |offset| {
+            self.learn(protocol, bytes, ends, |offset| {
                 findings.push(Rule::PncNotKept, offset, 1);
             })
         })
@@ -117,7 +117,7 @@ impl Routing {
 
     /// Takes in a message from the first to the second of `ends`, from where [`pnc::walk`] begins; `not_kept` is given the
     /// offset of each prefix whose PNC is missing ([`Rule::PncNotKept`]). Returns what is known of the BGP session.
-    pub fn hear(
+    pub fn learn(
         &mut self,
         protocol: Protocol,
         bytes: &[u8],
@@ -236,7 +236,7 @@ pub fn each_edition(
     protocol: Protocol,
     bytes: &[u8],
     wire_len: usize,
-    mut hear: impl FnMut(Edition, &mut dyn Iterator<Item = Advertisement<'_>>),
+    mut learn: impl FnMut(Edition, &mut dyn Iterator<Item = Advertisement<'_>>),
 ) -> bool {
     // Only BGP's code points are in the profile.
     let mut walk = match pnc::walk(protocol, bytes, wire_len, &Profile::DEFAULT) {
@@ -250,7 +250,7 @@ pub fn each_edition(
         if let Some(edition) = edition
             && !ignored
         {
-            hear(edition, &mut own);
+            learn(edition, &mut own);
         }
         own.for_each(drop);
     };
@@ -271,7 +271,7 @@ pub fn each_edition(
         }
         Protocol::IsIs => {
             if let Some(edition) = lsp_edition(bytes) {
-                hear(edition, &mut walk);
+                learn(edition, &mut walk);
             }
         }
         Protocol::Bgp => {}

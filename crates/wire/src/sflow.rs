@@ -261,12 +261,6 @@ impl<'a> Datagram<'a> {
         self.bytes.len() < self.wire_len
     }
 
-    /// Octets captured, and those that there were.
-    #[must_use]
-    pub const fn lengths(&self) -> (usize, usize) {
-        (self.bytes.len(), self.wire_len)
-    }
-
     fn samples(&self) -> Items<'a> {
         Items {
             bytes: self.bytes,

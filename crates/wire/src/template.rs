@@ -9,7 +9,6 @@ mod layout;
 use crate::bth::Qp;
 use crate::error::Error;
 use crate::frame::{Frame, LinkType};
-use crate::icrc::Reading;
 use crate::profile::Profile;
 use layout::Layout;
 use std::net::{IpAddr, Ipv6Addr};
@@ -155,12 +154,6 @@ impl Template {
         &self.bytes
     }
 
-    /// The reading by which the ICRC is kept right.
-    #[must_use]
-    pub fn reading(&self) -> Reading {
-        self.layout.reading()
-    }
-
     /// Makes `change` in the template's own frame, with the ICRC and the IPv4 header checksum patched.
     ///
     /// # Errors
@@ -226,7 +219,7 @@ mod tests {
     use super::*;
     use crate::bth::{BthRepr, Opcode};
     use crate::compose::{Part, UdpChecksum, packet};
-    use crate::icrc::Policy;
+    use crate::icrc::{Policy, Reading};
     use std::net::Ipv4Addr;
 
     const PAYLOAD: Part<'_> = Part::Bytes(&[0x5A; 32]);

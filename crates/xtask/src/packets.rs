@@ -1,6 +1,7 @@
 //! Capture files: packets out of them and into one. Not here: what is made of packets.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,24 +136,11 @@ fn pcap(content: &[u8]) -> Outcome<Capture> {
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
-    let file = BufWriter::new(fs_err::File::create(path)?);
-    let mut writer = PcapNgWriter::new(file)?;
-    let mut links = Vec::new();
-    for packet in packets {
-        let known = links.iter().position(|link| *link == packet.link);
-        let interface_id = known.unwrap_or(links.len());
-        if known.is_none() {
-            links.push(packet.link);
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::from(packet.link),
-                snaplen: 0,
-                options: Vec::new(),
-            };
-            writer.write_pcapng_block(interface)?;
-        }
-        writer.write_pcapng_block(block(interface_id, packet))?;
-    }
-    Ok(writer.into_inner().flush()?)
+    let links: BTreeSet<u32> = packets.iter().map(|packet| packet.link).collect();
+    let interfaces = links.iter().map(|link| (DataLink::from(*link), Vec::new()));
+    let of_link = |packet: &Packet| links.iter().position(|link| *link == packet.link);
+    let packets = packets.iter().map(|p| (of_link(p).unwrap_or(0), p));
+    write_blocks(path, Vec::new(), interfaces, packets)
 }
 
 /// Writes into a pcapng file what interfaces of Ethernet have seen, in the order of time, with a comment.
@@ -160,43 +148,50 @@ pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
 /// # Errors
 /// It cannot be written.
 pub fn write_seen(path: &Path, comment: &str, interfaces: &[(&str, Vec<Packet>)]) -> Outcome {
-    let file = BufWriter::new(fs_err::File::create(path)?);
-    let comment = CommonOption::Comment(comment.into());
-    let section = SectionHeaderBlock {
-        options: vec![SectionHeaderOption::Common(comment)],
-        ..SectionHeaderBlock::default()
-    };
-    let mut writer = PcapNgWriter::with_section_header(file, section)?;
-    for (name, _) in interfaces {
-        let interface = InterfaceDescriptionBlock {
-            linktype: DataLink::ETHERNET,
-            snaplen: 0,
-            options: vec![
-                InterfaceDescriptionOption::IfName((*name).into()),
-                InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
-            ],
-        };
-        writer.write_pcapng_block(interface)?;
-    }
+    let comment = SectionHeaderOption::Common(CommonOption::Comment(comment.into()));
+    let described = interfaces.iter().map(|(name, _)| {
+        let name = InterfaceDescriptionOption::IfName((*name).into());
+        let nanoseconds = InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO);
+        (DataLink::ETHERNET, vec![name, nanoseconds])
+    });
     let seen = (0..).zip(interfaces);
     let seen = seen.flat_map(|(id, (_, packets))| packets.iter().map(move |packet| (id, packet)));
     let mut seen: Vec<(usize, &Packet)> = seen.collect();
     seen.sort_by_key(|(_, packet)| packet.time);
-    for (id, packet) in seen {
-        writer.write_pcapng_block(block(id, packet))?;
-    }
-    Ok(writer.into_inner().flush()?)
+    write_blocks(path, vec![comment], described, seen.into_iter())
 }
 
-fn block(interface: usize, packet: &Packet) -> EnhancedPacketBlock<'_> {
-    let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
-    EnhancedPacketBlock {
-        interface_id: interface as u32,
-        timestamp: packet.time,
-        original_len: packet.wire_len.max(captured),
-        data: Cow::Borrowed(&packet.bytes),
-        options: Vec::new(),
+/// A pcapng file of one section: its options, its interfaces, and packets with the number of the interface of each.
+fn write_blocks<'a>(
+    path: &Path,
+    options: Vec<SectionHeaderOption<'a>>,
+    interfaces: impl Iterator<Item = (DataLink, Vec<InterfaceDescriptionOption<'a>>)>,
+    packets: impl Iterator<Item = (usize, &'a Packet)>,
+) -> Outcome {
+    let section = SectionHeaderBlock {
+        options,
+        ..SectionHeaderBlock::default()
+    };
+    let file = BufWriter::new(fs_err::File::create(path)?);
+    let mut writer = PcapNgWriter::with_section_header(file, section)?;
+    for (linktype, options) in interfaces {
+        writer.write_pcapng_block(InterfaceDescriptionBlock {
+            linktype,
+            snaplen: 0,
+            options,
+        })?;
     }
+    for (interface, packet) in packets {
+        let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
+        writer.write_pcapng_block(EnhancedPacketBlock {
+            interface_id: interface as u32,
+            timestamp: packet.time,
+            original_len: packet.wire_len.max(captured),
+            data: Cow::Borrowed(&packet.bytes),
+            options: Vec::new(),
+        })?;
+    }
+    Ok(writer.into_inner().flush()?)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::captures::{self, ROUTERS};
 use crate::failure::Outcome;
 use crate::packages::{self, Use};
 use crate::report::heading;
-use crate::{apt, cargo, packets, process};
+use crate::{apt, cargo, process};
 
 const SCRIPT: &str = include_str!("routers.sh");
 
@@ -48,18 +48,9 @@ pub fn run() -> Outcome {
         "not every case was captured ({status}): see above, and {}",
         written.display()
     );
-    let samples = captures::folder()?;
     for case in ROUTERS {
-        let seen = |interface: &&'static str| {
-            let capture = packets::read(&written.join(format!("{}.{interface}.pcap", case.name)))?;
-            Outcome::Ok((*interface, capture.packets))
-        };
-        let seen = case.interfaces.iter().map(seen);
-        let seen = seen.collect::<Outcome<Vec<_>>>()?;
-        let name = format!("{}.pcapng", case.file());
-        packets::write_seen(&samples.join(&name), case.about, &seen)?;
-        let count: usize = seen.iter().map(|(_, packets)| packets.len()).sum();
-        println!("{name}: {count} packets");
+        let captured = written.join(case.name);
+        captures::gather(&case.file(), case.about, &captured, &case.interfaces)?;
     }
     println!(
         "What the routers said: {}\n`cargo xtask captures` decodes the captures",

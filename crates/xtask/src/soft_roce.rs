@@ -8,10 +8,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 use crate::failure::Outcome;
-use crate::{captures, cargo, packets, process};
+use crate::{captures, cargo, process};
 
 const SCRIPT: &str = include_str!("soft_roce.sh");
 
@@ -67,16 +67,8 @@ pub fn capture(
         written.display()
     );
     for (case, about) in cases {
-        let seen = |host: &'static str| {
-            let capture = packets::read(&written.join(format!("{case}.{host}.pcap")))?;
-            Outcome::Ok((host, capture.packets))
-        };
-        let seen = HOSTS.map(seen).into_iter().collect::<Outcome<Vec<_>>>();
-        let seen = seen.with_context(|| format!("the guest did not capture {case}"))?;
-        let name = format!("{}-{case}.pcapng", captures::RECORDED);
-        packets::write_seen(&samples.join(&name), about, &seen)?;
-        let count: usize = seen.iter().map(|(_, packets)| packets.len()).sum();
-        println!("{name}: {count} packets");
+        let name = format!("{}-{case}", captures::RECORDED);
+        captures::gather(&name, about, &written.join(case), &HOSTS)?;
     }
     println!(
         "What the programs said, and soft RoCE's counters: {}\n`cargo xtask captures` decodes the captures",

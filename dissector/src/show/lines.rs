@@ -71,8 +71,8 @@ pub struct CountedIn {
 
 impl Listed {
     /// The lines that a packet counts in, one a group at most.
-    pub fn lines(&mut self, heard: &Record) -> [Option<CountedIn>; 4] {
-        let notified = match heard {
+    pub fn lines(&mut self, record: &Record) -> [Option<CountedIn>; 4] {
+        let notified = match record {
             Record::Notification(notified) => notified,
             Record::Malformed(broken) => {
                 let by = self.line(Group::Malformed, format_args!("{}", broken.notifier));

@@ -111,7 +111,7 @@ pub fn rule_id(rule: Rule) -> *const c_char {
 }
 
 /// Whether anyone collects expert infos.
-pub fn is_expert_heard() -> bool {
+pub fn has_expert_listener() -> bool {
     // SAFETY: asks by the number that Wireshark gave.
     compat::is_true(unsafe { sys::have_tap_listener(EXPERT_TAP.load(Ordering::Relaxed)) })
 }

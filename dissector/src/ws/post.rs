@@ -53,8 +53,8 @@ pub fn post(call: Call<'_>) -> c_int {
     if let Some(seen) = innermost(all).or(plain) {
         remember(call, &seen);
     }
-    let tapped = taps::is_heard();
-    let wanted = match ids::is_expert_heard() {
+    let tapped = taps::has_listener();
+    let wanted = match ids::has_expert_listener() {
         true => Wanted::Everything,
         false => tree.wanted(),
     };

@@ -39,7 +39,7 @@ unsafe impl Noted for Seen<'_> {
 
 /// What the messages of a file tell together, and which prefixes have lost their PNC, by frame and message.
 #[derive(Default)]
-struct Heard {
+struct Learned {
     routing: fcn_observe::Routing,
     not_kept: BTreeMap<(u32, usize), Box<[u32]>>,
 }
@@ -49,27 +49,27 @@ const MAX_NOT_KEPT: usize = 100_000;
 /// Most prefixes of one of them.
 const MAX_LACKING: usize = 64;
 
-static HEARD: PerFile<Heard> = PerFile::new();
+static LEARNED: PerFile<Learned> = PerFile::new();
 
 /// Forgets everything.
 pub fn forget() {
-    HEARD.forget();
+    LEARNED.forget();
 }
 
 /// Takes in a message of a frame that is dissected for the first time. Calls no C: for use within [`guard`].
-fn hear(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr, IpAddr)>) {
-    let mut heard = HEARD.locked();
-    let heard = heard.get_or_insert_default();
+fn learn(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr, IpAddr)>) {
+    let mut learned = LEARNED.locked();
+    let learned = learned.get_or_insert_default();
     let mut lacking = Vec::new();
     // The protocols that have flags have no code points of ours.
-    (heard.routing).hear(seen.0, bytes, ends, |offset| {
+    (learned.routing).learn(seen.0, bytes, ends, |offset| {
         if lacking.len() < MAX_LACKING {
             lacking.push(offset as u32);
         }
     });
-    if !lacking.is_empty() && heard.not_kept.len() < MAX_NOT_KEPT {
+    if !lacking.is_empty() && learned.not_kept.len() < MAX_NOT_KEPT {
         let key = (frame, seen.1);
-        heard.not_kept.insert(key, lacking.into_boxed_slice());
+        learned.not_kept.insert(key, lacking.into_boxed_slice());
     }
 }
 
@@ -83,7 +83,7 @@ fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option
     let here = call.tvb.bytes();
     let protocol = guard(|| which(here)).flatten()?;
     if let Some(visit) = memory::first_visit(call.tvb, call.packet) {
-        guard(|| hear(visit.frame, (protocol, at.start), here, at.addresses));
+        guard(|| learn(visit.frame, (protocol, at.start), here, at.addresses));
     }
     Some(Seen {
         protocol,
@@ -150,7 +150,7 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
         let protocol = sys::find_protocol_by_id(ids::protocol(P::Pnc));
         compat::is_true(sys::proto_is_protocol_enabled(protocol))
     };
-    if !is_enabled || tree.wanted() != Wanted::Everything && !ids::is_expert_heard() {
+    if !is_enabled || tree.wanted() != Wanted::Everything && !ids::has_expert_listener() {
         return;
     }
     let profile = preferences::profile();
@@ -171,10 +171,10 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profile) {
     let frame = packet.number();
     let known = guard(|| {
-        let heard = HEARD.locked();
-        let heard = heard.as_ref().filter(|_| memory::is_on())?;
-        let session = seen.at.addresses.map(|ends| heard.routing.session(ends));
-        let not_kept = heard.not_kept.get(&(frame, seen.at.start));
+        let learned = LEARNED.locked();
+        let learned = learned.as_ref().filter(|_| memory::is_on())?;
+        let session = seen.at.addresses.map(|ends| learned.routing.session(ends));
+        let not_kept = learned.not_kept.get(&(frame, seen.at.start));
         let mut lacking = [0; MAX_LACKING];
         let all = not_kept.map_or(&[][..], |all| all);
         for (to, from) in lacking.iter_mut().zip(all) {

@@ -69,8 +69,8 @@ unsafe extern "C" fn count(
     _flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
     // SAFETY: the record is this tap's.
-    let heard = unsafe { taps::record(data) };
-    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&heard));
+    let record = unsafe { taps::record(data) };
+    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&record));
     for line in lines.into_iter().flatten().flatten() {
         // SAFETY: the tree is live; both texts end with a NUL and are copied.
         unsafe {
@@ -78,7 +78,7 @@ unsafe extern "C" fn count(
             tick(tree, line.text.as_c_str().as_ptr(), heading, false);
         }
     }
-    if let Record::Notification(notified) = heard
+    if let Record::Notification(notified) = record
         && let Some(depth) = notified.gist.deepest_queue
     {
         // SAFETY: as above.

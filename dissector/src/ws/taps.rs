@@ -23,15 +23,15 @@ pub fn register() {
 }
 
 /// Whether anyone listens.
-pub fn is_heard() -> bool {
+pub fn has_listener() -> bool {
     // SAFETY: the tap was registered at start.
     compat::is_true(unsafe { sys::have_tap_listener(tap()) })
 }
 
 /// Puts a notification before the listeners, who see it when the packet is done. Called by the postdissector: that one runs
 /// even where an exception has ended the dissection.
-pub fn queue(packet: Packet<'_>, heard: Record) {
-    let record = packet.scratch(1)[0].write(heard);
+pub fn queue(packet: Packet<'_>, record: Record) {
+    let record = packet.scratch(1)[0].write(record);
     // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
     let quoted = packet.is_quoted();
     packet.set_quoted(false);

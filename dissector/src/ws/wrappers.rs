@@ -45,7 +45,7 @@ fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
         && new.at.captured > 0
         && !new.is_any_cnp()
         && call.packet.frame_tvb() == Some(new.ds)
-        && !ids::is_expert_heard()
+        && !ids::has_expert_listener()
         && !notes::any(call.packet)
 }
 

@@ -205,16 +205,9 @@ impl Engine {
             now => now,
         };
         guard.monitor.note(EventRecord {
-            at,
-            severity,
-            what,
             times,
-            frame: None,
             interface: Some(interface.into()),
-            from: None,
-            to: None,
-            text: text.into(),
-            section: "",
+            ..EventRecord::of_capture(at, severity, what, text)
         });
     }
 

@@ -107,7 +107,7 @@ impl Notifier {
     }
 
     /// Counts findings about its notifications.
-    pub const fn blame(&mut self, findings: u64) {
+    pub const fn count_findings(&mut self, findings: u64) {
         self.findings += findings;
     }
 

@@ -3,7 +3,7 @@
 use super::Monitor;
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
-use super::reporter::About;
+use super::reporter::{About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT};
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
@@ -133,7 +133,7 @@ impl Monitor {
             self.findings = Some(findings);
             return self.samples(packet, frame, &samples);
         } else {
-            let session = self.routing.hear_frame(frame, &mut findings);
+            let session = self.routing.learn_frame(frame, &mut findings);
             frame.check_in_session(icrc, session, &mut findings);
             let broken = Broken::from_frame(frame, &findings);
             let sort = match end {
@@ -151,7 +151,7 @@ impl Monitor {
         let is_copy = self.totals.copies > copies;
         let bad = end.filter(|end| matches!(end, End::Malformed(_)) || sort == Sort::Cut);
         if (bad.is_some() || !findings.is_empty()) && !(is_copy && sort == Sort::Undecodable) {
-            self.complain(packet, frame, &findings, bad);
+            self.report(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
         let is_incomplete = matches!(end, Some(End::Cut { .. }));
@@ -169,15 +169,15 @@ impl Monitor {
             Ok(copied) => {
                 self.interfaces.has_clock(place, copied.clock);
                 if copied.jumped {
-                    self.reporter.mirror_clock(at, JUMPED);
+                    self.reporter.doubt(at, (MIRROR_CLOCK, JUMPED));
                 }
                 if self.mirror_clocks.are_unrelated() {
-                    self.reporter.mirror_clock(at, UNRELATED);
+                    self.reporter.doubt(at, (MIRROR_CLOCK, UNRELATED));
                 }
                 copied.at
             }
             Err(refusal) => {
-                self.reporter.mirror_clock(at, refusal.text());
+                self.reporter.doubt(at, (MIRROR_CLOCK, refusal.text()));
                 at
             }
         }
@@ -217,7 +217,7 @@ impl Monitor {
         self.of_samples = of_samples;
         self.now = self.now.max(packet.at);
         if datagram.is_cut() {
-            self.reporter.samples_cut(packet.at);
+            self.reporter.doubt(packet.at, SAMPLES_CUT);
             self.reporter.end(&self.about(packet, frame), &frame.end());
             self.count(packet, Sort::Cut, false);
         } else if !samples {
@@ -256,7 +256,7 @@ impl Monitor {
         let earlier = self.sightings.see_captured(identity, look, self.captured);
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
-            self.reporter.places_forgotten(packet.at);
+            self.reporter.doubt(packet.at, PLACES_FORGOTTEN);
         }
         earlier
     }
@@ -311,10 +311,10 @@ impl Monitor {
         let earlier = earlier.flatten();
         let is_copy = earlier.is_some();
         if is_unclear(packet.link) && !several {
-            self.reporter.places_unclear(at);
+            self.reporter.doubt(at, PLACES_UNCLEAR);
         }
-        let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
-        let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
+        let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
+        let flow = (is_request || !self.flows.table.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.destination))
             .flatten();
         let attribution = match is_sample {
@@ -419,8 +419,8 @@ impl Monitor {
         if !findings.is_empty() {
             let number = number_of(findings);
             let icrc_bad = findings.has(Rule::RoceIcrcBad);
-            row.blame(number, icrc_bad);
-            point.blame(number);
+            row.count_findings(number, icrc_bad);
+            point.count_findings(number);
             totals.icrc_bad += u64::from(icrc_bad);
         }
         let mut step = TrafficStep::default();
@@ -474,7 +474,7 @@ impl Monitor {
         let who = (broken.notifier, broken.origin);
         let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
         point.count_malformed(packet.at);
-        point.blame(number_of(findings));
+        point.count_findings(number_of(findings));
         self.totals.malformed += 1;
     }
 
@@ -522,7 +522,7 @@ impl Monitor {
             (self.origins).data(at, place, frame, (data, bth), (several, ce));
         }
         if is_unclear(packet.link) && !several {
-            self.reporter.places_unclear(at);
+            self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         // One may be marked behind the place where it was seen first.
         let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
@@ -683,7 +683,7 @@ impl Monitor {
     }
 
     #[cold]
-    fn complain(
+    fn report(
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,

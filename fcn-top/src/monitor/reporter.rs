@@ -17,14 +17,25 @@ pub const MALFORMED: &str = "packet.malformed";
 pub const CUT: &str = "capture.cut";
 /// What is said of a packet that breaks more rules than are named.
 pub const LEFT_OUT: &str = "findings.left_out";
+/// What casts doubt on all that is counted: its identifier, and the text.
+pub type Doubt = (&'static str, &'static str);
 /// What is said where packets may have been seen on several interfaces, and do not say on which.
-pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
+pub const PLACES_UNCLEAR: Doubt = (
+    "capture.places.unclear",
+    "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2",
+);
 /// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
-pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
+pub const PLACES_FORGOTTEN: Doubt = (
+    "capture.places.forgotten",
+    "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
+);
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said where samples are missing, as the capture has cut them off.
-pub const SAMPLES_CUT: &str = "capture.samples.cut";
+pub const SAMPLES_CUT: Doubt = (
+    "capture.samples.cut",
+    "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
+);
 /// What is said where datagrams with samples are missing.
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
 /// What is said of a sender that does not know the Fast CNP option.
@@ -132,40 +143,6 @@ impl Reporter {
         self.report(about.event(severity, what, text.into(), ""));
     }
 
-    /// Says, once, that a capture does not tell where packets were seen.
-    #[inline]
-    pub fn places_unclear(&mut self, at: u64) {
-        self.doubt(
-            at,
-            PLACES_UNCLEAR,
-            "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2",
-        );
-    }
-
-    /// Says, once, that packets came so long behind those of other interfaces that these had been forgotten.
-    pub fn places_forgotten(&mut self, at: u64) {
-        self.doubt(
-            at,
-            PLACES_FORGOTTEN,
-            "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
-        );
-    }
-
-    /// Says, once, what is wrong with the clocks of mirrors.
-    #[cold]
-    pub fn mirror_clock(&mut self, at: u64, text: &'static str) {
-        self.doubt(at, MIRROR_CLOCK, text);
-    }
-
-    /// Says, once, that samples are missing, as the capture has cut datagrams.
-    pub fn samples_cut(&mut self, at: u64) {
-        self.doubt(
-            at,
-            SAMPLES_CUT,
-            "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
-        );
-    }
-
     /// Says that so many datagrams with samples are missing.
     pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
         let text = "Datagrams of sFlow that are missing by their numbers: estimates are too low";
@@ -177,23 +154,13 @@ impl Reporter {
         self.report(event);
     }
 
-    fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {
+    /// Says, once, what casts doubt on all that is counted.
+    pub fn doubt(&mut self, at: u64, (what, text): Doubt) {
         if self.doubts.contains(&text) {
             return;
         }
         self.doubts.push(text);
-        self.report(EventRecord {
-            at,
-            severity: Severity::Warning,
-            what,
-            times: 1,
-            frame: None,
-            interface: None,
-            from: None,
-            to: None,
-            text: text.into(),
-            section: "",
-        });
+        self.report(EventRecord::of_capture(at, Severity::Warning, what, text));
     }
 
     /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

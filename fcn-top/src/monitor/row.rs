@@ -218,7 +218,7 @@ impl Row {
     }
 
     /// Counts findings about a notification of this row.
-    pub fn blame(&mut self, findings: u64, icrc_bad: bool) {
+    pub fn count_findings(&mut self, findings: u64, icrc_bad: bool) {
         let rare = self.rare();
         rare.findings += findings;
         rare.icrc_bad += u64::from(icrc_bad);

@@ -6,11 +6,10 @@ use crate::cli::Cli;
 use crate::config::Preferences;
 use crate::engine::{privileges, wall_clock};
 use crate::no_effect;
-use crate::output::csv::fields;
+use crate::output::csv;
 use crate::output::json;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report;
-use crate::record::{CounterRecord, Record};
 use crate::setup::{self, Printing, Way};
 use crate::tables::Nics;
 use crate::text::Words;
@@ -84,16 +83,8 @@ fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Re
         return json::write(&document, console.out, false).map_err(failed);
     }
     if cli.mode.csv {
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        let heading = CounterRecord::COLUMNS.iter().map(|column| column.id);
-        let mut written = csv.write_record(heading);
-        for line in &nics.counters {
-            written = written.and_then(|()| csv.write_record(fields(line, words)));
-        }
-        let octets = written
-            .map_err(Into::into)
-            .and_then(|()| csv.into_inner().map_err(csv::IntoInnerError::into_error));
-        let octets = octets.map_err(failed)?;
+        let mut octets = Vec::new();
+        csv::table(&mut octets, &nics.counters, words).map_err(failed)?;
         return say(console.out, &String::from_utf8_lossy(&octets));
     }
     let mut text = String::new();

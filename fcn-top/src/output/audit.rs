@@ -102,7 +102,7 @@ impl Audit {
 
     /// Takes an event, as the monitor tells it; returns the line to print for it, with its end, where there is one. Of the
     /// first [`MOST_LINES`] there is.
-    pub fn hear(&mut self, event: &EventRecord) -> Option<String> {
+    pub fn take(&mut self, event: &EventRecord) -> Option<String> {
         self.events = self.events.saturating_add(1);
         let kind = (event.what, event.severity);
         let broken = self.rules.entry(kind).or_insert_with(|| Broken {
@@ -289,7 +289,7 @@ mod tests {
         let mut audit = Audit::new(Words::default());
         let mut text: String = events
             .iter()
-            .filter_map(|event| audit.hear(event))
+            .filter_map(|event| audit.take(event))
             .collect();
         text += &audit.summary(unchecked, PACKETS);
         (audit, text)
@@ -302,7 +302,7 @@ mod tests {
         assert_snapshot!("text", text);
         assert!(audit.failed(false) && audit.failed(true));
         let mut audit = Audit::new(Words::default()).keeping();
-        assert!(events.iter().all(|event| audit.hear(event).is_none()));
+        assert!(events.iter().all(|event| audit.take(event).is_none()));
         assert_snapshot!("json", format!("{:#}\n", audit.json(&[], PACKETS)));
     }
 
@@ -345,7 +345,7 @@ mod tests {
         let event = sample::tables().events[1].clone();
         let mut audit = Audit::new(Words::default());
         let lines = (0..MOST_LINES + 5)
-            .filter_map(|_| audit.hear(&event))
+            .filter_map(|_| audit.take(&event))
             .count();
         assert_eq!(lines as u64, MOST_LINES);
         let text = audit.summary(&[], PACKETS);

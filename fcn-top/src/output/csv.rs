@@ -8,7 +8,7 @@ use crate::tables::{Dropped, Tables};
 use crate::text::Words;
 use ::csv::{Error, ErrorKind, Writer};
 use fcn_tool::failure::{Failure, Result};
-use std::io::Write;
+use std::io::{self, Write};
 
 /// The columns before those of the rows, where rows are written by the interval.
 pub const INTERVAL_COLUMNS: [&str; 3] = ["from", "to", "count"];
@@ -113,8 +113,21 @@ fn failure(error: &Error) -> Failure {
     }
 }
 
+/// Writes a whole table, under its heading.
+///
+/// # Errors
+/// Where it goes cannot be written.
+pub(crate) fn table<R: Record>(to: impl Write, lines: &[R], words: &Words) -> io::Result<()> {
+    let mut writer = Writer::from_writer(to);
+    writer.write_record(R::COLUMNS.iter().map(|column| column.id))?;
+    for line in lines {
+        writer.write_record(fields(line, words))?;
+    }
+    writer.flush()
+}
+
 /// The cells of a line.
-pub(crate) fn fields<R: Record>(line: &R, words: &Words) -> impl Iterator<Item = String> {
+fn fields<R: Record>(line: &R, words: &Words) -> impl Iterator<Item = String> {
     (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words))
 }
 

@@ -19,9 +19,6 @@ use crate::tables::Tables;
 use crate::text::Words;
 use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
-use std::fs::File;
-use std::io;
-use std::path::Path;
 
 /// Which of the rows are written, and in which order.
 #[derive(Clone, Debug, Default)]
@@ -61,20 +58,6 @@ impl Selection {
         rows.truncate(self.top.unwrap_or(usize::MAX));
         Selected { rows, matched }
     }
-}
-
-/// A new file: what was there before stays.
-///
-/// # Errors
-/// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
-pub(crate) fn create_new(path: &Path) -> Result<File, String> {
-    File::create_new(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
-            "{}: there is one already; choose another name",
-            path.display()
-        ),
-        _ => format!("{}: {error}", path.display()),
-    })
 }
 
 /// A table without lines, with numbers at the right edge of the columns at these places.
@@ -181,7 +164,7 @@ mod tests {
         all += &String::from_utf8(page).unwrap();
         let mut audit = audit::Audit::new(words.clone());
         for event in &tables.events {
-            all.extend(audit.hear(event));
+            all.extend(audit.take(event));
         }
         let unchecked = audit::unchecked(&Settings::default());
         let audited = audit::Audited {

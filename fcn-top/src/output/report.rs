@@ -3,7 +3,7 @@
 use super::{Selection, bare_table};
 use crate::record::column_named;
 use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
-use crate::tables::{Nics, Tables};
+use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Words, share};
 use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
@@ -130,25 +130,12 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
             counted(totals.octets, "octet")
         ),
     );
-    let kinds = Kind::ALL.iter().zip(totals.notifications);
-    let kinds: Vec<_> = kinds
-        .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{} {}", kind.id(), grouped(count)))
-        .collect();
     let mut notified = grouped(totals.notified());
-    if !kinds.is_empty() {
-        let _ = write!(notified, ": {}", kinds.join(", "));
+    if totals.notified() > 0 {
+        let _ = write!(notified, ": {}", by_kind(totals));
     }
     line("notifications", notified);
-    let mut data = counted(totals.data, "packet");
-    if totals.data > 0 {
-        let _ = write!(
-            data,
-            ", {} of them marked CE",
-            share(totals.ce as f64 / totals.data as f64)
-        );
-    }
-    line("data", data);
+    line("data", counted(totals.data, "packet") + &marked(totals));
     line(
         "others",
         format!(
@@ -202,6 +189,25 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
             "not kept",
             format!("{} (those seen longest ago)", gone.join(", ")),
         );
+    }
+}
+
+/// The notifications of each kind that there are.
+pub(super) fn by_kind(totals: &Totals) -> String {
+    let kinds = Kind::ALL.iter().zip(totals.notifications);
+    let kinds = kinds.filter(|(_, count)| *count > 0);
+    let kinds = kinds.map(|(kind, count)| format!("{} {}", kind.id(), grouped(count)));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// How much of the data was marked CE, where there is data.
+pub(super) fn marked(totals: &Totals) -> String {
+    match totals.data {
+        0 => String::new(),
+        data => format!(
+            ", {} of them marked CE",
+            share(totals.ce as f64 / data as f64)
+        ),
     }
 }
 

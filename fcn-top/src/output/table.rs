@@ -1,7 +1,7 @@
 //! A table of the screen into a file.
 
-use crate::output::create_new;
-use crate::output::csv::fields;
+use crate::new_file;
+use crate::output::csv;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
 use crate::text::Words;
@@ -26,7 +26,7 @@ struct Document<'t, R> {
 /// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
 pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
     let path = writing.to.display();
-    let mut out = BufWriter::new(create_new(&writing.to)?);
+    let mut out = BufWriter::new(new_file::create(&writing.to)?);
     match &writing.records {
         Records::Qps(records) => table(&mut out, records, writing, words),
         Records::Points(records) => table(&mut out, records, writing, words),
@@ -57,14 +57,7 @@ fn table<R: Record>(
             };
             json::write(&document, out, false)?;
         }
-        Format::Csv => {
-            let mut csv = csv::Writer::from_writer(out);
-            csv.write_record(R::COLUMNS.iter().map(|column| column.id))?;
-            for line in records {
-                csv.write_record(fields(line, words))?;
-            }
-            csv.flush()?;
-        }
+        Format::Csv => csv::table(out, records, words)?,
     }
     Ok(records.len() as u64)
 }
@@ -119,7 +112,7 @@ mod tests {
                         assert_eq!(json["rows"].as_array().unwrap().len() as u64, lines);
                     }
                     Format::Csv => {
-                        let mut reader = csv::Reader::from_reader(text.as_bytes());
+                        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
                         assert_eq!(reader.records().count() as u64, lines);
                     }
                 }

@@ -40,4 +40,4 @@ pub use app::App;
 pub use effect::{Effect, Format, Records, Writing};
 pub use options::Options;
 pub use tab::Tab;
-pub use terminal::{Writer, run, run_with};
+pub use terminal::{Writer, run};

@@ -37,21 +37,11 @@ const PACE: u32 = 10;
 /// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
 pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
 
-/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true.
+/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true; tables are written by `write`.
 ///
 /// # Errors
 /// Standard output is no terminal, or the terminal cannot be used.
-pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
-    run_with(watched, options, words, stop, &|_| {
-        Err("tables cannot be written here".to_owned())
-    })
-}
-
-/// The same, with somebody who writes tables.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_with(
+pub fn run(
     watched: &dyn Watched,
     options: &Options,
     words: &Words,

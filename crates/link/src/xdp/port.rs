@@ -1,8 +1,8 @@
 //! Frames in and out by one AF_XDP socket: a queue has room for no second one.
 
 use super::program::{Program, ProgramMode};
-use super::receive::{self, HEADROOM, Receiving};
-use super::socket::{Copying, Socket, Wanted, XdpError};
+use super::receive::{HEADROOM, Receiving};
+use super::socket::{Copying, Socket, Step, Wanted, XdpError};
 use super::transmit::Sending;
 use super::umem::Layout;
 use crate::transmit::{Counts, TransmitError};
@@ -47,10 +47,14 @@ impl XdpPort {
             queue,
             layout: Layout::new(2 * slots, longest, HEADROOM),
             receive: slots,
-            transmit: true,
             copying,
         })?;
-        receive::give(&program, interface, queue, &socket)?;
+        program.give(queue, socket.fd()).map_err(|error| XdpError {
+            interface: interface.to_owned(),
+            queue,
+            step: Step::SocketMap,
+            error,
+        })?;
         Ok(Self {
             receiving: Receiving::of(&mut socket, longest),
             sending: Sending::of(&mut socket, slots, slots),
@@ -64,7 +68,11 @@ impl XdpPort {
     /// How frames come in and leave.
     #[must_use]
     pub fn mode(&self) -> String {
-        receive::describe(&self.socket, self.mode)
+        let copying = match self.socket.zero_copy {
+            true => "zero copy",
+            false => "copy",
+        };
+        format!("AF_XDP, {copying}, {} mode", self.mode)
     }
 
     /// Why the driver has to copy although it was asked not to.
@@ -110,7 +118,11 @@ impl XdpPort {
     /// Frames lost since the socket was opened because they were not fetched in time.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        receive::dropped(&self.socket)
+        self.socket.statistics().map_or(0, |counted| {
+            counted.rx_dropped
+                + counted.rx_ring_full.unwrap_or_default()
+                + counted.rx_fill_ring_empty_descs.unwrap_or_default()
+        })
     }
 
     /// What became of the frames sent.

@@ -124,10 +124,8 @@ pub(super) struct Wanted<'a> {
     pub index: u32,
     pub queue: u32,
     pub layout: Layout,
-    /// The first so many slots are for receiving.
+    /// The first so many slots are for receiving, the others for sending.
     pub receive: usize,
-    /// Whether the others are for sending.
-    pub transmit: bool,
     pub copying: Copying,
 }
 
@@ -202,7 +200,7 @@ impl Socket {
         let options = sockopt::xdp_options(&fd).map_err(refused(Step::Rings))?;
         Ok(Self {
             fd,
-            transmit: rings.transmit,
+            transmit: Some(rings.transmit),
             completion: rings.completion,
             fill: rings.fill,
             receive: rings.receive,
@@ -233,7 +231,7 @@ impl Socket {
 }
 
 struct Rings {
-    transmit: Option<Producer<XdpDesc>>,
+    transmit: Producer<XdpDesc>,
     completion: Consumer<u64>,
     fill: Producer<u64>,
     receive: Option<Consumer<XdpDesc>>,
@@ -242,7 +240,7 @@ struct Rings {
 impl Rings {
     /// Every ring has room for every chunk, so that none is ever full but for a mistake.
     fn set_up(socket: BorrowedFd<'_>, wanted: &Wanted<'_>) -> io::Result<Self> {
-        let (receive, transmit) = (wanted.receive > 0, wanted.transmit);
+        let receive = wanted.receive > 0;
         let chunks = (wanted.layout.slots * wanted.layout.chunks) as u32;
         let size = chunks.next_power_of_two();
         sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
@@ -250,15 +248,12 @@ impl Rings {
         if receive {
             sockopt::set_xdp_rx_ring_size(socket, size)?;
         }
-        if transmit {
-            sockopt::set_xdp_tx_ring_size(socket, size)?;
-        }
+        sockopt::set_xdp_tx_ring_size(socket, size)?;
         let offsets = sockopt::xdp_mmap_offsets(socket)?;
-        let sent = || Ring::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
         let received = || Ring::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
         let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit: transmit.then(sent).transpose()?.map(Producer::new),
+            transmit: Producer::new(Ring::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size)?),
             completion: Consumer::new(Ring::new(socket, completion, &offsets.cr, size)?),
             fill: Producer::new(Ring::new(socket, fill, &offsets.fr, size)?),
             receive: receive.then(received).transpose()?.map(Consumer::new),

@@ -78,7 +78,6 @@ impl XdpTransmit {
                 queue,
                 layout: layout(slots, options),
                 receive: 0,
-                transmit: true,
                 copying,
             })
         };

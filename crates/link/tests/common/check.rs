@@ -4,10 +4,8 @@
 
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
-use fcn_link::packet_socket::PacketReceive;
-use fcn_link::receive::Receive;
+use fcn_link::port::{self, Port};
 use fcn_link::sender::{self, Job, Next, Report, Settings, Source};
-use fcn_link::xdp::{Copying, Program, XdpReceive};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -153,13 +151,6 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
     sender::run(jobs, Some(&interface), &AtomicBool::new(false), &mut |_| {}).0
 }
 
-/// By what frames are received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    PacketSocket,
-    Xdp(Copying),
-}
-
 /// An exchange.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -168,7 +159,8 @@ pub struct Exchange {
     /// Frames of each queue.
     pub count: u64,
     pub lens: Vec<usize>,
-    pub by: By,
+    /// By what frames are received.
+    pub by: Wanted,
     /// Whether the receiver is slow enough to find another frame whenever it has taken one.
     pub always_more: bool,
 }
@@ -307,48 +299,28 @@ pub fn exchange(
 }
 
 fn receive(
-    by: By,
+    by: Wanted,
     far: &str,
     longest: usize,
     (ready, done): (&AtomicBool, &AtomicBool),
     arrivals: &mut Arrivals,
 ) -> String {
-    let (how, mut queues) = open(by, far, longest);
-    ready.store(true, Ordering::Relaxed);
-    let pause = Duration::from_millis(if queues.len() == 1 { 50 } else { 1 });
-    while !done.load(Ordering::Relaxed) {
-        for queue in &mut queues {
-            queue
-                .receive(pause, &mut |frame| arrivals.take(frame))
-                .unwrap();
-        }
-    }
-    how
-}
-
-/// How frames come in, and by what.
-fn open(by: By, far: &str, longest: usize) -> (String, Vec<Box<dyn Receive>>) {
-    let By::Xdp(copying) = by else {
-        let socket = PacketReceive::open(far, longest + 64).unwrap();
-        return ("AF_PACKET".to_owned(), vec![Box::new(socket)]);
-    };
     let interface = Interface::named(far).unwrap();
-    let (name, index) = (interface.name(), interface.index());
-    let count = interface.receive_queues();
-    let program = Arc::new(Program::attach(name, index, count).unwrap());
-    let open = |queue| {
-        let size = (512, longest);
-        XdpReceive::open(name, index, queue, size, copying, Arc::clone(&program)).unwrap()
+    let options = port::Options {
+        wanted: by,
+        slots: 512,
+        longest: longest + 64,
     };
-    let sockets: Vec<XdpReceive> = (0..count).map(open).collect();
-    // Attaching the program may have taken the carrier away for a moment.
+    let mut ports = [Port::open(&interface, &options).unwrap()];
+    // Attaching a program may have taken the carrier away for a moment.
     let since = Instant::now();
     while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(5));
     }
-    let how = sockets[0].mode();
-    let boxed = sockets
-        .into_iter()
-        .map(|socket| Box::new(socket) as Box<dyn Receive>);
-    (how, boxed.collect())
+    ready.store(true, Ordering::Relaxed);
+    while !done.load(Ordering::Relaxed) {
+        port::wait(&ports, Duration::from_millis(50)).unwrap();
+        ports[0].receive(|frame| arrivals.take(frame)).unwrap();
+    }
+    ports[0].mode().to_owned()
 }

@@ -126,7 +126,7 @@ fn broken(messages: &[(Protocol, Vec<u8>)]) -> Vec<usize> {
     let mut routing = Routing::default();
     let mut broken = Vec::new();
     for (i, (protocol, bytes)) in messages.iter().enumerate() {
-        routing.hear(*protocol, bytes, None, |offset| {
+        routing.learn(*protocol, bytes, None, |offset| {
             assert!(offset < bytes.len());
             broken.push(i);
         });
@@ -247,21 +247,21 @@ fn open(identifier: [u8; 4], add_path: u8) -> Vec<u8> {
 fn opens_settle_path_identifiers_and_who_speaks() {
     let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
     let mut routing = Routing::default();
-    let mut hear = |bytes: &[u8], ends| routing.hear(Protocol::Bgp, bytes, Some(ends), |_| {});
-    assert_eq!(hear(&[], (a, b)), Session::default());
+    let mut learn = |bytes: &[u8], ends| routing.learn(Protocol::Bgp, bytes, Some(ends), |_| {});
+    assert_eq!(learn(&[], (a, b)), Session::default());
     let id = |last| (Ipv4Addr::new(1, 1, 1, last), 65_000);
-    let session = hear(&open([1, 1, 1, 1], 2), (a, b));
+    let session = learn(&open([1, 1, 1, 1], 2), (a, b));
     assert_eq!(session.speaker, Some(id(1)));
     assert_eq!(session.path_ids, [None, None]);
-    let session = hear(&open([1, 1, 1, 2], 1), (b, a));
+    let session = learn(&open([1, 1, 1, 2], 1), (b, a));
     assert_eq!(
         (session.speaker, session.path_ids),
         (Some(id(2)), [Some(false); 2])
     );
-    assert_eq!(hear(&[], (a, b)).path_ids, [Some(true); 2]);
+    assert_eq!(learn(&[], (a, b)).path_ids, [Some(true); 2]);
     // A session that begins anew.
-    hear(&open([1, 1, 1, 2], 0), (b, a));
-    assert_eq!(hear(&[], (a, b)).path_ids, [Some(false); 2]);
+    learn(&open([1, 1, 1, 2], 0), (b, a));
+    assert_eq!(learn(&[], (a, b)).path_ids, [Some(false); 2]);
 
     // One prefix with a path identifier, that can be read without, too.
     let next_hop = IpAddr::from([10, 0, 0, 1]);

@@ -164,11 +164,6 @@ impl Layout {
         })
     }
 
-    /// The reading by which the ICRC is kept right.
-    pub(super) const fn reading(&self) -> Reading {
-        self.reading
-    }
-
     /// The ICRC of a frame of this layout.
     #[inline]
     pub(super) fn icrc(&self, frame: &[u8]) -> u32 {

@@ -19,7 +19,7 @@ use anyhow::{bail, ensure};
 
 use crate::failure::Outcome;
 use crate::tshark::{TempDir, Tshark};
-use crate::{cargo, packages, process};
+use crate::{cargo, packages, packets, process};
 
 use fields::Protocols;
 
@@ -71,6 +71,23 @@ pub fn run(check_only: bool) -> Outcome<String> {
 /// The project's root cannot be found.
 pub fn folder() -> Outcome<PathBuf> {
     Ok(cargo::root()?.join(FOLDER))
+}
+
+/// Writes the sample `name` anew from the captures `captured`.INTERFACE.pcap, and prints how many packets it has.
+///
+/// # Errors
+/// A capture is missing or cannot be read, or the sample cannot be written.
+pub fn gather(name: &str, about: &str, captured: &Path, interfaces: &[&str]) -> Outcome {
+    let mut seen = Vec::new();
+    for interface in interfaces {
+        let capture = packets::read(&captured.with_added_extension(format!("{interface}.pcap")))?;
+        seen.push((*interface, capture.packets));
+    }
+    let file = format!("{name}.pcapng");
+    packets::write_seen(&folder()?.join(&file), about, &seen)?;
+    let count: usize = seen.iter().map(|(_, packets)| packets.len()).sum();
+    println!("{file}: {count} packets");
+    Ok(())
 }
 
 /// Writes captures, ground truths and index into `folder`; with `tshark`, the decodings beside them.

@@ -5,9 +5,10 @@
 
 mod sentences;
 
+use super::Selection;
 use super::json::{Snapshot, snapshot};
 use super::report::Header;
-use super::{Selection, create_new};
+use crate::new_file;
 use crate::record::{
     Column, CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
     Record,
@@ -130,7 +131,7 @@ impl PageFile {
     /// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
     pub fn create(path: &Path) -> Result<Self, String> {
         Ok(Self {
-            file: Some(create_new(path)?),
+            file: Some(new_file::create(path)?),
             path: path.to_owned(),
         })
     }

@@ -1,12 +1,12 @@
 //! What was seen in three sentences, and what else whoever reads them has to know.
 
-use super::super::report::drops;
+use super::super::report::{by_kind, drops, marked};
 use super::Story;
 use crate::record::{Answer, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::{Kind, Severity};
+use fcn_wire::Severity;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -50,13 +50,7 @@ fn seen(tables: &Tables, subjects: u64, words: &Words) -> String {
         return "No packet was seen.".to_owned();
     }
     let span = text::span(tables.now.saturating_sub(tables.started));
-    let mut data = counted(totals.data, "packet") + " of RoCEv2 data";
-    if totals.data > 0 {
-        data += &format!(
-            ", {} of them marked CE",
-            share(totals.ce as f64 / totals.data as f64)
-        );
-    }
+    let data = counted(totals.data, "packet") + " of RoCEv2 data" + &marked(totals);
     let notified = totals.notified();
     if notified == 0 {
         let packets = counted(totals.packets, "packet");
@@ -64,11 +58,6 @@ fn seen(tables: &Tables, subjects: u64, words: &Words) -> String {
             "In {span} and {packets} no congestion notification was seen, beside {data}."
         );
     }
-    let kinds = Kind::ALL.iter().zip(totals.notifications);
-    let kinds: Vec<_> = kinds
-        .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{} {}", kind.id(), grouped(count)))
-        .collect();
     let at_least = if totals.rows_evicted > 0 {
         "at least "
     } else {
@@ -78,7 +67,7 @@ fn seen(tables: &Tables, subjects: u64, words: &Words) -> String {
     format!(
         "In {span}, {} ({}) for {at_least}{} {} seen{by}, beside {data}.",
         counted(notified, "congestion notification"),
-        kinds.join(", "),
+        by_kind(totals),
         counted(subjects, "QP or flow").replace("QP or flows", "QPs or flows"),
         if notified == 1 { "was" } else { "were" },
     )

@@ -1,0 +1,19 @@
+//! Files that are written: never one that was there before.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A new file.
+///
+/// # Errors
+/// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
+pub(crate) fn create(path: &Path) -> Result<File, String> {
+    File::create_new(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{}: there is one already; choose another name",
+            path.display()
+        ),
+        _ => format!("{}: {error}", path.display()),
+    })
+}
