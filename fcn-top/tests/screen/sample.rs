@@ -194,6 +194,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     at_least: 0.42,
                     window: Window::new(4),
                     than: None,
+                    pauses: false,
                 })
             } else {
                 Evidence::Steady {
