@@ -33,6 +33,8 @@ pub struct Capture {
 /// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
+    /// Number of its interface among those of its section; 0 in a pcap file.
+    pub interface: u32,
     /// Link type, as capture files number them.
     pub link: u32,
     /// When.
@@ -49,6 +51,7 @@ impl Packet {
     pub fn whole(link: u32, bytes: Vec<u8>) -> Self {
         let wire_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         Self {
+            interface: 0,
             link,
             time: Duration::ZERO,
             bytes,
@@ -101,6 +104,7 @@ fn pcapng(content: &[u8]) -> Outcome<Capture> {
             Block::SectionHeader(_) => links.clear(),
             Block::InterfaceDescription(interface) => links.push(u32::from(interface.linktype)),
             Block::EnhancedPacket(packet) => capture.packets.push(Packet {
+                interface: packet.interface_id,
                 link: *links
                     .get(packet.interface_id as usize)
                     .context("a packet of no interface")?,
@@ -121,6 +125,7 @@ fn pcap(content: &[u8]) -> Outcome<Capture> {
     while let Some(packet) = reader.next_packet() {
         let packet = packet?;
         capture.packets.push(Packet {
+            interface: 0,
             link,
             time: packet.timestamp(),
             wire_len: packet.orig_len(),
