@@ -220,9 +220,12 @@ mod tests {
         ];
         packets[2].wire_len = 9;
         packets[1].time = Duration::from_micros(7);
+        // An interface for each link type.
+        packets[1].interface = 1;
         write(&path, &packets).unwrap();
         assert_eq!(read(&path).unwrap().packets, packets);
-        let seen = [9, 7].map(|time| Packet {
+        let seen = [(9, 0), (7, 1)].map(|(time, interface)| Packet {
+            interface,
             time: Duration::from_nanos(time),
             ..packets[0].clone()
         });
