@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
 use fcn_tool::quantity;
 use fcn_tool::sending::{Backend, LinkOptions, Manner};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -213,7 +214,8 @@ pub struct Emulate {
     /// What to be
     #[arg(value_enum)]
     pub role: Role,
-    /// The interface of a link of the node, in the order of its links in the scenario, or to the neighbour named; give one for each
+    /// The interface of a link of the node, in the order of its links in the scenario, or to the neighbour named; give one for each, or a
+    /// switch a single one, by which it sends back
     #[arg(long, value_name = "IF[=NODE]", required = true)]
     pub iface: Vec<String>,
     /// The scenario that the node is of: a built-in one, or a file [default: senders, a switch and a receiver with a slow link]
@@ -252,6 +254,9 @@ pub struct Emulate {
     /// Destination MAC address until the neighbour was seen [default: the scenario's]
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub peer_mac: Option<[u8; 6]>,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics meanwhile; a port alone is served to this machine only
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = fcn_tool::metrics::read_address)]
+    pub prometheus: Option<SocketAddr>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -188,3 +188,47 @@ fn a_receiver_that_is_killed_and_started_again_serves_the_next_sender() {
     assert_eq!(switch.end().1, Some(130));
     line.leaves_nothing();
 }
+
+/// Waits until the report of a link's state, which a role writes to standard error each second, would have been written.
+const A_WHILE: Duration = Duration::from_millis(1_500);
+
+#[test]
+fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take_part_again() {
+    let Some(line) = Line::new("a_link_that_goes_down_and_up") else {
+        return;
+    };
+    let words = "--enable-fast-cnp --set mechanism=fast-cnp";
+    let receiver = line.start("receiver", &format!("{words} --forever"));
+    let mut switch = line.start("congestion-point", &format!("{words} --forever"));
+    let sender = line.start("sender", &format!("{words} --duration 20s"));
+    thread::sleep(A_WHILE);
+    // The sender's interface, and so the switch's: it is without carrier.
+    line.0.ip(End::Near, &["link", "set", "near", "down"]);
+    thread::sleep(A_WHILE);
+    line.0.ip(End::Near, &["link", "set", "near", "up"]);
+    thread::sleep(A_WHILE);
+    // A receiver that knows nothing of what was before.
+    let mut receiver = receiver;
+    receiver.child.kill().unwrap();
+    receiver.child.wait().unwrap();
+    let receiver = line.start("receiver", &format!("{words} --forever"));
+    thread::sleep(A_WHILE);
+    switch.child.kill().unwrap();
+    switch.child.wait().unwrap();
+    let switch = line.start("congestion-point", &format!("{words} --forever"));
+    let (sender, code) = sender.end();
+    assert_eq!(code, Some(0), "{sender:#}");
+    switch.interrupt();
+    receiver.interrupt();
+    let (switch, receiver) = (switch.end().0, receiver.end().0);
+    let link = &sender["links"][0]["outages"];
+    assert_eq!(link["count"], 1, "{sender:#}");
+    assert!(link["seconds"].as_f64().unwrap() > 1.0, "{sender:#}");
+    assert_eq!(link["now"], Value::Null, "{sender:#}");
+    // All of them took part again.
+    assert!(sum(&receiver, "octets_delivered") > 0, "{receiver:#}");
+    let told = switch["notified"]["fast_cnp_1"].as_u64().unwrap_or(0);
+    assert!(told > 0, "{switch:#}");
+    assert!(slowed(&sender, "fast_cnp_1") > 0, "{sender:#}");
+    line.leaves_nothing();
+}

@@ -44,9 +44,9 @@ fn sent(pair: &Pair, words: &str) -> (Output, Vec<Vec<u8>>) {
                 let mut frames = Vec::new();
                 loop {
                     let last = over.load(Ordering::Relaxed);
-                    port::wait(&ports, Duration::from_millis(100)).unwrap();
+                    port::wait(&mut ports, Duration::from_millis(100)).unwrap();
                     let count = ports[0].receive(|frame| frames.push(frame.to_vec()));
-                    if count.unwrap() == 0 && last {
+                    if count == 0 && last {
                         return frames;
                     }
                 }

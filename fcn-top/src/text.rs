@@ -1,10 +1,9 @@
 //! How values are written out for people: numbers with their units, short enough for a column; addresses masked or named
 //! where that is asked for; nothing in it that a terminal would act on.
 
-mod clean;
 mod units;
 
-pub use clean::clean;
+pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};

@@ -29,6 +29,9 @@ pub trait Clock {
 
     /// Something else than this clock is going to be waited for.
     fn set_aside(&mut self) {}
+
+    /// The thread waits for something else than this clock, again and again; at `now` it has waited for so long, in nanoseconds.
+    fn rested(&mut self, _now: u64, _for: u64) {}
 }
 
 /// How to wait.
@@ -58,6 +61,8 @@ pub struct Monotonic {
     overslept: Overslept,
     /// If it is to be had.
     precedence: Option<Precedence>,
+    /// When something else than this clock had been waited for last.
+    woke: u64,
 }
 
 /// By how much sleeps took too long lately: the most, in this window of them and in the one before.
@@ -105,11 +110,13 @@ impl Monotonic {
             waiting,
             overslept: Overslept::default(),
             precedence: None,
+            woke: 0,
         }
     }
 
     /// A clock as by [`new`](Self::new) for a thread that does little but to wait for it. Where that is permitted, the thread
-    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins.
+    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins, or waits longer for
+    /// something else ([`rested`](Clock::rested)) than it works.
     #[must_use]
     pub fn preceding(waiting: Waiting) -> Self {
         Self {
@@ -166,6 +173,19 @@ impl Clock for Monotonic {
     fn set_aside(&mut self) {
         if let Some(precedence) = &mut self.precedence {
             precedence.give_back();
+        }
+    }
+
+    fn rested(&mut self, now: u64, for_: u64) {
+        if let Some(precedence) = &mut self.precedence {
+            let busy = now.saturating_sub(for_).saturating_sub(self.woke);
+            match for_ > busy {
+                true => precedence.take(now),
+                false => precedence.keep(now),
+            }
+            if for_ > 0 {
+                self.woke = now;
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! An interface that frames come in and leave by, for one thread that does both: by AF_XDP, a socket for each receive queue, else
-//! by AF_PACKET. Several ports are waited for together ([`wait`]).
+//! by AF_PACKET. Several ports are waited for together ([`wait`]). One that goes down, or is gone, takes and gives nothing until it
+//! is back: [`Port::tend`] sees to that.
 
 use crate::backend::{OpenError, Wanted};
-use crate::interface::Interface;
+use crate::interface::{Interface, LinkEvent, LinkWatch};
 use crate::packet_options::promiscuous;
 use crate::packet_socket::PacketPort;
 use crate::privilege;
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Frames taken of a queue before others get their turn.
@@ -38,16 +39,45 @@ pub struct Options {
 /// An interface, both ways. It is promiscuous while this is open.
 pub struct Port {
     interface: String,
+    options: Options,
     queues: Queues,
     mode: String,
+    watch: Option<LinkWatch>,
     refused: u64,
+    outages: Outages,
+    away: Option<Away>,
+    /// A frame in one piece, for a socket that takes no other.
+    whole: Vec<u8>,
+    /// Of sockets that were open before.
+    before: (Counts, Option<u64>),
     // Until this is closed, also where the process is killed.
     _promiscuous: Option<OwnedFd>,
+}
+
+/// When an interface was down, without carrier or gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outages {
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub time: Duration,
+    /// Frames that were to leave meanwhile, and are lost.
+    pub lost: u64,
+}
+
+/// That an interface cannot be used.
+struct Away {
+    since: Instant,
+    why: String,
+    /// Whether [`Port::tend`] has returned that.
+    is_told: bool,
 }
 
 enum Queues {
     Xdp(Vec<XdpPort>),
     Packet(Box<PacketPort>),
+    /// The interface cannot be used now.
+    Away,
 }
 
 impl Port {
@@ -56,31 +86,24 @@ impl Port {
     /// # Errors
     /// Rights are missing, or none of the ways wanted is there.
     pub fn open(interface: &Interface, options: &Options) -> Result<Self, OpenError> {
-        let name = interface.name();
-        let is_loopback = interface.is_loopback();
-        let loopback = || OpenError::Loopback {
-            interface: name.to_owned(),
-        };
-        let (queues, mode) = match options.wanted {
-            Wanted::Xdp(_) if is_loopback => return Err(loopback()),
-            Wanted::Xdp(copying) => open_xdp(interface, options, copying)?,
-            Wanted::PacketSocket => open_packet(name, options.longest, None)?,
-            Wanted::Best if is_loopback => open_packet(name, options.longest, None)?,
-            Wanted::Best => match open_xdp(interface, options, Copying::Best) {
-                Ok(opened) => opened,
-                Err(error) => open_packet(name, options.longest, Some(error))?,
-            },
-        };
+        let (queues, mode) = open(interface, options)?;
         // Some drivers cannot, as they do not filter; where one filters, this says why frames for others stay away.
         let (promiscuous, mode) = match promiscuous(interface.index()) {
             Ok(held) => (Some(held), mode),
             Err(error) => (None, format!("{mode}, not promiscuous: {error}")),
         };
         Ok(Self {
-            interface: name.to_owned(),
+            interface: interface.name().to_owned(),
+            options: *options,
             queues,
             mode,
+            // Without it, sending and receiving tell most of what there is to be told.
+            watch: LinkWatch::new(interface).ok(),
             refused: 0,
+            outages: Outages::default(),
+            away: None,
+            whole: Vec::new(),
+            before: (Counts::default(), Some(0)),
             _promiscuous: promiscuous,
         })
     }
@@ -97,65 +120,170 @@ impl Port {
         &self.mode
     }
 
+    /// Looks whether the interface went away or is back, and opens it again where it is: to be called some times a second.
+    /// Returns what is new, for people.
+    pub fn tend(&mut self) -> Option<String> {
+        if self.away.is_none() {
+            while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
+                if event != LinkEvent::Back {
+                    self.leave(event.to_string());
+                    break;
+                }
+            }
+        }
+        // By now, or by what sending or receiving has met since the last time.
+        let away = self.away.as_mut()?;
+        if !std::mem::replace(&mut away.is_told, true) {
+            return Some(format!("{}: {}", self.interface, away.why));
+        }
+        let interface = Interface::named(&self.interface).ok()?;
+        if !interface.is_up() || !interface.has_carrier() {
+            return None;
+        }
+        // What cannot be opened now may be the next time.
+        let again = Self::open(&interface, &self.options).ok()?;
+        let lasted = self.away.take()?.since.elapsed();
+        let mut outages = self.outages;
+        outages.time += lasted;
+        *self = Self {
+            refused: self.refused,
+            outages,
+            before: self.before,
+            ..again
+        };
+        Some(format!(
+            "{}: it is back, after {lasted:.1?}",
+            self.interface
+        ))
+    }
+
+    /// The interface cannot be used any more; perhaps later.
+    fn leave(&mut self, why: String) {
+        if self.away.is_some() {
+            return;
+        }
+        self.before = (self.counts(), self.lost());
+        self.queues = Queues::Away;
+        self.watch = None;
+        self._promiscuous = None;
+        self.outages.count += 1;
+        self.away = Some(Away {
+            since: Instant::now(),
+            why,
+            is_told: false,
+        });
+    }
+
+    /// When it could not be used.
+    #[must_use]
+    pub fn outages(&self) -> Outages {
+        let since = self.away.as_ref().map(|away| away.since.elapsed());
+        Outages {
+            time: self.outages.time + since.unwrap_or_default(),
+            ..self.outages
+        }
+    }
+
+    /// Whether, and why, it cannot be used now.
+    #[must_use]
+    pub fn away(&self) -> Option<&str> {
+        self.away.as_ref().map(|away| away.why.as_str())
+    }
+
     /// Gives frames that are there to `take`, those of a queue in order; does not wait. Returns how many: where there are
     /// more of them than one turn's, they come with the next call.
-    ///
-    /// # Errors
-    /// The interface is gone or down.
-    pub fn receive(&mut self, mut take: impl FnMut(&[u8])) -> Result<usize, ReceiveError> {
-        match &mut self.queues {
+    pub fn receive(&mut self, mut take: impl FnMut(&[u8])) -> usize {
+        let received = match &mut self.queues {
             Queues::Xdp(queues) => Ok(queues
                 .iter_mut()
                 .map(|queue| queue.receive(TURN, &mut take))
                 .sum()),
-            Queues::Packet(port) => Ok(port.receive(TURN, &mut take)?),
-        }
+            Queues::Packet(port) => port.receive(TURN, &mut take),
+            Queues::Away => Ok(0),
+        };
+        received.unwrap_or_else(|error| {
+            self.leave(error.to_string());
+            0
+        })
     }
 
-    /// Queues `frame`; it leaves with the next [`flush`](Self::flush) at the latest. False: it was too long, or there was no
-    /// room for it, and it is lost.
+    /// Queues the frame that is `header` and `rest`; it leaves with the next [`flush`](Self::flush) at the latest. False: it was too long, there was no
+    /// room for it, or the interface is away, and it is lost.
     ///
     /// # Errors
-    /// The interface is gone or down.
-    pub fn send(&mut self, frame: &[u8]) -> Result<bool, TransmitError> {
+    /// The kernel takes no frames, and not because the interface is gone or down.
+    pub fn send(&mut self, header: &[u8], rest: &[u8]) -> Result<bool, TransmitError> {
         let sent = match &mut self.queues {
             // All by one queue, so that frames keep their order.
             Queues::Xdp(queues) => match queues.first_mut() {
-                Some(queue) => {
-                    queue.send(frame) || {
-                        queue.flush()?;
-                        queue.send(frame)
-                    }
-                }
-                None => false,
+                Some(queue) => match queue.send(header, rest) {
+                    true => Ok(true),
+                    false => queue.flush().map(|()| queue.send(header, rest)),
+                },
+                None => Ok(false),
             },
-            Queues::Packet(port) => port.send(frame)?,
+            Queues::Packet(port) => {
+                self.whole.clear();
+                self.whole.extend_from_slice(header);
+                self.whole.extend_from_slice(rest);
+                port.send(&self.whole)
+            }
+            Queues::Away => {
+                self.outages.lost += 1;
+                return Ok(false);
+            }
         };
-        self.refused += u64::from(!sent);
-        Ok(sent)
+        let sent = self.or_away(sent)?;
+        match (sent, &self.away) {
+            (None, _) | (_, Some(_)) => self.outages.lost += 1,
+            (Some(sent), None) => self.refused += u64::from(!sent),
+        }
+        Ok(sent == Some(true))
     }
 
     /// Hands what was queued to the kernel.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// As for [`send`](Self::send).
     pub fn flush(&mut self) -> Result<(), TransmitError> {
-        match &mut self.queues {
+        let flushed = match &mut self.queues {
             Queues::Xdp(queues) => queues.first_mut().map_or(Ok(()), XdpPort::flush),
-            Queues::Packet(_) => Ok(()),
+            Queues::Packet(_) | Queues::Away => Ok(()),
+        };
+        self.or_away(flushed).map(drop)
+    }
+
+    /// `None`: the interface has gone away.
+    fn or_away<T>(&mut self, result: Result<T, TransmitError>) -> Result<Option<T>, TransmitError> {
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(error @ (TransmitError::Gone { .. } | TransmitError::Down { .. })) => {
+                let why = match error {
+                    TransmitError::Gone { .. } => LinkEvent::Gone,
+                    _ => LinkEvent::Down,
+                };
+                // What was not handed over yet stays behind.
+                let counts = self.counts();
+                self.outages.lost += counts.pushed - counts.completed;
+                self.leave(why.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
     /// What became of the frames sent.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        match &self.queues {
+        let now = match &self.queues {
             Queues::Xdp(queues) => queues
                 .iter()
                 .map(XdpPort::counts)
                 .fold(Counts::default(), Counts::plus),
             Queues::Packet(port) => port.counts(),
-        }
+            Queues::Away => Counts::default(),
+        };
+        self.before.0.plus(now)
     }
 
     /// Frames that could not be sent: too long, or no room.
@@ -167,29 +295,35 @@ impl Port {
     /// Frames that came in and were lost because they were not fetched in time. `None`: not known.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
-        match &self.queues {
+        let now = match &self.queues {
             Queues::Xdp(queues) => Some(queues.iter().map(XdpPort::dropped).sum()),
             Queues::Packet(_) => None,
-        }
+            Queues::Away => Some(0),
+        };
+        self.before
+            .1
+            .zip(now)
+            .map(|(before, now): (u64, u64)| before + now)
     }
 }
 
 /// Waits until a frame is there at one of `ports`, at most `for_`, or until a signal comes.
 ///
 /// # Errors
-/// An interface is gone or down.
-pub fn wait(ports: &[Port], for_: Duration) -> Result<(), ReceiveError> {
+/// The kernel does not let it wait.
+pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
     let timeout = Timespec::try_from(for_).map_err(|_| io::Error::from(Errno::INVAL))?;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(ports.len());
-    for port in ports {
+    let mut whose = Vec::with_capacity(ports.len());
+    for (index, port) in ports.iter().enumerate() {
+        let mut add = |fd| {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            whose.push(index);
+        };
         match &port.queues {
-            Queues::Xdp(queues) => {
-                let queues = queues.iter();
-                fds.extend(queues.map(|q| PollFd::from_borrowed_fd(q.fd(), PollFlags::IN)));
-            }
-            Queues::Packet(port) => {
-                fds.push(PollFd::from_borrowed_fd(port.fd(), PollFlags::IN));
-            }
+            Queues::Xdp(queues) => queues.iter().for_each(|queue| add(queue.fd())),
+            Queues::Packet(port) => add(port.fd()),
+            Queues::Away => {}
         }
     }
     match poll(&mut fds, Some(&timeout)) {
@@ -197,10 +331,35 @@ pub fn wait(ports: &[Port], for_: Duration) -> Result<(), ReceiveError> {
         Err(errno) => return Err(io::Error::from(errno).into()),
     }
     // What ended is said by receiving or sending; a socket of AF_XDP says it here alone.
-    let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-    match fds.iter().any(|fd| fd.revents().intersects(gone)) {
-        true => Err(io::Error::from(io::ErrorKind::NotConnected).into()),
-        false => Ok(()),
+    let ended = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    let ended = fds.iter().map(|fd| fd.revents().intersects(ended));
+    let gone: Vec<usize> = whose
+        .into_iter()
+        .zip(ended)
+        .filter_map(|(port, gone)| gone.then_some(port))
+        .collect();
+    for port in gone {
+        ports[port].leave(LinkEvent::Down.to_string());
+    }
+    Ok(())
+}
+
+/// Opens the sockets in the way wanted.
+fn open(interface: &Interface, options: &Options) -> Result<(Queues, String), OpenError> {
+    let name = interface.name();
+    let is_loopback = interface.is_loopback();
+    let loopback = || OpenError::Loopback {
+        interface: name.to_owned(),
+    };
+    match options.wanted {
+        Wanted::Xdp(_) if is_loopback => Err(loopback()),
+        Wanted::Xdp(copying) => Ok(open_xdp(interface, options, copying)?),
+        Wanted::PacketSocket => open_packet(name, options.longest, None),
+        Wanted::Best if is_loopback => open_packet(name, options.longest, None),
+        Wanted::Best => match open_xdp(interface, options, Copying::Best) {
+            Ok(opened) => Ok(opened),
+            Err(error) => open_packet(name, options.longest, Some(error)),
+        },
     }
 }
 

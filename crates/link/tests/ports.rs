@@ -42,16 +42,14 @@ fn reflect(port: Port, over: &AtomicBool) {
     let mut ports = [port];
     let mut frames = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        ports[0]
-            .receive(|frame| frames.push(frame.to_vec()))
-            .unwrap();
+        ports[0].receive(|frame| frames.push(frame.to_vec()));
         for mut frame in frames.drain(..) {
             let (to, rest) = frame.split_at_mut(6);
             to.swap_with_slice(&mut rest[..6]);
-            assert!(ports[0].send(&frame).unwrap());
+            assert!(ports[0].send(&frame, &[]).unwrap());
         }
         ports[0].flush().unwrap();
-        wait(&ports, Duration::from_millis(5)).unwrap();
+        wait(&mut ports, Duration::from_millis(5)).unwrap();
     }
 }
 
@@ -77,15 +75,15 @@ fn exchange(pair: &Pair, near: Wanted, far: Wanted) {
             while got.len() < COUNT && heard.elapsed() < PATIENCE {
                 // Few at a time: a veth's queue holds 256.
                 while sent < COUNT && sent < got.len() + 32 {
-                    assert!(ports[0].send(&frame(sent, macs[0], macs[1])).unwrap());
+                    assert!(ports[0].send(&[], &frame(sent, macs[0], macs[1])).unwrap());
                     sent += 1;
                 }
                 ports[0].flush().unwrap();
-                let count = ports[0].receive(|frame| got.push(frame.to_vec())).unwrap();
+                let count = ports[0].receive(|frame| got.push(frame.to_vec()));
                 if count > 0 {
                     heard = Instant::now();
                 }
-                wait(&ports, Duration::from_millis(5)).unwrap();
+                wait(&mut ports, Duration::from_millis(5)).unwrap();
             }
             assert_eq!(ports[0].refused(), 0);
             assert_eq!(ports[0].counts().pushed, COUNT as u64);
@@ -124,7 +122,7 @@ fn what_is_sent_comes_back_whole_and_in_order() {
 }
 
 #[test]
-fn a_port_leaves_nothing_behind_and_says_when_its_interface_is_gone() {
+fn a_port_leaves_nothing_behind() {
     let Some(pair) = Pair::new("a_port_leaves_nothing_behind") else {
         return;
     };
@@ -145,24 +143,86 @@ fn a_port_leaves_nothing_behind_and_says_when_its_interface_is_gone() {
         assert_eq!(flags(), before);
         assert!(!pair.has_xdp_program(End::Near));
     }
+}
+
+/// Uses a port until it has told so many things, and returns them; sends a frame each time.
+fn told(ports: &mut [Port; 1], count: usize) -> Vec<String> {
+    let (since, mut told) = (Instant::now(), Vec::new());
+    while told.len() < count {
+        assert!(since.elapsed() < PATIENCE, "{told:?}");
+        ports[0].send(&[], &frame(0, [2; 6], [4; 6])).unwrap();
+        ports[0].flush().unwrap();
+        ports[0].receive(|_| ());
+        told.extend(ports[0].tend());
+        wait(ports, Duration::from_millis(5)).unwrap();
+    }
+    told
+}
+
+/// Whether a frame that is sent now, again and again, gets to the other end.
+fn arrives(pair: &Pair, ports: &mut [Port; 1]) -> bool {
+    let ready = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let far = scope.spawn(|| {
+            pair.inside(End::Far, || {
+                let mut ports = [open(pair.interface(End::Far), Wanted::PacketSocket)];
+                ready.store(true, Ordering::Release);
+                let (since, mut got) = (Instant::now(), 0);
+                while got == 0 && since.elapsed() < PATIENCE {
+                    got += ports[0].receive(|_| ());
+                    wait(&mut ports, Duration::from_millis(5)).unwrap();
+                }
+                got > 0
+            })
+        });
+        while !far.is_finished() {
+            if ready.load(Ordering::Acquire) {
+                ports[0].send(&[], &frame(0, [2; 6], [4; 6])).unwrap();
+                ports[0].flush().unwrap();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        far.join().unwrap()
+    })
+}
+
+#[test]
+fn a_port_that_was_down_without_carrier_or_gone_goes_on_when_it_is_back() {
+    let Some(pair) = Pair::new("a_port_that_was_down") else {
+        return;
+    };
     for wanted in [Wanted::Best, Wanted::PacketSocket] {
         pair.inside(End::Near, || {
             let mut ports = [open("near", wanted)];
-            pair.ip(End::Near, &["link", "set", "near", "down"]);
-            let since = Instant::now();
-            let failed = loop {
-                let received = ports[0].receive(|_| ()).is_err();
-                let sent = ports[0].send(&[0; 60]).and_then(|_| ports[0].flush());
-                if received || sent.is_err() || wait(&ports, Duration::from_millis(5)).is_err() {
-                    break true;
-                }
-                if since.elapsed() > PATIENCE {
-                    break false;
-                }
-            };
-            assert!(failed, "{wanted:?}");
+            assert!(arrives(&pair, &mut ports), "{wanted:?}");
+            for (count, end) in [(1, End::Near), (2, End::Far)] {
+                let name = pair.interface(end);
+                pair.ip(end, &["link", "set", name, "down"]);
+                let text = told(&mut ports, 1).concat();
+                assert!(text.contains("down") || text.contains("carrier"), "{text}");
+                assert!(ports[0].away().is_some());
+                let lost = ports[0].outages().lost;
+                assert!(!ports[0].send(&[], &frame(0, [2; 6], [4; 6])).unwrap());
+                assert_eq!(ports[0].outages().lost, lost + 1);
+                pair.ip(end, &["link", "set", name, "up"]);
+                let text = told(&mut ports, 1).concat();
+                assert!(text.contains("is back"), "{text}");
+                assert_eq!(ports[0].away(), None);
+                let outages = ports[0].outages();
+                assert_eq!(outages.count, count);
+                assert!(outages.time > Duration::ZERO);
+                pair.wait_for_carrier(End::Near);
+                assert!(arrives(&pair, &mut ports), "{wanted:?}");
+            }
+            let pushed = ports[0].counts().pushed;
+            // Another interface, of the same name.
+            pair.ip(End::Near, &["link", "set", "near", "name", "gone"]);
+            assert_eq!(told(&mut ports, 1).len(), 1);
+            pair.ip(End::Near, &["link", "set", "gone", "name", "near"]);
+            assert!(told(&mut ports, 1).concat().contains("is back"));
+            assert!(arrives(&pair, &mut ports), "{wanted:?}");
+            assert!(ports[0].counts().pushed > pushed, "what was before counts");
         });
-        pair.ip(End::Near, &["link", "set", "near", "up"]);
-        pair.wait_for_carrier(End::Near);
+        assert!(!pair.has_xdp_program(End::Near));
     }
 }

@@ -1,8 +1,10 @@
 //! Cargo, called from a command that cargo itself started: the workspace's root, its metadata, what it built.
 //! Not here: where the plugin goes (`install_plugin.rs`).
 
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
@@ -141,17 +143,83 @@ fn build(package: &str, arguments: &[&str], release: bool) -> Outcome<String> {
     messages(&mut command)
 }
 
-/// What a build writes to standard output; cargo's complaints go where ours do.
+/// What a build writes to standard output. What cargo says meanwhile is one line on a terminal, each time written over the
+/// last; where the build fails, all of it follows.
 ///
 /// # Errors
 /// The build failed.
 pub fn messages(command: &mut Command) -> Outcome<String> {
-    let output = process::output(command.stderr(Stdio::inherit()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    let mut running = process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let (out, err) = (running.0.stdout.take(), running.0.stderr.take());
+    let out = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.map_or(Ok(0), |mut out| out.read_to_string(&mut text))?;
+        Ok::<_, std::io::Error>(text)
+    });
+    let (mut said, mut progress) = (Vec::new(), Progress::new());
+    for line in BufReader::new(err.context("no standard error")?).split(b'\n') {
+        let line = line?;
+        progress.on(&String::from_utf8_lossy(&line));
+        said.extend_from_slice(&line);
+        said.push(b'\n');
     }
+    progress.clear();
+    let status = running.0.wait()?;
+    let out = out.join().map_err(|_| anyhow!("cargo was not heard"))??;
+    if status.success() {
+        return Ok(out);
+    }
+    std::io::stderr().write_all(&said)?;
     let line = process::command_line(command);
     Err(anyhow!("`{line}` failed: see cargo's message above"))
+}
+
+/// How a build goes, in a line.
+struct Progress {
+    is_terminal: bool,
+    /// Where it is no terminal: when to say so next.
+    next: Instant,
+    compiled: usize,
+}
+
+/// Time between two lines where standard error is no terminal.
+const SELDOM: Duration = Duration::from_secs(30);
+
+impl Progress {
+    fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        Self {
+            is_terminal,
+            next: Instant::now() + SELDOM,
+            compiled: 0,
+        }
+    }
+
+    fn on(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let what = match (words.next(), words.next()) {
+            (Some("Compiling"), Some(package)) => {
+                self.compiled += 1;
+                format!("building: {} packages so far, {package}", self.compiled)
+            }
+            (Some("Blocking"), _) => {
+                "building: another cargo is at work here; waiting for it".into()
+            }
+            _ => return,
+        };
+        if self.is_terminal {
+            eprint!("\r\x1b[K      {what}");
+        } else if Instant::now() >= self.next {
+            self.next = Instant::now() + SELDOM;
+            eprintln!("      {what}");
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_terminal && self.compiled > 0 {
+            eprint!("\r\x1b[K");
+        }
+    }
 }
 
 /// What cargo's messages say it made of the target `name`.

@@ -1,26 +1,41 @@
-//! `cargo xtask demo`: from a fresh clone to decoded captures and a comparison of mechanisms, step by step.
-//! Not here: what the steps do, but for the last three, which show what there is.
+//! `cargo xtask demo`: from a fresh clone to decoded captures, a comparison of mechanisms and a congested network, step by step, on
+//! one screen. Not here: what the steps do, but for picking what is shown.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::captures::{self, Generator, Sample, Scene};
+use crate::captures::{self, Generator};
 use crate::failure::Outcome;
 use crate::packages::{self, Use};
 use crate::report::{self, Ink, ink};
-use crate::{cargo, install_plugin, packets, process};
+use crate::{cargo, install_plugin, lab, process};
 
 /// Matches the messages that the plugin exists for.
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
 
-/// Matches what a capture without any of them is about.
-const PAUSES: &str = "macc";
-
 /// The scenario whose mechanisms are compared.
 const COMPARED: &str = "incast";
+/// These.
+const MECHANISMS: &[&str] = &["cnp", LAST_MECHANISM];
+const LAST_MECHANISM: &str = "fast-cnp";
+/// The figures shown of the comparison.
+const FIGURES: [&str; 2] = ["reaction time", "peak queue"];
+
+/// The samples shown: a notification of each kind.
+const SHOWN: [&str; 5] = [
+    "receiver-cnp-ipv6",
+    "fast-cnp",
+    "fast-cnp-ioam-preallocated",
+    "proxy-config",
+    "wan-fcn-srv6",
+];
+/// Characters that their names have room in.
+const NAME: usize = 34;
+
+/// What stops a step whose programs a step before was to build.
+const NOT_BUILT: &str = "it is not built";
 
 /// The capture that the monitor looks at, and to look at next.
 const WATCHED: &str = "fast-cnp";
@@ -34,27 +49,34 @@ const WIDTH: usize = 118;
 /// A step failed; those after it were not begun.
 pub fn run() -> Outcome {
     let folder = captures::folder()?;
-    let mut generator = None;
+    let mut tools = None;
     let titles = [
         "Install what is missing",
-        "Build the plugin and install it",
-        "Build fcn-gen and write the sample captures",
-        "Decode the sample captures",
-        "Compare mechanisms under the same congestion",
-        "Build fcn-top and ask it who is told to slow down",
+        "Build the plugin, fcn-gen and fcn-top, and install the plugin",
+        "Write the sample captures, and decode them",
+        "Compare mechanisms under the same congestion, in virtual time",
+        "Congest a network of links, and see who is told and obeys",
     ];
     let steps = titles.len();
     for (number, title) in (1..).zip(titles) {
         let work = || match number {
-            1 => packages::ensure(&[packages::PLUGIN, &[Use::Filter]].concat()),
-            2 => install_plugin::install(None),
-            3 => {
-                let count = captures::write(&folder, generator.insert(Generator::build()?), None)?;
-                Ok(format!("{count} captures in {}", folder.display()))
+            1 => packages::ensure(&[packages::PLUGIN, &[Use::Filter, Use::Network]].concat()),
+            2 => {
+                let installed = install_plugin::install(None)?;
+                let generator = Generator::build()?;
+                tools = Some((generator, cargo::build_tool(cargo::MONITOR, false)?));
+                Ok(installed)
             }
-            4 => show(&folder),
-            5 => compare(generator.as_ref().context("the generator is not built")?),
-            _ => monitor(&folder),
+            3 => {
+                let (generator, _) = tools.as_ref().context(NOT_BUILT)?;
+                captures::write(&folder, generator, None)?;
+                show(&folder)
+            }
+            4 => compare(&tools.as_ref().context(NOT_BUILT)?.0),
+            _ => {
+                let (generator, monitor) = tools.as_ref().context(NOT_BUILT)?;
+                on_links(generator, monitor, &folder)
+            }
         };
         // It says so itself, with what to do.
         if !report::step(number, steps, title, work).good {
@@ -66,16 +88,16 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// Shows the first sample of each simulated scenario by its first notification, and counts the rest.
+/// Shows the first notification of each of a few samples, and counts them all.
 fn show(folder: &Path) -> Outcome<String> {
-    let mut shown = BTreeSet::new();
     let (all, mut notifications) = (captures::all(), 0);
     for sample in &all {
-        let file = folder.join(sample.file_name());
-        let lines = decode(&file, Some(NOTIFICATIONS))?;
+        let name = sample.file_name();
+        let lines = decode(&folder.join(&name), NOTIFICATIONS)?;
         notifications += lines.len();
-        if sample.scene == Scene::Simulation && shown.insert(sample.scenario) {
-            present(sample, &file, &lines)?;
+        if let (true, Some(line)) = (SHOWN.contains(&sample.name.as_str()), lines.first()) {
+            let line = shortened(line, WIDTH - NAME);
+            println!("    {name:<NAME$}{line}");
         }
     }
     let folder = folder.display();
@@ -84,58 +106,58 @@ fn show(folder: &Path) -> Outcome<String> {
         "tshark finds no notification in {folder}\n  what to do: cargo xtask install-plugin"
     );
     let all = all.len();
-    println!("    … and {} more", all - shown.len());
-    Ok(format!("{all} captures, {notifications} notifications"))
+    Ok(format!(
+        "{notifications} notifications in {all} captures in {folder}"
+    ))
 }
 
-/// Two lines about a sample, whose notifications are `lines`.
-fn present(sample: &Sample, file: &Path, lines: &[String]) -> Outcome {
-    let capture = packets::read(file)?;
-    let (packets, notifications) = (capture.packets.len(), lines.len());
-    let count = format!("{packets} packets, {notifications} notifications");
-    let name = sample.file_name();
-    let room = WIDTH.saturating_sub(name.len() + count.len() + 6);
-    let about = shortened(&capture.comment, room);
-    let (name, count) = (ink(Ink::Bold, &name), ink(Ink::Dim, &count));
-    println!("    {name}  {about}  {count}");
-    let first = match lines.first() {
-        Some(line) => Some(line.clone()),
-        None => decode(file, Some(PAUSES))?.into_iter().next(),
-    };
-    if let Some(line) = first {
-        println!("        {}", shortened(&line, WIDTH));
-    }
-    Ok(())
-}
-
-/// Shows how the mechanisms fare.
+/// Shows how two mechanisms fare by the figures that differ most.
 fn compare(generator: &Generator) -> Outcome<String> {
-    for line in generator.compare(COMPARED)?.lines() {
-        println!("    {line}");
+    let text = generator.compare(COMPARED, MECHANISMS)?;
+    let mut shown = false;
+    for line in text.lines().skip(1) {
+        // A figure's range stands below it.
+        let is_range = line.starts_with("      ");
+        shown = FIGURES
+            .iter()
+            .any(|name| line.trim_start().starts_with(name))
+            || (shown && is_range);
+        if shown || line.trim_end().ends_with(LAST_MECHANISM) {
+            println!("    {line}");
+        }
     }
-    Ok(format!("fcn-gen compare {COMPARED}"))
+    Ok(format!("the whole table: fcn-gen compare {COMPARED}"))
 }
 
-/// Shows who is told to slow down, by whom, and whether it obeyed.
-fn monitor(folder: &Path) -> Outcome<String> {
-    // As the generator is built, so that most of it is there.
-    let monitor = cargo::build_tool(cargo::MONITOR, false)?;
+/// Plays a network in namespaces, where this process may make them; else shows what fcn-top says of a sample.
+fn on_links(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<String> {
+    let missing = match lab::ensure_possible() {
+        Ok(()) => return lab::brief(generator.program(), monitor),
+        Err(missing) => format!("{missing:#}").replace('\n', "\n    "),
+    };
+    let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
+    println!("    {}", ink(Ink::Yellow, &notice));
     let file = folder.join(format!("{WATCHED}.pcapng"));
+    println!("    fcn-top's report of a sample instead:");
+    for line in lab::told_part(&monitor_report(monitor, &file)?) {
+        println!("      {line}");
+    }
+    Ok("the network was left out; sample instead".to_owned())
+}
+
+/// Who is told to slow down, by whom, and whether it obeyed, of a capture.
+fn monitor_report(monitor: &Path, file: &Path) -> Outcome<String> {
     let mut command = Command::new(monitor);
     command.args(["--no-config", "--report", "--top", "5", "-r"]);
-    command.arg(&file);
-    for line in process::stdout(&mut command)?.lines() {
-        println!("    {line}");
-    }
-    Ok(format!("fcn-top -r {}", file.display()))
+    process::stdout(command.arg(file))
 }
 
 /// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.
-fn decode(file: &Path, filter: Option<&str>) -> Outcome<Vec<String>> {
+fn decode(file: &Path, filter: &str) -> Outcome<Vec<String>> {
     // Columns, since the fields that hold their text are called differently from one Wireshark to the next.
     let mut command = Command::new("tshark");
     command.args(["-n", "-T", "tabs", "-o", captures::COLUMNS, "-r"]);
-    command.arg(file).args(["-Y", filter.unwrap_or("frame")]);
+    command.arg(file).args(["-Y", filter]);
     let text = process::stdout(&mut command)?;
     Ok(text.lines().filter_map(row).collect())
 }
@@ -206,13 +228,13 @@ mod tests {
         let file =
             std::env::temp_dir().join(format!("fcn-xtask-row-{}.pcapng", std::process::id()));
         std::fs::write(&file, bytes).unwrap();
-        let all = decode(&file, None).unwrap();
+        let all = decode(&file, "frame").unwrap();
         assert!(
             all.len() == 1 && all[0].starts_with("  1  0x88b5  "),
             "{all:?}"
         );
-        assert!(decode(&file, Some("ip")).unwrap().is_empty());
-        assert!(decode(&file, Some("no.such.field")).is_err());
+        assert!(decode(&file, "ip").unwrap().is_empty());
+        assert!(decode(&file, "no.such.field").is_err());
         std::fs::remove_file(file).unwrap();
     }
 }

@@ -53,7 +53,7 @@ pub struct Cli {
 /// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, run the monitor
+    /// Install what is missing, build and install the plugin, decode the sample captures, compare mechanisms, congest a network of links
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
     Test(runner::Options),

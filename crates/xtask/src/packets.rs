@@ -34,6 +34,8 @@ pub struct Capture {
 /// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
+    /// Number of its interface among those of its section; 0 in a pcap file.
+    pub interface: u32,
     /// Link type, as capture files number them.
     pub link: u32,
     /// When.
@@ -50,6 +52,7 @@ impl Packet {
     pub fn whole(link: u32, bytes: Vec<u8>) -> Self {
         let wire_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         Self {
+            interface: 0,
             link,
             time: Duration::ZERO,
             bytes,
@@ -102,6 +105,7 @@ fn pcapng(content: &[u8]) -> Outcome<Capture> {
             Block::SectionHeader(_) => links.clear(),
             Block::InterfaceDescription(interface) => links.push(u32::from(interface.linktype)),
             Block::EnhancedPacket(packet) => capture.packets.push(Packet {
+                interface: packet.interface_id,
                 link: *links
                     .get(packet.interface_id as usize)
                     .context("a packet of no interface")?,
@@ -122,6 +126,7 @@ fn pcap(content: &[u8]) -> Outcome<Capture> {
     while let Some(packet) = reader.next_packet() {
         let packet = packet?;
         capture.packets.push(Packet {
+            interface: 0,
             link,
             time: packet.timestamp(),
             wire_len: packet.orig_len(),
@@ -210,9 +215,12 @@ mod tests {
         ];
         packets[2].wire_len = 9;
         packets[1].time = Duration::from_micros(7);
+        // An interface for each link type.
+        packets[1].interface = 1;
         write(&path, &packets).unwrap();
         assert_eq!(read(&path).unwrap().packets, packets);
-        let seen = [9, 7].map(|time| Packet {
+        let seen = [(9, 0), (7, 1)].map(|(time, interface)| Packet {
+            interface,
             time: Duration::from_nanos(time),
             ..packets[0].clone()
         });

@@ -1,8 +1,9 @@
 //! The command: opens the links of a node, runs it, and reports before, during and after.
 
 use super::drive::{Drive, Ended, Measured};
+use super::metrics::{self, Names};
 use super::node::Enabled;
-use super::report::{LinkReport, Report, Times};
+use super::report::{LinkReport, Outage, Report, Times};
 use crate::cli::Emulate;
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::scenario::{self, Play, Scenario, Source};
@@ -16,8 +17,10 @@ use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{bits_per_second, grouped};
 use fcn_tool::sending::{explain, longest_frame};
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Name of the report's schema.
@@ -62,6 +65,10 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     bound(&mut simulation, options);
     let played = interfaces(options, &simulation, node)?;
     check_lengths(&simulation, node, &played)?;
+    let listener = options
+        .prometheus
+        .map(fcn_tool::metrics::listen)
+        .transpose()?;
     let stop = (console.catch_interrupt)()?;
     let mut ports = open(options, &played)?;
     let modes: Vec<String> = ports.iter().map(|port| port.mode().to_owned()).collect();
@@ -77,8 +84,42 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
         say(console.err, &text)?;
     }
     let macs = played.iter().map(|p| p.interface.mac().unwrap_or_default());
-    let live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
-    let mut clock = Monotonic::new(Waiting::Sleep);
+    let mut live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
+    if is_one(options, &simulation, node) {
+        live.reflect();
+    }
+    let names = Names {
+        role: [
+            options.role.id(),
+            &simulation.nodes[node].name,
+            &scenario.name,
+            simulation.mechanism.id(),
+        ]
+        .map(str::to_owned),
+        interfaces: played
+            .iter()
+            .map(|p| p.interface.name().to_owned())
+            .collect(),
+    };
+    let page = Arc::new(Mutex::new(metrics::page(
+        &names,
+        &Measured::default(),
+        &mut live,
+    )));
+    let server = listener.map(|listener| {
+        let page = Arc::clone(&page);
+        fcn_tool::metrics::serve(listener, "fcn-gen", move || page.lock().clone())
+    });
+    let server = server.transpose()?;
+    if let (Some(server), false) = (&server, options.quiet) {
+        let text = format!("metrics  http://{}/metrics", server.address());
+        say(console.err, &text)?;
+    }
+    // A build without optimisation works for most of its time: with precedence, several would starve who watches them.
+    let mut clock = match cfg!(debug_assertions) {
+        true => Monotonic::new(Waiting::Sleep),
+        false => Monotonic::preceding(Waiting::Sleep),
+    };
     let drive = Drive::new(&mut ports, &mut clock, live, options.speed);
     let begins_flows = simulation.flows.iter().any(|flow| flow.from == node);
     let ends = simulation
@@ -91,8 +132,12 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
         begins_flows && ends,
         &stop,
         &mut |at, now, node| {
+            if server.is_some() {
+                *page.lock() = metrics::page(&names, now, node);
+            }
+            let news: String = now.news.drain(..).map(|news| news + "\n").collect();
             if !options.quiet {
-                let text = tick((at, options.speed), now, &before, node);
+                let text = news + &tick((at, options.speed), now, &before, node);
                 before.passed.clone_from(&now.passed);
                 // That nobody reads it is no reason to stop.
                 let _ = console.err.write_all(text.as_bytes());
@@ -121,6 +166,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
                 sent_octets: 0,
                 refused: 0,
                 lost: port.lost(),
+                outages: Outage::of(port),
             })
             .collect(),
         notified: BTreeMap::new(),
@@ -209,6 +255,13 @@ fn bound(simulation: &mut Simulation, options: &Emulate) {
     simulation.snap_len = 0;
 }
 
+/// Whether a switch has all its links on one interface.
+fn is_one(options: &Emulate, simulation: &Simulation, node: NodeId) -> bool {
+    matches!(simulation.nodes[node].kind, NodeKind::Switch(_))
+        && options.iface.len() == 1
+        && LiveNode::links(simulation, node).count() > 1
+}
+
 /// The interfaces named, each with the node's link that it is.
 fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Result<Vec<Played>> {
     let links: Vec<usize> = LiveNode::links(simulation, node).collect();
@@ -217,9 +270,10 @@ fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Resul
         simulation.nodes[peer].name.clone()
     };
     let peers: Vec<String> = links.iter().map(|link| peer(*link)).collect();
-    if options.iface.len() != links.len() {
+    let is_one = is_one(options, simulation, node);
+    if options.iface.len() != links.len() && !is_one {
         return Err(Failure::usage("--iface").and(format!(
-            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE",
+            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE (a switch also takes one for all)",
             simulation.nodes[node].name,
             fcn_tool::quantity::counted(links.len() as u64, "link"),
             peers.join(", ")
@@ -257,7 +311,10 @@ fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Resul
         played[place] = Some(Played {
             interface,
             link: links[place],
-            peer: peers[place].clone(),
+            peer: match is_one {
+                true => peers.join(", "),
+                false => peers[place].clone(),
+            },
         });
     }
     Ok(played.into_iter().flatten().collect())

@@ -6,7 +6,6 @@ use fcn_link::clock::Clock;
 use fcn_link::port::{self, Port};
 use fcn_wire::Kind;
 use hdrhistogram::Histogram;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,12 +14,12 @@ use std::time::Duration;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// How long connections may take to be taken down at the end.
 const GRACE: u64 = 300_000_000;
+/// Nanoseconds between two looks at links that may have gone away or be back.
+const TEND: u64 = 100_000_000;
 /// Nanoseconds between two ticks.
 const TICK: u64 = 1_000_000_000;
 /// The longest time that is told from longer ones, in nanoseconds: 100 s.
 const LARGEST: u64 = 100_000_000_000;
-/// Buffers kept for frames that are due later.
-const SPARE: usize = 4_096;
 
 /// Links, by number, that frames come in and leave by.
 pub trait Wire {
@@ -33,11 +32,11 @@ pub trait Wire {
     /// Why none comes any more.
     fn receive(&mut self, link: usize, take: &mut dyn FnMut(&[u8])) -> Result<usize, String>;
 
-    /// Sends `frame` with the next flush at the latest; false: it does not go out.
+    /// Sends the frame that is `header` and `rest` with the next flush at the latest; false: it does not go out.
     ///
     /// # Errors
     /// Why none goes out any more.
-    fn send(&mut self, link: usize, frame: &[u8]) -> Result<bool, String>;
+    fn send(&mut self, link: usize, header: &[u8], rest: &[u8]) -> Result<bool, String>;
 
     /// Hands over what is to be sent.
     ///
@@ -50,6 +49,12 @@ pub trait Wire {
     /// # Errors
     /// Why none comes any more.
     fn wait(&mut self, for_: Duration) -> Result<(), String>;
+
+    /// Sees to links that go away and come back; returns what is new, for people.
+    fn tend(&mut self) -> Vec<String>;
+
+    /// Whether a link cannot be used now.
+    fn is_away(&self, link: usize) -> bool;
 }
 
 impl Wire for Vec<Port> {
@@ -58,16 +63,12 @@ impl Wire for Vec<Port> {
     }
 
     fn receive(&mut self, link: usize, take: &mut dyn FnMut(&[u8])) -> Result<usize, String> {
-        let Some(port) = self.get_mut(link) else {
-            return Ok(0);
-        };
-        let received = port.receive(take);
-        received.map_err(|error| format!("{}: {error}", port.interface()))
+        Ok(self.get_mut(link).map_or(0, |port| port.receive(take)))
     }
 
-    fn send(&mut self, link: usize, frame: &[u8]) -> Result<bool, String> {
+    fn send(&mut self, link: usize, header: &[u8], rest: &[u8]) -> Result<bool, String> {
         let port = self.get_mut(link);
-        port.map_or(Ok(false), |port| port.send(frame))
+        port.map_or(Ok(false), |port| port.send(header, rest))
             .map_err(|error| error.to_string())
     }
 
@@ -79,6 +80,14 @@ impl Wire for Vec<Port> {
 
     fn wait(&mut self, for_: Duration) -> Result<(), String> {
         port::wait(self, for_).map_err(|error| error.to_string())
+    }
+
+    fn tend(&mut self) -> Vec<String> {
+        self.iter_mut().filter_map(Port::tend).collect()
+    }
+
+    fn is_away(&self, link: usize) -> bool {
+        self.get(link).is_none_or(|port| port.away().is_some())
     }
 }
 
@@ -106,8 +115,10 @@ pub struct Passed {
     pub sent: u64,
     /// Octets of them, without FCS.
     pub sent_octets: u64,
-    /// Frames that the link did not take: too long, or no room.
+    /// Frames that the link did not take: too long, no room, or it was away.
     pub refused: u64,
+    /// Whether the link cannot be used now.
+    pub is_away: bool,
 }
 
 /// How it went.
@@ -120,6 +131,8 @@ pub struct Measured {
     pub late: Histogram<u64>,
     /// How long it ran, in nanoseconds.
     pub ran: u64,
+    /// What has happened to links and was not told yet.
+    pub news: Vec<String>,
 }
 
 impl Default for Measured {
@@ -129,6 +142,7 @@ impl Default for Measured {
             reactions: BTreeMap::new(),
             late: histogram(),
             ran: 0,
+            news: Vec::new(),
         }
     }
 }
@@ -161,8 +175,32 @@ impl Pace {
     }
 }
 
-/// A frame that is due later: when, its number, its link, its octets, and what its reaction took without lateness.
-type Held = Reverse<(u64, u64, usize, Vec<u8>, Option<(Kind, u64)>)>;
+/// A frame that is due later; the earliest is the greatest, and of these the first.
+struct Held {
+    due: u64,
+    number: u64,
+    frame: Leaving,
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Held {}
 
 /// A node on its links.
 pub struct Drive<'a, 's, W, C> {
@@ -172,7 +210,7 @@ pub struct Drive<'a, 's, W, C> {
     pace: Pace,
     held: BinaryHeap<Held>,
     held_so_far: u64,
-    spare: Vec<Vec<u8>>,
+    leaving: Vec<Leaving>,
     /// What is going to be handed over: when it was due, and what its reaction took without lateness.
     handed: Vec<(u64, Option<(Kind, u64)>)>,
     measured: Measured,
@@ -193,7 +231,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             pace: Pace { start, speed },
             held: BinaryHeap::new(),
             held_so_far: 0,
-            spare: Vec::new(),
+            leaving: Vec::new(),
             handed: Vec::new(),
             measured,
         }
@@ -206,18 +244,25 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         for_: Option<Duration>,
         until_done: bool,
         stop: &AtomicBool,
-        tick: &mut dyn FnMut(u64, &Measured, &mut LiveNode<'s>),
+        tick: &mut dyn FnMut(u64, &mut Measured, &mut LiveNode<'s>),
     ) -> (Ended, LiveNode<'s>, Measured) {
         let start = self.pace.start;
         let end = for_.map(|d| start.saturating_add(d.as_nanos() as u64));
-        let mut next_tick = start + TICK;
+        let (mut next_tick, mut next_look) = (start + TICK, start + TEND);
         let mut ended = None;
         let mut until = end.unwrap_or(u64::MAX);
         loop {
             let now = self.clock.now();
             if now >= next_tick {
-                tick(now - start, &self.measured, &mut self.node);
+                tick(now - start, &mut self.measured, &mut self.node);
                 next_tick = now + TICK;
+            }
+            if now >= next_look {
+                self.measured.news.extend(self.wire.tend());
+                for (link, passed) in self.measured.passed.iter_mut().enumerate() {
+                    passed.is_away = self.wire.is_away(link);
+                }
+                next_look = now + TEND;
             }
             if ended.is_none() {
                 ended = if stop.load(Ordering::Relaxed) {
@@ -239,7 +284,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             if over || ended.is_some() && now >= until {
                 break;
             }
-            if let Err(why) = self.turn(until.min(next_tick)) {
+            if let Err(why) = self.turn(until.min(next_tick).min(next_look)) {
                 self.measured.ran = self.clock.now() - start;
                 ended = Some(Ended::Failed(why));
                 break;
@@ -269,15 +314,18 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             return Err(why);
         }
         if any > 0 {
+            self.clock.rested(now, 0);
             return Ok(());
         }
         let timer = self.node.next_timer().map(|at| self.pace.to_real(at));
-        let held = self.held.peek().map(|held| held.0.0);
+        let held = self.held.peek().map(|held| held.due);
         let next = timer.into_iter().chain(held).fold(until, u64::min);
         let now = self.clock.now();
         if next > now {
             let for_ = Duration::from_nanos(next - now);
             self.wire.wait(for_.min(LONGEST_WAIT))?;
+            let woke = self.clock.now();
+            self.clock.rested(woke, woke - now);
         }
         Ok(())
     }
@@ -285,43 +333,25 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
     /// Sends what is due of what the node sends and of what is held, and holds the rest.
     fn deliver(&mut self) -> Result<(), String> {
         let now = self.clock.now();
-        while self.held.peek().is_some_and(|held| held.0.0 <= now) {
-            let Some(Reverse((due, _, link, octets, reaction))) = self.held.pop() else {
+        while self.held.peek().is_some_and(|held| held.due <= now) {
+            let Some(Held { due, frame, .. }) = self.held.pop() else {
                 break;
             };
-            self.hand_over(link, &octets, due, reaction)?;
-            if self.spare.len() < SPARE {
-                self.spare.push(octets);
-            }
+            self.hand_over(due, frame)?;
         }
-        let (leaving, _) = self.node.leaving();
-        for index in 0..leaving.len() {
-            let (leaving, octets) = self.node.leaving();
-            let Leaving {
-                link,
-                at,
-                octets: range,
-                reaction,
-            } = leaving[index].clone();
-            let due = self.pace.to_real(at);
-            let took = reaction.map(|(kind, from, to)| (kind, self.pace.span(to.since(from))));
-            let octets = &octets[range];
-            if due > now {
-                let mut kept = self.spare.pop().unwrap_or_default();
-                kept.clear();
-                kept.extend_from_slice(octets);
-                self.held_so_far += 1;
-                let held = (due, self.held_so_far, link, kept, took);
-                self.held.push(Reverse(held));
+        let mut leaving = std::mem::take(&mut self.leaving);
+        self.node.take_leaving(&mut leaving);
+        for frame in leaving.drain(..) {
+            let due = self.pace.to_real(frame.at);
+            if due <= now {
+                self.hand_over(due, frame)?;
                 continue;
             }
-            let sent = self.wire.send(link, octets)?;
-            count(&mut self.measured.passed[link], octets, sent);
-            if sent {
-                self.handed.push((due, took));
-            }
+            self.held_so_far += 1;
+            let number = self.held_so_far;
+            self.held.push(Held { due, number, frame });
         }
-        self.node.clear();
+        self.leaving = leaving;
         if self.handed.is_empty() {
             return Ok(());
         }
@@ -339,26 +369,24 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         Ok(())
     }
 
-    fn hand_over(
-        &mut self,
-        link: usize,
-        octets: &[u8],
-        due: u64,
-        reaction: Option<(Kind, u64)>,
-    ) -> Result<(), String> {
-        let sent = self.wire.send(link, octets)?;
-        count(&mut self.measured.passed[link], octets, sent);
+    fn hand_over(&mut self, due: u64, frame: Leaving) -> Result<(), String> {
+        let (header, rest) = frame.parts();
+        let sent = self.wire.send(frame.link, header, rest)?;
+        let passed = &mut self.measured.passed[frame.link];
+        count(passed, header.len() + rest.len(), sent);
         if sent {
-            self.handed.push((due, reaction));
+            let took = |(kind, from, to): (Kind, Ps, Ps)| (kind, self.pace.span(to.since(from)));
+            self.handed.push((due, frame.reaction.map(took)));
         }
+        self.node.give_back(frame.octets);
         Ok(())
     }
 }
 
-fn count(passed: &mut Passed, octets: &[u8], sent: bool) {
+fn count(passed: &mut Passed, octets: usize, sent: bool) {
     if sent {
         passed.sent += 1;
-        passed.sent_octets += octets.len() as u64;
+        passed.sent_octets += octets as u64;
     } else {
         passed.refused += 1;
     }

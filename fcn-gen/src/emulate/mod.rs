@@ -30,11 +30,18 @@
 //! it says itself goes to the MAC address that the destination was last seen behind. **A host** plays the flows that begin or
 //! end at it. Neither answers neighbour solicitations: peers need a static entry, or `--peer-mac` here.
 //!
+//! **Links that go down** and come back are the port's business (`fcn_link::port`): the node plays on, and what it sends meanwhile is
+//! lost. A receiver that is started anew takes a flow up where it is.
+//!
+//! **One interface**: a switch can have all its links on one. What comes in is taken to have come by the link towards its sender, and
+//! goes back out with the MAC addresses of a router.
+//!
 //! **Reaction time** is from when the loop took the frame that is answered from the ring to when its answer was handed to the
 //! kernel, without what the scenario's link would have added. Interlocks, Ctrl-C and exit codes are those of every sender here.
 
 mod command;
 mod drive;
+mod metrics;
 mod node;
 mod report;
 

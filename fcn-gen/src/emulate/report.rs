@@ -4,6 +4,7 @@ use super::drive::{Ended, Measured};
 use crate::sim::live::{Counters, PassedOver};
 use crate::sim::outcome::Outcome;
 use crate::truth::{FlowTruth, SwitchTruth};
+use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -52,6 +53,30 @@ pub struct LinkReport {
     pub refused: u64,
     /// Frames that came in and were lost because they were not fetched in time; null: not known.
     pub lost: Option<u64>,
+    pub outages: Outage,
+}
+
+/// When a link was down, without carrier or gone.
+#[derive(Debug, Serialize)]
+pub struct Outage {
+    pub count: u64,
+    pub seconds: f64,
+    /// Frames that were to leave meanwhile.
+    pub lost: u64,
+    /// Why, where it still is.
+    pub now: Option<String>,
+}
+
+impl Outage {
+    pub fn of(port: &Port) -> Self {
+        let outages = port.outages();
+        Self {
+            count: outages.count,
+            seconds: outages.time.as_secs_f64(),
+            lost: outages.lost,
+            now: port.away().map(str::to_owned),
+        }
+    }
 }
 
 /// Times, in nanoseconds.
@@ -126,7 +151,7 @@ impl Report {
             link.received_octets = passed.received_octets;
             link.sent = passed.sent;
             link.sent_octets = passed.sent_octets;
-            link.refused = passed.refused;
+            link.refused = passed.refused.saturating_sub(link.outages.lost);
         }
         self.counters = counters
             .into_iter()
@@ -188,6 +213,24 @@ impl Report {
                 None => what.push_str(", lost before they were read: not known"),
             }
             line(&link.interface, what);
+            let Outage {
+                count,
+                seconds,
+                lost,
+                now,
+            } = &link.outages;
+            if *count > 0 {
+                let (count, lost) = (counted(*count, "time"), counted(*lost, "frame"));
+                let now = now
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!("; {why}"));
+                line(
+                    "",
+                    format!(
+                        "could not be used {count}, {seconds:.1} s in all: {lost} lost that were to leave{now}"
+                    ),
+                );
+            }
         }
         let sent = self.notified.iter();
         let sent: Vec<_> = sent

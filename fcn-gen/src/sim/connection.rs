@@ -60,6 +60,8 @@ pub struct Connection {
     pub expected: u64,
     /// Receiver: it has asked for that packet already.
     pub nak_sent: bool,
+    /// Receiver on a link: it knows where the flow is, by its beginning or by its first packet seen.
+    pub joined: bool,
     /// Counts for the ground truth.
     pub counts: Counts,
 }
@@ -148,6 +150,16 @@ impl Connection {
         let at_window = self.next - self.acknowledged >= u64::from(flow.window.max(1));
         let every = self.next.is_multiple_of(u64::from(flow.ack_every.max(1)));
         (index, last || every || at_window)
+    }
+
+    /// A receiver on a link sees a first packet. Where it cannot be one of the flow's first, for which the beginning was lost,
+    /// this receiver was started anew: it goes on from there, or both would wait for ever.
+    pub fn join(&mut self, flow: &Flow, number: u32) {
+        let index = u64::from(number.wrapping_sub(psn(flow, 0)) & MAX_24);
+        if flow.rdma_cm || index >= u64::from(flow.window.max(1)) {
+            self.expected = index;
+        }
+        self.joined = true;
     }
 
     /// What the receiver does about packet `index` with `payload` octets.

@@ -24,10 +24,11 @@ use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Kind, Layer, LinkType, Message, ip};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::ops::Range;
 
 /// Neighbours' MAC addresses remembered.
 const NEIGHBOURS: usize = 65_536;
+/// Buffers kept for the next frames.
+const SPARE: usize = 4_096;
 /// Octets of an Ethernet header.
 const ETHERNET: usize = ethernet::LEN;
 /// Class of what no flow of the scenario has the DSCP of.
@@ -40,10 +41,21 @@ pub struct Leaving {
     pub link: usize,
     /// When it is at the other end.
     pub at: Ps,
-    /// Its octets among those of [`LiveNode::leaving`].
-    pub octets: Range<usize>,
+    /// Its Ethernet header, where that is not among `octets`: of what is passed on as it came.
+    pub header: Option<[u8; ETHERNET]>,
+    /// Its octets. [`LiveNode::give_back`] takes the room back.
+    pub octets: Vec<u8>,
     /// Of a notification: its kind, when what it answers came in, and when it left into the link.
     pub reaction: Option<(Kind, Ps, Ps)>,
+}
+
+impl Leaving {
+    /// Its Ethernet header as far as that is apart, and its other octets.
+    #[must_use]
+    pub fn parts(&self) -> (&[u8], &[u8]) {
+        let header = self.header.as_ref();
+        (header.map_or(&[], |header| header.as_slice()), &self.octets)
+    }
 }
 
 /// What roles have counted: by role, counters by name.
@@ -75,8 +87,11 @@ pub(super) struct Live {
     neighbours: Table<IpAddr, [u8; 6]>,
     /// By DSCP.
     classes: [u8; 64],
-    octets: Vec<u8>,
     leaving: Vec<Leaving>,
+    /// Room that frames have left.
+    spare: Vec<Vec<u8>>,
+    /// Whether all links of this switch are one interface.
+    is_one: bool,
     /// The frame that is being dealt with: where it came in, when, and from which MAC address.
     cause: Option<(u32, Ps, [u8; 6])>,
     passed_over: PassedOver,
@@ -114,8 +129,9 @@ impl<'s> LiveNode<'s> {
             peer,
             neighbours: Table::new(NEIGHBOURS),
             classes,
-            octets: Vec::new(),
             leaving: Vec::new(),
+            spare: Vec::new(),
+            is_one: false,
             cause: None,
             passed_over: PassedOver::default(),
         }));
@@ -124,6 +140,14 @@ impl<'s> LiveNode<'s> {
             world,
             ports,
             next: None,
+        }
+    }
+
+    /// Has a switch play all its links on one interface: link 0, with its first MAC address. What comes to that address goes back
+    /// out, from it to the address behind which its destination was last seen; everything else is passed over.
+    pub fn reflect(&mut self) {
+        if let Some(live) = &mut self.world.live {
+            live.is_one = true;
         }
     }
 
@@ -208,20 +232,19 @@ impl<'s> LiveNode<'s> {
         self.world.connections.iter().any(|c| c.opened)
     }
 
-    /// The frames that leave, and their octets; [`clear`](Self::clear) makes room for the next.
-    #[must_use]
-    pub fn leaving(&self) -> (&[Leaving], &[u8]) {
-        match &self.world.live {
-            Some(live) => (&live.leaving, &live.octets),
-            None => (&[], &[]),
+    /// Appends the frames that leave to `frames`.
+    pub fn take_leaving(&mut self, frames: &mut Vec<Leaving>) {
+        if let Some(live) = &mut self.world.live {
+            frames.append(&mut live.leaving);
         }
     }
 
-    /// Forgets the frames that leave: they have.
-    pub fn clear(&mut self) {
-        if let Some(live) = &mut self.world.live {
-            live.leaving.clear();
-            live.octets.clear();
+    /// Takes back the room of a frame that has left.
+    pub fn give_back(&mut self, octets: Vec<u8>) {
+        if let Some(live) = &mut self.world.live
+            && live.spare.len() < SPARE
+        {
+            live.spare.push(octets);
         }
     }
 
@@ -310,6 +333,10 @@ impl World<'_> {
             return;
         };
         let node = live.node;
+        if live.is_one && mac(bytes, 0) != live.macs.first().copied() {
+            live.passed_over.not_for_us += 1;
+            return;
+        }
         live.cause = Some((port, self.now, source));
         let profile = &self.simulation.profile;
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
@@ -333,6 +360,18 @@ impl World<'_> {
             self.discard(&packet);
             return;
         }
+        let port = match &mut self.live {
+            Some(live) if live.is_one => {
+                // It came by the link towards its sender, where that is known.
+                let from = frame.ip().and_then(|ip| self.addresses.get(&ip.source));
+                let towards =
+                    from.and_then(|from| self.routes.port(node as usize, *from as usize, || 0));
+                let port = towards.unwrap_or(port);
+                live.cause = Some((port, self.now, source));
+                port
+            }
+            _ => port,
+        };
         match self.nodes[node as usize] {
             State::Host(_) => self.host_takes(node, &frame),
             State::Switch(_) => self.switch_takes(node, port, &frame, ether_type),
@@ -376,7 +415,10 @@ impl World<'_> {
                 if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
                     return self.pass_over(|counts| &mut counts.bad_icrc);
                 }
-                let connection = &self.connections[flow as usize];
+                let connection = &mut self.connections[flow as usize];
+                if is_data && is_write(bth.opcode()) && !connection.joined {
+                    connection.join(values, bth.psn());
+                }
                 let near = if is_data {
                     connection.expected
                 } else {
@@ -587,20 +629,19 @@ impl World<'_> {
 
     /// Sends a switch's packet for which no route is known by every other port, as a bridge does.
     pub(super) fn flood_octets(&mut self, node: u32, packet: Packet) {
-        let others: Vec<u32> = self.nodes[node as usize].switch().ports.clone();
-        let others: Vec<u32> = others
-            .into_iter()
-            .filter(|port| *port != packet.came_by)
-            .collect();
-        let Some((last, rest)) = others.split_last() else {
+        // Rare, and of few ports, but for a bump in the wire, whose only other port that is.
+        let ports = &self.nodes[node as usize].switch().ports;
+        let mut others = ports.iter().copied().filter(|port| *port != packet.came_by);
+        let (Some(first), rest) = (others.next(), others.collect::<Vec<_>>()) else {
             return self.lose(&packet);
         };
-        for port in rest {
+        let is_one = self.live.as_ref().is_some_and(|live| live.is_one);
+        for port in rest.into_iter().filter(|_| !is_one) {
             let copy = self.octets.at(packet.extra).cloned().unwrap_or_default();
             let extra = self.octets.put(copy);
-            self.egress(node, *port, Packet { extra, ..packet });
+            self.egress(node, port, Packet { extra, ..packet });
         }
-        self.egress(node, *last, packet);
+        self.egress(node, first, packet);
     }
 
     /// The port by which what is being answered came in, where packets go whose destination no route leads to.
@@ -622,33 +663,55 @@ impl World<'_> {
         let Some(mut live) = self.live.take() else {
             return;
         };
-        let link = Self::place(self.simulation, node, index);
+        let link = match live.is_one {
+            true => 0,
+            false => Self::place(self.simulation, node, index),
+        };
+        let mut room = live.spare.pop().unwrap_or_default();
+        room.clear();
+        let octets = match packet.kind {
+            PacketKind::Frame => self.octets.at_mut(packet.extra),
+            _ => None,
+        };
+        let as_it_came = octets.filter(|_| packet.tunnel == NONE);
+        let as_it_came = as_it_came.and_then(|octets| Some((octets.macs?, octets)));
+        let as_it_came = as_it_came.map(|(macs, octets)| match (live.is_one, live.macs.first()) {
+            (true, Some(own)) => {
+                let known = destination_at(&octets.bytes, 0);
+                let known = known.and_then(|address| live.neighbours.get(&address).copied());
+                let towards = if packet.to == NONE {
+                    peer
+                } else {
+                    packet.to as usize
+                };
+                let to = known.or(live.peer).unwrap_or(frames::mac(towards));
+                ((to, *own), octets)
+            }
+            _ => (macs, octets),
+        });
+        let header = as_it_came.map(|((destination, source), octets)| {
+            let mut header = [0; ETHERNET];
+            header[..6].copy_from_slice(&destination);
+            header[6..12].copy_from_slice(&source);
+            header[12..].copy_from_slice(&octets.ether_type.to_be_bytes());
+            // What came goes on as it is, and its place gets this room.
+            std::mem::swap(&mut room, &mut octets.bytes);
+            header
+        });
         let octets = match packet.kind {
             PacketKind::Frame => self.octets.at(packet.extra),
             _ => None,
         };
-        let begin = live.octets.len();
-        let as_it_came = octets
-            .filter(|_| packet.tunnel == NONE)
-            .and_then(|octets| Some((octets, octets.macs?)));
-        if let Some((octets, (destination, source))) = as_it_came {
-            live.octets.extend_from_slice(&destination);
-            live.octets.extend_from_slice(&source);
-            live.octets
-                .extend_from_slice(&octets.ether_type.to_be_bytes());
-            live.octets.extend_from_slice(&octets.bytes);
-        } else {
-            live.octets.resize(begin + packet.len as usize, 0);
+        if header.is_none() {
+            room.resize(packet.len as usize, 0);
             let context = frames::Context {
                 connections: &self.connections,
                 octets: &self.octets,
                 traces: &self.traces,
             };
-            let room = &mut live.octets[begin..];
-            let made = self.frames.write(packet, (node, peer), context, room);
+            let made = self.frames.write(packet, (node, peer), context, &mut room);
             if let Err(error) = made {
                 self.failed = Some(format!("cannot build a packet: {error}").into());
-                live.octets.truncate(begin);
                 self.live = Some(live);
                 return;
             }
@@ -658,26 +721,27 @@ impl World<'_> {
             }
             let is_group = room.first().is_some_and(|first| first & 1 == 1);
             if !is_group {
-                let to = self.link_address(&mut live, packet, peer, begin);
-                live.octets[begin..begin + 6].copy_from_slice(&to);
+                let to = self.link_address(&mut live, packet, peer, &room);
+                room[..6].copy_from_slice(&to);
             }
             if let Some(own) = live.macs.get(link) {
-                live.octets[begin + 6..begin + 12].copy_from_slice(own);
+                room[6..12].copy_from_slice(own);
             }
         }
         let note = octets.and_then(|octets| Some((octets.note.as_ref()?.kind, octets.caused?)));
         live.leaving.push(Leaving {
             link,
             at: arrival,
-            octets: begin..live.octets.len(),
+            header,
+            octets: room,
             reaction: note.map(|(kind, caused)| (kind, caused, self.now)),
         });
         self.live = Some(live);
     }
 
-    /// The MAC address that a packet of this node's own goes to, which has been written at `begin`.
-    fn link_address(&self, live: &mut Live, packet: &Packet, peer: usize, begin: usize) -> [u8; 6] {
-        let destination = destination_at(&live.octets[begin..], ETHERNET);
+    /// The MAC address that a packet of this node's own goes to, which has been written as `frame`.
+    fn link_address(&self, live: &mut Live, packet: &Packet, peer: usize, frame: &[u8]) -> [u8; 6] {
+        let destination = destination_at(frame, ETHERNET);
         if let Some(known) = destination.and_then(|address| live.neighbours.get(&address)) {
             return *known;
         }

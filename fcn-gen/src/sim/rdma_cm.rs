@@ -146,6 +146,7 @@ impl World<'_> {
                     // The sender may have been started anew.
                     let connection = &mut self.connections[flow as usize];
                     (connection.expected, connection.nak_sent) = (0, false);
+                    connection.joined = true;
                 }
                 let reply = ConnectReplyRepr {
                     local_comm_id: RECEIVER_ID | flow,

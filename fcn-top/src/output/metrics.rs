@@ -1,47 +1,4 @@
-//! The metrics: what each is called, and a page of them in Prometheus' text format 0.0.4.
-
-use crate::text::clean;
-use std::fmt::{Display, Write as _};
-
-/// What a number does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
-    /// It grows only.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-}
-
-impl Type {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-        }
-    }
-}
-
-/// A metric.
-#[derive(Debug)]
-pub(crate) struct Family {
-    pub name: &'static str,
-    pub kind: Type,
-    pub help: &'static str,
-    /// Its labels; those with nothing in them are left out of a sample.
-    pub labels: &'static [&'static str],
-}
-
-macro_rules! families {
-    ($( $name:ident = $id:literal, $kind:ident, $labels:expr, $help:literal; )+) => {
-        $( pub(crate) static $name: Family = Family {
-            name: $id, kind: Type::$kind, help: $help, labels: $labels,
-        }; )+
-
-        /// All of them, in the order of the page.
-        #[cfg(test)]
-        pub(crate) static FAMILIES: &[&Family] = &[$( &$name, )+];
-    };
-}
+//! The metrics: what each is called.
 
 /// What tells the series of rows apart.
 const ROW: &[&str] = JUDGED_ROW.split_at(JUDGED_ROW.len() - 1).0;
@@ -59,7 +16,7 @@ const JUDGED_ROW: &[&str] = &[
     "verdict",
 ];
 
-families! {
+fcn_tool::families! {
     BUILD = "fcn_top_build_info", Gauge, &["version"], "Version of fcn-top; always 1";
     CLOCK = "fcn_top_clock_timestamp_seconds", Gauge, &[], "The moment of this page by the packets' clock";
     PACKETS = "fcn_top_packets_total", Counter, &[], "Packets seen";
@@ -89,58 +46,4 @@ families! {
     QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "How much less data there is at least after notifications than at other times: -0.5 is half";
     QP_SAMPLED = "fcn_top_qp_sampled_one_in", Gauge, ROW, "Of how many notifications one was sampled: the QP's count and rate are estimates; only where there are samples";
     QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, JUDGED_ROW, "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
-}
-
-/// A page being written.
-#[derive(Debug, Default)]
-pub(crate) struct Page {
-    text: String,
-}
-
-impl Page {
-    /// Begins a metric, which may have no samples.
-    pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
-        let (name, kind) = (family.name, family.kind.name());
-        let _ = writeln!(self.text, "# HELP {name} {}", escaped(family.help));
-        let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        let text = &mut self.text;
-        Samples { text, family }
-    }
-
-    /// A metric of one number.
-    pub(crate) fn single(&mut self, family: &'static Family, value: impl Display) {
-        self.family(family).add(&[""; 0], value);
-    }
-
-    pub(crate) fn finish(self) -> String {
-        self.text
-    }
-}
-
-/// Where the samples of a metric go.
-pub(crate) struct Samples<'p> {
-    text: &'p mut String,
-    family: &'static Family,
-}
-
-impl Samples<'_> {
-    /// A sample, with the values of the metric's labels. Those with nothing in them are the same as none, and left out.
-    pub(crate) fn add(&mut self, labels: &[impl AsRef<str>], value: impl Display) {
-        self.text.push_str(self.family.name);
-        let mut joint = '{';
-        for (label, value) in self.family.labels.iter().zip(labels) {
-            let value = escaped(value.as_ref()).replace('"', "\\\"");
-            if !value.is_empty() {
-                let _ = write!(self.text, "{joint}{label}=\"{value}\"");
-                joint = ',';
-            }
-        }
-        let end = if joint == ',' { "}" } else { "" };
-        let _ = writeln!(self.text, "{end} {value}");
-    }
-}
-
-/// Escaped as the format wants it; in a label's value, quotation marks have to be, too.
-fn escaped(text: &str) -> String {
-    clean(text).replace('\\', "\\\\")
 }

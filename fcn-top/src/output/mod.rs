@@ -4,7 +4,6 @@
 pub mod audit;
 pub mod csv;
 pub mod html;
-mod http;
 pub mod json;
 pub(crate) mod metrics;
 pub mod prometheus;

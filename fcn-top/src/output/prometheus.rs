@@ -13,19 +13,19 @@
 #[cfg(test)]
 mod tests;
 
-use super::http::Answer;
-pub use super::http::Server;
-use super::metrics::{self as m, Family, Page};
+use super::metrics as m;
 use super::{Selection, most_of};
 use crate::order::Order;
 use crate::record::{CounterRecord, InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
 use crate::tables::{Nics, Tables};
 use crate::text::Words;
-use fcn_tool::failure::{Failure, Result};
+use fcn_tool::failure::Result;
+pub use fcn_tool::metrics::http::Server;
+use fcn_tool::metrics::{Family, Page};
+pub use fcn_tool::metrics::{listen, read_address};
 use fcn_wire::{Kind, Rule};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, TcpListener};
 
 /// Notifiers with a series of their own.
 pub const NOTIFIERS: usize = 100;
@@ -38,9 +38,6 @@ pub const INTERFACES: usize = 64;
 
 /// Notifiers remembered that had a series of their own.
 const REMEMBERED: usize = 1_000;
-
-/// A page is made anew at most once in this time: who asks more often gets the same one, so that asking costs nothing.
-const FRESH: Duration = Duration::from_millis(500);
 
 /// Makes pages. It remembers what the last one said.
 #[derive(Debug)]
@@ -354,43 +351,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     }
 }
 
-/// Reads where to serve: `127.0.0.1:9464`, `[::1]:9464`; a port alone is one of this machine only.
-///
-/// # Errors
-/// It is none of these.
-pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
-    let port = text.strip_prefix(':').unwrap_or(text);
-    if let Ok(port) = port.parse::<u16>() {
-        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
-    }
-    text.parse().map_err(|_| {
-        format!(
-            "`{text}` is not a valid address with a port: write 127.0.0.1:9464, [::1]:9464 or 9464"
-        )
-    })
-}
-
-/// Opens `address` for [`serve`]: a port that needs rights has to be, before they are given up.
-///
-/// # Errors
-/// The address cannot be had: in use, not of this machine, or a port that needs rights.
-pub fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "choose another port, or end what listens there",
-            std::io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
-            std::io::ErrorKind::PermissionDenied => "choose a port above 1023",
-            _ => "choose another address",
-        };
-        Failure::failed("cannot serve metrics")
-            .and(address.to_string())
-            .and(error.to_string())
-            .and(hint)
-    })
-}
-
-/// Serves the page at `/metrics`, in a thread of its own. There is no encryption and nobody is asked who they are: other
-/// machines are served only where the address is one that they reach.
+/// Serves the page at `/metrics`, in a thread of its own.
 ///
 /// # Errors
 /// The system has no thread for it.
@@ -408,31 +369,7 @@ pub fn serve(
 /// The system has no thread for it.
 pub fn serve_page(
     listener: TcpListener,
-    mut make: impl FnMut() -> String + Send + 'static,
+    make: impl FnMut() -> String + Send + 'static,
 ) -> Result<Server> {
-    let mut last: Option<(Instant, String)> = None;
-    let answer = move |path: &str| match path {
-        "/metrics" => {
-            let page = match &last {
-                Some((at, page)) if at.elapsed() < FRESH => page.clone(),
-                _ => {
-                    let page = make();
-                    last = Some((Instant::now(), page.clone()));
-                    page
-                }
-            };
-            Some(Answer {
-                content: "text/plain; version=0.0.4; charset=utf-8",
-                body: page,
-            })
-        }
-        "/" => Some(Answer {
-            content: "text/html; charset=utf-8",
-            body: "<!DOCTYPE html><title>fcn-top</title><a href=\"/metrics\">metrics</a>\n"
-                .to_owned(),
-        }),
-        _ => None,
-    };
-    Server::start(listener, answer)
-        .map_err(|error| Failure::failed("cannot serve metrics").and(error.to_string()))
+    fcn_tool::metrics::serve(listener, "fcn-top", make)
 }

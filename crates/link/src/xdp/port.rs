@@ -92,9 +92,10 @@ impl XdpPort {
         self.receiving.drain(&mut self.socket, most, &mut take)
     }
 
-    /// Queues `frame`; it leaves with the next [`flush`](Self::flush). False: it is too long, or nothing is free.
-    pub fn send(&mut self, frame: &[u8]) -> bool {
-        if frame.is_empty() || frame.len() > self.sending.slot_len {
+    /// Queues the frame that is `header` and `rest`; it leaves with the next [`flush`](Self::flush). False: it is too long, or nothing is free.
+    pub fn send(&mut self, header: &[u8], rest: &[u8]) -> bool {
+        let len = header.len() + rest.len();
+        if len == 0 || len > self.sending.slot_len {
             return false;
         }
         let Some(slot) = self.sending.take(&mut self.socket) else {
@@ -102,8 +103,10 @@ impl XdpPort {
         };
         // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
         let room = unsafe { self.socket.umem.slot_mut(slot.index()) };
-        room[..frame.len()].copy_from_slice(frame);
-        self.sending.push(&slot, frame.len());
+        let (first, second) = room.split_at_mut(header.len());
+        first.copy_from_slice(header);
+        second[..rest.len()].copy_from_slice(rest);
+        self.sending.push(&slot, len);
         true
     }
 

@@ -63,12 +63,20 @@ impl Generator {
         process::stdout(command.arg(scenario).arg("-o").arg(capture)).map(drop)
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// What a comparison of mechanisms prints for people.
     ///
     /// # Errors
     /// The generator failed.
-    pub fn compare(&self, scenario: &str) -> Outcome<String> {
-        process::stdout(&mut self.command(&["compare", scenario, "--quiet"]))
+    pub fn compare(&self, scenario: &str, mechanisms: &[&str]) -> Outcome<String> {
+        let mechanisms = mechanisms.join(",");
+        let words = ["compare", scenario, "--quiet", "--mechanisms", &mechanisms];
+        process::stdout(&mut self.command(&words))
     }
 
     /// The names of the built-in scenarios and galleries; not of stresses, which have no end and go to links only.

@@ -4,6 +4,7 @@
 
 mod network;
 mod outcome;
+mod wire;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,28 +19,32 @@ use serde_json::Value;
 
 use self::network::Network;
 use self::outcome::Outcomes;
+use self::wire::{Flow, Wire};
 use crate::failure::Outcome;
 use crate::report::{Ink, heading, ink};
-use crate::{captures, cargo, process};
+use crate::{captures, cargo, packets, process};
 
 /// What `cargo xtask lab` can be told.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// The scenario: a built-in one, or a file
-    #[arg(value_name = "NAME|FILE", default_value = "fast-cnp")]
+    #[arg(value_name = "NAME|FILE", default_value = SCENARIO)]
     pub scenario: String,
     /// Print fcn-top's report in place of its screen
     #[arg(long)]
     pub headless: bool,
     /// Seconds that senders send
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DURATION, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub duration: u32,
     /// The network's rates are X times the scenario's, its times as many times as long
-    #[arg(long, value_name = "X", default_value_t = 0.01)]
+    #[arg(long, value_name = "X", default_value_t = SPEED)]
     pub speed: f64,
     /// Change a parameter of the scenario; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// Play it again under this mechanism, and compare how long notifications took on the wire (fcn-gen show NAME has the mechanisms)
+    #[arg(long, value_name = "MECHANISM")]
+    pub against: Option<String>,
     /// Where captures and reports go [default: lab/NAME in the target folder]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
@@ -48,6 +53,12 @@ pub struct Options {
     pub release: bool,
 }
 
+/// The scenario where none is named.
+const SCENARIO: &str = "fast-cnp";
+/// Seconds that senders send where no number is given.
+const DURATION: u32 = 10;
+/// The speed where none is given.
+const SPEED: f64 = 0.01;
 /// How long a role may take to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long roles may take to end when they are told to.
@@ -62,6 +73,24 @@ const ENABLE: [&str; 3] = ["--enable-fast-cnp", "--enable-proxy", "--enable-wan-
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
 /// Decoded notifications shown.
 const SHOWN: usize = 4;
+/// How the part of fcn-top's report begins that a demonstration shows.
+const TOLD: &str = "Who is told";
+
+/// What a lab needs that is the same for the next.
+struct Tools {
+    generator: PathBuf,
+    monitor: PathBuf,
+    stop: Arc<AtomicBool>,
+}
+
+/// What is known after it was played.
+struct Record {
+    outcomes: Outcomes,
+    wire: Wire,
+    /// fcn-top's report, where there is one.
+    watched: Option<String>,
+    capture: PathBuf,
+}
 
 /// A node that is being played.
 struct Played {
@@ -78,45 +107,126 @@ struct Played {
 /// Namespaces cannot be had, a node cannot be played, or it was interrupted. Nothing is left behind.
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     ensure_possible()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    ctrlc::set_handler(move || told.store(true, Ordering::Relaxed))?;
-    let generator = cargo::build_tool(cargo::GENERATOR, options.release)?;
-    let monitor = cargo::build_tool(cargo::MONITOR, options.release)?;
-    let scenario = describe(&generator, options)?;
-    let name = scenario["name"].as_str().unwrap_or("lab").to_owned();
-    let folder = match &options.output {
-        Some(folder) => {
-            fs_err::create_dir_all(folder)?;
-            folder.clone()
+    let tools = Tools {
+        generator: cargo::build_tool(cargo::GENERATOR, options.release)?,
+        monitor: cargo::build_tool(cargo::MONITOR, options.release)?,
+        stop: catch_interrupt()?,
+    };
+    let mut reactions = Vec::new();
+    let (first, second) = (options.clone(), options.against());
+    for options in std::iter::once(first).chain(second) {
+        let lab = Lab::new(&options, &tools)?;
+        heading(&format!(
+            "{} on links, at {} times its speed, for {} s",
+            lab.name, options.speed, options.duration
+        ));
+        if reactions.is_empty() {
+            println!("{}", lab.topology);
         }
-        None => cargo::target_folder(&format!("lab/{name}"))?,
-    };
-    let left = network::sweep();
-    if left > 0 {
-        println!("cleared up {left} namespaces that a lab before had left");
+        let record = lab.play()?;
+        lab.report(&record, reactions.is_empty())?;
+        if lab.is_stopped() {
+            return Ok(ExitCode::from(130));
+        }
+        reactions.push((lab.name.clone(), record.wire.reactions()));
     }
-    heading(&format!(
-        "{name} on links, at {} times its speed, for {} s",
-        options.speed, options.duration
-    ));
-    println!("{}", scenario["topology"].as_str().unwrap_or_default());
-    // Dropped at the end, whatever that is: processes first, then namespaces.
-    let network = Network::new(&scenario["play"]["network"])?;
-    let lab = Lab {
-        options,
-        generator,
-        monitor,
-        folder,
-        name,
-        network,
-        stop,
+    heading("Reaction on the wire");
+    if reactions.iter().all(|(_, all)| all.is_empty()) {
+        println!("  not known: see what happened first");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "From when the packet that met congestion passed the cable into the congested switch, to when its sender's cable had the \
+         notification."
+    );
+    println!(
+        "{}",
+        outcome::indented(&wire::table(&reactions, options.speed))
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plays `fast-cnp` with these programs, prints in a few lines what happened, and returns a line about it.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn brief(generator: &Path, monitor: &Path) -> Outcome<String> {
+    let tools = Tools {
+        generator: generator.to_owned(),
+        monitor: monitor.to_owned(),
+        stop: catch_interrupt()?,
     };
-    lab.play()
+    let options = Options {
+        headless: true,
+        ..Options::default()
+    };
+    let lab = Lab::new(&options, &tools)?;
+    let record = lab.play()?;
+    ensure!(!lab.is_stopped(), "interrupted");
+    let first = record.wire.first(|address| lab.network.name(address));
+    println!("{}", outcome::indented(&first));
+    if let Some(late) = record.outcomes.lateness(options.speed) {
+        println!("    {}", ink(Ink::Yellow, &late));
+    }
+    let watched = lab.network.watched();
+    println!("    fcn-top on {watched}:");
+    for line in told_part(&record.watched.unwrap_or_default()) {
+        println!("      {line}");
+    }
+    println!("    tshark on {watched}:");
+    for line in decode(&record.capture, watched)?.0.iter().take(SHOWN / 2) {
+        println!("    {line}");
+    }
+    let (nodes, seconds) = (lab.network.nodes().len(), options.duration);
+    Ok(format!(
+        "{nodes} nodes, each in a network namespace, sent for {seconds} s; more of it: cargo xtask lab"
+    ))
+}
+
+/// Of fcn-top's report, who is told to slow down.
+pub fn told_part(report: &str) -> impl Iterator<Item = &str> {
+    let told = report.lines().skip_while(|line| !line.starts_with(TOLD));
+    told.skip(1).take_while(|line| !line.is_empty())
+}
+
+/// Ctrl-C is no end, but a wish to end.
+fn catch_interrupt() -> Outcome<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let wish = Arc::clone(&stop);
+    ctrlc::set_handler(move || wish.store(true, Ordering::Relaxed))?;
+    Ok(stop)
+}
+
+impl Options {
+    /// The same under the other mechanism, where there is one.
+    fn against(&self) -> Option<Self> {
+        let mechanism = self.against.as_ref()?;
+        let mut other = self.clone();
+        other.sets.push(format!("mechanism={mechanism}"));
+        Some(other)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scenario: SCENARIO.to_owned(),
+            headless: false,
+            duration: DURATION,
+            speed: SPEED,
+            sets: Vec::new(),
+            against: None,
+            output: None,
+            release: false,
+        }
+    }
 }
 
 /// Says at once what is missing.
-fn ensure_possible() -> Outcome {
+///
+/// # Errors
+/// Something is.
+pub fn ensure_possible() -> Outcome {
     ensure!(
         process::is_root(),
         "network namespaces take root\n  what to do: run it as root (sudo cargo xtask lab)"
@@ -145,17 +255,45 @@ fn describe(generator: &Path, options: &Options) -> Outcome<Value> {
 /// Everything there is while it is played.
 struct Lab<'a> {
     options: &'a Options,
-    generator: PathBuf,
-    monitor: PathBuf,
+    tools: &'a Tools,
     folder: PathBuf,
     name: String,
+    topology: String,
     network: Network,
-    stop: Arc<AtomicBool>,
 }
 
-impl Lab<'_> {
-    fn play(&self) -> Outcome<ExitCode> {
-        let capture = self.folder.join(format!("{}.pcapng", self.name));
+impl<'a> Lab<'a> {
+    fn new(options: &'a Options, tools: &'a Tools) -> Outcome<Self> {
+        let scenario = describe(&tools.generator, options)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut name = text(&scenario["name"]);
+        let mechanism = text(&scenario["play"]["mechanism"]);
+        if name != mechanism {
+            name = format!("{name} ({mechanism})");
+        }
+        let folder = match &options.output {
+            Some(folder) => folder.join(&mechanism),
+            None => cargo::target_folder("lab")?
+                .join(format!("{}-{mechanism}", text(&scenario["name"]))),
+        };
+        fs_err::create_dir_all(&folder)?;
+        let left = network::sweep();
+        if left > 0 {
+            println!("cleared up {left} namespaces that a lab before had left");
+        }
+        Ok(Self {
+            options,
+            tools,
+            folder,
+            name,
+            topology: text(&scenario["topology"]),
+            network: Network::new(&scenario["play"]["network"])?,
+        })
+    }
+
+    /// Plays it to its end, or until somebody stops it.
+    fn play(&self) -> Outcome<Record> {
+        let capture = self.folder.join("links.pcapng");
         let mut dumpcap = self.capture(&capture)?;
         let mut played = Vec::new();
         let result = self.play_nodes(&mut played);
@@ -164,31 +302,60 @@ impl Lab<'_> {
         wait_for(&mut dumpcap.0, ENDING);
         let watched = result?;
         let outcomes = Outcomes::read(&played, |node| &node.report)?;
+        let flows = Flow::all(&outcomes.flows());
+        let cables = self.network.cables();
+        let missed = wire::missed(&fs_err::read_to_string(self.folder.join("dumpcap.log"))?);
+        let speed = self.options.speed;
+        let wire = Wire::read(&packets::read(&capture)?, missed, cables, flows, speed);
+        Ok(Record {
+            outcomes,
+            wire,
+            watched,
+            capture,
+        })
+    }
+
+    /// Prints what it came to; with everything that is to be known, where it `is_all`.
+    fn report(&self, record: &Record, is_all: bool) -> Outcome {
         println!();
         heading("What each node did");
-        println!("{}", outcomes.nodes());
+        println!("{}", record.outcomes.nodes());
+        if let Some(late) = record.outcomes.lateness(self.options.speed) {
+            println!("{}", ink(Ink::Yellow, &late));
+        }
         if self.is_stopped() {
             println!(
                 "interrupted; reports and capture until then are in {}",
                 self.folder.display()
             );
-            return Ok(ExitCode::from(130));
+            return Ok(());
         }
+        heading("What happened first");
+        let first = record.wire.first(|address| self.network.name(address));
+        println!("{}", outcome::indented(&first));
         heading("On links, and in virtual time");
-        println!("{}", outcomes.compared(&self.simulate()?)?);
-        if let Some(report) = watched {
+        println!("{}", record.outcomes.compared(&self.simulate()?)?);
+        if let Some(report) = record.watched.as_ref().filter(|_| is_all) {
             heading(&format!("fcn-top on {}", self.network.watched()));
             println!("{report}");
         }
         heading("What was captured");
-        self.decode(&capture)?;
+        match decode(&record.capture, self.network.watched()) {
+            Ok((lines, count)) => {
+                println!("{}", lines.join("\n"));
+                let rest = count.saturating_sub(lines.len());
+                println!("  … and {rest} more at {}", self.network.watched());
+                ensure!(count > 0, "no notification was captured");
+            }
+            Err(failure) => println!("  {failure}"),
+        }
         let folder = self.folder.display();
-        println!("\nCapture of every link, and each node's report and log: {folder}");
-        Ok(ExitCode::SUCCESS)
+        println!("\nCapture of every link, and each node's report and log: {folder}\n");
+        Ok(())
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.tools.stop.load(Ordering::Relaxed)
     }
 
     /// Captures on every link.
@@ -199,8 +366,10 @@ impl Lab<'_> {
         }
         let mut command = self.network.at_cables("dumpcap");
         for cable in self.network.cables() {
-            command.args(["-i", cable]);
+            command.args(["-i", &cable.name]);
         }
+        // Room for what it is late for: MiB in the kernel, and octets and packets of its own, whose default is a thousand.
+        command.args(["-B", "64", "-C", "67108864", "-N", "1000000"]);
         command.args(["-q", "-s", "256", "-w"]).arg(file);
         command.stdin(Stdio::null());
         let log = fs_err::File::create(self.folder.join("dumpcap.log"))?;
@@ -231,10 +400,14 @@ impl Lab<'_> {
             if node.begins && watching.is_none() {
                 watching = Some(self.watch()?);
             }
-            let mut started = self.start(node)?;
-            let begun = self.has_begun(&mut started);
-            played.push(started);
-            begun?;
+            played.push(self.start(node)?);
+            // Senders begin together, the others before them.
+            if let (false, Some(started)) = (node.begins, played.last_mut()) {
+                self.has_begun(started)?;
+            }
+        }
+        for started in played.iter_mut().filter(|node| node.begins) {
+            self.has_begun(started)?;
         }
         let since = Instant::now();
         let most = Duration::from_secs((self.options.duration + LONGER).into());
@@ -247,6 +420,13 @@ impl Lab<'_> {
                     bail!("{} ended early ({status}){}", node.node, said(&node.log));
                 }
             }
+            // Who leaves the screen has seen enough: there, Ctrl-C is a key, and no signal.
+            if let (false, Some(screen)) = (self.options.headless, &mut watching)
+                && !over
+                && screen.0.try_wait()?.is_some()
+            {
+                self.tools.stop.store(true, Ordering::Relaxed);
+            }
             if over {
                 break;
             }
@@ -255,6 +435,10 @@ impl Lab<'_> {
         let Some(mut watching) = watching else {
             bail!("no flow begins anywhere in {}", self.name);
         };
+        if !self.options.headless {
+            interrupt(&watching.0);
+            wait_for(&mut watching.0, ENDING);
+        }
         if self.is_stopped() {
             return Ok(None);
         }
@@ -268,9 +452,14 @@ impl Lab<'_> {
 
     /// fcn-top on the senders' side: its screen, or its report.
     fn watch(&self) -> Outcome<process::Running> {
-        let mut command = self.network.at_cables(&self.monitor);
+        let mut command = self.network.at_cables(&self.tools.monitor);
         command.args(["--no-config", "-i", self.network.watched()]);
-        command.args(["--duration", &format!("{}s", self.options.duration + 1)]);
+        // The screen is ended with the senders.
+        let longer = if self.options.headless { 1 } else { LONGER };
+        let seconds = self.options.duration + longer;
+        command.args(["--duration", &format!("{seconds}s")]);
+        // Room for what comes while everything else runs on the same processors.
+        command.args(["--buffer", "64MiB"]);
         if self.options.headless {
             command.args(["--report", "--quiet"]);
             command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -281,7 +470,7 @@ impl Lab<'_> {
     fn start(&self, node: &network::Node) -> Outcome<Played> {
         let file = |ending: &str| self.folder.join(format!("{}.{ending}", node.name));
         let (log, report) = (file("log"), file("json"));
-        let mut command = self.network.at(node, &self.generator);
+        let mut command = self.network.at(node, &self.tools.generator);
         command.args(["emulate", &node.role, "--node", &node.name]);
         command.args(["--config", &self.options.scenario, "--json"]);
         command.args(["--speed", &self.options.speed.to_string()]);
@@ -339,7 +528,7 @@ impl Lab<'_> {
     /// The same scenario in virtual time, as long: its ground truth.
     fn simulate(&self) -> Outcome<Value> {
         let file = |ending: &str| self.folder.join(format!("simulated.{ending}"));
-        let mut command = Command::new(&self.generator);
+        let mut command = Command::new(&self.tools.generator);
         command.args([
             "write",
             &self.options.scenario,
@@ -359,35 +548,25 @@ impl Lab<'_> {
             "json",
         ))?)?)
     }
+}
 
-    /// Shows the first notifications as tshark decodes them, where it is there and has the plugin.
-    fn decode(&self, capture: &Path) -> Outcome {
-        if process::which("tshark").is_none() {
-            println!("  tshark is not installed (in Debian: package tshark)");
-            return Ok(());
-        }
-        let mut command = Command::new("tshark");
-        command.args(["-n", "-T", "tabs", "-o", captures::COLUMNS, "-r"]);
-        command.arg(capture).args(["-Y", NOTIFICATIONS]);
-        match process::stdout(&mut command) {
-            Ok(text) => {
-                let rows: Vec<_> = text.lines().filter_map(captures::tabs).collect();
-                for [number, protocol, info] in rows.iter().take(SHOWN) {
-                    println!("  {number:>6}  {protocol:<8}  {info}");
-                }
-                let (rest, count) = (rows.len().saturating_sub(SHOWN), rows.len());
-                if rest > 0 {
-                    println!("  … and {rest} more");
-                }
-                ensure!(count > 0, "no notification was captured");
-                Ok(())
-            }
-            Err(_) => {
-                println!("  tshark has no plugin for them (cargo xtask install-plugin)");
-                Ok(())
-            }
-        }
-    }
+/// The first notifications at a cable as tshark decodes them, and how many there are.
+fn decode(capture: &Path, cable: &str) -> Outcome<(Vec<String>, usize)> {
+    ensure!(
+        process::which("tshark").is_some(),
+        "tshark is not installed (in Debian: package tshark)"
+    );
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-T", "tabs", "-o", captures::COLUMNS, "-r"]);
+    let filter = format!("({NOTIFICATIONS}) && frame.interface_name == \"{cable}\"");
+    command.arg(capture).args(["-Y", &filter]);
+    let text = process::stdout(&mut command)
+        .context("tshark has no plugin for them (cargo xtask install-plugin)")?;
+    let rows: Vec<_> = text.lines().filter_map(captures::tabs).collect();
+    let lines = rows.iter().take(SHOWN);
+    let lines =
+        lines.map(|[number, protocol, info]| format!("  {number:>6}  {protocol:<8}  {info}"));
+    Ok((lines.collect(), rows.len()))
 }
 
 /// The end of what a role said, for a failure.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -32,15 +33,44 @@ pub struct Node {
     pub begins: bool,
     /// Its interfaces, each with the neighbour that it leads to.
     pub interfaces: Vec<(String, String)>,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
     namespace: String,
+}
+
+/// A link, as a place to look at.
+#[derive(Clone, Debug)]
+pub struct Cable {
+    /// The interface at which everything is seen that passes.
+    pub name: String,
+    /// Its delay in the scenario, in nanoseconds.
+    pub delay_ns: u64,
+    /// Addresses of the nodes at its ends.
+    ends: Vec<IpAddr>,
+}
+
+impl Cable {
+    /// A cable between the nodes that have these addresses.
+    pub fn new(name: &str, delay_ns: u64, ends: Vec<IpAddr>) -> Self {
+        Self {
+            name: name.to_owned(),
+            delay_ns,
+            ends,
+        }
+    }
+
+    /// Whether the node with that address is at an end of it.
+    pub fn leads_to(&self, address: IpAddr) -> bool {
+        self.ends.contains(&address)
+    }
 }
 
 /// All of it. Dropped: it is gone, with what runs in it.
 #[derive(Debug)]
 pub struct Network {
     nodes: Vec<Node>,
-    /// By link: where one can look at it.
-    cables: Vec<String>,
+    /// By link.
+    cables: Vec<Cable>,
     /// Of these, where what the first flow's sender is told passes.
     watched: usize,
     made: Made,
@@ -93,8 +123,12 @@ impl Network {
             let name = text("name").context("a node without a name")?;
             let roles = node["roles"].as_array().into_iter().flatten();
             let roles: Vec<&str> = roles.filter_map(Value::as_str).collect();
+            let addresses = ["ipv6", "ipv4"]
+                .into_iter()
+                .filter_map(|key| text(key)?.parse().ok());
             nodes.push(Node {
                 namespace: made.add(&name)?,
+                addresses: addresses.collect(),
                 role: role(&roles).to_owned(),
                 begins: roles.contains(&"sender"),
                 interfaces: Vec::new(),
@@ -155,7 +189,10 @@ impl Network {
                 on(&node.namespace, &["link", "set", "dev", &interface, "up"])?;
                 node.interfaces.push((interface, peer.clone()));
             }
-            network.cables.push(here);
+            let ends = [a, b].map(|end| network.nodes[end].addresses.clone());
+            let delay = link["delay_ns"].as_u64().unwrap_or(0);
+            let cable = Cable::new(&here, delay, ends.concat());
+            network.cables.push(cable);
         }
         network.watched = watched(&network.nodes, &ends);
         Ok(network)
@@ -166,14 +203,23 @@ impl Network {
         &self.nodes
     }
 
-    /// Where one can look at each link.
-    pub fn cables(&self) -> &[String] {
+    /// The links.
+    pub fn cables(&self) -> &[Cable] {
         &self.cables
     }
 
     /// Where one can look at what senders are told.
     pub fn watched(&self) -> &str {
-        self.cables.get(self.watched).map_or("", String::as_str)
+        self.cables
+            .get(self.watched)
+            .map_or("", |cable| &cable.name)
+    }
+
+    /// What a node is called that has that address; the address where none has.
+    pub fn name(&self, address: IpAddr) -> String {
+        let mut nodes = self.nodes.iter();
+        let node = nodes.find(|node| node.addresses.contains(&address));
+        node.map_or_else(|| address.to_string(), |node| node.name.clone())
     }
 
     /// A program at a node.
@@ -181,9 +227,11 @@ impl Network {
         inside(&node.namespace, program)
     }
 
-    /// A program where the cables are.
+    /// A program that looks at the cables. Nodes have precedence over others, and what it does not see in time is lost.
     pub fn at_cables(&self, program: impl AsRef<OsStr>) -> Command {
-        inside(self.made.0.first().map_or("", String::as_str), program)
+        let mut command = inside(self.made.0.first().map_or("", String::as_str), "nice");
+        command.args(["-n", "-15"]).arg(program);
+        command
     }
 }
 
@@ -308,6 +356,7 @@ mod tests {
             role: String::new(),
             begins,
             interfaces: Vec::new(),
+            addresses: Vec::new(),
             namespace: String::new(),
         };
         let nodes = [

@@ -13,6 +13,9 @@ use crate::figures;
 /// points on two shared cores, and a flow that is starved or never slows down differs by far more than this.
 const SHARE: f64 = 10.0;
 
+/// Nanoseconds between two CNPs of a flow, where a scenario says nothing else.
+const CNP_INTERVAL: f64 = 50_000.0;
+
 /// Reports by node.
 pub struct Outcomes(Vec<Value>);
 
@@ -91,6 +94,37 @@ impl Outcomes {
         ))
     }
 
+    /// What to know of these figures where nodes handed frames over so late that it is another network: 99 of 100 of a node's within
+    /// more than the interval of a flow's CNPs.
+    pub fn lateness(&self, speed: f64) -> Option<String> {
+        let late = self
+            .0
+            .iter()
+            .filter_map(|report| report["late"]["p99_ns"].as_f64());
+        let worst = late.fold(0.0, f64::max);
+        (worst * speed > CNP_INTERVAL).then(|| {
+            format!(
+                "Nodes handed frames over late, by up to {:.1} ms at p99, {:.0} µs of the scenario's time: this machine is too busy \
+                 for the speed, and figures are those of a slower network (--release, or a lower --speed).",
+                worst / 1e6,
+                worst * speed / 1e3
+            )
+        })
+    }
+
+    /// All flows, each once, as its nodes describe it.
+    pub fn flows(&self) -> Value {
+        let flows = self
+            .0
+            .iter()
+            .filter_map(|report| report["flows"].as_array());
+        let named = flows
+            .flatten()
+            .map(|flow| (flow["name"].to_string(), flow.clone()));
+        let once: BTreeMap<String, Value> = named.collect();
+        serde_json::json!({"flows": once.into_values().collect::<Vec<_>>()})
+    }
+
     /// Octets delivered by flow, as their receivers say.
     fn delivered(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
@@ -163,7 +197,8 @@ fn row(report: &Value) -> Vec<String> {
     ]
 }
 
-fn indented(text: &str) -> String {
+/// Lines two spaces to the right.
+pub fn indented(text: &str) -> String {
     let lines = text.lines().map(|line| format!("  {line}"));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -206,6 +241,14 @@ mod tests {
         let switch = text.lines().find(|line| line.contains("leaf1")).unwrap();
         let cells: Vec<&str> = switch.split_whitespace().collect();
         assert_eq!(cells[..5], ["leaf1", "congestion-point", "2", "4", "5"]);
+    }
+
+    #[test]
+    fn late_nodes_are_said() {
+        let late = |ns: u64| Outcomes(vec![json!({"late": {"p99_ns": ns}})]).lateness(0.01);
+        assert_eq!(late(4_000_000), None);
+        let text = late(25_800_000).unwrap();
+        assert!(text.contains("25.8 ms at p99, 258 µs"), "{text}");
     }
 
     #[test]

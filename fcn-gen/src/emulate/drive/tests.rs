@@ -72,14 +72,13 @@ impl Wire for Fake {
         Ok(count)
     }
 
-    fn send(&mut self, link: usize, frame: &[u8]) -> Result<bool, String> {
+    fn send(&mut self, link: usize, header: &[u8], rest: &[u8]) -> Result<bool, String> {
+        let frame = [header, rest].concat();
         if frame.len() > self.takes {
             return Ok(false);
         }
         let now = self.hands.0.get();
-        self.left
-            .borrow_mut()
-            .push_back((now, link, frame.to_vec()));
+        self.left.borrow_mut().push_back((now, link, frame));
         Ok(true)
     }
 
@@ -93,6 +92,14 @@ impl Wire for Fake {
         let until = (now + for_.as_nanos() as u64).min(next.max(now));
         self.hands.0.set(until + self.oversleeps);
         Ok(())
+    }
+
+    fn tend(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_away(&self, _: usize) -> bool {
+        false
     }
 }
 

@@ -65,13 +65,14 @@ fn play<'s>(
         for (index, (node, links)) in nodes.iter_mut().enumerate() {
             node.on_timer(now);
             assert_eq!(node.failure(), None);
-            let (leaving, octets) = node.leaving();
+            let mut leaving = Vec::new();
+            node.take_leaving(&mut leaving);
             for frame in leaving {
                 assert!(frame.at >= now);
                 let link = links[frame.link];
                 let to = simulation.links[link].other_end(index);
                 let place = LiveNode::links(simulation, to).position(|l| l == link);
-                let bytes = octets[frame.octets.clone()].to_vec();
+                let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
                 see(link, &bytes);
                 number += 1;
                 cables.push(std::cmp::Reverse((
@@ -82,7 +83,6 @@ fn play<'s>(
                     bytes,
                 )));
             }
-            node.clear();
         }
     }
     nodes
@@ -246,9 +246,13 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
         ("too short", receiver, vec![0; 9], "unreadable"),
     ] {
         let mut live = LiveNode::new(&simulation, node, vec![[2; 6]], None);
-        let before = live.leaving().0.len();
+        let before = live.world.live.as_ref().unwrap().leaving.len();
         live.on_frame(Ps(1), 0, &bytes);
-        assert_eq!(live.leaving().0.len(), before, "{what}");
+        assert_eq!(
+            live.world.live.as_ref().unwrap().leaving.len(),
+            before,
+            "{what}"
+        );
         assert_eq!(of(count)(live.passed_over()), 1, "{what}");
         assert_eq!(live.failure(), None);
     }
@@ -305,4 +309,60 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             "{mechanism}: {reaction:?} of {count}"
         );
     }
+}
+
+#[test]
+fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
+    let simulation = simulation("receiver-cnp", &["duration=4ms"]);
+    // Frames of a whole network, so that there is data and what answers it.
+    let mut seen = Vec::new();
+    let from = |name: &str| {
+        simulation
+            .nodes
+            .iter()
+            .position(|n| n.name == name)
+            .unwrap()
+    };
+    let (leaf, receiver, s1) = (from("leaf1"), from("r1"), from("s1"));
+    play_live(&simulation, |_, frame| seen.push(frame.to_vec()));
+    let (own, [there, here]) = ([2, 9, 9, 9, 9, 9], [[2, 7, 7, 7, 7, 1], [2, 7, 7, 7, 7, 2]]);
+    let mut live = LiveNode::new(&simulation, leaf, vec![own], None);
+    live.reflect();
+    let is = |source: NodeId, frame: &[u8]| {
+        let profile = &simulation.profile;
+        let frame = Frame::parse(frame, frame.len(), LinkType::Ethernet, profile);
+        let ip = frame.ip().unwrap();
+        let source = &simulation.nodes[source];
+        ip.source == source.ipv6 || ip.source == source.ipv4
+    };
+    let frame_of = |source: NodeId, mac: [u8; 6], to: [u8; 6]| {
+        let frame = seen.iter().find(|frame| is(source, frame)).unwrap();
+        [&to[..], &mac, &frame[12..]].concat()
+    };
+    let mut at = Ps(0);
+    let mut answered = |live: &mut LiveNode<'_>, frame: &[u8]| {
+        at = at + Ps(1_000_000);
+        live.on_frame(at, 0, frame);
+        at = at + Ps(1_000_000_000);
+        live.on_timer(at);
+        let mut leaving = Vec::new();
+        live.take_leaving(&mut leaving);
+        leaving
+            .iter()
+            .map(|frame| (frame.link, <[&[u8]; 2]>::from(frame.parts()).concat()))
+            .collect::<Vec<_>>()
+    };
+    // The receiver has not been seen: the scenario's address of it.
+    let request = frame_of(s1, there, own);
+    let sent = answered(&mut live, &request);
+    let towards = [&frames::mac(receiver)[..], &own, &request[12..]].concat();
+    assert_eq!(sent, [(0, towards)]);
+    let reply = frame_of(receiver, here, own);
+    let back = [&there[..], &own, &reply[12..]].concat();
+    assert_eq!(answered(&mut live, &reply), [(0, back)]);
+    let sent = answered(&mut live, &request);
+    assert_eq!(sent, [(0, [&here[..], &own, &request[12..]].concat())]);
+    // What is not for it would go round for ever.
+    assert_eq!(answered(&mut live, &frame_of(s1, there, here)), []);
+    assert_eq!(live.passed_over().not_for_us, 1);
 }

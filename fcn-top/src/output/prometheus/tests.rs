@@ -1,14 +1,15 @@
 //! Pages checked by the rules of the format, series that are bounded and never go back, and the page over HTTP.
 
 use super::*;
-use crate::output::http;
 use crate::output::metrics::FAMILIES;
 use crate::record::RowId;
 use crate::tests::sample;
+use fcn_tool::metrics::http;
 use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
 
 /// The samples of a page, checked by the rules of the format: names, labels, escapes, each series once, each metric
 /// behind its own HELP and TYPE.

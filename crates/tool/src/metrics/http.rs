@@ -25,13 +25,13 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 /// Connections that are open at a time.
-pub(super) const CONNECTIONS: usize = 64;
+pub const CONNECTIONS: usize = 64;
 
 /// What a whole request and its answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Octets of a request's head: as few as hyper can be told.
-pub(super) const HEAD: usize = 8_192;
+pub const HEAD: usize = 8_192;
 
 /// A page.
 pub(super) struct Answer {
@@ -41,6 +41,7 @@ pub(super) struct Answer {
 }
 
 /// A page being served by a thread of its own, which ends, and all connections with it, when this is dropped.
+#[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
     _runtime: Runtime,
@@ -71,6 +72,7 @@ impl Server {
     }
 
     /// Where it listens: the port is the one in use, where 0 was asked for.
+    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
