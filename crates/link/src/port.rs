@@ -16,8 +16,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Frames taken of a queue before others get their turn.
-const TURN: usize = 64;
+/// Frames taken of a queue before others get their turn: where [`Port::receive`] gives fewer, none was left.
+pub const TURN: usize = 64;
 
 /// How a port is to be opened.
 #[derive(Clone, Copy, Debug)]
