@@ -10,7 +10,7 @@ use fcn_observe::{DataPacket, RowKey};
 use fcn_wire::finding::Family;
 use fcn_wire::header::ethernet;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Findings, Frame, IcrcCheck, Message, Notification, Opcode, Rule};
+use fcn_wire::{Findings, Frame, IcrcCheck, Kind, Message, Notification, Opcode, Rule};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -159,6 +159,20 @@ pub struct Own<'a> {
     pub frame: Frame<'a>,
     /// What it notifies of.
     pub notification: Option<Notification>,
+}
+
+impl Own<'_> {
+    /// Whether it is of that kind, well-formed or not.
+    #[must_use]
+    pub fn is_of(&self, kind: Kind) -> bool {
+        matches!(
+            (self.frame.message(), kind),
+            (Message::FastCnp(_), Kind::FastCnp1 | Kind::FastCnp2)
+                | (Message::ProxyCn(_), Kind::ProxyCn)
+                | (Message::WanFcn(_), Kind::WanFcn)
+                | (Message::Cnp(_), Kind::Cnp)
+        )
+    }
 }
 
 /// The frames that the device made, and those it passed on, of a record.

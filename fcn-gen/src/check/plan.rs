@@ -43,6 +43,17 @@ pub struct Setup<'s> {
     towards: Vec<Option<usize>>,
 }
 
+/// A flow through the device, and the device's links that it comes and goes by.
+#[derive(Clone, Copy)]
+pub struct Way<'s> {
+    /// The flow.
+    pub flow: &'s Flow,
+    /// Where it comes from.
+    pub from: usize,
+    /// Where it goes.
+    pub to: usize,
+}
+
 impl<'s> Setup<'s> {
     /// Every test that this role has, on this device.
     #[must_use]
@@ -147,6 +158,17 @@ impl<'s> Setup<'s> {
     #[must_use]
     pub fn towards(&self, node: NodeId) -> Option<usize> {
         self.towards.get(node).copied().flatten()
+    }
+
+    /// The flows through the device.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way<'s>> {
+        let flows = self.simulation.flows.iter();
+        let ways = flows.filter_map(|flow| {
+            let (from, to) = (self.towards(flow.from)?, self.towards(flow.to)?);
+            (from != to).then_some(Way { flow, from, to })
+        });
+        ways.collect()
     }
 
     /// The rate of a link of the device.

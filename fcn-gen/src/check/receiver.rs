@@ -1,7 +1,6 @@
 //! A receiver: the scenario's senders write to it, and in one step all their data are marked CE on the way.
 
 use super::bench::{Record, parse};
-use super::congestion_point::is_of;
 use super::judge::{Ledger, NOT_DONE, Own, Sorted, over_rate};
 use super::plan::{AROUND, Plan, Setup, kinds};
 use super::statements::Statement;
@@ -122,7 +121,7 @@ pub fn judge(
     let told: Vec<&Own<'_>> = sorted
         .own
         .iter()
-        .filter(|own| is_of(own, Kind::Cnp) || is_of(own, Kind::FastCnp1))
+        .filter(|own| own.is_of(Kind::Cnp) || own.is_of(Kind::FastCnp1))
         .collect();
     if plan.time(MARKED).is_none() {
         let all = [S::CnpSent, S::CnpInterval, S::FastCnpOff];
@@ -239,7 +238,7 @@ fn off(marked: bool, told: &[&Own<'_>], ledger: &mut Ledger) {
         return ledger.cannot(&[off], "no data could be sent to the device");
     }
     ledger.tries(&[off]);
-    for own in told.iter().filter(|own| is_of(own, Kind::FastCnp1)) {
+    for own in told.iter().filter(|own| own.is_of(Kind::FastCnp1)) {
         let why = || "the device sent a Fast CNP, and nobody enabled it".to_owned();
         ledger.fails(off, why, &[own.index]);
     }

@@ -173,6 +173,11 @@ fn play<'s>(
 }
 
 fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {
+    checked_only(case, off, broken, None)
+}
+
+/// The same with that test alone.
+fn checked_only(case: &Case, off: bool, broken: &Broken, only: Option<Test>) -> Vec<Outcome> {
     let (simulation, device) = network(case);
     let mut own = simulation.clone();
     let simulation = prepared(
@@ -188,7 +193,10 @@ fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {
         (flow.stop, flow.messages) = (simulation.duration, None);
     }
     (broken.configured)(&mut own, device);
-    let setup = Setup::new(&simulation, device, case.role, off);
+    let mut setup = Setup::new(&simulation, device, case.role, off);
+    setup
+        .wanted
+        .retain(|test| only.is_none_or(|only| *test == only));
     let plan = plan(&setup).unwrap();
     let (plan, record) = play((&simulation, device), &own, plan, broken);
     assert_eq!(record.left_out, 0);
@@ -337,6 +345,34 @@ fn our_roles_pass_every_test() {
     let all = tests(Role::value_variants()).map(|(role, test)| (role.id(), test));
     let never: Vec<_> = all.filter(|test| !passed.contains(test)).collect();
     assert_eq!(never, [], "{never:#?}");
+}
+
+/// What a test needs is done for it alone, too.
+#[test]
+fn each_test_can_be_made_alone() {
+    for case in [
+        TRACES,
+        BORDER,
+        BORDER_PROXY,
+        BORDER_WAN,
+        RECEIVER,
+        SENDER,
+        PROXY,
+        INGRESS,
+    ] {
+        let (simulation, device) = network(&case);
+        let setup = Setup::new(&simulation, device, case.role, false);
+        let is_step = |test: &&Test| match test {
+            Test::Statement(_) => true,
+            Test::Rule(rule) => Rule::SEVERAL.contains(rule),
+        };
+        let tests = setup.wanted.iter().filter(is_step);
+        for test in tests.filter(|test| setup.applies(**test)) {
+            let outcomes = checked_only(&case, false, &sound(), Some(*test));
+            let what = format!("{:?} {}", case.sets, describe(&outcomes));
+            assert_eq!(ids(&outcomes, Grade::Passed), [test.id()], "{what}");
+        }
+    }
 }
 
 /// The frame with its Fast CNP written anew, where it is one.

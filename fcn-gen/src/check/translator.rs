@@ -1,8 +1,7 @@
 //! A proxy node or an ingress PE: flows are set up through it, then it is told of congestion, rightly and wrongly.
 
-use super::congestion_point::is_of;
 use super::judge::{Ledger, Own, Sorted, data, over_rate};
-use super::plan::{Plan, Planned, STRANGER, Setup, What, emitted, framed};
+use super::plan::{Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
 use super::statements::Statement;
 use crate::emulate::Role;
 use crate::scenario::model::{Flow, NodeId, NodeKind};
@@ -62,16 +61,6 @@ const fn names(role: Role) -> Names {
             off: S::ProxyCnOff,
         },
     }
-}
-
-/// The flows through the device, with the links that they come and go by.
-fn ways<'s>(setup: &Setup<'s>) -> Vec<(&'s Flow, usize)> {
-    let flows = setup.simulation.flows.iter();
-    let ways = flows.filter_map(|flow| {
-        let (from, to) = (setup.towards(flow.from)?, setup.towards(flow.to)?);
-        (from != to).then_some((flow, to))
-    });
-    ways.collect()
 }
 
 /// Whom the device believes.
@@ -142,9 +131,14 @@ pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, V
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let simulation = setup.simulation;
     let mut plan = Plan::new(setup.device);
-    let ways = ways(setup);
+    let ways = setup.ways();
     let name = &simulation.nodes[setup.device].name;
-    let Some((first, link)) = ways.first().copied() else {
+    let Some(Way {
+        flow: first,
+        to: link,
+        ..
+    }) = ways.first().copied()
+    else {
         return Err(Failure::usage("no flow passes the device").and(name));
     };
     let Some(by) = notifier(setup, link) else {
@@ -159,7 +153,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let delays: u64 = simulation.links.iter().map(|link| link.delay.0).sum();
     let start = ways
         .iter()
-        .map(|(flow, _)| flow.start)
+        .map(|way| way.flow.start)
         .max()
         .unwrap_or_default();
     let lasts = start + Ps(delays * 8) + Ps::from_nanos(3_000_000);
@@ -192,7 +186,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         );
         plan.step(id, what, Ps(gap.0 * count) + ANSWER, frames);
     };
-    let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |(flow, _)| *flow);
+    let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |way| way.flow);
     use Statement as S;
     add(
         &mut plan,
@@ -257,14 +251,14 @@ fn told(setup: &Setup<'_>, by: NodeId, from: Ipv6Addr, flow: &Flow, reserved: bo
 /// Judges a proxy node or an ingress PE.
 pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     let names = names(setup.role);
-    let ways = ways(setup);
-    let Some((first, _)) = ways.first() else {
+    let ways = setup.ways();
+    let Some(Way { flow: first, .. }) = ways.first() else {
         return;
     };
     let cnps: Vec<&Own<'_>> = sorted
         .own
         .iter()
-        .filter(|own| is_of(own, Kind::Cnp))
+        .filter(|own| own.is_of(Kind::Cnp))
         .collect();
     let within = |id: &str| {
         let time = plan.time(id)?;
