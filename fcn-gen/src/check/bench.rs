@@ -7,7 +7,7 @@ use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
 use fcn_wire::header::ethernet;
-use fcn_wire::{Frame, LinkType, ip};
+use fcn_wire::{Frame, LinkType, Profile, ip};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
@@ -269,6 +269,12 @@ impl<'s> Bench<'s> {
         &self.plan
     }
 
+    /// The code points in use.
+    #[must_use]
+    pub const fn profile(&self) -> &'s Profile {
+        &self.simulation.profile
+    }
+
     /// The plan, and what passed.
     #[must_use]
     pub fn end(self) -> (Plan, Record) {
@@ -332,10 +338,10 @@ impl<'s> Bench<'s> {
 
 /// A frame, parsed.
 #[must_use]
-pub fn parse<'a>(bytes: &'a [u8], profile: &'a fcn_wire::Profile) -> Frame<'a> {
+pub fn parse<'a>(bytes: &'a [u8], profile: &'a Profile) -> Frame<'a> {
     Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)
 }
 
-fn destination(bytes: &[u8], profile: &fcn_wire::Profile) -> Option<IpAddr> {
+fn destination(bytes: &[u8], profile: &Profile) -> Option<IpAddr> {
     Some(parse(bytes, profile).ip()?.destination)
 }

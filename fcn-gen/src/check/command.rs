@@ -14,6 +14,7 @@ use fcn_link::clock::{Clock, Monotonic, Waiting};
 use fcn_link::port::TURN;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::Profile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -230,7 +231,7 @@ fn run<C: Clock>(
     tell: &mut dyn FnMut(Ps, &Plan),
 ) -> Ran {
     let heard = match bench.plan().waits {
-        true => first_heard(wire, clock, stop),
+        true => first_heard(wire, clock, stop, bench.profile()),
         false => Ok(Vec::new()),
     };
     let start = clock.now();
@@ -279,6 +280,7 @@ fn first_heard<C: Clock>(
     wire: &mut impl Wire,
     clock: &mut C,
     stop: &AtomicBool,
+    profile: &Profile,
 ) -> core::result::Result<Vec<(usize, Vec<u8>)>, String> {
     let until = clock.now() + PATIENCE.as_nanos() as u64;
     let mut heard = Vec::new();
@@ -286,7 +288,7 @@ fn first_heard<C: Clock>(
         let mut began = false;
         for link in 0..wire.links() {
             wire.receive(link, &mut |bytes| {
-                began |= parse(bytes, &fcn_wire::Profile::DEFAULT).is_roce();
+                began |= parse(bytes, profile).is_roce();
                 heard.push((link, bytes.to_vec()));
             })?;
         }
