@@ -104,6 +104,8 @@ pub struct Bench<'s> {
     leaving: Vec<(usize, Vec<u8>)>,
     /// The outer flow labels that the device gives flows, where the plan asks for them.
     labels: BTreeMap<FlowKey, u32>,
+    /// By step: how late a frame of it was sent at most.
+    late: Vec<Ps>,
     /// What has passed.
     pub record: Record,
     now: Ps,
@@ -150,6 +152,7 @@ impl<'s> Bench<'s> {
                 ends,
             }
         });
+        let late = vec![Ps(0); plan.steps.len()];
         Self {
             simulation,
             peers: peers.collect(),
@@ -161,6 +164,7 @@ impl<'s> Bench<'s> {
             number: 0,
             leaving: Vec::new(),
             labels: BTreeMap::new(),
+            late,
             record: Record::default(),
             now: Ps(0),
         }
@@ -230,7 +234,11 @@ impl<'s> Bench<'s> {
             while let Some(planned) = self.plan.frames.get(self.next)
                 && planned.at <= at
             {
-                let link = planned.link;
+                let (link, late) = (planned.link, now.since(planned.at));
+                let mut steps = self.plan.steps.iter().zip(&mut self.late);
+                if let Some((_, worst)) = steps.find(|(step, _)| step.time.contains(&planned.at)) {
+                    *worst = late.max(*worst);
+                }
                 let bytes = match &planned.what {
                     What::Octets(bytes) => Some(bytes.clone()),
                     What::Labelled { flow, make } => self.labels.get(flow).and_then(|l| make(*l)),
@@ -275,9 +283,15 @@ impl<'s> Bench<'s> {
         &self.simulation.profile
     }
 
-    /// The plan, and what passed.
+    /// The plan with the steps that were done until then, in time where that counts, and what passed.
     #[must_use]
-    pub fn end(self) -> (Plan, Record) {
+    pub fn end(mut self, until: Ps) -> (Plan, Record) {
+        let most = self.plan.punctual.unwrap_or(Ps::MAX);
+        let mut late = self.late.iter();
+        self.plan.steps.retain(|step| {
+            let in_time = late.next().is_none_or(|late| *late <= most);
+            step.time.end <= until && in_time
+        });
         (self.plan, self.record)
     }
 

@@ -254,19 +254,17 @@ fn run<C: Clock>(
         if stop.load(Ordering::Relaxed) {
             break Ended::Interrupted;
         }
-        if bench.is_over(now) {
-            break Ended::Done;
-        }
+        // What is there is read before the end, however late that is noticed.
         match turn(&mut bench, wire, clock, (start, speed), &mut since) {
+            Ok(()) if bench.is_over(now) => break Ended::Done,
             Ok(()) => {}
             Err(why) => break Ended::Failed(why),
         }
     };
     let nanoseconds = clock.now() - start;
-    let (mut plan, record) = bench.end();
-    // What was not done to its end tells nothing.
     let until = Ps((nanoseconds as f64 * 1e3 * speed) as u64);
-    plan.steps.retain(|step| step.time.end <= until);
+    // What was not done to its end tells nothing.
+    let (plan, record) = bench.end(until);
     Ran {
         ended,
         plan,

@@ -56,7 +56,8 @@ pub struct Outcome {
 }
 
 /// Why there is nothing to tell a statement by, where its step is missing.
-pub const NOT_DONE: &str = "its step was not done, or not to its end";
+pub const NOT_DONE: &str =
+    "its step was not done to its end, or this machine was late with it (a lower --speed helps)";
 /// Frames named for one outcome.
 const MOST_NAMED: usize = 8;
 

@@ -19,6 +19,8 @@ use std::ops::Range;
 pub const AROUND: usize = 24;
 /// An address that nobody trusts (RFC 3849).
 pub const STRANGER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 1);
+/// As late as frames may be of a step in which milliseconds count.
+pub const PUNCTUAL: Ps = Ps::from_nanos(500_000);
 /// Longer than any check.
 const FOREVER: Ps = Ps(100_000 * Ps::SECOND.0);
 /// The longest notification.
@@ -275,6 +277,8 @@ pub struct Plan {
     pub learns_labels: bool,
     /// Whether it begins with the device's first packet: before it there is nobody to tell.
     pub waits: bool,
+    /// How late a step's frames may be sent at most, where its verdict depends on when they were.
+    pub punctual: Option<Ps>,
     /// When it is over.
     pub end: Ps,
 }
@@ -292,6 +296,7 @@ impl Plan {
             marks: None,
             learns_labels: false,
             waits: false,
+            punctual: None,
             end: Ps(0),
         }
     }

@@ -1,7 +1,7 @@
 //! A sender: it writes to the scenario's receivers, is told to slow down, rightly and wrongly, and its rates are measured.
 
 use super::judge::{Ledger, Sorted, data};
-use super::plan::{Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
+use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
 use super::statements::Statement;
 use crate::scenario::model::IoamTrace;
 use crate::scenario::model::{Flow, NodeKind};
@@ -165,6 +165,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     }
     plan.peers = receivers;
     plan.waits = true;
+    plan.punctual = Some(PUNCTUAL);
     let start = flows
         .iter()
         .map(|flow| flow.start)

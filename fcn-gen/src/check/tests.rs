@@ -169,7 +169,7 @@ fn play<'s>(
         }
         live.clear();
     }
-    bench.end()
+    bench.end(now)
 }
 
 fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {

@@ -1,7 +1,7 @@
 //! A proxy node or an ingress PE: flows are set up through it, then it is told of congestion, rightly and wrongly.
 
 use super::judge::{Ledger, Own, Sorted, data, over_rate};
-use super::plan::{Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
+use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
 use super::statements::Statement;
 use crate::emulate::Role;
 use crate::scenario::model::{Flow, NodeId, NodeKind};
@@ -150,6 +150,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         .filter(|node| *node != setup.device)
         .collect();
     plan.learns_labels = setup.role == Role::IngressPe;
+    plan.punctual = Some(PUNCTUAL);
     let delays: u64 = simulation.links.iter().map(|link| link.delay.0).sum();
     let start = ways
         .iter()
@@ -260,9 +261,11 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
         .iter()
         .filter(|own| own.is_of(Kind::Cnp))
         .collect();
+    // What may have come in time has: it is read late on a busy machine.
     let within = |id: &str| {
         let time = plan.time(id)?;
-        let within = cnps.iter().filter(|own| time.contains(&own.passed.at));
+        let overlaps = |own: &&&Own<'_>| own.passed.at >= time.start && own.passed.since < time.end;
+        let within = cnps.iter().filter(overlaps);
         Some(within.copied().collect::<Vec<_>>())
     };
     let passed = data(&sorted.forwarded).count();
@@ -337,7 +340,13 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
     } else {
         ledger.tries(&[names.limited]);
     }
-    if let Some(obeyed) = within("stranger") {
+    if let Some(mut obeyed) = within("stranger") {
+        // An answer to what was said before may be late: it is about another flow, where there is one.
+        if let Some(Way { flow, .. }) = ways.get(1) {
+            let named = (Subject::SenderQp(flow.sender_qp), flow.source);
+            let told = |own: &Own<'_>| own.notification.map(|n| (n.subject, n.destination));
+            obeyed.retain(|own| told(own) == Some(named));
+        }
         let shows: Vec<usize> = obeyed.iter().map(|own| own.index).take(4).collect();
         let why = || format!("{} CNPs came for what {STRANGER} said", obeyed.len());
         if believed(setup).is_empty() {
