@@ -20,7 +20,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -42,6 +42,9 @@ pub enum Command {
     /// Play one node of a scenario on real links: a switch, host, proxy or provider edge
     #[command(after_long_help = EMULATE_EXAMPLES)]
     Emulate(Box<Emulate>),
+    /// Check a device against the drafts, rule by rule: a switch, host, proxy or provider edge at the other end
+    #[command(after_long_help = CHECK_EXAMPLES)]
+    Check(Box<Check>),
 }
 
 const SHOW_EXAMPLES: &str = "\
@@ -77,6 +80,19 @@ Examples:
   fcn-gen emulate sender --iface eth1 --set flows=16 --peer-mac 02:00:00:00:00:07 --enable-fast-cnp --duration 10s
   fcn-gen emulate congestion-point --config switch-cnp --node spine1 --speed 0.01 --iface a=leaf1 --iface b=leaf2 --forever
   fcn-gen emulate ingress-pe --config wan-fcn --node pe1 --speed 0.01 --iface in --iface out --enable-wan-fcn --forever";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  fcn-gen check congestion-point --dry-run                                     # the tests, and what would be sent
+  fcn-gen check congestion-point --iface eth1 --iface eth2 -o report           # report.json, junit.xml, packets.pcapng
+  fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # as it was delivered: all has to be off
+  fcn-gen check receiver --iface eth1 --only cnp
+  fcn-gen check sender --iface eth1 --set flows=4
+  fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --speed 0.01
+  fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --speed 0.01
+
+Exit codes: 0 all that was tested is passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test is failed,
+130 interrupted.";
 
 /// Options of `list`.
 #[derive(Debug, Args)]
@@ -257,6 +273,63 @@ pub struct Emulate {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics meanwhile; a port alone is served to this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = fcn_tool::metrics::read_address)]
     pub prometheus: Option<SocketAddr>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress, and no report but JSON
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// What the device is
+    #[arg(value_enum)]
+    pub role: Role,
+    /// The interface at a link of the device, in the order of its links in the scenario, or to the neighbour named, which is played;
+    /// give one for each
+    #[arg(long, value_name = "IF[=NODE]", required_unless_present = "dry_run")]
+    pub iface: Vec<String>,
+    /// The scenario that the device is a node of: a built-in one, or a file [default: as for emulate; proxy and wan-fcn for those roles]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub config: Option<String>,
+    /// Which node of the scenario it is [default: the only one that can play the role]
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Change a parameter of the scenario; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Let time run X times as fast: rates are X times the scenario's
+    #[arg(long, value_name = "X", default_value = "1", value_parser = quantity::factor)]
+    pub speed: f64,
+    /// The device is as it was delivered: test that what has to be off by default is off
+    #[arg(long)]
+    pub off: bool,
+    /// Notifications a second about one flow that are not too many, at the scenario's speed
+    #[arg(long, value_name = "N", default_value_t = fcn_observe::rules::FLOW_RATE, value_parser = clap::value_parser!(u32).range(1..))]
+    pub flow_rate: u32,
+    /// Only tests whose name is or begins with one of these, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// No tests whose name is or begins with one of these
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub skip: Vec<String>,
+    /// List the tests, and what would be sent; send nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to send and receive
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub backend: Backend,
+    /// Go on even if a default route uses the interface
+    #[arg(long)]
+    pub allow_default_route: bool,
+    /// Destination MAC address of all that is sent [default: the scenario's]
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub peer_mac: Option<[u8; 6]>,
+    /// Also write report.json, junit.xml and packets.pcapng (all that passed, with comments where a test failed) into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -1,5 +1,6 @@
 //! The commands: has the work done that the command line asks for, and prints what comes of it.
 
+use crate::check;
 use crate::cli::{self, Cli, Command};
 use crate::compare::{self, Over, Question, html};
 use crate::describe;
@@ -31,6 +32,7 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
         Command::Run(options) => live::run(*options, console),
         Command::Compare(options) => compare(options, console),
         Command::Emulate(options) => emulate::emulate(&options, console),
+        Command::Check(options) => check::check(&options, console),
     }
 }
 

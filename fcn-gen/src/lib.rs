@@ -1,6 +1,7 @@
 //! Congestion scenarios of RoCEv2 networks: what is played (`scenario`), how (`sim`), and what is written about it.
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod cli;
 mod commands;
 pub mod compare;

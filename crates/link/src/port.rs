@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Frames taken of a queue before others get their turn.
-const TURN: usize = 64;
+/// Frames taken of a queue before others get their turn: where [`Port::receive`] gives fewer, none was left.
+pub const TURN: usize = 64;
 
 /// Why no more frames come: the interface is gone or down.
 #[derive(Debug, Error)]

@@ -13,6 +13,8 @@ pub enum Exit {
     Usage,
     /// It was done, but not with all that there was to take in.
     Incomplete,
+    /// It was done, and what was tested broke a rule.
+    Broken,
     /// Someone stopped it.
     Interrupted,
 }
@@ -25,6 +27,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Incomplete => 3,
+            Self::Broken => 4,
             Self::Interrupted => 130,
         }
     }
@@ -67,6 +70,11 @@ impl Failure {
     /// It was done, but something was missed: `what`.
     pub fn incomplete(what: impl Into<String>) -> Self {
         Self::new(Exit::Incomplete, what)
+    }
+
+    /// It was done, and what was tested broke a rule: `what`.
+    pub fn broken(what: impl Into<String>) -> Self {
+        Self::new(Exit::Broken, what)
     }
 
     /// Someone stopped the command; `left` says what is left of its work.

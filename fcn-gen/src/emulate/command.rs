@@ -15,7 +15,7 @@ use fcn_link::port::{Options, Port};
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{bits_per_second, grouped};
-use fcn_tool::sending::{explain, longest_frame};
+use fcn_tool::sending::{Backend, explain, longest_frame};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -35,13 +35,16 @@ const SLOTS: usize = 2_048;
 /// As good as for ever, and short enough for every sum of times: a hundred days.
 const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
 /// Octets of a data packet around its payload at most, without options: Ethernet, IPv6, UDP, BTH, RETH, ICRC.
-const AROUND: usize = 14 + 40 + 8 + 12 + 16 + 4;
+pub const AROUND: usize = 14 + 40 + 8 + 12 + 16 + 4;
 
 /// A link to be played.
-struct Played {
-    interface: Interface,
-    link: usize,
-    peer: String,
+pub struct Played {
+    /// The interface at it.
+    pub interface: Interface,
+    /// Which link of the scenario.
+    pub link: usize,
+    /// The node at the other end.
+    pub peer: String,
 }
 
 /// Does what `options` ask for.
@@ -49,7 +52,7 @@ struct Played {
 /// # Errors
 /// The scenario is none, the role cannot be played, a link cannot be opened or fails, nothing happened, or someone stopped it.
 pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
-    let (scenario, mut simulation) = load(options)?;
+    let (scenario, mut simulation) = load(options.config.as_deref(), &options.sets)?;
     let node = options.role.node(&simulation, options.node.as_deref())?;
     let enabled = Enabled {
         fast_cnp: options.enable_fast_cnp,
@@ -63,14 +66,15 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .and("say when to stop: --duration 10s, or --forever until Ctrl-C"));
     }
     bound(&mut simulation, options);
-    let played = interfaces(options, &simulation, node)?;
+    let named = (&options.iface[..], options.allow_default_route);
+    let played = interfaces(named, &simulation, node)?;
     check_lengths(&simulation, node, &played)?;
     let listener = options
         .prometheus
         .map(fcn_tool::metrics::listen)
         .transpose()?;
     let stop = (console.catch_interrupt)()?;
-    let mut ports = open(options, &played)?;
+    let mut ports = open(options.backend, &played)?;
     let modes: Vec<String> = ports.iter().map(|port| port.mode().to_owned()).collect();
     if !options.quiet {
         let text = announcement(
@@ -85,7 +89,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     }
     let macs = played.iter().map(|p| p.interface.mac().unwrap_or_default());
     let mut live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
-    if is_one(options, &simulation, node) {
+    if is_one(&options.iface, &simulation, node) {
         live.reflect();
     }
     let names = Names {
@@ -216,16 +220,19 @@ fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool))
     }
 }
 
-fn load(options: &Emulate) -> Result<(Scenario, Simulation)> {
-    let source = match &options.config {
+/// The scenario of that name or file, else the plain one.
+///
+/// # Errors
+/// It is none, or one without nodes.
+pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulation)> {
+    let source = match config {
         Some(name) => Source::named(name),
         None => Source::Text {
             name: "link.toml".to_owned(),
             text: LINK.to_owned(),
         },
     };
-    let scenario =
-        scenario::load(&source, &options.sets).map_err(|error| Failure::bad_scenario(&error))?;
+    let scenario = scenario::load(&source, sets).map_err(|error| Failure::bad_scenario(&error))?;
     match &scenario.play {
         Play::Simulation(simulation) => {
             let simulation = (**simulation).clone();
@@ -256,22 +263,29 @@ fn bound(simulation: &mut Simulation, options: &Emulate) {
 }
 
 /// Whether a switch has all its links on one interface.
-fn is_one(options: &Emulate, simulation: &Simulation, node: NodeId) -> bool {
+fn is_one(iface: &[String], simulation: &Simulation, node: NodeId) -> bool {
     matches!(simulation.nodes[node].kind, NodeKind::Switch(_))
-        && options.iface.len() == 1
+        && iface.len() == 1
         && LiveNode::links(simulation, node).count() > 1
 }
 
-/// The interfaces named, each with the node's link that it is.
-fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Result<Vec<Played>> {
+/// The interfaces named, each with the node's link that it is; one with the default route where that is allowed.
+///
+/// # Errors
+/// They are not as many as the links, or must not be sent on.
+pub fn interfaces(
+    (iface, allow_default_route): (&[String], bool),
+    simulation: &Simulation,
+    node: NodeId,
+) -> Result<Vec<Played>> {
     let links: Vec<usize> = LiveNode::links(simulation, node).collect();
     let peer = |link: usize| {
         let peer = simulation.links[link].other_end(node);
         simulation.nodes[peer].name.clone()
     };
     let peers: Vec<String> = links.iter().map(|link| peer(*link)).collect();
-    let is_one = is_one(options, simulation, node);
-    if options.iface.len() != links.len() && !is_one {
+    let is_one = is_one(iface, simulation, node);
+    if iface.len() != links.len() && !is_one {
         return Err(Failure::usage("--iface").and(format!(
             "{} has {}, to {}: name an interface for each, in this order or as IF=NODE (a switch also takes one for all)",
             simulation.nodes[node].name,
@@ -280,7 +294,7 @@ fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Resul
         )));
     }
     let mut played: Vec<Option<Played>> = links.iter().map(|_| None).collect();
-    for (index, named) in options.iface.iter().enumerate() {
+    for (index, named) in iface.iter().enumerate() {
         let (name, place) = match named.split_once('=') {
             Some((name, wanted)) => {
                 let place = peers.iter().position(|peer| peer == wanted);
@@ -297,7 +311,7 @@ fn interfaces(options: &Emulate, simulation: &Simulation, node: NodeId) -> Resul
         };
         let interface =
             Interface::named(name).map_err(|error| Failure::usage(error.to_string()))?;
-        interface::check_may_send(&interface, options.allow_default_route)
+        interface::check_may_send(&interface, allow_default_route)
             .map_err(|refusal| Failure::failed(refusal.to_string()))?;
         let twice = played.iter().flatten();
         let twice = twice
@@ -340,14 +354,18 @@ fn check_lengths(simulation: &Simulation, node: NodeId, played: &[Played]) -> Re
         )))
 }
 
-fn open(options: &Emulate, played: &[Played]) -> Result<Vec<Port>> {
+/// Opens them.
+///
+/// # Errors
+/// Rights are missing, or one cannot be opened so.
+pub fn open(backend: Backend, played: &[Played]) -> Result<Vec<Port>> {
     let open = |played: &Played| {
         let wanted = Options {
-            wanted: options.backend.into(),
+            wanted: backend.into(),
             slots: SLOTS,
             longest: longest_frame(&played.interface),
         };
-        Port::open(&played.interface, &wanted).map_err(|error| explain(&error, options.backend))
+        Port::open(&played.interface, &wanted).map_err(|error| explain(&error, backend))
     };
     played.iter().map(open).collect()
 }

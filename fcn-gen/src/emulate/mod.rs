@@ -45,8 +45,10 @@ mod metrics;
 mod node;
 mod report;
 
+pub(crate) use command::{AROUND, interfaces, load, open};
 pub use command::{EMULATE_SCHEMA, EMULATE_VERSION, emulate};
-pub use node::Role;
+pub(crate) use drive::Wire;
+pub use node::{Enabled, Role};
 
 #[cfg(doc)]
 use crate::sim::live::LiveNode;

@@ -165,6 +165,17 @@ impl<'s> LiveNode<'s> {
             .map(|(index, _)| index)
     }
 
+    /// The node's link towards another one; `None`: no route leads there.
+    #[must_use]
+    pub fn towards(&self, to: NodeId) -> Option<usize> {
+        let live = self.world.live.as_ref()?;
+        if matches!(self.world.nodes.get(live.node as usize)?, State::Host(_)) {
+            return Some(0);
+        }
+        let port = self.world.routes.port(live.node as usize, to, || 0)?;
+        self.ports.iter().position(|own| *own == port)
+    }
+
     /// A frame has come in by the node's `link`.
     pub fn on_frame(&mut self, now: Ps, link: usize, bytes: &[u8]) {
         self.on_timer(now);

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 
 #[test]
 fn help_is_as_committed() {
-    for command in ["list", "show", "write", "run", "compare"] {
+    for command in ["list", "show", "write", "run", "compare", "check"] {
         for flag in ["-h", "--help"] {
             let done = fcn_gen([command, flag]);
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
@@ -86,6 +86,54 @@ fn a_scenario_is_shown_as_committed() {
     assert_eq!(json["play"]["mechanism"], "cnp");
     assert_eq!(json["parameters"][0]["name"], "distance");
     assert_eq!(json["command"], "fcn-gen write tiny.toml -o tiny.pcapng");
+}
+
+#[test]
+fn a_check_says_what_it_would_do_and_sends_nothing() {
+    for (name, words) in [
+        ("check-switch", "congestion-point"),
+        ("check-receiver", "receiver --only cnp,rocev2.icrc"),
+        ("check-sender-off", "sender --off --set flows=4"),
+        ("check-proxy", "proxy --skip pnc"),
+        ("check-ingress", "ingress-pe --node pe1"),
+    ] {
+        let words = format!("check {words} --dry-run");
+        let done = fcn_gen(words.split(' '));
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{words}");
+        assert_snapshot!(name, done.text());
+    }
+    let json = fcn_gen(["check", "receiver", "--dry-run", "--json"]).json();
+    assert_eq!(
+        (&json["schema"], &json["dry_run"]),
+        (&"fcn-gen/check".into(), &true.into())
+    );
+    assert!(json["tests"].as_array().unwrap().len() > 10);
+    for (words, why) in [
+        ("check receiver", "--iface"),
+        (
+            "check receiver --dry-run --only fastcnp.sent",
+            "no such test",
+        ),
+        ("check receiver --dry-run --only proxycn", "no such test"),
+        (
+            "check receiver --dry-run --only fastcnp",
+            "another mechanism",
+        ),
+        ("check ingress-pe --dry-run", "pe1, pe2"),
+        (
+            "check congestion-point --dry-run --set mechanism=cnp",
+            "notify nobody",
+        ),
+        (
+            "check congestion-point --dry-run --set rate=2G",
+            "nothing would meet congestion",
+        ),
+        ("check congestion-point --iface lo", "2 links"),
+    ] {
+        let done = fcn_gen(words.split(' '));
+        assert_eq!(done.code, 2, "{words}: {}", done.err);
+        assert!(done.err.contains(why), "{words}: {}", done.err);
+    }
 }
 
 #[test]

@@ -1,0 +1,358 @@
+//! What stands around a device under test: frames to send, each at its time, nodes of the scenario that answer it, and the record
+//! of all that passed. Frames and the time come in, frames go out; nothing here waits or reads a clock.
+
+use super::plan::{Plan, What};
+use crate::scenario::model::{NodeId, NodeKind, Simulation};
+use crate::sim::live::LiveNode;
+use crate::units::Ps;
+use fcn_observe::{DataPacket, Ecn, FlowKey};
+use fcn_wire::header::ethernet;
+use fcn_wire::{Frame, LinkType, Profile, ip};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// Frames that a record holds; what comes then is counted alone.
+const MOST_FRAMES: usize = 1 << 19;
+/// Octets that it holds.
+const MOST_OCTETS: usize = 1 << 29;
+
+/// A frame that passed a link of the device.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    /// When it came in at the latest, or was sent.
+    pub at: Ps,
+    /// When it came in at the earliest: the link had been empty then.
+    pub since: Ps,
+    /// The device's link.
+    pub link: usize,
+    /// Whether the device sent it.
+    pub by_device: bool,
+    octets: Range<usize>,
+}
+
+/// All that passed, in order.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// The frames.
+    pub frames: Vec<Passed>,
+    octets: Vec<u8>,
+    /// Frames for which there was no room.
+    pub left_out: u64,
+}
+
+impl Record {
+    /// Adds a frame, as far as there is room: when it was there at the latest and at the earliest, on which link, and who sent it.
+    pub fn add(&mut self, (at, since): (Ps, Ps), link: usize, by_device: bool, bytes: &[u8]) {
+        if self.frames.len() >= MOST_FRAMES || self.octets.len() + bytes.len() > MOST_OCTETS {
+            self.left_out += 1;
+            return;
+        }
+        let begin = self.octets.len();
+        self.octets.extend_from_slice(bytes);
+        self.frames.push(Passed {
+            at,
+            since,
+            link,
+            by_device,
+            octets: begin..self.octets.len(),
+        });
+    }
+
+    /// The octets of a frame.
+    #[must_use]
+    pub fn bytes(&self, frame: &Passed) -> &[u8] {
+        self.octets.get(frame.octets.clone()).unwrap_or_default()
+    }
+
+    /// The frames, each with its number from 0 and its octets.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Passed, &[u8])> {
+        let frames = self.frames.iter().enumerate();
+        frames.map(|(index, frame)| (index, frame, self.bytes(frame)))
+    }
+}
+
+/// Where frames of a node around the device go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Device(usize),
+    Node(usize, usize),
+}
+
+struct Peer<'s> {
+    node: NodeId,
+    live: LiveNode<'s>,
+    /// By link of the node: what is at its other end.
+    ends: Vec<Option<End>>,
+}
+
+/// A frame under way: when it is there, its number, where that is.
+type OnTheWay = Reverse<(Ps, u64, bool, usize, usize, Vec<u8>)>;
+
+/// A device's surroundings.
+pub struct Bench<'s> {
+    simulation: &'s Simulation,
+    plan: Plan,
+    peers: Vec<Peer<'s>>,
+    /// The next frame of the plan.
+    next: usize,
+    macs: Vec<[u8; 6]>,
+    device_mac: Option<[u8; 6]>,
+    on_the_way: BinaryHeap<OnTheWay>,
+    number: u64,
+    leaving: Vec<(usize, Vec<u8>)>,
+    /// The outer flow labels that the device gives flows, where the plan asks for them.
+    labels: BTreeMap<FlowKey, u32>,
+    /// By step: how late a frame of it was sent at most.
+    late: Vec<Ps>,
+    /// What has passed.
+    pub record: Record,
+    now: Ps,
+}
+
+impl<'s> Bench<'s> {
+    /// The surroundings of `device`, at whose links the bench has these MAC addresses. `simulation` is the plan's own: what is not to
+    /// be played in its nodes is switched off there.
+    #[must_use]
+    pub fn new(
+        simulation: &'s Simulation,
+        device: NodeId,
+        macs: &[[u8; 6]],
+        device_mac: Option<[u8; 6]>,
+        plan: Plan,
+    ) -> Self {
+        let own_links: Vec<usize> = LiveNode::links(simulation, device).collect();
+        let is_host = matches!(simulation.nodes[device].kind, NodeKind::Host(_));
+        let peers = plan.peers.iter().map(|node| {
+            let links: Vec<usize> = LiveNode::links(simulation, *node).collect();
+            let end = |link: &usize| {
+                if is_host {
+                    // Nothing is between hosts and a host.
+                    return Some(End::Device(0));
+                }
+                if let Some(own) = own_links.iter().position(|own| own == link) {
+                    return Some(End::Device(own));
+                }
+                let other = simulation.links[*link].other_end(*node);
+                let peer = plan.peers.iter().position(|peer| *peer == other)?;
+                let place = LiveNode::links(simulation, other).position(|l| l == *link)?;
+                Some(End::Node(peer, place))
+            };
+            let ends: Vec<_> = links.iter().map(end).collect();
+            let mac = |end: &Option<End>| match end {
+                Some(End::Device(own)) => macs.get(*own).copied(),
+                _ => None,
+            };
+            let own_macs = ends.iter();
+            let own_macs = own_macs.map(|end| mac(end).unwrap_or(LiveNode::mac(*node)));
+            Peer {
+                node: *node,
+                live: LiveNode::new(simulation, *node, own_macs.collect(), device_mac),
+                ends,
+            }
+        });
+        let late = vec![Ps(0); plan.steps.len()];
+        Self {
+            simulation,
+            peers: peers.collect(),
+            plan,
+            next: 0,
+            macs: macs.to_vec(),
+            device_mac,
+            on_the_way: BinaryHeap::new(),
+            number: 0,
+            leaving: Vec::new(),
+            labels: BTreeMap::new(),
+            late,
+            record: Record::default(),
+            now: Ps(0),
+        }
+    }
+
+    /// The device has sent a frame on its `link`. It came in after `since`, when nothing was there.
+    pub fn on_frame(&mut self, now: Ps, since: Ps, link: usize, bytes: &[u8]) {
+        self.on_timer(now);
+        self.record.add((now, since), link, true, bytes);
+        if self.plan.learns_labels {
+            let frame = parse(bytes, &self.simulation.profile);
+            let data = DataPacket::from_frame(&frame);
+            if let Some((data, outer)) = data.and_then(|data| Some((data, data.outer?))) {
+                let flow = data.flow();
+                if self.simulation.flows.iter().any(|own| own.key() == flow) {
+                    self.labels.insert(flow, outer.flow_label);
+                }
+            }
+        }
+        let is_host = matches!(
+            self.simulation.nodes[self.plan.device].kind,
+            NodeKind::Host(_)
+        );
+        for index in 0..self.peers.len() {
+            let peer = &mut self.peers[index];
+            let place = if is_host {
+                let own = &self.simulation.nodes[peer.node];
+                let to = destination(bytes, &self.simulation.profile);
+                (to == Some(own.ipv6.into()) || to == Some(own.ipv4.into())).then_some(0)
+            } else {
+                let mut ends = peer.ends.iter();
+                ends.position(|end| *end == Some(End::Device(link)))
+            };
+            if let Some(place) = place {
+                peer.live.on_frame(now, place, bytes);
+                self.take(index);
+            }
+        }
+        self.on_timer(now);
+    }
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: Ps) {
+        self.now = now;
+        loop {
+            let Some(at) = self.next_timer().filter(|at| *at <= now) else {
+                return;
+            };
+            for index in 0..self.peers.len() {
+                self.peers[index].live.on_timer(at);
+                self.take(index);
+            }
+            while let Some(Reverse((due, ..))) = self.on_the_way.peek()
+                && *due <= at
+            {
+                let Some(Reverse((due, _, to_device, who, link, bytes))) = self.on_the_way.pop()
+                else {
+                    break;
+                };
+                if to_device {
+                    self.send(link, bytes);
+                } else {
+                    self.peers[who].live.on_frame(due, link, &bytes);
+                    self.take(who);
+                }
+            }
+            while let Some(planned) = self.plan.frames.get(self.next)
+                && planned.at <= at
+            {
+                let (link, late) = (planned.link, now.since(planned.at));
+                let mut steps = self.plan.steps.iter().zip(&mut self.late);
+                if let Some((_, worst)) = steps.find(|(step, _)| step.time.contains(&planned.at)) {
+                    *worst = late.max(*worst);
+                }
+                let bytes = match &planned.what {
+                    What::Octets(bytes) => Some(bytes.clone()),
+                    What::Labelled { flow, make } => self.labels.get(flow).and_then(|l| make(*l)),
+                };
+                self.next += 1;
+                if let Some(bytes) = bytes {
+                    self.send(link, bytes);
+                }
+            }
+        }
+    }
+
+    /// When something is due next.
+    pub fn next_timer(&mut self) -> Option<Ps> {
+        let peers = self.peers.iter_mut();
+        let timers = peers.filter_map(|peer| peer.live.next_timer());
+        let planned = self.plan.frames.get(self.next).map(|planned| planned.at);
+        let arrival = self.on_the_way.peek().map(|next| next.0.0);
+        timers.chain(planned).chain(arrival).min()
+    }
+
+    /// The frames to send now, each with the device's link.
+    pub fn leaving(&mut self) -> std::vec::Drain<'_, (usize, Vec<u8>)> {
+        self.leaving.drain(..)
+    }
+
+    /// Whether the plan is over.
+    #[must_use]
+    pub fn is_over(&self, now: Ps) -> bool {
+        now >= self.plan.end
+    }
+
+    /// The plan.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The code points in use.
+    #[must_use]
+    pub const fn profile(&self) -> &'s Profile {
+        &self.simulation.profile
+    }
+
+    /// The plan with the steps that were done until then, in time where that counts, and what passed.
+    #[must_use]
+    pub fn end(mut self, until: Ps) -> (Plan, Record) {
+        let most = self.plan.punctual.unwrap_or(Ps::MAX);
+        let mut late = self.late.iter();
+        self.plan.steps.retain(|step| {
+            let in_time = late.next().is_none_or(|late| *late <= most);
+            step.time.end <= until && in_time
+        });
+        (self.plan, self.record)
+    }
+
+    /// Why a node around the device cannot go on, where one cannot.
+    pub fn failure(&mut self) -> Option<String> {
+        self.peers.iter_mut().find_map(|peer| peer.live.failure())
+    }
+
+    fn send(&mut self, link: usize, mut bytes: Vec<u8>) {
+        if self
+            .plan
+            .marks
+            .as_ref()
+            .is_some_and(|marks| marks.contains(&self.now))
+        {
+            let is_data = {
+                let frame = parse(&bytes, &self.simulation.profile);
+                DataPacket::from_frame(&frame).is_some_and(|data| data.ecn.is_ect())
+            };
+            if is_data {
+                let ce = Ecn::Ce.bits();
+                ip::set_traffic_class(bytes.get_mut(ethernet::LEN..).unwrap_or_default(), ce, ce);
+            }
+        }
+        if let (Some(own), Some(place)) = (self.macs.get(link), bytes.get_mut(6..12)) {
+            place.copy_from_slice(own);
+        }
+        let is_group = bytes.first().is_some_and(|first| first & 1 == 1);
+        if let (Some(mac), false, Some(place)) = (self.device_mac, is_group, bytes.get_mut(..6)) {
+            place.copy_from_slice(&mac);
+        }
+        let at = self.now;
+        self.record.add((at, at), link, false, &bytes);
+        self.leaving.push((link, bytes));
+    }
+
+    /// Takes what a node around the device sends.
+    fn take(&mut self, index: usize) {
+        let Peer { live, ends, .. } = &mut self.peers[index];
+        let mut leaving = Vec::new();
+        live.take_leaving(&mut leaving);
+        for frame in leaving {
+            let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
+            let (to_device, who, link) = match ends.get(frame.link) {
+                Some(Some(End::Device(link))) => (true, 0, *link),
+                Some(Some(End::Node(peer, place))) => (false, *peer, *place),
+                _ => continue,
+            };
+            self.number += 1;
+            let next = (frame.at, self.number, to_device, who, link, bytes);
+            self.on_the_way.push(Reverse(next));
+        }
+    }
+}
+
+/// A frame, parsed.
+#[must_use]
+pub fn parse<'a>(bytes: &'a [u8], profile: &'a Profile) -> Frame<'a> {
+    Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)
+}
+
+fn destination(bytes: &[u8], profile: &Profile) -> Option<IpAddr> {
+    Some(parse(bytes, profile).ip()?.destination)
+}

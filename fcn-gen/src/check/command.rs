@@ -1,0 +1,362 @@
+//! The command: the scenario, the interfaces, the loop, the reports.
+
+use super::bench::{Bench, Record, parse};
+use super::judge::{Outcome, judge};
+use super::plan::{Plan, Setup, surroundings};
+use super::report::{self, About, LinkReport};
+use super::statements::Test;
+use super::{congestion_point, receiver, sender, translator};
+use crate::cli::Check;
+use crate::emulate::{AROUND, Role, Wire, interfaces, load, open};
+use crate::scenario::model::{NodeId, Simulation};
+use crate::units::Ps;
+use fcn_link::clock::{Clock, Monotonic, Waiting};
+use fcn_link::port::TURN;
+use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::failure::{Failure, Result};
+use fcn_wire::Profile;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The longest wait, so that stopping is never late.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// How long a device that begins by itself may take to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Does what `options` ask for.
+///
+/// # Errors
+/// The scenario is none, a link cannot be opened or fails, a test is failed, nothing could be tested, or someone stopped it.
+pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
+    let (name, simulation, device) = network(options)?;
+    let mut setup = Setup::new(&simulation, device, options.role, options.off);
+    setup.flow_rate = options.flow_rate;
+    select(&mut setup, options)?;
+    let plan = plan(&setup)?;
+    let about = About {
+        role: options.role.id(),
+        device: &simulation.nodes[device].name,
+        scenario: &name,
+        off: options.off,
+        speed: options.speed,
+    };
+    if options.dry_run {
+        return if options.json {
+            say_json(console.out, &report::dry_json(&about, &setup, &plan))
+        } else {
+            say(console.out, &report::dry_text(&about, &setup, &plan))
+        };
+    }
+    let named = (&options.iface[..], options.allow_default_route);
+    let played = interfaces(named, &simulation, device)?;
+    let flows = simulation.flows.iter();
+    let played_flows = flows.filter(|flow| plan.peers.contains(&flow.from));
+    let payload = played_flows.map(|flow| usize::from(flow.mtu)).max();
+    let longest = plan
+        .longest()
+        .max(payload.map_or(0, |payload| payload + AROUND));
+    if let Some(short) = played
+        .iter()
+        .find(|played| 14 + (played.interface.mtu() as usize) < longest)
+    {
+        return Err(Failure::usage("the frames are too long for the interface")
+            .and(short.interface.name())
+            .and(format!(
+                "up to {longest} octets; set a smaller payload (--set mtu=1024), or a larger MTU"
+            )));
+    }
+    if let Some(folder) = &options.output {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::io("write", folder, &error))?;
+    }
+    let stop = (console.catch_interrupt)()?;
+    let mut ports = open(options.backend, &played)?;
+    if !options.quiet {
+        let links = played.iter().zip(&ports);
+        let links = links
+            .map(|(played, port)| (played.interface.name(), played.peer.as_str(), port.mode()));
+        say(console.err, &report::announcement(&about, &plan, links))?;
+    }
+    let macs: Vec<_> = played
+        .iter()
+        .map(|p| p.interface.mac().unwrap_or_default())
+        .collect();
+    let bench = Bench::new(&simulation, device, &macs, options.peer_mac, plan);
+    let mut clock = Monotonic::new(Waiting::Sleep);
+    let mut step = usize::MAX;
+    let quiet = options.quiet;
+    let ran = run(
+        bench,
+        &mut ports,
+        &mut clock,
+        options.speed,
+        &stop,
+        &mut |at, plan| {
+            let now = plan
+                .steps
+                .iter()
+                .position(|step| step.time.contains(&at))
+                .unwrap_or(usize::MAX);
+            if let Some(begins) = plan.steps.get(now).filter(|_| now != step && !quiet) {
+                let _ = writeln!(console.err, "{:<12} {}", begins.id, begins.what);
+            }
+            step = now;
+        },
+    );
+    let outcomes = judge(&setup, &ran.plan, &ran.record);
+    let links: Vec<_> = played
+        .iter()
+        .zip(&ports)
+        .map(|(played, port)| LinkReport {
+            interface: played.interface.name().to_owned(),
+            peer: played.peer.clone(),
+            mode: port.mode().to_owned(),
+            refused: port.refused(),
+            lost: port.lost(),
+        })
+        .collect();
+    let whole = report::json(&about, &ran, &links, &outcomes)?;
+    if let Some(folder) = &options.output {
+        report::write(
+            folder,
+            &whole,
+            &about,
+            (&links, &simulation),
+            (&ran.record, &outcomes),
+        )?;
+    }
+    if options.json {
+        say_json(console.out, &whole)?;
+    } else if !options.quiet {
+        say(
+            console.out,
+            &report::text(&ran, &links, &outcomes, options.output.as_deref()),
+        )?;
+    }
+    conclude(&ran, &outcomes)
+}
+
+/// The scenario's name, the network around the device, and which node that is.
+fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
+    let usual = match options.role {
+        Role::Proxy => Some("proxy"),
+        Role::IngressPe => Some("wan-fcn"),
+        _ => None,
+    };
+    let config = options.config.as_deref().or(usual);
+    let (scenario, simulation) = load(config, &options.sets)?;
+    let device = options.role.node(&simulation, options.node.as_deref())?;
+    let simulation = prepared(&simulation, device, options.role, options.flow_rate);
+    Ok((scenario.name, simulation, device))
+}
+
+/// The network as it is played around the device.
+pub fn prepared(simulation: &Simulation, device: NodeId, role: Role, flow_rate: u32) -> Simulation {
+    let mut simulation = surroundings(simulation, device);
+    if role == Role::Receiver {
+        receiver::hasten(&mut simulation, device, flow_rate);
+    }
+    simulation
+}
+
+/// Leaves the tests that are asked for.
+fn select(setup: &mut Setup<'_>, options: &Check) -> Result {
+    let is_named = |test: &Test, name: &str| {
+        let rest = test.id().strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    for name in options.only.iter().chain(&options.skip) {
+        if !setup.wanted.iter().any(|test| is_named(test, name)) {
+            return Err(Failure::usage("--only, --skip")
+                .and(format!("`{name}`"))
+                .and(format!(
+                    "a {} has no such test; --dry-run lists them",
+                    options.role.id()
+                )));
+        }
+    }
+    let only = &options.only;
+    setup.wanted.retain(|test| {
+        (only.is_empty() || only.iter().any(|name| is_named(test, name)))
+            && !options.skip.iter().any(|name| is_named(test, name))
+    });
+    if !setup.wanted.iter().any(|test| setup.applies(*test)) {
+        return Err(Failure::usage("no test is left")
+            .and("--only, --skip, --off")
+            .and("or they are about another mechanism (--set mechanism=…)"));
+    }
+    Ok(())
+}
+
+/// What is going to be done.
+pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
+    match setup.role {
+        Role::CongestionPoint => congestion_point::plan(setup),
+        Role::Receiver => receiver::plan(setup),
+        Role::Sender => sender::plan(setup),
+        Role::Proxy | Role::IngressPe => translator::plan(setup),
+    }
+}
+
+/// Why a check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All was done.
+    Done,
+    /// Somebody stopped it.
+    Interrupted,
+    /// A link failed, or a packet could not be built.
+    Failed(String),
+}
+
+/// A check that ended.
+pub struct Ran {
+    /// Why.
+    pub ended: Ended,
+    /// What was planned.
+    pub plan: Plan,
+    /// What passed.
+    pub record: Record,
+    /// How long it took, in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+/// Carries a plan out, `speed` times as fast as it says; `tell` hears what time of the plan it is.
+fn run<C: Clock>(
+    mut bench: Bench<'_>,
+    wire: &mut impl Wire,
+    clock: &mut C,
+    speed: f64,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Ps, &Plan),
+) -> Ran {
+    let heard = match bench.plan().waits {
+        true => first_heard(wire, clock, stop, bench.profile()),
+        false => Ok(Vec::new()),
+    };
+    let start = clock.now();
+    let mut since = vec![Ps(0); wire.links()];
+    let mut failed = None;
+    match heard {
+        Ok(heard) => {
+            for (link, bytes) in heard {
+                bench.on_frame(Ps(0), Ps(0), link, &bytes);
+            }
+        }
+        Err(why) => failed = Some(why),
+    }
+    let ended = loop {
+        if let Some(why) = failed.take() {
+            break Ended::Failed(why);
+        }
+        let now = Ps(((clock.now() - start) as f64 * 1e3 * speed) as u64);
+        tell(now, bench.plan());
+        if stop.load(Ordering::Relaxed) {
+            break Ended::Interrupted;
+        }
+        // What is there is read before the end, however late that is noticed.
+        match turn(&mut bench, wire, clock, (start, speed), &mut since) {
+            Ok(()) if bench.is_over(now) => break Ended::Done,
+            Ok(()) => {}
+            Err(why) => break Ended::Failed(why),
+        }
+    };
+    let nanoseconds = clock.now() - start;
+    let until = Ps((nanoseconds as f64 * 1e3 * speed) as u64);
+    // What was not done to its end tells nothing.
+    let (plan, record) = bench.end(until);
+    Ran {
+        ended,
+        plan,
+        record,
+        nanoseconds,
+    }
+}
+
+/// Waits for a device that begins by itself: what came in with its first RoCEv2 packet.
+fn first_heard<C: Clock>(
+    wire: &mut impl Wire,
+    clock: &mut C,
+    stop: &AtomicBool,
+    profile: &Profile,
+) -> core::result::Result<Vec<(usize, Vec<u8>)>, String> {
+    let until = clock.now() + PATIENCE.as_nanos() as u64;
+    let mut heard = Vec::new();
+    while !stop.load(Ordering::Relaxed) && clock.now() < until {
+        let mut began = false;
+        for link in 0..wire.links() {
+            wire.receive(link, &mut |bytes| {
+                began |= parse(bytes, profile).is_roce();
+                heard.push((link, bytes.to_vec()));
+            })?;
+        }
+        if began {
+            break;
+        }
+        heard.clear();
+        wire.wait(LONGEST_WAIT)?;
+    }
+    Ok(heard)
+}
+
+/// Takes what is there, sends what is due, and waits.
+fn turn<C: Clock>(
+    bench: &mut Bench<'_>,
+    wire: &mut impl Wire,
+    clock: &mut C,
+    (start, speed): (u64, f64),
+    since: &mut [Ps],
+) -> core::result::Result<(), String> {
+    let at = |real: u64| Ps(((real - start) as f64 * 1e3 * speed) as u64);
+    let mut any = 0;
+    for (link, since) in since.iter_mut().enumerate() {
+        let now = at(clock.now());
+        let count = wire.receive(link, &mut |bytes| bench.on_frame(now, *since, link, bytes))?;
+        if count < TURN {
+            *since = now;
+        }
+        any += count;
+    }
+    bench.on_timer(at(clock.now()));
+    let mut sent = false;
+    for (link, bytes) in bench.leaving() {
+        sent |= wire.send(link, &bytes, &[])?;
+    }
+    if sent {
+        wire.flush()?;
+    }
+    if let Some(why) = bench.failure() {
+        return Err(why);
+    }
+    if any > 0 {
+        return Ok(());
+    }
+    let now = at(clock.now());
+    let next = bench
+        .next_timer()
+        .map_or(Ps::MAX, |next| next)
+        .min(bench.plan().end);
+    if next > now {
+        let for_ = Duration::from_nanos((next.since(now).0 as f64 / 1e3 / speed) as u64);
+        wire.wait(for_.min(LONGEST_WAIT))?;
+    }
+    Ok(())
+}
+
+/// Well only where something was tested, and all of it is passed.
+fn conclude(ran: &Ran, outcomes: &[Outcome]) -> Result {
+    let [passed, noted, failed, _] = report::counts(outcomes);
+    match &ran.ended {
+        Ended::Failed(why) => Err(Failure::failed(why.clone())),
+        Ended::Interrupted => Err(Failure::interrupted(format!(
+            "of the tests until then {passed} passed, {failed} failed"
+        ))),
+        Ended::Done if failed > 0 => Err(Failure::broken(format!(
+            "{} failed",
+            fcn_tool::quantity::counted(failed as u64, "test")
+        ))),
+        Ended::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
+            .and("the reasons are in the report: is the device at the other end, up, and configured as the scenario says?")),
+        Ended::Done => Ok(()),
+    }
+}

@@ -1,0 +1,328 @@
+//! A congestion point: data that meet congestion at it, each packet of the main step with a QP of its own, so that a notification
+//! tells which packet caused it.
+
+mod data;
+mod verdict;
+
+pub use verdict::judge;
+
+use super::plan::{Plan, Planned, STRANGER, Setup, Way, What, emitted, framed, kinds};
+use super::statements::Statement;
+use crate::scenario::model::{Flow, NodeKind, Switch};
+use crate::sim::live::LiveNode;
+use crate::units::Ps;
+use data::{Maker, Manner, burst};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::bits_per_second;
+use fcn_wire::emit::{self, Carrier};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::finding::Family;
+use fcn_wire::ioam::TraceType;
+use fcn_wire::proxy_cn::ProxyCnRepr;
+use fcn_wire::wan_fcn::WanFcnRepr;
+use fcn_wire::{Kind, Rule};
+use std::net::IpAddr;
+
+/// First outer flow label of them.
+const FIRST_LABEL: u32 = 0x1_0000;
+/// Packets of a step behind those that fill the queue.
+const PACKETS: u64 = 200;
+/// The most packets of a step.
+const MOST_PACKETS: u64 = 20_000;
+/// Payload of a data packet at most: it fits an interface of 1500 octets with what is around it.
+const PAYLOAD: u16 = 1_024;
+/// Notifications of others that are sent at the border.
+const LEAKS: u64 = 20;
+/// What the bench's own node writes into traces.
+const TRACE: TraceType = TraceType::from_bits(0).with(0).with(1).with(6);
+/// The step in which every packet has a QP of its own.
+const EACH: &str = "each";
+/// Likewise, with an IOAM trace.
+const TRACED: &str = "traced";
+/// The step of one flow alone.
+const ONE: &str = "one-flow";
+/// Data whose outer ECN field is 00.
+const INCAPABLE: &str = "not-capable";
+/// Data that come from outside.
+const FOREIGN: &str = "foreign";
+/// Notifications that cross the border.
+const LEAKING: &str = "leaking";
+
+fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
+    match &setup.simulation.nodes[setup.device].kind {
+        NodeKind::Switch(switch) => Some(switch),
+        NodeKind::Host(_) => None,
+    }
+}
+
+/// What is going to be sent.
+///
+/// # Errors
+/// No flow passes the device, or nothing would meet congestion there.
+pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
+    let mut plan = Plan::new(setup.device);
+    let name = &setup.simulation.nodes[setup.device].name;
+    let (Some(switch), mut all) = (switch(setup), setup.ways()) else {
+        return Ok(plan);
+    };
+    if let Some(to) = all.first().map(|way| way.to) {
+        all.retain(|way| way.to == to);
+    }
+    let (inside, outside): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|way| setup.is_inside(setup.neighbour(way.from)));
+    let Some(first) = inside.first() else {
+        return Err(Failure::usage("no flow passes the device")
+            .and(name)
+            .and("choose another scenario with --config"));
+    };
+    let kinds = kinds(setup);
+    if kinds.is_empty() {
+        return Err(Failure::usage("the scenario has the device notify nobody")
+            .and(name)
+            .and("choose a mechanism (--set mechanism=fast-cnp)"));
+    }
+    // Routers around it tell of proxies.
+    let nodes = setup.simulation.nodes.iter().enumerate();
+    let routers = nodes.filter(|(node, values)| {
+        *node != setup.device && matches!(values.kind, NodeKind::Switch(_))
+    });
+    plan.peers = routers.map(|(node, _)| node).collect();
+    plan.step(
+        "settling",
+        "nothing but routing, if there is any".to_owned(),
+        settling(setup),
+        Vec::new(),
+    );
+
+    let mut links: Vec<usize> = inside.iter().map(|way| way.from).collect();
+    links.sort_unstable();
+    links.dedup();
+    let bits = |link: usize| setup.rate(link).bits_per_second();
+    let (comes, goes) = (
+        links.iter().map(|link| bits(*link)).sum::<u64>(),
+        bits(first.to),
+    );
+    if comes <= goes {
+        return Err(Failure::usage("nothing would meet congestion")
+            .and(name)
+            .and(format!(
+                "{} come in and {} go out: give it more senders or a slower link, here and there",
+                bits_per_second(comes as f64),
+                bits_per_second(goes as f64)
+            )));
+    }
+    let own_links = LiveNode::links(setup.simulation, setup.device);
+    let egress = own_links.into_iter().nth(first.to).unwrap_or(0);
+    let kmax = switch
+        .ports
+        .get(&egress)
+        .map_or(200_000, |port| port.marking.kmax);
+    // So much has to come in until so much waits.
+    let until_full = |octets: u64| (octets as f64 / (1.0 - goes as f64 / comes as f64)) as u64;
+    let payload = PAYLOAD.min(first.flow.mtu);
+    let count = |payload: u16| (until_full(kmax) / u64::from(payload) + PACKETS).min(MOST_PACKETS);
+    // As long as what waits takes to leave, and a little more.
+    let drain = setup.rate(first.to).time(2 * kmax + 100_000) + Ps::from_nanos(1_000_000);
+    let mut maker = Maker {
+        setup,
+        sent: Vec::new(),
+    };
+    let mut add =
+        |plan: &mut Plan, id: &'static str, (ways, manner): (&[Way<'_>], Manner), payload: u16| {
+            let frames = burst(
+                &mut maker,
+                plan.end,
+                ways,
+                manner,
+                (count(payload), payload),
+            );
+            let last = frames
+                .iter()
+                .map(|planned| planned.at)
+                .max()
+                .unwrap_or(plan.end);
+            let what = format!(
+                "{} data packets at {}{}{}",
+                frames.len(),
+                bits_per_second(comes as f64),
+                if manner.same_qp {
+                    " of one flow"
+                } else {
+                    ", each with a QP of its own"
+                },
+                match (manner.traced, manner.incapable) {
+                    (true, _) => ", with an IOAM trace",
+                    (_, true) => ", not ECN-capable",
+                    _ => "",
+                }
+            );
+            plan.step(id, what, last.since(plan.end) + drain, frames);
+        };
+    use Statement as S;
+    let per_packet = [
+        S::FastCnpSent,
+        S::FastCnpFromLoopback,
+        S::FastCnpToSender,
+        S::FastCnpQpCopied,
+        S::FastCnpOriginalCopied,
+        S::FastCnpOptionByTrace,
+        S::ProxyCnSent,
+        S::ProxyCnToProxy,
+        S::ProxyCnTupleCopied,
+        S::ProxyCnQuote,
+        S::WanFcnSent,
+        S::WanFcnToIngress,
+        S::WanFcnLabel,
+        S::WanFcnCapable,
+        S::FastCnpOff,
+        S::ProxyCnOff,
+        S::WanFcnOff,
+    ];
+    let families = [
+        Family::Packet,
+        Family::Roce,
+        Family::Cnp,
+        Family::FastCnp,
+        Family::ProxyCn,
+        Family::WanFcn,
+    ];
+    if setup.wants(&per_packet)
+        || setup.wants_family(&families)
+        || setup.wants_rule(&[Rule::FastCnpMarked])
+    {
+        add(&mut plan, EACH, (&inside, Manner::default()), payload);
+    }
+    if !setup.off {
+        let traces = setup.wants(&[S::FastCnpTraceCopied, S::FastCnpOptionByTrace])
+            || setup.wants_family(&[Family::Ioam]);
+        if traces && kinds.contains(&Kind::FastCnp1) && first.flow.source.is_ipv6() {
+            let manner = Manner {
+                traced: true,
+                ..Manner::default()
+            };
+            add(&mut plan, TRACED, (&inside, manner), payload);
+        }
+        if setup.wants_rule(&[Rule::FastCnpRate, Rule::ProxyCnRate, Rule::WanFcnRate]) {
+            let manner = Manner {
+                same_qp: true,
+                ..Manner::default()
+            };
+            let one: Vec<_> = links
+                .iter()
+                .filter_map(|link| inside.iter().find(|way| way.from == *link))
+                .copied()
+                .collect();
+            // As many packets as it takes to exceed the limit.
+            let least = u64::from(setup.flow_rate) * 8 * 4;
+            let largest = (comes / least.max(1)).saturating_sub(200);
+            let payload = payload
+                .min(u16::try_from(largest & !3).unwrap_or(u16::MAX))
+                .max(4);
+            add(&mut plan, ONE, (&one, manner), payload);
+        }
+        if kinds.contains(&Kind::WanFcn) && setup.wants(&[S::WanFcnCapable]) {
+            let manner = Manner {
+                incapable: true,
+                ..Manner::default()
+            };
+            add(&mut plan, INCAPABLE, (&inside, manner), payload);
+        }
+        if !outside.is_empty()
+            && setup.wants_rule(&[Rule::FastCnpBorder, Rule::ProxyCnBorder, Rule::WanFcnBorder])
+        {
+            let both = [&outside[..], &inside[..]].concat();
+            add(&mut plan, FOREIGN, (&both, Manner::default()), payload);
+            let frames = leaks(setup, &kinds, (plan.end, &outside[0]), first);
+            let what = format!(
+                "{} notifications into the domain and out of it",
+                frames.len()
+            );
+            plan.step(LEAKING, what, Ps::from_nanos(2_000_000), frames);
+        }
+    }
+    plan.sent = maker.sent;
+    Ok(plan)
+}
+
+/// How long routers around the device may take until proxies are known.
+fn settling(setup: &Setup<'_>) -> Ps {
+    if !kinds(setup).contains(&Kind::ProxyCn) {
+        return Ps::from_nanos(100_000);
+    }
+    Ps(setup.simulation.advertise_interval.0 * 3) + Ps::from_nanos(100_000)
+}
+
+/// Notifications of each kind from outside to inside, and from inside to outside.
+fn leaks(
+    setup: &Setup<'_>,
+    kinds: &[Kind],
+    (begin, outside): (Ps, &Way<'_>),
+    inside: &Way<'_>,
+) -> Vec<Planned> {
+    let (stranger, own) = (outside.flow.source, inside.flow.destination);
+    let mut frames = Vec::new();
+    for n in 0..LEAKS {
+        for kind in kinds {
+            for (link, nodes, (from, to)) in [
+                (
+                    outside.from,
+                    (outside.flow.from, inside.flow.to),
+                    (stranger, own),
+                ),
+                (
+                    inside.to,
+                    (inside.flow.to, outside.flow.from),
+                    (own, stranger),
+                ),
+            ] {
+                let carrier = Carrier::new(from, to);
+                let packet = notification(setup, *kind, &carrier, outside.flow);
+                frames.push(Planned {
+                    at: begin + Ps::from_nanos(n * 50_000),
+                    link,
+                    what: What::Octets(framed(nodes, &packet)),
+                });
+            }
+        }
+    }
+    frames
+}
+
+/// A notification of that kind about a flow.
+fn notification(setup: &Setup<'_>, kind: Kind, carrier: &Carrier, flow: &Flow) -> Vec<u8> {
+    let profile = &setup.simulation.profile;
+    emitted(|out| match kind {
+        Kind::ProxyCn => {
+            let message = super::translator::proxy_message(flow, profile);
+            emit::proxy_cn(
+                carrier,
+                &ProxyCnRepr {
+                    invoking: &message.1,
+                    ..message.0
+                },
+                profile,
+                out,
+            )
+        }
+        Kind::WanFcn => {
+            let message = WanFcnRepr {
+                flow_label: FIRST_LABEL,
+                level: 7,
+                reserved: 0,
+            };
+            emit::wan_fcn(carrier, &message, profile, out)
+        }
+        _ => {
+            let original_destination = match flow.destination {
+                IpAddr::V6(address) => address,
+                IpAddr::V4(_) => STRANGER,
+            };
+            let option = FastCnpRepr::Option1 {
+                original_destination,
+            };
+            let cnp = fcn_wire::cnp::CnpRepr::new(flow.receiver_qp);
+            emit::fast_cnp(carrier, &option, &cnp, profile, out)
+        }
+    })
+}

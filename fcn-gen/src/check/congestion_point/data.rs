@@ -1,0 +1,263 @@
+//! The data packets that are sent to a congestion point.
+
+use super::super::plan::{AROUND, Planned, Sent, Setup, Way, What, framed, kinds};
+use super::{FIRST_LABEL, TRACE, switch};
+use crate::scenario::model::{NodeKind, Tunnel};
+use crate::units::{Ps, Rate};
+use fcn_node::FlowKey;
+use fcn_wire::bth::BthRepr;
+use fcn_wire::compose::{self, OptionPart, Part};
+use fcn_wire::header::ethernet;
+use fcn_wire::icrc::Policy;
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
+use fcn_wire::profile::VXLAN_PORT;
+use fcn_wire::proxy_address::ProxyAddress;
+use fcn_wire::{Kind, Opcode, Profile, Qp};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// First QP of data packets, and how far they are apart: no fault makes one into another.
+const FIRST_QP: u32 = 0x0010_0000;
+const BETWEEN_QPS: u32 = 0x101;
+/// First UDP source port of them.
+const FIRST_PORT: u16 = 0xC000;
+
+/// How packets of one step differ from those of others.
+#[derive(Clone, Copy, Default)]
+pub struct Manner {
+    /// With an IOAM trace.
+    pub traced: bool,
+    /// All of one flow.
+    pub same_qp: bool,
+    /// Not ECN-capable.
+    pub incapable: bool,
+}
+
+/// Makes data packets, and remembers them.
+pub struct Maker<'a, 's> {
+    /// What is tested.
+    pub setup: &'a Setup<'s>,
+    /// Those made so far.
+    pub sent: Vec<Sent>,
+}
+
+impl Maker<'_, '_> {
+    /// The tunnel that a packet on this way is in: where it begins and ends.
+    fn tunnel(&self, way: &Way<'_>) -> Option<(Ipv6Addr, Ipv6Addr, Tunnel)> {
+        if !kinds(self.setup).contains(&Kind::WanFcn) {
+            return None;
+        }
+        let nodes = self.setup.simulation.nodes.iter().enumerate();
+        let edges = nodes.filter_map(|(index, node)| match &node.kind {
+            NodeKind::Switch(switch) => Some((index, node.ipv6, switch.edge.as_ref()?.tunnel)),
+            NodeKind::Host(_) => None,
+        });
+        let edges: Vec<_> = edges.collect();
+        let at = |link: usize| {
+            edges
+                .iter()
+                .find(|(node, ..)| self.setup.towards(*node) == Some(link))
+        };
+        let ((_, ingress, tunnel), (_, egress, _)) = (at(way.from)?, at(way.to)?);
+        // Labels name no ingress PE: the device has it configured.
+        let configured = switch(self.setup).and_then(|switch| switch.congestion.ingress);
+        let ingress = match tunnel {
+            Tunnel::SrMpls { .. } => configured.unwrap_or(*ingress),
+            _ => *ingress,
+        };
+        Some((ingress, *egress, *tunnel))
+    }
+
+    /// The next data packet, as a frame.
+    fn data(
+        &mut self,
+        way: &Way<'_>,
+        manner: Manner,
+        first: usize,
+        payload: u16,
+    ) -> Option<Vec<u8>> {
+        let (flow, profile) = (way.flow, &self.setup.simulation.profile);
+        let number = self.sent.len() as u32;
+        let own = if manner.same_qp { first as u32 } else { number };
+        let qp = Qp::truncate(FIRST_QP + own * BETWEEN_QPS);
+        let port = FIRST_PORT | (own & 0x3FFF) as u16;
+        let tunnel = self.tunnel(way);
+        let ecn = if manner.incapable { 0 } else { 2 };
+        let class = flow.dscp << 2 | ecn;
+        let trace = manner.traced.then(|| {
+            let before = NodeValues {
+                hop_limit: 63,
+                node_id: 0xBE_0000 | u64::from(number),
+                ingress: 1,
+                egress: 2,
+                queue_depth: number,
+                ..NodeValues::default()
+            };
+            filled_trace(TRACE, TRACE.node_len() * 4 * 3, [before].iter())
+        });
+        let trace = trace.and_then(Result::ok);
+        let mut inner = vec![match (flow.source, flow.destination) {
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
+                source,
+                destination,
+                traffic_class: class,
+                flow_label: flow.flow_label,
+                hop_limit: compose::DEFAULT_HOP_LIMIT,
+            },
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Part::v4(source, destination, class),
+            _ => return None,
+        }];
+        let ioam = trace.as_deref().map(|body| {
+            [OptionPart::Ioam(IoamOption {
+                reserved: 0,
+                opt_type: OptType::Preallocated,
+                body,
+            })]
+        });
+        if let Some(options) = &ioam {
+            inner.push(Part::HopByHop(options));
+        }
+        let proxy = flow
+            .proxy_option
+            .map(|address| [OptionPart::ProxyAddress(ProxyAddress(address))]);
+        if let Some(options) = &proxy {
+            inner.push(Part::DestinationOptions(options));
+        }
+        let payload = vec![0x5A; usize::from(payload)];
+        inner.extend([
+            Part::udp(port, profile.rocev2_port),
+            Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, qp, number)),
+            Part::Bytes(&payload),
+            Part::Icrc(Policy::Compute(profile.icrc_reading)),
+        ]);
+        let packet = compose::packet(&inner, profile).ok()?;
+        let label = FIRST_LABEL + own;
+        let nodes = (flow.from, flow.to);
+        let frame = match tunnel {
+            None => framed(nodes, &packet),
+            Some((ingress, egress, tunnel)) => encapsulated(
+                &framed(nodes, &packet),
+                (ingress, egress, tunnel),
+                label,
+                ecn,
+            )?,
+        };
+        self.sent.push(Sent {
+            flow: FlowKey {
+                sender: flow.source,
+                receiver: flow.destination,
+                receiver_qp: qp,
+            },
+            port,
+            ecn,
+            trace,
+            outer: tunnel.map(|(ingress, ..)| (label, ingress)),
+            packet,
+        });
+        Some(frame)
+    }
+}
+
+/// A frame's packet in a tunnel.
+fn encapsulated(
+    frame: &[u8],
+    (ingress, egress, tunnel): (Ipv6Addr, Ipv6Addr, Tunnel),
+    label: u32,
+    ecn: u8,
+) -> Option<Vec<u8>> {
+    let mac = |at: usize| frame.get(at..)?.first_chunk::<6>().copied();
+    let link = Part::Ethernet {
+        source: mac(ethernet::SOURCE)?,
+        destination: mac(ethernet::DESTINATION)?,
+    };
+    let packet = frame.get(ethernet::LEN..)?;
+    let is_v4 = packet.first()? >> 4 == 4;
+    let inner = Part::Payload {
+        ether_type: if is_v4 {
+            ethernet::IPV4
+        } else {
+            ethernet::IPV6
+        },
+        protocol: if is_v4 { 4 } else { 41 },
+        bytes: packet,
+    };
+    let outer = Part::Ipv6 {
+        source: ingress,
+        destination: egress,
+        traffic_class: ecn,
+        flow_label: label,
+        hop_limit: compose::DEFAULT_HOP_LIMIT,
+    };
+    let mpls = |label| Part::Mpls {
+        label,
+        traffic_class: 0,
+        ttl: compose::DEFAULT_HOP_LIMIT,
+    };
+    let segments = [egress];
+    let parts = match tunnel {
+        Tunnel::Srv6 => {
+            let routing = Part::SegmentRouting {
+                left: 0,
+                segments: &segments,
+            };
+            vec![link, outer, routing, inner]
+        }
+        Tunnel::Vxlan { vni } => {
+            let udp = Part::udp(FIRST_PORT, VXLAN_PORT);
+            vec![link, outer, udp, Part::Vxlan { vni }, link, inner]
+        }
+        // Transport label, entropy label indicator and entropy label, service label (RFC 6790).
+        Tunnel::SrMpls { transport, service } => {
+            vec![
+                link,
+                mpls(transport),
+                mpls(7),
+                mpls(label),
+                mpls(service),
+                inner,
+            ]
+        }
+    };
+    compose::packet(&parts, &Profile::DEFAULT).ok()
+}
+
+/// Frames on these ways, as fast as their links take them.
+pub fn burst(
+    maker: &mut Maker<'_, '_>,
+    begin: Ps,
+    ways: &[Way<'_>],
+    manner: Manner,
+    (count, payload): (u64, u16),
+) -> Vec<Planned> {
+    let first = maker.sent.len();
+    let mut free: HashMap<usize, Ps> = HashMap::new();
+    let mut frames = Vec::new();
+    let mut turn = HashMap::new();
+    while (frames.len() as u64) < count {
+        // The link that is free first, and of its flows the next.
+        let link = ways.iter().map(|way| way.from);
+        let Some(link) = link.min_by_key(|link| (free.get(link).copied().unwrap_or(begin), *link))
+        else {
+            break;
+        };
+        let of_link: Vec<_> = ways.iter().filter(|way| way.from == link).collect();
+        let turn = turn.entry(link).or_insert(0);
+        let Some(way) = of_link.get(*turn % of_link.len()) else {
+            break;
+        };
+        *turn += usize::from(!manner.same_qp);
+        let Some(bytes) = maker.data(way, manner, first, payload) else {
+            break;
+        };
+        let at = free.entry(link).or_insert(begin);
+        let rate: Rate = maker.setup.rate(link);
+        let planned = Planned {
+            at: *at,
+            link,
+            what: What::Octets(bytes.clone()),
+        };
+        *at = *at + rate.time((bytes.len() + AROUND) as u64);
+        frames.push(planned);
+    }
+    frames
+}

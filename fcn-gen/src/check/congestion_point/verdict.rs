@@ -1,0 +1,410 @@
+//! What a congestion point's record comes to.
+
+use super::super::bench::{Record, parse};
+use super::super::judge::{Ledger, NOT_DONE, Own, Sorted, data, rates};
+use super::super::plan::{Plan, Sent, Setup, Step, kinds, unchanging};
+use super::super::statements::{Statement, Test};
+use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, switch};
+use crate::scenario::model::NodeKind;
+use crate::units::Ps;
+use fcn_node::FlowKey;
+use fcn_node::congestion_point::Ability;
+use fcn_observe::DataPacket;
+use fcn_wire::proxy_cn::FiveTuple;
+use fcn_wire::{Frame, Kind, LinkType, Message, Profile, Rule, Subject};
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
+
+/// The data packets that were sent, by what a notification names.
+struct Index<'p> {
+    profile: &'p Profile,
+    all: &'p [Sent],
+    flows: HashMap<FlowKey, &'p Sent>,
+    senders: HashSet<IpAddr>,
+    pairs: HashSet<(IpAddr, IpAddr)>,
+    tuples: HashMap<FiveTuple, &'p Sent>,
+    labels: HashMap<u32, &'p Sent>,
+}
+
+impl<'p> Index<'p> {
+    fn new(sent: &'p [Sent], profile: &'p Profile) -> Self {
+        let tuple = |sent: &Sent| FiveTuple {
+            source: sent.flow.sender,
+            destination: sent.flow.receiver,
+            protocol: UDP,
+            source_port: sent.port,
+            destination_port: profile.rocev2_port,
+        };
+        let label = |sent: &'p Sent| Some((sent.outer?.0, sent));
+        Self {
+            flows: sent.iter().map(|sent| (sent.flow, sent)).collect(),
+            senders: sent.iter().map(|sent| sent.flow.sender).collect(),
+            pairs: (sent
+                .iter()
+                .map(|sent| (sent.flow.sender, sent.flow.receiver)))
+            .collect(),
+            profile,
+            all: sent,
+            tuples: sent.iter().map(|sent| (tuple(sent), sent)).collect(),
+            labels: sent.iter().filter_map(label).collect(),
+        }
+    }
+
+    /// The packet that a quotation is of: its PSN is its number.
+    fn quoted(&self, quoted: &[u8]) -> Option<&'p Sent> {
+        let frame = Frame::parse(quoted, quoted.len(), LinkType::RawIp, self.profile);
+        match frame.message() {
+            Message::Roce(bth, _) => self.all.get(bth.psn() as usize),
+            _ => self.tuples.get(&FiveTuple::from_packet(quoted)?).copied(),
+        }
+    }
+}
+
+/// Judges a congestion point.
+pub fn judge(
+    setup: &Setup<'_>,
+    plan: &Plan,
+    record: &Record,
+    sorted: &Sorted<'_>,
+    ledger: &mut Ledger,
+) {
+    let kinds = kinds(setup);
+    let met = plan.steps.iter().find(|step| step.id == EACH);
+    let met = met.map_or(Err(NOT_DONE), |step| {
+        congestion(&setup.simulation.profile, step, record, sorted)
+    });
+    if setup.off {
+        return off(&kinds, met, sorted, ledger);
+    }
+    use Statement as S;
+    let index = Index::new(&plan.sent, &setup.simulation.profile);
+    for kind in kinds {
+        let (first, others): (S, &[S]) = match kind {
+            Kind::ProxyCn => (
+                S::ProxyCnSent,
+                &[S::ProxyCnToProxy, S::ProxyCnTupleCopied, S::ProxyCnQuote],
+            ),
+            Kind::WanFcn => (S::WanFcnSent, &[S::WanFcnToIngress, S::WanFcnLabel]),
+            _ => (
+                S::FastCnpSent,
+                &[
+                    S::FastCnpFromLoopback,
+                    S::FastCnpToSender,
+                    S::FastCnpQpCopied,
+                    S::FastCnpOriginalCopied,
+                    S::FastCnpOptionByTrace,
+                ],
+            ),
+        };
+        let of_kind: Vec<&Own<'_>> = sorted.own.iter().filter(|own| own.is_of(kind)).collect();
+        match met {
+            Err(why) => ledger.cannot(&[first], why),
+            Ok(()) => {
+                let why = || "data met congestion, and the device told nobody".to_owned();
+                ledger.holds(first, !of_kind.is_empty(), why, &[]);
+            }
+        }
+        if of_kind.iter().any(|own| own.notification.is_some()) {
+            ledger.tries(others);
+        } else {
+            ledger.cannot(others, "the device sent no such message");
+        }
+        for own in &of_kind {
+            match kind {
+                Kind::ProxyCn => proxy_cn(setup, &index, own, ledger),
+                Kind::WanFcn => wan_fcn(&index, own, ledger),
+                _ => fast_cnp(setup, &index, own, ledger),
+            }
+        }
+        if kind == Kind::FastCnp1 {
+            marks(setup, &index, &of_kind, sorted, ledger);
+        }
+        let tried = plan.steps.iter().find(|step| step.id == ONE);
+        let tried = tried.is_some_and(|step| beyond(setup, plan, step));
+        rates(setup, &of_kind, tried, ledger);
+        if kind == Kind::WanFcn && plan.time(INCAPABLE).is_some() && met.is_ok() {
+            ledger.tries(&[S::WanFcnCapable]);
+        }
+        let border = match kind {
+            Kind::ProxyCn => Rule::ProxyCnBorder,
+            Kind::WanFcn => Rule::WanFcnBorder,
+            _ => Rule::FastCnpBorder,
+        };
+        if plan.time(LEAKING).is_some() {
+            ledger.tried(Test::Rule(border));
+        }
+    }
+}
+
+/// Whether data met congestion in a step: they left later and later, or did not leave at all.
+fn congestion(
+    profile: &Profile,
+    step: &Step,
+    record: &Record,
+    sorted: &Sorted<'_>,
+) -> Result<(), &'static str> {
+    let mut came: HashMap<FlowKey, Ps> = HashMap::new();
+    for (_, passed, bytes) in record.iter().filter(|(_, passed, _)| !passed.by_device) {
+        if step.time.contains(&passed.at)
+            && let Some(data) = DataPacket::from_frame(&parse(bytes, profile))
+        {
+            came.insert(data.flow(), passed.at);
+        }
+    }
+    let left = data(&sorted.forwarded).filter_map(|(own, data)| {
+        let came = came.get(&data.flow())?;
+        Some((*came, own.passed.at))
+    });
+    let left: Vec<_> = left.collect();
+    let (Some(first), Some(last)) = (left.first(), left.last()) else {
+        return Err("the device passed no data on");
+    };
+    // A frame or two may be lost on any link.
+    if left.len() * 10 < came.len() * 9 {
+        return Ok(());
+    }
+    let (came, left) = (last.0.since(first.0), last.1.since(first.1));
+    // Less than a tenth longer is what any device may take.
+    match left.0 > came.0 + came.0 / 10 {
+        true => Ok(()),
+        false => Err("data left as fast as they came: nothing met congestion"),
+    }
+}
+
+/// Whether the packets of a step came faster than the limit on notifications lets through.
+fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
+    let frames = plan
+        .frames
+        .iter()
+        .filter(|planned| step.time.contains(&planned.at));
+    let times: Vec<Ps> = frames.map(|planned| planned.at).collect();
+    let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        return false;
+    };
+    let span = last.since(*first).as_nanos() + fcn_observe::rules::TOLERANCE;
+    let allowed = u128::from(span) * u128::from(setup.flow_rate) / 1_000_000_000;
+    // Those that fill the queue cause none.
+    let telling = (times.len() as u64).min(PACKETS);
+    u128::from(telling) > allowed + 1
+}
+
+fn off(kinds: &[Kind], met: Result<(), &'static str>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+    for (kind, statement) in [
+        (Kind::FastCnp1, Statement::FastCnpOff),
+        (Kind::ProxyCn, Statement::ProxyCnOff),
+        (Kind::WanFcn, Statement::WanFcnOff),
+    ] {
+        if !kinds.contains(&kind) {
+            ledger.cannot(&[statement], "the scenario's mechanism is another");
+            continue;
+        }
+        match met {
+            Ok(()) => ledger.tries(&[statement]),
+            Err(why) => ledger.cannot(&[statement], why),
+        }
+        for own in sorted.own.iter().filter(|own| own.is_of(kind)) {
+            let why = || format!("the device sent a {kind}, and nobody enabled it");
+            ledger.fails(statement, why, &[own.index]);
+        }
+    }
+}
+
+fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+    use Statement as S;
+    let Some(notification) = &own.notification else {
+        return;
+    };
+    let Subject::ReceiverQp { receiver, qp } = notification.subject else {
+        return;
+    };
+    let shows = &[own.index];
+    let loopback = IpAddr::V6(setup.simulation.nodes[setup.device].ipv6);
+    if notification.notifier != loopback {
+        let why = || {
+            format!(
+                "the source is {}, and the device's address {loopback}",
+                notification.notifier
+            )
+        };
+        ledger.fails(S::FastCnpFromLoopback, why, shows);
+    }
+    let sender = notification.destination;
+    if !index.senders.contains(&sender) {
+        let why = || format!("it goes to {sender}, which has sent nothing");
+        return ledger.fails(S::FastCnpToSender, why, shows);
+    }
+    if !index.pairs.contains(&(sender, receiver)) {
+        let why = || format!("{sender} has sent nothing to {receiver}");
+        return ledger.fails(S::FastCnpOriginalCopied, why, shows);
+    }
+    let key = FlowKey {
+        sender,
+        receiver,
+        receiver_qp: qp,
+    };
+    let Some(sent) = index.flows.get(&key) else {
+        let why = || format!("{sender} has sent nothing to QP {qp} of {receiver}");
+        return ledger.fails(S::FastCnpQpCopied, why, shows);
+    };
+    let has_trace = notification.kind == Kind::FastCnp2;
+    if has_trace != sent.trace.is_some() {
+        let why = || {
+            let what = if has_trace {
+                "no trace, and the option is 2"
+            } else {
+                "a trace, and the option is 1"
+            };
+            format!("the data packet had {what}")
+        };
+        ledger.fails(S::FastCnpOptionByTrace, why, shows);
+    }
+    if let (Message::FastCnp(message), Some(before)) = (own.frame.message(), &sent.trace)
+        && let Some(trace) = message.parsed.ok().and_then(|option| option.trace())
+    {
+        ledger.tries(&[S::FastCnpTraceCopied]);
+        if !continues(before, trace.bytes()) {
+            let why = || "the trace is not the data packet's with what the device adds".to_owned();
+            ledger.fails(S::FastCnpTraceCopied, why, shows);
+        }
+    }
+}
+
+/// Whether a pre-allocated trace is another one to which nodes have added their data.
+fn continues(before: &[u8], after: &[u8]) -> bool {
+    let node = TRACE.node_len() * 4;
+    let header = fcn_wire::ioam::TRACE_HEADER_LEN;
+    let namespace_and_type = |bytes: &[u8]| {
+        (
+            bytes.get(..2).map(<[u8]>::to_vec),
+            bytes.get(4..7).map(<[u8]>::to_vec),
+        )
+    };
+    before.len() == after.len()
+        && namespace_and_type(before) == namespace_and_type(after)
+        && before.get(header + 3 * node..) == after.get(header + 3 * node..)
+}
+
+/// The packet that caused a Fast CNP is not marked.
+fn marks(
+    setup: &Setup<'_>,
+    index: &Index<'_>,
+    told: &[&Own<'_>],
+    sorted: &Sorted<'_>,
+    ledger: &mut Ledger,
+) {
+    let Some(switch) = switch(setup) else { return };
+    let is_able = |sender: IpAddr| {
+        let senders = switch.congestion.senders.iter();
+        let known = senders.filter(|(prefix, _)| prefix.contains(sender));
+        let known = known.max_by_key(|(prefix, _)| prefix.bits());
+        known.is_some_and(|(_, ability)| *ability == Ability::Able)
+    };
+    // A QP of one packet: the flow of the rate's step has many.
+    let mut of_qp: HashMap<FlowKey, u32> = HashMap::new();
+    let left: HashMap<FlowKey, (usize, bool)> = data(&sorted.forwarded)
+        .map(|(own, data)| {
+            *of_qp.entry(data.flow()).or_default() += 1;
+            (data.flow(), (own.index, data.ecn == fcn_observe::Ecn::Ce))
+        })
+        .collect();
+    for own in told {
+        let Some(notification) = &own.notification else {
+            continue;
+        };
+        let Subject::ReceiverQp { receiver, qp } = notification.subject else {
+            continue;
+        };
+        let key = FlowKey {
+            sender: notification.destination,
+            receiver,
+            receiver_qp: qp,
+        };
+        if !is_able(key.sender) || of_qp.get(&key) != Some(&1) || !index.flows.contains_key(&key) {
+            continue;
+        }
+        let Some((at, marked)) = left.get(&key) else {
+            continue;
+        };
+        let test = Test::Rule(Rule::FastCnpMarked);
+        ledger.tried(test);
+        if *marked {
+            let text = Rule::FastCnpMarked.info().text;
+            ledger.fail(test, || format!("{text}: QP {qp}"), &[own.index, *at]);
+        }
+    }
+}
+
+fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+    use Statement as S;
+    let (Some(notification), Message::ProxyCn(message)) = (&own.notification, own.frame.message())
+    else {
+        return;
+    };
+    let shows = &[own.index];
+    let tuple = message.five_tuple();
+    let sent = index.tuples.get(&tuple).copied();
+    let mut findings = fcn_wire::Findings::new();
+    own.frame.check(fcn_wire::IcrcCheck::Off, &mut findings);
+    // One that contradicts its own quote is the rule's business.
+    if sent.is_none() && !findings.has(Rule::ProxyCnTuple) {
+        let why = || {
+            format!(
+                "no data packet from {} to {} had port {}",
+                tuple.source, tuple.destination, tuple.source_port
+            )
+        };
+        ledger.fails(S::ProxyCnTupleCopied, why, shows);
+    }
+    let quoted = unchanging(message.invoking_packet());
+    let is_quote = |sent: &&Sent| unchanging(&sent.packet).starts_with(&quoted);
+    if !index.quoted(&quoted).is_some_and(|sent| is_quote(&sent)) {
+        let why = || "the packet that is quoted was not sent".to_owned();
+        ledger.fails(S::ProxyCnQuote, why, shows);
+    }
+    let sender = sent.map_or(tuple.source, |sent| sent.flow.sender);
+    let proxies = setup
+        .simulation
+        .nodes
+        .iter()
+        .filter(|node| match &node.kind {
+            NodeKind::Switch(switch) => switch
+                .proxy
+                .as_ref()
+                .is_some_and(|proxy| proxy.serves.iter().any(|prefix| prefix.contains(sender))),
+            NodeKind::Host(_) => false,
+        });
+    let mut proxies = proxies.flat_map(|node| [IpAddr::V6(node.ipv6), IpAddr::V4(node.ipv4)]);
+    let to = notification.destination;
+    if sent.is_some() && !proxies.any(|proxy| proxy == to) {
+        let why = || format!("it goes to {to}, which is not the proxy of {sender}");
+        ledger.fails(S::ProxyCnToProxy, why, shows);
+    }
+}
+
+fn wan_fcn(index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+    use Statement as S;
+    let (Some(notification), Message::WanFcn(message)) = (&own.notification, own.frame.message())
+    else {
+        return;
+    };
+    let shows = &[own.index];
+    let label = message.flow_label();
+    let Some(sent) = index.labels.get(&label) else {
+        let why = || format!("no packet had the outer flow label {label:#x}");
+        return ledger.fails(S::WanFcnLabel, why, shows);
+    };
+    if let Some((_, ingress)) = sent.outer
+        && notification.destination != ingress
+    {
+        let to = notification.destination;
+        let why = || format!("it goes to {to}, and the tunnel begins at {ingress}");
+        ledger.fails(S::WanFcnToIngress, why, shows);
+    }
+    if sent.ecn == 0 {
+        let why = || "it is about a packet whose outer ECN field was 00".to_owned();
+        ledger.fails(S::WanFcnCapable, why, shows);
+    }
+}

@@ -1,0 +1,467 @@
+//! What is said of a check: before it, and at its end for people, as JSON, as JUnit XML, and as packets.
+
+use super::bench::Record;
+use super::command::{Ended, Ran};
+use super::judge::{Grade, Outcome};
+use super::plan::{Plan, Setup};
+use crate::pending::Pending;
+use crate::scenario::model::Simulation;
+use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::counted;
+use fcn_wire::LinkType;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Name of the schema.
+pub const CHECK_SCHEMA: &str = "fcn-gen/check";
+/// Its version: raised when a field changes its meaning or goes away.
+pub const CHECK_VERSION: u32 = 1;
+
+/// Names of the files in a folder.
+const REPORT: &str = "report.json";
+const JUNIT: &str = "junit.xml";
+const PACKETS: &str = "packets.pcapng";
+
+/// What is checked.
+pub struct About<'a> {
+    /// As what.
+    pub role: &'static str,
+    /// The node's name.
+    pub device: &'a str,
+    /// The scenario's name.
+    pub scenario: &'a str,
+    /// Whether it is as it was delivered.
+    pub off: bool,
+    /// How fast time runs.
+    pub speed: f64,
+}
+
+/// A link, at the end.
+#[derive(Serialize)]
+pub struct LinkReport {
+    /// The interface.
+    pub interface: String,
+    /// The node that was played at it.
+    pub peer: String,
+    /// How frames came in and left.
+    pub mode: String,
+    /// Frames that the link did not take.
+    pub refused: u64,
+    /// Frames that came in and were lost because they were not fetched in time; null: not known.
+    pub lost: Option<u64>,
+}
+
+/// How many passed, are worth knowing, failed, and could not be tested.
+pub fn counts(outcomes: &[Outcome]) -> [usize; 4] {
+    [Grade::Passed, Grade::Noted, Grade::Failed, Grade::Untested].map(|grade| {
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.grade == grade)
+            .count()
+    })
+}
+
+fn heading(about: &About<'_>) -> String {
+    let About {
+        role,
+        device,
+        scenario,
+        off,
+        speed,
+    } = about;
+    let mut text = format!("device   {role}: {device} of {scenario}");
+    if *off {
+        text.push_str(", as it was delivered");
+    }
+    text.push('\n');
+    if *speed != 1.0 {
+        let _ = writeln!(
+            text,
+            "speed    {speed}: rates are times that, times are divided by it"
+        );
+    }
+    text
+}
+
+fn steps_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for step in &plan.steps {
+        let lasts = Duration::from(step.time.end.since(step.time.start));
+        let _ = writeln!(
+            text,
+            "  {:<12} {:>10}  {}",
+            step.id,
+            format!("{lasts:.1?}"),
+            step.what
+        );
+    }
+    text
+}
+
+/// What is going to be done, before it is.
+pub fn announcement<'p>(
+    about: &About<'_>,
+    plan: &Plan,
+    links: impl Iterator<Item = (&'p str, &'p str, &'p str)>,
+) -> String {
+    let mut text = heading(about);
+    for (interface, peer, mode) in links {
+        let _ = writeln!(text, "link     {interface}, in the place of {peer}: {mode}");
+    }
+    if plan.waits {
+        text.push_str("waits    for the device's first RoCEv2 packet: start it now\n");
+    }
+    let lasts = Duration::from(plan.end).div_f64(about.speed);
+    let _ = writeln!(text, "until    {lasts:.1?} are over, or Ctrl-C");
+    text
+}
+
+/// The tests, and what would be sent.
+pub fn dry_text(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> String {
+    let mut text = heading(about);
+    let tests: Vec<_> = setup
+        .wanted
+        .iter()
+        .filter(|test| setup.applies(**test))
+        .collect();
+    let ids = tests.iter().map(|test| test.id().len()).max().unwrap_or(0);
+    let _ = writeln!(text, "tests    {}", tests.len());
+    for test in tests {
+        let _ = writeln!(text, "  {:<ids$}  {}", test.id(), test.section());
+    }
+    text.push_str("steps, at the scenario's speed\n");
+    text.push_str(&steps_text(plan));
+    let count = plan.frames.len() as u64;
+    let _ = writeln!(
+        text,
+        "frames   {count} of its own, and those of nodes that are played: {}",
+        peers(setup, plan)
+    );
+    text.push_str("nothing was sent\n");
+    text
+}
+
+fn peers(setup: &Setup<'_>, plan: &Plan) -> String {
+    let names: Vec<&str> = plan
+        .peers
+        .iter()
+        .map(|node| setup.simulation.nodes[*node].name.as_str())
+        .collect();
+    match names.as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+fn steps_json(plan: &Plan) -> Vec<Value> {
+    let step = |step: &super::plan::Step| {
+        json!({
+            "id": step.id,
+            "what": step.what,
+            "begin_ns": step.time.start.as_nanos(),
+            "end_ns": step.time.end.as_nanos(),
+            "frames": step.frames,
+        })
+    };
+    plan.steps.iter().map(step).collect()
+}
+
+/// The same for programs.
+pub fn dry_json(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
+    let tests = setup.wanted.iter().filter(|test| setup.applies(**test));
+    let tests = tests
+        .map(|test| json!({ "id": test.id(), "section": test.section(), "text": test.text() }));
+    json!({
+        "schema": CHECK_SCHEMA,
+        "version": CHECK_VERSION,
+        "dry_run": true,
+        "role": about.role,
+        "device": about.device,
+        "scenario": about.scenario,
+        "off": about.off,
+        "speed": about.speed,
+        "steps": steps_json(plan),
+        "tests": tests.collect::<Vec<_>>(),
+    })
+}
+
+/// Frame numbers as Wireshark counts them.
+fn numbers(outcome: &Outcome) -> Vec<usize> {
+    outcome.frames.iter().map(|frame| frame + 1).collect()
+}
+
+/// The report for programs.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn json(
+    about: &About<'_>,
+    ran: &Ran,
+    links: &[LinkReport],
+    outcomes: &[Outcome],
+) -> Result<Value> {
+    let [passed, noted, failed, untested] = counts(outcomes);
+    let links = serde_json::to_value(links).map_err(|error| {
+        Failure::failed("cannot write the report as JSON").and(error.to_string())
+    })?;
+    let tests = outcomes.iter().map(|outcome| {
+        json!({
+            "id": outcome.test.id(),
+            "section": outcome.test.section(),
+            "text": outcome.test.text(),
+            "result": outcome.grade.id(),
+            "why": (!outcome.why.is_empty()).then_some(&outcome.why),
+            "frames": numbers(outcome),
+            "times": outcome.times,
+        })
+    });
+    Ok(json!({
+        "schema": CHECK_SCHEMA,
+        "version": CHECK_VERSION,
+        "dry_run": false,
+        "role": about.role,
+        "device": about.device,
+        "scenario": about.scenario,
+        "off": about.off,
+        "speed": about.speed,
+        "seconds": ran.nanoseconds as f64 / 1e9,
+        "ended": ended(&ran.ended),
+        "links": links,
+        "frames": ran.record.frames.len(),
+        "frames_left_out": ran.record.left_out,
+        "passed": passed,
+        "noted": noted,
+        "failed": failed,
+        "not_tested": untested,
+        "steps": steps_json(&ran.plan),
+        "tests": tests.collect::<Vec<_>>(),
+    }))
+}
+
+fn ended(ended: &Ended) -> &str {
+    match ended {
+        Ended::Done => "all was done",
+        Ended::Interrupted => "interrupted",
+        Ended::Failed(why) => why,
+    }
+}
+
+/// The report for people: what failed or is worth knowing first, with the reason and the frames.
+pub fn text(
+    ran: &Ran,
+    links: &[LinkReport],
+    outcomes: &[Outcome],
+    folder: Option<&Path>,
+) -> String {
+    let mut text = String::new();
+    let ids = outcomes
+        .iter()
+        .map(|outcome| outcome.test.id().len())
+        .max()
+        .unwrap_or(0);
+    let mut sorted: Vec<&Outcome> = outcomes.iter().collect();
+    let place = |grade| match grade {
+        Grade::Failed => 0,
+        Grade::Noted => 1,
+        Grade::Passed => 2,
+        Grade::Untested => 3,
+    };
+    // What is not tested for the same reason stands together.
+    sorted.sort_by_key(|outcome| match outcome.grade {
+        Grade::Untested => (3, outcome.why.as_str()),
+        grade => (place(grade), ""),
+    });
+    for (index, outcome) in sorted.iter().enumerate() {
+        let result = outcome.grade.id().replace('_', " ");
+        let id = outcome.test.id();
+        let _ = writeln!(text, "{result:<10}  {id:<ids$}  {}", outcome.test.section());
+        let same = |next: &&Outcome| {
+            (next.grade, next.why.as_str()) == (Grade::Untested, outcome.why.as_str())
+        };
+        if outcome.why.is_empty() || sorted.get(index + 1).is_some_and(same) {
+            continue;
+        }
+        let _ = write!(text, "            {}", outcome.why);
+        if folder.is_some() && !outcome.frames.is_empty() {
+            let frames: Vec<String> = numbers(outcome).iter().map(ToString::to_string).collect();
+            let _ = write!(text, " (frame {}", frames.join(", "));
+            if outcome.times > 1 {
+                let _ = write!(text, "; {}", counted(outcome.times as u64, "time"));
+            }
+            text.push(')');
+        }
+        text.push('\n');
+    }
+    let [passed, noted, failed, untested] = counts(outcomes);
+    let seconds = ran.nanoseconds as f64 / 1e9;
+    let _ = writeln!(
+        text,
+        "\nverdict     {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        ended(&ran.ended)
+    );
+    for link in links {
+        if link.refused > 0 || link.lost.is_some_and(|lost| lost > 0) {
+            let lost = link
+                .lost
+                .map_or_else(|| "not known".to_owned(), |lost| lost.to_string());
+            let _ = writeln!(
+                text,
+                "{:<11} {} refused by the link, lost before they were read: {lost}",
+                link.interface, link.refused
+            );
+        }
+    }
+    if ran.record.left_out > 0 {
+        let _ = writeln!(
+            text,
+            "left out    {} for which there was no room",
+            counted(ran.record.left_out, "frame")
+        );
+    }
+    if let Some(folder) = folder {
+        let _ = writeln!(
+            text,
+            "written     {}: {REPORT}, {JUNIT}, {PACKETS}",
+            folder.display()
+        );
+    }
+    text
+}
+
+/// Writes the files of a report.
+///
+/// # Errors
+/// One cannot be written.
+pub fn write(
+    folder: &Path,
+    whole: &Value,
+    about: &About<'_>,
+    (links, simulation): (&[LinkReport], &Simulation),
+    (record, outcomes): (&Record, &[Outcome]),
+) -> Result {
+    Pending::create(&folder.join(REPORT))?.finish(format!("{whole:#}\n").as_bytes())?;
+    Pending::create(&folder.join(JUNIT))?.finish(junit(about, outcomes).as_bytes())?;
+    packets(&folder.join(PACKETS), links, simulation, (record, outcomes))
+        .map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// All that passed, with comments at the frames that show what failed.
+fn packets(
+    path: &Path,
+    links: &[LinkReport],
+    simulation: &Simulation,
+    (record, outcomes): (&Record, &[Outcome]),
+) -> core::result::Result<(), fcn_link::capture_file::Error> {
+    let names = links.iter().flat_map(|link| {
+        [
+            ("to the device", &link.interface, &link.peer),
+            ("from the device", &link.interface, &link.peer),
+        ]
+    });
+    let names: Vec<(String, String)> = names
+        .map(|(way, interface, peer)| {
+            (
+                format!("{interface}, {way}"),
+                format!("{peer}'s place, {way}"),
+            )
+        })
+        .collect();
+    let interfaces: Vec<Interface<'_>> = names
+        .iter()
+        .map(|(name, description)| Interface {
+            name,
+            description,
+            link: LinkType::Ethernet,
+            snap_len: 0,
+        })
+        .collect();
+    let mut comments: BTreeMap<usize, String> = BTreeMap::new();
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| outcome.grade != Grade::Passed)
+    {
+        for frame in &outcome.frames {
+            let comment = comments.entry(*frame).or_default();
+            if !comment.is_empty() {
+                comment.push('\n');
+            }
+            let _ = write!(
+                comment,
+                "{} {}: {}",
+                outcome.test.id(),
+                outcome.grade.id(),
+                outcome.why
+            );
+        }
+    }
+    let options = Options {
+        application: "fcn-gen check",
+        ..Options::default()
+    };
+    let mut writer = CaptureWriter::create(path, &options, &interfaces)?;
+    for (index, passed, bytes) in record.iter() {
+        let interface = (passed.link * 2 + usize::from(passed.by_device)) as u32;
+        let at = simulation.epoch + passed.at.as_nanos();
+        let comment = comments.get(&index).map_or("", String::as_str);
+        writer.packet_commented(interface, at, bytes, bytes.len() as u32, comment)?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+/// The report as JUnit XML.
+pub fn junit(about: &About<'_>, outcomes: &[Outcome]) -> String {
+    let [_, _, failed, untested] = counts(outcomes);
+    let suite = escaped(&format!("fcn-gen check {}", about.role));
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failed}\" skipped=\"{untested}\">\n",
+        outcomes.len()
+    );
+    for outcome in outcomes {
+        let (name, section) = (escaped(outcome.test.id()), escaped(&outcome.test.section()));
+        let _ = write!(
+            text,
+            "    <testcase classname=\"{section}\" name=\"{name}\""
+        );
+        let why = escaped(&outcome.why);
+        let inside = match outcome.grade {
+            Grade::Passed => {
+                text.push_str("/>\n");
+                continue;
+            }
+            Grade::Failed => {
+                let frames: Vec<String> =
+                    numbers(outcome).iter().map(ToString::to_string).collect();
+                let text_of = escaped(outcome.test.text());
+                format!(
+                    "<failure message=\"{why}\">{text_of}; {PACKETS}, frame {}</failure>",
+                    frames.join(", ")
+                )
+            }
+            Grade::Noted => format!("<system-out>{why}</system-out>"),
+            Grade::Untested => format!("<skipped message=\"{why}\"/>"),
+        };
+        let _ = writeln!(text, ">{inside}</testcase>");
+    }
+    text.push_str("  </testsuite>\n</testsuites>\n");
+    text
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,366 @@
+//! A sender: it writes to the scenario's receivers, is told to slow down, rightly and wrongly, and its rates are measured.
+
+use super::judge::{Ledger, Sorted, data};
+use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
+use super::statements::Statement;
+use crate::scenario::model::IoamTrace;
+use crate::scenario::model::{Flow, NodeKind};
+use crate::units::Ps;
+use fcn_observe::FlowKey;
+use fcn_tool::failure::{Failure, Result};
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::emit::{self, Carrier};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
+
+/// Somebody else to whom nothing is sent.
+const ELSEWHERE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 2);
+/// How long data flow before anything else.
+const BEFORE: Ps = Ps::from_nanos(8_000_000);
+/// How long a step lasts.
+const LASTS: Ps = Ps::from_nanos(4_000_000);
+/// Of a step, what may pass until the sender has reacted.
+const REACTION: Ps = Ps::from_nanos(1_000_000);
+/// How long rates are measured.
+const WINDOW: Ps = Ps::from_nanos(3_000_000);
+/// Time between notifications, which come all the while: a sender that recovers in between is measured as one that obeys.
+const GAP: Ps = Ps::from_nanos(25_000);
+/// A rate below so much of the one before is a lower one.
+const LOWER: f64 = 0.8;
+
+/// The flows that begin at the device.
+fn flows<'s>(setup: &Setup<'s>) -> Vec<&'s Flow> {
+    let flows = setup.simulation.flows.iter();
+    flows.filter(|flow| flow.from == setup.device).collect()
+}
+
+/// What a step says to the sender.
+#[derive(Clone, Copy)]
+enum Told {
+    Cnp,
+    Fast {
+        from: Ipv6Addr,
+        original: Option<Ipv6Addr>,
+        traced: bool,
+    },
+}
+
+/// A step: its name, the flow that it is about by its place, what it says, and the statements it is for.
+struct Asked {
+    id: &'static str,
+    flow: usize,
+    told: Told,
+    what: &'static str,
+    obeyed: Option<Statement>,
+    ignored: Option<Statement>,
+    others: Option<Statement>,
+}
+
+/// A source that the sender believes.
+pub fn listed(setup: &Setup<'_>) -> Option<Ipv6Addr> {
+    let NodeKind::Host(host) = &setup.simulation.nodes[setup.device].kind else {
+        return None;
+    };
+    let mut list = host.reaction.access_list.iter();
+    list.find_map(|prefix| match prefix.address() {
+        IpAddr::V6(address) => Some(address),
+        IpAddr::V4(_) => None,
+    })
+}
+
+/// The steps.
+fn asked(setup: &Setup<'_>) -> Vec<Asked> {
+    use Statement as S;
+    let listed = listed(setup);
+    let fast = |from, original, traced| Told::Fast {
+        from,
+        original,
+        traced,
+    };
+    let mut all = Vec::new();
+    if let Some(from) = listed
+        && flows(setup)
+            .first()
+            .is_some_and(|flow| flow.source.is_ipv6())
+    {
+        if setup.off {
+            return vec![Asked {
+                id: "fast-cnp",
+                flow: 0,
+                told: fast(from, None, false),
+                what: "Fast CNPs of a switch",
+                obeyed: None,
+                ignored: Some(S::FastCnpOff),
+                others: None,
+            }];
+        }
+        all.extend([
+            Asked {
+                id: "stranger",
+                flow: 0,
+                told: fast(STRANGER, None, false),
+                what: "Fast CNPs from a source that is not on the access list",
+                obeyed: None,
+                ignored: Some(S::FastCnpAccessList),
+                others: None,
+            },
+            Asked {
+                id: "elsewhere",
+                flow: 0,
+                told: fast(from, Some(ELSEWHERE), false),
+                what: "Fast CNPs with its Destination QP and another original destination",
+                obeyed: None,
+                ignored: Some(S::FastCnpPairCounts),
+                others: None,
+            },
+            Asked {
+                id: "fast-cnp",
+                flow: 0,
+                told: fast(from, None, false),
+                what: "Fast CNPs of a switch (option 1)",
+                obeyed: Some(S::FastCnpObeyed),
+                ignored: None,
+                others: Some(S::FastCnpOthersLeft),
+            },
+            Asked {
+                id: "fast-cnp-2",
+                flow: 1,
+                told: fast(from, None, true),
+                what: "Fast CNPs of a switch (option 2)",
+                obeyed: Some(S::FastCnpTraceObeyed),
+                ignored: None,
+                others: None,
+            },
+        ]);
+    }
+    if !setup.off {
+        all.push(Asked {
+            id: "cnp",
+            flow: if all.is_empty() { 0 } else { 2 },
+            told: Told::Cnp,
+            what: "CNPs from the receiver",
+            obeyed: Some(S::CnpObeyed),
+            ignored: None,
+            others: Some(S::CnpOthersLeft),
+        });
+    }
+    all
+}
+
+/// What is going to be done.
+///
+/// # Errors
+/// No flow begins at the device.
+pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
+    let mut plan = Plan::new(setup.device);
+    let flows = flows(setup);
+    let mut receivers: Vec<usize> = flows.iter().map(|flow| flow.to).collect();
+    receivers.sort_unstable();
+    receivers.dedup();
+    if receivers.is_empty() {
+        return Err(Failure::usage("no flow begins at the device"));
+    }
+    plan.peers = receivers;
+    plan.waits = true;
+    plan.punctual = Some(PUNCTUAL);
+    let start = flows
+        .iter()
+        .map(|flow| flow.start)
+        .max()
+        .unwrap_or_default();
+    plan.step(
+        "before",
+        "acknowledgements alone".to_owned(),
+        start + BEFORE,
+        Vec::new(),
+    );
+    for asked in asked(setup) {
+        let wanted = [asked.obeyed, asked.ignored, asked.others];
+        let wanted: Vec<Statement> = wanted.into_iter().flatten().collect();
+        let Some(flow) = flows.get(asked.flow).filter(|_| setup.wants(&wanted)) else {
+            continue;
+        };
+        let packet = notification(setup, flow, asked.told);
+        let nodes = (flow.to, setup.device);
+        let frames = (0..LASTS.0 / GAP.0).map(|n| Planned {
+            at: plan.end + Ps(GAP.0 * n),
+            link: 0,
+            what: What::Octets(framed(nodes, &packet)),
+        });
+        let frames: Vec<_> = frames.collect();
+        let what = format!("{} {} about {}", frames.len(), asked.what, flow.name);
+        plan.step(asked.id, what, LASTS, frames);
+    }
+    Ok(plan)
+}
+
+fn notification(setup: &Setup<'_>, flow: &Flow, told: Told) -> Vec<u8> {
+    let profile = &setup.simulation.profile;
+    let Told::Fast {
+        from,
+        original,
+        traced,
+    } = told
+    else {
+        return cnp(setup.simulation, flow);
+    };
+    let original_destination = match (original, flow.destination) {
+        (Some(other), _) => other,
+        (None, IpAddr::V6(own)) => own,
+        (None, IpAddr::V4(_)) => ELSEWHERE,
+    };
+    let deep = NodeValues {
+        hop_limit: 63,
+        node_id: 1,
+        // A link that is full, and a queue.
+        namespace_data: 0x0064_0064,
+        transit_delay: 50_000,
+        queue_depth: 200_000,
+        ..NodeValues::default()
+    };
+    let trace = filled_trace(IoamTrace::TYPE, 0, [deep].iter()).unwrap_or_default();
+    let option = match traced {
+        false => FastCnpRepr::Option1 {
+            original_destination,
+        },
+        true => FastCnpRepr::Option2 {
+            ioam: IoamOption {
+                reserved: 0,
+                opt_type: OptType::Preallocated,
+                body: &trace,
+            },
+            original_destination,
+        },
+    };
+    let carrier = Carrier::new(from.into(), flow.source);
+    emitted(|out| {
+        emit::fast_cnp(
+            &carrier,
+            &option,
+            &CnpRepr::new(flow.receiver_qp),
+            profile,
+            out,
+        )
+    })
+}
+
+/// A flow's data in two windows.
+#[derive(Debug, Default)]
+struct Change {
+    before: u64,
+    after: u64,
+    paths_before: BTreeSet<u32>,
+    paths_after: BTreeSet<u32>,
+    frames: Vec<usize>,
+}
+
+impl Change {
+    fn is_lower(&self) -> bool {
+        (self.after as f64) < self.before as f64 * LOWER
+    }
+
+    fn detoured(&self) -> bool {
+        !self.paths_after.is_empty() && self.paths_after != self.paths_before
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} octets in 3 ms before, {} after",
+            self.before, self.after
+        )
+    }
+}
+
+fn change(sorted: &Sorted<'_>, flow: FlowKey, step: &Range<Ps>) -> Change {
+    let begin = step.start;
+    let before = Ps(begin.0.saturating_sub(WINDOW.0))..begin;
+    let after = begin + REACTION..begin + REACTION + WINDOW;
+    let mut change = Change::default();
+    for (own, data) in data(&sorted.own).filter(|(_, data)| data.flow() == flow) {
+        let octets = own.frame.wire_len() as u64;
+        let label = own.frame.ip().map_or(0, |ip| ip.flow_label);
+        if before.contains(&own.passed.at) {
+            change.before += octets;
+            change.paths_before.insert(data.entropy(label));
+        } else if after.contains(&own.passed.at) {
+            change.after += octets;
+            change.paths_after.insert(data.entropy(label));
+            if change.frames.len() < 4 {
+                change.frames.push(own.index);
+            }
+        }
+    }
+    change
+}
+
+/// Judges a sender.
+pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+    let flows = flows(setup);
+    let mut slowed = BTreeSet::new();
+    for asked in asked(setup) {
+        let all = [asked.obeyed, asked.ignored, asked.others];
+        let all: Vec<Statement> = all.into_iter().flatten().collect();
+        let Some(flow) = flows.get(asked.flow) else {
+            ledger.cannot(&all, "it takes a flow that nothing was said about: give the sender three (--set flows=3)");
+            continue;
+        };
+        let Some(time) = plan.time(asked.id) else {
+            continue;
+        };
+        let seen = change(sorted, flow.key(), &time);
+        if seen.before == 0 {
+            ledger.cannot(&all, "the sender sent nothing of the flow before");
+            continue;
+        }
+        let is_fast = matches!(asked.told, Told::Fast { .. });
+        let reacted = seen.is_lower() || is_fast && seen.detoured();
+        if let Some(statement) = asked.obeyed {
+            slowed.insert(asked.flow);
+            ledger.holds(
+                statement,
+                reacted,
+                || format!("{}: {}", flow.name, seen.text()),
+                &seen.frames,
+            );
+        }
+        if let Some(statement) = asked.ignored {
+            ledger.holds(
+                statement,
+                !reacted,
+                || format!("{}: {}", flow.name, seen.text()),
+                &seen.frames,
+            );
+        }
+        let Some(statement) = asked.others else {
+            continue;
+        };
+        let rest = flows
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !slowed.contains(index));
+        let rest: Vec<_> = rest
+            .map(|(_, flow)| (flow, change(sorted, flow.key(), &time)))
+            .collect();
+        let rest: Vec<_> = rest
+            .into_iter()
+            .filter(|(_, seen)| seen.before > 0)
+            .collect();
+        if rest.is_empty() {
+            ledger.cannot(
+                &[statement],
+                "the sender has no other flow that nothing was said about (--set flows=4)",
+            );
+        }
+        for (flow, seen) in rest {
+            ledger.holds(
+                statement,
+                !seen.is_lower(),
+                || format!("{}: {}", flow.name, seen.text()),
+                &seen.frames,
+            );
+        }
+    }
+}

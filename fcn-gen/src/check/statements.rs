@@ -1,0 +1,475 @@
+//! What the drafts say, statement by statement: which rules of the list it comes to, which test of this module shows it, or why
+//! nobody sees it from outside. The tests of a role, and the page in `docs/`, are made from this and the list of rules.
+
+use crate::emulate::Role;
+use clap::ValueEnum;
+use fcn_wire::draft::{Draft, FAST_CNP, PROXY_CN, WAN_FCN};
+use fcn_wire::finding::Family;
+use fcn_wire::{Rule, Severity};
+use std::fmt::Write as _;
+
+/// How strongly a source says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// MUST, MUST NOT.
+    Must,
+    /// SHOULD, RECOMMENDED.
+    Should,
+    /// It describes what nodes do.
+    Says,
+    /// It is silent, and this project chose.
+    Chosen,
+}
+
+impl Force {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Must => "must",
+            Self::Should => "should",
+            Self::Says => "says",
+            Self::Chosen => "chosen",
+        }
+    }
+}
+
+/// How a statement is seen from outside.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// By a test of its own, at these roles.
+    Test(&'static [Role]),
+    /// By these rules of the list.
+    Rules(&'static [Rule]),
+    /// Not at all, and why.
+    Not(&'static str),
+}
+
+/// What the list says about one statement.
+#[derive(Debug)]
+pub struct Info {
+    /// Stable identifier, dotted, lower case.
+    pub id: &'static str,
+    /// The draft; `None` for another source, which `section` names.
+    pub draft: Option<&'static Draft>,
+    /// Where in it.
+    pub section: &'static str,
+    /// How strongly.
+    pub force: Force,
+    /// What is demanded.
+    pub text: &'static str,
+    /// How it is seen.
+    pub seen: Seen,
+}
+
+macro_rules! statements {
+    ($( $name:ident = $id:literal, $draft:expr, $section:literal, $force:ident, $seen:expr, $text:literal; )+) => {
+        /// A statement of a draft about what a node does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Statement { $( #[doc = $text] $name, )+ }
+
+        impl Statement {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
+
+            /// What the list says about it.
+            #[must_use]
+            pub const fn info(self) -> &'static Info {
+                const INFO: &[Info] = &[ $( Info {
+                    id: $id, draft: $draft, section: $section, force: Force::$force, text: $text, seen: $seen,
+                }, )+ ];
+                &INFO[self as usize]
+            }
+        }
+    };
+}
+
+use Role::{CongestionPoint, IngressPe, Proxy, Receiver, Sender};
+use Seen::{Not, Rules, Test as At};
+
+statements! {
+    FastCnpSent = "fastcnp.sent", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
+        "A congested switch sends Fast CNPs to the senders of the data packets";
+    FastCnpNotMarked = "fastcnp.not_marked", Some(&FAST_CNP), "section 4", Must, Rules(&[Rule::FastCnpMarked]),
+        "A switch that knows that the sender handles Fast CNPs does not mark the packet that caused one";
+    FastCnpFromLoopback = "fastcnp.source.own", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
+        "The source is the loopback address of the switch";
+    FastCnpToSender = "fastcnp.destination.copied", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
+        "The destination is the data packet's source";
+    FastCnpQpCopied = "fastcnp.dest_qp.copied", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint, Receiver]),
+        "The Destination QP is the data packet's";
+    FastCnpOriginalCopied = "fastcnp.original_destination.copied", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint, Receiver]),
+        "The option has the data packet's destination address";
+    FastCnpOneOption = "fastcnp.one_option", Some(&FAST_CNP), "section 4", Says,
+        Rules(&[Rule::FastCnpHopByHop, Rule::FastCnpSeveral, Rule::FastCnpSeveralHeaders, Rule::FastCnpNotCnp, Rule::FastCnpMalformed]),
+        "A Fast CNP is a CNP behind one Destination Options header with one option";
+    FastCnpOptionType = "fastcnp.option_type", Some(&FAST_CNP), "section 4", Must, Rules(&[Rule::FastCnpAction, Rule::FastCnpChange]),
+        "The top bits of the option type are 10, and the third is 0";
+    FastCnpOptionLength = "fastcnp.option_length", Some(&FAST_CNP), "section 4", Says, Rules(&[Rule::FastCnpLength1]),
+        "Opt Data Len of option 1 is 16";
+    FastCnpOptionByTrace = "fastcnp.option.by_trace", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
+        "Option 2 is for data packets with an IOAM trace, option 1 for those without";
+    FastCnpTraceCopied = "fastcnp.trace.copied", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
+        "Option 2 has the IOAM trace of the data packet";
+    FastCnpByReceiver = "fastcnp.source.receiver", Some(&FAST_CNP), "section 4", Says, At(&[Receiver]),
+        "A receiver's own Fast CNP has the original destination as its source";
+    FastCnpObeyed = "fastcnp.obeyed", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
+        "A sender slows down, or detours, the QP that the original destination and the Destination QP name";
+    FastCnpTraceObeyed = "fastcnp.obeyed.option2", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
+        "It does so for option 2 too";
+    FastCnpOthersLeft = "fastcnp.obeyed.that_qp_alone", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
+        "The sender's other QPs keep their rates";
+    FastCnpPairCounts = "fastcnp.obeyed.by_both", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
+        "The Destination QP at another original destination is another QP";
+    FastCnpAlgorithm = "fastcnp.algorithm", Some(&FAST_CNP), "section 4", Says,
+        Not("how a sender makes a rate out of the trace is its congestion control's business"),
+        "The trace is used to decide how to reduce the rate";
+    FastCnpDetour = "fastcnp.detour", Some(&FAST_CNP), "section 4", Says,
+        Not("it is allowed and not demanded; a sender that detours counts as one that obeys"),
+        "A sender may detour the congested switch";
+    FastCnpCheckSource = "fastcnp.check_source", Some(&FAST_CNP), "section 4", Says,
+        Not("comparing the source with the original destination is optional, and nothing but detours follows from it"),
+        "A sender can tell a switch's Fast CNP from a receiver's";
+    FastCnpMark = "fastcnp.mark_unknown", Some(&FAST_CNP), "section 4", Says,
+        Not("where a switch does not know the sender's ability it may mark or not"),
+        "Where the ability is not known the switch may mark as well";
+    FastCnpDomain = "fastcnp.domain", Some(&FAST_CNP), "section 5", Must,
+        Not("which networks a feature is used in is decided by who runs them"),
+        "Fast CNP is applied in a controlled domain";
+    FastCnpLimited = "fastcnp.limited", Some(&FAST_CNP), "section 5", Should, Rules(&[Rule::FastCnpRate]),
+        "Generating Fast CNPs is rate-limited";
+    FastCnpAccessList = "fastcnp.access_list", Some(&FAST_CNP), "section 5", Must, At(&[Sender]),
+        "A Fast CNP from a source that is not on the access list is not accepted";
+    FastCnpBorder = "fastcnp.border", Some(&FAST_CNP), "section 5", Must, Rules(&[Rule::FastCnpBorder]),
+        "The domain's border drops inbound and outbound Fast CNPs";
+    FastCnpSwitch = "fastcnp.configurable", Some(&FAST_CNP), "section 5", Must,
+        Not("that there is an option is seen by using it: the other tests need the feature on, fastcnp.off_by_default off"),
+        "There is a configuration option to enable or disable Fast CNP";
+    FastCnpOff = "fastcnp.off_by_default", Some(&FAST_CNP), "section 5", Must, At(&[CongestionPoint, Receiver, Sender]),
+        "Fast CNP is disabled by default";
+
+    CnpSent = "cnp.sent", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
+        "A receiver answers data that are marked CE with CNPs to the sender";
+    CnpQp = "cnp.dest_qp.sender", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
+        "The Destination QP is the QP at the sender";
+    CnpWithCause = "cnp.for_marks_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
+        "No CNP is sent where no data are marked CE";
+    CnpInterval = "cnp.limited", None, "DCQCN (SIGCOMM 2015) section 3.1", Says, At(&[Receiver]),
+        "There is at most one CNP about a flow in each interval";
+    CnpObeyed = "cnp.obeyed", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
+        "A sender slows the QP down that a CNP names";
+    CnpOthersLeft = "cnp.obeyed.that_qp_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
+        "The sender's other QPs keep their rates";
+
+    ProxyCnSent = "proxycn.sent", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
+        "A congested node notifies the proxy node";
+    ProxyCnToProxy = "proxycn.destination.proxy", Some(&PROXY_CN), "section 5", Says, At(&[CongestionPoint]),
+        "It notifies the proxy node of that sender: the one advertised, or the one that the data packet's option names";
+    ProxyCnTupleCopied = "proxycn.tuple.copied", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
+        "The five-tuple is the data packet's";
+    ProxyCnQuote = "proxycn.invoking.copied", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
+        "The invoking packet is the data packet, as much of it as fits";
+    ProxyCnLength = "proxycn.length", Some(&PROXY_CN), "section 4", Says, Rules(&[Rule::ProxyCnTooLong]),
+        "The packet is no longer than 576 octets (IPv4) or the minimum MTU (IPv6)";
+    ProxyCnLevel = "proxycn.level", Some(&PROXY_CN), "section 4", Says,
+        Not("every value of the three bits is valid, and how deep a queue each stands for is the device's choice"),
+        "Level 0 is the lowest and 7 the highest";
+    ProxyCnKept = "proxycn.pnc_kept", Some(&PROXY_CN), "sections 5.1.1 to 5.1.3", Must,
+        Not("it takes routers in two levels or areas; fcn-top --audit finds it in a capture (pnc.not_preserved)"),
+        "The capability is kept when a prefix passes levels or areas";
+    ProxyCnAdvertised = "proxycn.pnc_format", Some(&PROXY_CN), "section 5.1", Says,
+        Rules(&[Rule::PncMalformed, Rule::PncNotHost, Rule::PncNhcLength]),
+        "A proxy advertises the capability with its host prefix";
+    ProxyAddress = "proxycn.option_format", Some(&PROXY_CN), "section 5.2", Must,
+        Rules(&[Rule::ProxyAddressType, Rule::ProxyAddressLength]),
+        "The proxy address option has type bits 000 and length 16";
+    ProxyTranslates = "proxy.sent", Some(&PROXY_CN), "section 3", Says, At(&[Proxy]),
+        "The proxy node notifies the traffic sender in a way that it supports: for RoCEv2, by CNPs";
+    ProxyToSender = "proxy.destination.sender", Some(&PROXY_CN), "section 3", Says, At(&[Proxy]),
+        "The notification goes to the sender of the flow";
+    ProxyQp = "proxy.dest_qp.sender", Some(&PROXY_CN), "section 3", Says, At(&[Proxy]),
+        "The CNP is about the QP at the sender that the flow has";
+    ProxyCnDomain = "proxycn.domain", Some(&PROXY_CN), "section 6", Must,
+        Not("which networks a feature is used in is decided by who runs them"),
+        "Proxy notification is applied in a controlled domain";
+    ProxyCnLimited = "proxycn.limited", Some(&PROXY_CN), "section 6", Should, Rules(&[Rule::ProxyCnRate]),
+        "Generating notifications is rate-limited";
+    ProxyLimited = "proxy.limited", Some(&PROXY_CN), "section 6", Should, At(&[Proxy]),
+        "Receiving notifications is rate-limited: not every one of a burst becomes a CNP";
+    ProxyAccessList = "proxy.access_list", Some(&PROXY_CN), "section 6", Chosen, At(&[Proxy]),
+        "A notification from a source that is not on the access list is not translated";
+    ProxyCnBorder = "proxycn.border", Some(&PROXY_CN), "section 6", Must, Rules(&[Rule::ProxyCnBorder]),
+        "The domain's border drops inbound and outbound notifications";
+    ProxyCnSwitch = "proxycn.configurable", Some(&PROXY_CN), "section 6", Must,
+        Not("that there is an option is seen by using it, as with fastcnp.configurable"),
+        "There is a configuration option to enable or disable the feature";
+    ProxyCnOff = "proxycn.off_by_default", Some(&PROXY_CN), "section 6", Must, At(&[CongestionPoint, Proxy]),
+        "Proxy notification is disabled by default";
+
+    WanFcnSent = "wanfcn.sent", Some(&WAN_FCN), "section 4", Says, At(&[CongestionPoint]),
+        "A congested node in the WAN sends FCNs to the ingress PE";
+    WanFcnToIngress = "wanfcn.destination.ingress", Some(&WAN_FCN), "section 4", Says, At(&[CongestionPoint]),
+        "The FCN goes to the ingress PE of the packet's tunnel";
+    WanFcnLabel = "wanfcn.flow_label.copied", Some(&WAN_FCN), "section 4.2", Says, At(&[CongestionPoint]),
+        "The flow label is that of the packet's outer IPv6 header";
+    WanFcnCapable = "wanfcn.capable_alone", Some(&WAN_FCN), "section 4.1; reading chosen by us", Says, At(&[CongestionPoint]),
+        "FCNs are about packets whose outer ECN field is 01 or 10";
+    WanFcnLength = "wanfcn.udp_length", Some(&WAN_FCN), "section 4.2", Says, Rules(&[Rule::WanFcnLength]),
+        "The UDP length is 12";
+    WanFcnReserved = "wanfcn.reserved_zero", Some(&WAN_FCN), "section 4.2", Must, Rules(&[Rule::WanFcnReserved]),
+        "The reserved bits are 0 on transmission";
+    WanFcnLevel = "wanfcn.level", Some(&WAN_FCN), "section 4.2", Says,
+        Not("every value of the three bits is valid, and how deep a queue each stands for is the device's choice"),
+        "Level 1 is the lowest and 7 the highest; 0 is none";
+    IngressTranslates = "ingress.sent", Some(&WAN_FCN), "section 4", Says, At(&[IngressPe]),
+        "The ingress PE translates FCNs to CNPs that the sender knows";
+    IngressToSender = "ingress.destination.sender", Some(&WAN_FCN), "section 4", Says, At(&[IngressPe]),
+        "The CNP goes to the sender of the flow";
+    IngressQp = "ingress.dest_qp.sender", Some(&WAN_FCN), "section 4.1", Says, At(&[IngressPe]),
+        "The CNP is about the QP at the sender, learnt while the connection was set up";
+    IngressReserved = "ingress.reserved_ignored", Some(&WAN_FCN), "section 4.2", Must, At(&[IngressPe]),
+        "Reserved bits of an FCN are ignored on receipt";
+    IngressLabels = "ingress.labels", Some(&WAN_FCN), "section 4.1; reading chosen by us", Says, At(&[IngressPe]),
+        "Each flow's packets have one outer flow label, and no other flow's";
+    IngressEcn = "ingress.ecn.copied", Some(&WAN_FCN), "section 4.1; reading chosen by us", Says, At(&[IngressPe]),
+        "The ECN field is copied into the outer header";
+    WanFcnDomain = "wanfcn.domain", Some(&WAN_FCN), "section 6", Must,
+        Not("which networks a feature is used in is decided by who runs them"),
+        "FCN is applied in a controlled domain";
+    WanFcnBorder = "wanfcn.border", Some(&WAN_FCN), "section 6; border filter chosen by us", Chosen, Rules(&[Rule::WanFcnBorder]),
+        "The domain's border drops inbound and outbound FCNs";
+    WanFcnLimited = "wanfcn.limited", Some(&WAN_FCN), "section 6", Should, Rules(&[Rule::WanFcnRate]),
+        "Generating FCNs is rate-limited";
+    IngressLimited = "ingress.limited", Some(&WAN_FCN), "section 6; receiving chosen by us", Chosen, At(&[IngressPe]),
+        "Not every FCN of a burst becomes a CNP";
+    IngressAccessList = "ingress.access_list", Some(&WAN_FCN), "section 6; access list chosen by us", Chosen, At(&[IngressPe]),
+        "An FCN from a source that is not on the access list is not translated";
+    WanFcnSwitch = "wanfcn.configurable", Some(&WAN_FCN), "section 6", Must,
+        Not("that there is an option is seen by using it, as with fastcnp.configurable"),
+        "There is a configuration option to enable or disable the feature";
+    WanFcnOff = "wanfcn.off_by_default", Some(&WAN_FCN), "section 6", Must, At(&[CongestionPoint, IngressPe]),
+        "FCN is disabled by default";
+}
+
+impl Statement {
+    /// Whether it is one about how a device is delivered, before anything is enabled.
+    #[must_use]
+    pub fn is_off(self) -> bool {
+        self.info().id.ends_with(".off_by_default")
+    }
+
+    /// Its source.
+    #[must_use]
+    pub fn source(self) -> String {
+        let Info { draft, section, .. } = self.info();
+        draft.map_or_else(
+            || (*section).to_owned(),
+            |draft| format!("{draft} {section}"),
+        )
+    }
+}
+
+/// Something that a device passes or fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Test {
+    /// No frame breaks this rule.
+    Rule(Rule),
+    /// The device does what the statement says.
+    Statement(Statement),
+}
+
+impl Test {
+    /// Its name in reports and for `--only` and `--skip`.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Rule(rule) => rule.info().id,
+            Self::Statement(statement) => statement.info().id,
+        }
+    }
+
+    /// Where what it tests is written.
+    #[must_use]
+    pub fn section(self) -> String {
+        match self {
+            Self::Rule(rule) => rule.info().section.to_owned(),
+            Self::Statement(statement) => statement.source(),
+        }
+    }
+
+    /// Of a rule, how it is broken; of a statement, what it says.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Rule(rule) => rule.info().text,
+            Self::Statement(statement) => statement.info().text,
+        }
+    }
+
+    /// Whether breaking it is no more than worth knowing.
+    #[must_use]
+    pub fn is_note(self) -> bool {
+        matches!(self, Self::Rule(rule) if rule.info().severity == Severity::Note)
+    }
+}
+
+/// The families of messages that a role sends, or writes into those that it passes on.
+#[must_use]
+pub const fn families(role: Role) -> &'static [Family] {
+    use Family::{Cnp, FastCnp, Ioam, Packet, Pnc, ProxyAddress, ProxyCn, Roce, WanFcn};
+    match role {
+        CongestionPoint => &[Packet, Roce, Cnp, FastCnp, Ioam, ProxyCn, WanFcn],
+        Receiver => &[Packet, Roce, Cnp, FastCnp],
+        Sender => &[Packet, Roce, Ioam, ProxyAddress],
+        Proxy => &[Packet, Roce, Cnp, Pnc],
+        IngressPe => &[Packet, Roce, Cnp],
+    }
+}
+
+/// Rules over several packets that a bench at one device sees.
+const SEVERAL: [Rule; 7] = [
+    Rule::FastCnpMarked,
+    Rule::FastCnpRate,
+    Rule::FastCnpBorder,
+    Rule::ProxyCnRate,
+    Rule::ProxyCnBorder,
+    Rule::WanFcnRate,
+    Rule::WanFcnBorder,
+];
+
+/// Why no role is tested against a rule; `None`: one is.
+#[must_use]
+pub fn untested(rule: Rule) -> Option<&'static str> {
+    if tests(Role::value_variants()).any(|(_, test)| test == Test::Rule(rule)) {
+        return None;
+    }
+    Some(match rule {
+        Rule::FastCnpUntrusted | Rule::ProxyCnUntrusted | Rule::WanFcnUntrusted => {
+            "it is about who is told: the tests named access_list show whether a device obeys"
+        }
+        Rule::FastCnpMarkUnclear => "the bench sees each packet before and behind the device",
+        Rule::PncNotKept => "it takes routers in two levels or areas",
+        _ => match rule.info().family {
+            Family::Class => "no draft demands a class",
+            Family::Pfc => "the drafts do not deal with PFC",
+            _ => "no role that is tested sends it",
+        },
+    })
+}
+
+/// The tests of these roles.
+pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
+    roles.iter().flat_map(|role| {
+        let seen = |rule: &Rule| match Rule::SEVERAL.contains(rule) {
+            true => *role == CongestionPoint && SEVERAL.contains(rule),
+            false => families(*role).contains(&rule.info().family),
+        };
+        let at = |statement: &Statement| match statement.info().seen {
+            At(roles) => roles.contains(role),
+            Rules(_) | Not(_) => false,
+        };
+        let statements = Statement::ALL.iter().copied().filter(at);
+        let rules = Rule::ALL.iter().copied().filter(seen);
+        let all = statements.map(Test::Statement).chain(rules.map(Test::Rule));
+        all.map(|test| (*role, test))
+    })
+}
+
+/// The page in `docs/` about what is tested and what cannot be.
+#[must_use]
+pub fn page() -> String {
+    let mut text = String::from(
+        "# What a conformance check sees\n\n\
+         Made from the lists that `fcn-gen check` tests by (`fcn-gen/src/check/statements.rs`, `crates/wire/src/finding.rs`); a test holds it \
+         to them. `INSTA_UPDATE=always cargo test -p fcn-gen check` writes it anew.\n\n\
+         ## Not seen from outside\n\n\
+         | statement | source | says | why not |\n|---|---|---|---|\n",
+    );
+    let all = Statement::ALL
+        .iter()
+        .map(|statement| (statement, statement.info()));
+    for (statement, info) in all.clone() {
+        if let Not(why) = info.seen {
+            let (text_of, force) = (info.text, info.force.id());
+            let _ = writeln!(
+                text,
+                "| {text_of} | {} | {force} | {why} |",
+                statement.source()
+            );
+        }
+    }
+    text.push_str(
+        "\n## Seen\n\n| statement | source | says | test | of |\n|---|---|---|---|---|\n",
+    );
+    for (statement, info) in all {
+        let (ids, roles) = match info.seen {
+            At(roles) => {
+                let roles: Vec<_> = roles.iter().map(|role| role.id()).collect();
+                (format!("`{}`", info.id), roles.join(", "))
+            }
+            Rules(rules) => {
+                let ids: Vec<_> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+                let roles = Role::value_variants().iter().filter(|role| {
+                    let mut tests = tests(std::slice::from_ref(*role));
+                    tests.any(|(_, test)| matches!(test, Test::Rule(rule) if rules.contains(&rule)))
+                });
+                let roles: Vec<_> = roles.map(|role| role.id()).collect();
+                (ids.join(", "), roles.join(", "))
+            }
+            Not(_) => continue,
+        };
+        let (text_of, force) = (info.text, info.force.id());
+        let _ = writeln!(
+            text,
+            "| {text_of} | {} | {force} | {ids} | {roles} |",
+            statement.source()
+        );
+    }
+    text.push_str(
+        "\nBesides, no frame of a role may break a rule of its messages' formats: `fcn-gen check ROLE --dry-run` lists them.\n\n\
+         ## Rules of the list that no role is tested against\n\n| rule | why not |\n|---|---|\n",
+    );
+    for rule in Rule::ALL {
+        if let Some(why) = untested(*rule) {
+            let _ = writeln!(text, "| `{rule}` | {why} |");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn identifiers_are_unique_and_rules_that_statements_name_are_tested() {
+        let ids = Statement::ALL.iter().map(|s| s.info().id);
+        let ids: Vec<_> = ids
+            .chain(Rule::ALL.iter().map(|rule| rule.info().id))
+            .collect();
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+        for statement in Statement::ALL {
+            match statement.info().seen {
+                At(roles) => assert!(!roles.is_empty(), "{statement:?}"),
+                Rules(rules) => {
+                    for rule in rules {
+                        assert_eq!(untested(*rule), None, "{statement:?} {rule}");
+                    }
+                }
+                Not(why) => assert!(!why.is_empty(), "{statement:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_is_made_from_the_list() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/conformance.md");
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+            fs::write(&path, page()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page());
+    }
+}

@@ -1,0 +1,421 @@
+//! A proxy node or an ingress PE: flows are set up through it, then it is told of congestion, rightly and wrongly.
+
+use super::judge::{Ledger, Own, Sorted, data, over_rate};
+use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
+use super::statements::Statement;
+use crate::emulate::Role;
+use crate::scenario::model::{Flow, NodeId, NodeKind};
+use crate::units::Ps;
+use fcn_tool::failure::{Failure, Result};
+use fcn_wire::bth::BthRepr;
+use fcn_wire::compose::{self, Part};
+use fcn_wire::emit::{self, Carrier};
+use fcn_wire::icrc::Policy;
+use fcn_wire::ip::Ip;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
+use fcn_wire::wan_fcn::WanFcnRepr;
+use fcn_wire::{Kind, Opcode, Profile, Subject};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Notifications about one flow that come at once, and the time between them.
+const BURST: u64 = 300;
+const GAP: Ps = Ps::from_nanos(10_000);
+/// Notifications of the other steps, and the time between them.
+const FEW: u64 = 10;
+const PAUSE: Ps = Ps::from_nanos(100_000);
+/// How long a device may take to answer.
+const ANSWER: Ps = Ps::from_nanos(2_000_000);
+
+/// What a role tests by.
+struct Names {
+    called: &'static str,
+    sent: Statement,
+    destination: Statement,
+    qp: Statement,
+    limited: Statement,
+    access_list: Statement,
+    off: Statement,
+}
+
+const fn names(role: Role) -> Names {
+    use Statement as S;
+    match role {
+        Role::IngressPe => Names {
+            called: "FCNs",
+            sent: S::IngressTranslates,
+            destination: S::IngressToSender,
+            qp: S::IngressQp,
+            limited: S::IngressLimited,
+            access_list: S::IngressAccessList,
+            off: S::WanFcnOff,
+        },
+        _ => Names {
+            called: "proxy notifications",
+            sent: S::ProxyTranslates,
+            destination: S::ProxyToSender,
+            qp: S::ProxyQp,
+            limited: S::ProxyLimited,
+            access_list: S::ProxyAccessList,
+            off: S::ProxyCnOff,
+        },
+    }
+}
+
+/// Whom the device believes.
+fn believed<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
+    let NodeKind::Switch(switch) = &setup.simulation.nodes[setup.device].kind else {
+        return &[];
+    };
+    match (setup.role, &switch.proxy, &switch.edge) {
+        (Role::Proxy, Some(proxy), _) => &proxy.config.congestion_points,
+        (_, _, Some(edge)) => &edge.config.congestion_points,
+        _ => &[],
+    }
+}
+
+/// A congestion point on the way out that the device believes.
+fn notifier(setup: &Setup<'_>, link: usize) -> Option<NodeId> {
+    let nodes = setup.simulation.nodes.iter().enumerate();
+    let list = believed(setup);
+    let mut able = nodes.filter(|(node, values)| {
+        *node != setup.device
+            && matches!(values.kind, NodeKind::Switch(_))
+            && setup.towards(*node) == Some(link)
+            && (list.is_empty() || fcn_observe::access::lists(list, values.ipv6.into()))
+    });
+    able.next().map(|(node, _)| node)
+}
+
+/// A message to a proxy about a flow, and the packet to quote in it.
+#[must_use]
+pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, Vec<u8>) {
+    let five_tuple = FiveTuple {
+        source: flow.source,
+        destination: flow.destination,
+        protocol: 17,
+        source_port: flow.source_port,
+        destination_port: profile.rocev2_port,
+    };
+    let class = flow.dscp << 2 | 2;
+    let ip = match (flow.source, flow.destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Part::v4(source, destination, class),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Part::v6(source, destination, class),
+        _ => Part::v6(STRANGER, STRANGER, class),
+    };
+    let payload = [0x5A; 1_024];
+    let parts = [
+        ip,
+        Part::udp(flow.source_port, profile.rocev2_port),
+        Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, flow.receiver_qp, 0)),
+        Part::Bytes(&payload),
+        Part::Icrc(Policy::Compute(profile.icrc_reading)),
+    ];
+    let message = ProxyCnRepr {
+        five_tuple,
+        level: 7,
+        reserved: 0,
+        invoking: &[],
+    };
+    (
+        message,
+        compose::packet(&parts, profile).unwrap_or_default(),
+    )
+}
+
+/// What is going to be done.
+///
+/// # Errors
+/// No flow passes the device, or nobody could tell it.
+pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
+    let simulation = setup.simulation;
+    let mut plan = Plan::new(setup.device);
+    let ways = setup.ways();
+    let name = &simulation.nodes[setup.device].name;
+    let Some(Way {
+        flow: first,
+        to: link,
+        ..
+    }) = ways.first().copied()
+    else {
+        return Err(Failure::usage("no flow passes the device").and(name));
+    };
+    let Some(by) = notifier(setup, link) else {
+        return Err(
+            Failure::usage("no switch that the device believes is on the flows' way").and(name),
+        );
+    };
+    plan.peers = (0..simulation.nodes.len())
+        .filter(|node| *node != setup.device)
+        .collect();
+    plan.learns_labels = setup.role == Role::IngressPe;
+    plan.punctual = Some(PUNCTUAL);
+    let delays: u64 = simulation.links.iter().map(|link| link.delay.0).sum();
+    let start = ways
+        .iter()
+        .map(|way| way.flow.start)
+        .max()
+        .unwrap_or_default();
+    let lasts = start + Ps(delays * 8) + Ps::from_nanos(3_000_000);
+    plan.step(
+        "connecting",
+        "connections and data of the flows through the device".to_owned(),
+        lasts,
+        Vec::new(),
+    );
+
+    let names = names(setup.role);
+    let own = simulation.nodes[by].ipv6;
+    let add = |plan: &mut Plan,
+               id,
+               (flow, from, reserved): (&Flow, Ipv6Addr, bool),
+               (count, gap): (u64, Ps),
+               what: &str| {
+        let begin = plan.end;
+        let frames = (0..count).map(|n| Planned {
+            at: begin + Ps(gap.0 * n),
+            link,
+            what: told(setup, by, from, flow, reserved),
+        });
+        let frames: Vec<_> = frames.collect();
+        let what = format!(
+            "{} {} about {}{what}",
+            frames.len(),
+            names.called,
+            flow.name
+        );
+        plan.step(id, what, Ps(gap.0 * count) + ANSWER, frames);
+    };
+    let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |way| way.flow);
+    use Statement as S;
+    add(
+        &mut plan,
+        "notified",
+        (first, own, false),
+        (BURST, GAP),
+        " at once",
+    );
+    if !setup.off && setup.wants(&[names.access_list]) {
+        let what = " from a source that is not on the access list";
+        add(
+            &mut plan,
+            "stranger",
+            (other(1), STRANGER, false),
+            (FEW, PAUSE),
+            what,
+        );
+    }
+    if !setup.off && setup.role == Role::IngressPe && setup.wants(&[S::IngressReserved]) {
+        let what = ", with reserved bits set";
+        add(
+            &mut plan,
+            "reserved",
+            (other(1), own, true),
+            (FEW, PAUSE),
+            what,
+        );
+    }
+    Ok(plan)
+}
+
+/// A notification to the device.
+fn told(setup: &Setup<'_>, by: NodeId, from: Ipv6Addr, flow: &Flow, reserved: bool) -> What {
+    let to = setup.simulation.nodes[setup.device].ipv6;
+    let nodes = (by, setup.device);
+    let carrier = Carrier::new(from.into(), to.into());
+    let profile = setup.simulation.profile.clone();
+    if setup.role == Role::IngressPe {
+        let make = move |flow_label| {
+            let message = WanFcnRepr {
+                flow_label,
+                level: 7,
+                reserved: if reserved { 0x1FF } else { 0 },
+            };
+            let packet = emitted(|out| emit::wan_fcn(&carrier, &message, &profile, out));
+            Some(framed(nodes, &packet))
+        };
+        return What::Labelled {
+            flow: flow.key(),
+            make: Box::new(make),
+        };
+    }
+    let (message, quoted) = proxy_message(flow, &profile);
+    let message = ProxyCnRepr {
+        invoking: &quoted,
+        ..message
+    };
+    let packet = emitted(|out| emit::proxy_cn(&carrier, &message, &profile, out));
+    What::Octets(framed(nodes, &packet))
+}
+
+/// Judges a proxy node or an ingress PE.
+pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+    let names = names(setup.role);
+    let ways = setup.ways();
+    let Some(Way { flow: first, .. }) = ways.first() else {
+        return;
+    };
+    let cnps: Vec<&Own<'_>> = sorted
+        .own
+        .iter()
+        .filter(|own| own.is_of(Kind::Cnp))
+        .collect();
+    // What may have come in time has: it is read late on a busy machine.
+    let within = |id: &str| {
+        let time = plan.time(id)?;
+        let overlaps = |own: &&&Own<'_>| own.passed.at >= time.start && own.passed.since < time.end;
+        let within = cnps.iter().filter(overlaps);
+        Some(within.copied().collect::<Vec<_>>())
+    };
+    let passed = data(&sorted.forwarded).count();
+    let all = [
+        names.sent,
+        names.destination,
+        names.qp,
+        names.limited,
+        names.access_list,
+        names.off,
+    ];
+    if passed == 0 {
+        let why = "the device passed no data on";
+        ledger.cannot(&all, why);
+        ledger.cannot(
+            &[
+                Statement::IngressReserved,
+                Statement::IngressLabels,
+                Statement::IngressEcn,
+            ],
+            why,
+        );
+        return;
+    }
+    let Some(answers) = within("notified") else {
+        return;
+    };
+    if setup.off {
+        let shows: Vec<usize> = answers.iter().map(|own| own.index).take(4).collect();
+        let why = || "the device translated, and nobody enabled it".to_owned();
+        return ledger.holds(names.off, answers.is_empty(), why, &shows);
+    }
+    let why = || {
+        format!(
+            "it was told {BURST} times of {}, and sent no CNP",
+            first.name
+        )
+    };
+    ledger.holds(names.sent, !answers.is_empty(), why, &[]);
+    for own in &answers {
+        let Some(notification) = &own.notification else {
+            continue;
+        };
+        let to = notification.destination;
+        let is_sender = to == first.source;
+        let why = || format!("it goes to {to}, and the sender is {}", first.source);
+        ledger.holds(names.destination, is_sender, why, &[own.index]);
+        if let (true, Subject::SenderQp(qp)) = (is_sender, notification.subject) {
+            let why = || {
+                format!(
+                    "it is about QP {qp}, and that of {} is {}",
+                    first.name, first.sender_qp
+                )
+            };
+            ledger.holds(names.qp, qp == first.sender_qp, why, &[own.index]);
+        }
+    }
+    if let Some(beyond) = over_rate(&answers, setup.flow_rate) {
+        let why = || {
+            format!(
+                "{} of {} CNPs came beyond {} a second about one flow",
+                beyond.len(),
+                answers.len(),
+                setup.flow_rate
+            )
+        };
+        ledger.fails(names.limited, why, &beyond);
+    }
+    let none = "the device sent no CNP";
+    if answers.is_empty() {
+        ledger.cannot(&all, none);
+    } else {
+        ledger.tries(&[names.limited]);
+    }
+    if let Some(mut obeyed) = within("stranger") {
+        // An answer to what was said before may be late: it is about another flow, where there is one.
+        if let Some(Way { flow, .. }) = ways.get(1) {
+            let named = (Subject::SenderQp(flow.sender_qp), flow.source);
+            let told = |own: &Own<'_>| own.notification.map(|n| (n.subject, n.destination));
+            obeyed.retain(|own| told(own) == Some(named));
+        }
+        let shows: Vec<usize> = obeyed.iter().map(|own| own.index).take(4).collect();
+        let why = || format!("{} CNPs came for what {STRANGER} said", obeyed.len());
+        if believed(setup).is_empty() {
+            ledger.cannot(
+                &[names.access_list],
+                "the scenario has the device believe anybody",
+            );
+        } else if !answers.is_empty() {
+            ledger.holds(names.access_list, obeyed.is_empty(), why, &shows);
+        }
+    }
+    if setup.role == Role::IngressPe {
+        ingress(
+            setup,
+            within("reserved"),
+            sorted,
+            ledger,
+            !answers.is_empty(),
+        );
+    }
+}
+
+/// What an ingress PE does beside translating.
+fn ingress(
+    setup: &Setup<'_>,
+    reserved: Option<Vec<&Own<'_>>>,
+    sorted: &Sorted<'_>,
+    ledger: &mut Ledger,
+    answers: bool,
+) {
+    use Statement as S;
+    match reserved {
+        Some(cnps) if answers => {
+            let why = || "no CNP came for FCNs with reserved bits set".to_owned();
+            ledger.holds(S::IngressReserved, !cnps.is_empty(), why, &[]);
+        }
+        _ => ledger.cannot(&[S::IngressReserved], "the device sent no CNP"),
+    }
+    let mut labels: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
+    let mut flows: BTreeMap<u32, BTreeSet<_>> = BTreeMap::new();
+    let flow_of = |key| setup.simulation.flows.iter().any(|flow| flow.key() == key);
+    for (own, data) in data(&sorted.forwarded) {
+        let (Some(outer), true) = (data.outer, flow_of(data.flow())) else {
+            continue;
+        };
+        let inner = own.frame.ip().map_or(0, Ip::ecn);
+        // The device may meet congestion itself, and mark it outside.
+        let marked = data.ecn == fcn_observe::Ecn::Ce && inner != 0;
+        let copied = marked || data.ecn.bits() == inner;
+        let why = || {
+            format!(
+                "the outer ECN field is {:02b}, and the inner {inner:02b}",
+                data.ecn.bits()
+            )
+        };
+        ledger.holds(S::IngressEcn, copied, why, &[own.index]);
+        let label = outer.flow_label;
+        labels.entry(data.flow()).or_default().insert(label);
+        flows.entry(label).or_default().insert(data.flow());
+        let alone = label != 0
+            && labels
+                .get(&data.flow())
+                .is_none_or(|labels| labels.len() == 1)
+            && flows.get(&label).is_none_or(|flows| flows.len() == 1);
+        let why = || format!("label {label:#x} is not one flow's alone, or not its only one");
+        ledger.holds(S::IngressLabels, alone, why, &[own.index]);
+    }
+    ledger.cannot(
+        &[S::IngressEcn, S::IngressLabels],
+        "the device encapsulated nothing",
+    );
+}

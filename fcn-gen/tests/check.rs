@@ -1,0 +1,213 @@
+//! `fcn-gen check` on links: `fcn-gen emulate` in one namespace is the device, the check is in another.
+
+#[path = "../../crates/link/tests/common/netns.rs"]
+mod netns;
+
+use netns::{End, Options, Pair};
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Child, Command, Output, Stdio};
+
+/// Slow enough for any machine to keep up.
+const SPEED: [&str; 2] = ["--speed", "0.05"];
+
+/// Two links between two namespaces: the check's has `near` and `far`, the device's `far` and `near`.
+struct Bench(
+    Pair,
+    #[allow(
+        dead_code,
+        reason = "its namespaces have the second link until it is dropped"
+    )]
+    Pair,
+);
+
+impl Bench {
+    fn new(name: &str) -> Option<Self> {
+        let options = Options::default();
+        let (first, second) = (Pair::with(name, &options)?, Pair::with(name, &options)?);
+        let device = first.namespace(End::Far);
+        second.ip(End::Near, &["link", "set", "dev", "near", "netns", device]);
+        let check = first.namespace(End::Near);
+        second.ip(End::Far, &["link", "set", "dev", "far", "netns", check]);
+        first.ip(End::Far, &["link", "set", "dev", "near", "up"]);
+        first.ip(End::Near, &["link", "set", "dev", "far", "up"]);
+        for (end, link) in [(End::Near, "far"), (End::Far, "near")] {
+            let file = format!("/sys/class/net/{link}/operstate");
+            let up = || std::fs::read_to_string(&file).is_ok_and(|state| state.trim() == "up");
+            first.inside(end, || while !up() {});
+        }
+        Some(Self(first, second))
+    }
+
+    /// A device that plays, once it says so.
+    fn device(&self, words: &str) -> Child {
+        let mut command = self.0.command(End::Far, env!("CARGO_BIN_EXE_fcn-gen"));
+        command.args([
+            "emulate",
+            "congestion-point",
+            "--iface",
+            "far",
+            "--iface",
+            "near",
+            "--forever",
+        ]);
+        command.args(SPEED).args(words.split_whitespace());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let err = child.stderr.as_mut().unwrap();
+        let (mut said, mut octet) = (Vec::new(), [0]);
+        while !said.ends_with(b"Ctrl-C\n") && err.read(&mut octet).unwrap() == 1 {
+            said.push(octet[0]);
+        }
+        child
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = self.0.command(End::Near, env!("CARGO_BIN_EXE_fcn-gen"));
+        command.args([
+            "check",
+            "congestion-point",
+            "--iface",
+            "near",
+            "--iface",
+            "far",
+            "--json",
+        ]);
+        command.args(words.split_whitespace());
+        command
+    }
+
+    /// The report of a check, and its exit code.
+    fn check(&self, words: &str) -> (Value, Option<i32>) {
+        report(self.command(words).args(SPEED).output().unwrap())
+    }
+}
+
+fn report(done: Output) -> (Value, Option<i32>) {
+    let said = String::from_utf8_lossy(&done.stderr);
+    let report = serde_json::from_slice(&done.stdout);
+    (
+        report.unwrap_or_else(|error| panic!("{error}: {said}")),
+        done.status.code(),
+    )
+}
+
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+fn end(mut device: Child) {
+    interrupt(&device);
+    device.wait().unwrap();
+}
+
+fn with(report: &Value, result: &str) -> Vec<String> {
+    let tests = report["tests"].as_array().unwrap().iter();
+    let those = tests.filter(|test| test["result"] == result);
+    those
+        .map(|test| test["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_congestion_point_is_passed_and_a_broken_one_is_caught_with_its_packets() {
+    let Some(bench) = Bench::new("a_congestion_point_is_passed") else {
+        return;
+    };
+    let device = bench.device("--enable-fast-cnp");
+    let (report, code) = bench.check("");
+    assert_eq!(
+        (with(&report, "failed"), with(&report, "not_tested")),
+        (vec![], vec![]),
+        "{report:#}"
+    );
+    assert_eq!(code, Some(0));
+    assert!(report["passed"].as_u64().unwrap() > 40, "{report:#}");
+    let (report, code) = bench.check("--off");
+    assert_eq!(
+        (with(&report, "failed"), code),
+        (vec!["fastcnp.off_by_default".to_owned()], Some(4))
+    );
+    end(device);
+
+    let device = bench.device("--enable-fast-cnp --set switch.switch.limits.interval=0ns");
+    let folder = tempfile::tempdir().unwrap();
+    let (report, code) = bench.check(&format!("-o {}", folder.path().display()));
+    assert_eq!(
+        (with(&report, "failed"), code),
+        (vec!["fastcnp.rate.exceeded".to_owned()], Some(4)),
+        "{report:#}"
+    );
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&read("report.json")).unwrap(),
+        report
+    );
+    let junit = String::from_utf8(read("junit.xml")).unwrap();
+    assert!(
+        junit.contains("failures=\"1\"")
+            && junit.contains("name=\"fastcnp.rate.exceeded\"><failure"),
+        "{junit}"
+    );
+    let packets = read("packets.pcapng");
+    let comment = b"fastcnp.rate.exceeded failed: ";
+    assert!(
+        packets
+            .windows(comment.len())
+            .any(|octets| octets == comment)
+    );
+    end(device);
+
+    let device = bench.device("");
+    let (report, code) = bench.check("--off");
+    assert_eq!(
+        (with(&report, "passed").len(), code),
+        (1, Some(0)),
+        "{report:#}"
+    );
+    end(device);
+}
+
+#[test]
+fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
+    let Some(bench) = Bench::new("without_a_device") else {
+        return;
+    };
+    let (report, code) = bench.check("--only fastcnp");
+    assert_eq!(
+        (report["passed"].as_u64(), report["failed"].as_u64(), code),
+        (Some(0), Some(0), Some(1))
+    );
+    let mut command = bench.command("--speed 0.001");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut said, mut octet) = (Vec::new(), [0]);
+    let err = child.stderr.as_mut().unwrap();
+    while !said.ends_with(b"\neach") && err.read(&mut octet).unwrap() == 1 {
+        said.push(octet[0]);
+    }
+    interrupt(&child);
+    let (report, code) = report_of(child);
+    assert_eq!(
+        (report["ended"].as_str(), code),
+        (Some("interrupted"), Some(130)),
+        "{report:#}"
+    );
+}
+
+fn report_of(child: Child) -> (Value, Option<i32>) {
+    report(child.wait_with_output().unwrap())
+}
