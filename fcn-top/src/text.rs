@@ -9,6 +9,8 @@ pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
 use crate::record::{Cell, Column, Holds, QpRecord};
+use crate::tables::Totals;
+use fcn_tool::quantity::counted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -27,6 +29,18 @@ pub fn samples(row: &QpRecord) -> Option<String> {
         count(low),
         count(high)
     ))
+}
+
+/// That time stamps go back, how often and by how much, where they do.
+pub fn stamps_back(totals: &Totals) -> Option<String> {
+    let times = totals.stamps_back;
+    (times > 0).then(|| {
+        format!(
+            "go back from one packet to the next {}, by {} at most",
+            counted(times, "time"),
+            span(totals.stamps_back_most)
+        )
+    })
 }
 
 /// What stands where there is nothing to be said.

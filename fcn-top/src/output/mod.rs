@@ -118,7 +118,7 @@ mod tests {
         tables.totals.packets = 1_234;
         tables.totals.other = 1_234;
         tables.now = sample::after(2_000);
-        tables.started = sample::START;
+        tables.started = Some(sample::START);
         tables
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let words = Words::masked();
         let selection = Selection::default();
         let mut all = serde_json::to_string(&json::snapshot(&tables, &selection, &words)).unwrap();
-        let (from, to) = (tables.started, tables.now);
+        let (from, to) = (sample::START, tables.now);
         let mut intervals = json::Intervals::default();
         let line = intervals.line(from, to, &tables, &selection, &words);
         all += &serde_json::to_string(&line).unwrap();

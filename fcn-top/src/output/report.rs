@@ -117,10 +117,12 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     if let Some(ended) = &header.ended {
         line("ended", words.text(ended).into_owned());
     }
-    if tables.started > 0 {
-        let span = tables.now.saturating_sub(tables.started);
-        let began = words.day_and_time(tables.started);
-        line("time", format!("{} from {began}", text::span(span)));
+    if let Some(started) = tables.started {
+        let (span, began) = (text::span(tables.span()), words.day_and_time(started));
+        line("time", format!("{span} from {began}"));
+    }
+    if let Some(back) = text::stamps_back(totals) {
+        line("time stamps", back);
     }
     line(
         "packets",

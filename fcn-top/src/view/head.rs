@@ -308,7 +308,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let begun = if all.is_empty() {
         shown.now
     } else {
-        start.max(shown.started)
+        start.max(shown.started.unwrap_or(0))
     };
     let window = (begun.max(shown.now.saturating_sub(SPAN)), shown.now);
     let steps = world.steps(start, step);

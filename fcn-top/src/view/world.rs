@@ -43,11 +43,7 @@ impl World<'_> {
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
         let shown = self.history.shown();
-        let begun = if shown.started == 0 {
-            shown.now
-        } else {
-            shown.started
-        };
+        let begun = shown.started.unwrap_or(shown.now);
         (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
     }
 

@@ -492,7 +492,7 @@ fn the_head_takes_a_quarter_of_the_height_at_most() {
 fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
     let words = Words::default();
     let mut tables = incast(20);
-    tables.started = tables.now - SECOND / 3;
+    tables.started = Some(tables.now - SECOND / 3);
     tables.rate_1s = None;
     change(&mut tables, |rows| {
         for (_, row) in rows {

@@ -206,7 +206,8 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
             .map(|rule| (rule.info().id, rule.filter_name()))
             .collect(),
     };
-    let since = |at: u64| at.wrapping_sub(tables.started).cast_signed();
+    let started = tables.started.unwrap_or(0);
+    let since = |at: u64| at.wrapping_sub(started).cast_signed();
     let read = header.read.iter();
     Document {
         columns: [
@@ -228,13 +229,10 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         schema: STORY,
         sentences: sentences::sentences(tables, words),
         snapshot: snapshot(tables, &selection, words),
-        time: match tables.started {
-            0 => String::new(),
-            started => {
-                let span = text::span(tables.now.saturating_sub(started));
-                format!("{span} from {}", words.day_and_time(started))
-            }
-        },
+        time: tables.started.map_or_else(String::new, |started| {
+            let span = text::span(tables.span());
+            format!("{span} from {}", words.day_and_time(started))
+        }),
         version: 1,
     }
 }

@@ -49,7 +49,7 @@ fn seen(tables: &Tables, subjects: u64, words: &Words) -> String {
     if totals.packets == 0 {
         return "No packet was seen.".to_owned();
     }
-    let span = text::span(tables.now.saturating_sub(tables.started));
+    let span = text::span(tables.span());
     let mut data = counted(totals.data, "packet") + " of RoCEv2 data";
     if totals.data > 0 {
         data += &format!(
@@ -206,6 +206,11 @@ pub(super) fn know(
     let mut know = Vec::new();
     if let Some(ended) = &header.ended {
         know.push(format!("It ended early: {}.", words.text(ended)));
+    }
+    if let Some(back) = text::stamps_back(totals) {
+        know.push(format!(
+            "Time stamps {back}: clocks may be apart, or parts out of order. Each packet counts when it says."
+        ));
     }
     // What befell the capture is no finding about a packet.
     let befell = tables.events.iter().filter(|event| !event.is_finding());
