@@ -246,6 +246,19 @@ impl Tables {
         self.now.saturating_sub(started)
     }
 
+    /// The addresses in some of the rows and in all other tables, some of them more than once.
+    pub fn addresses<'t>(
+        &'t self,
+        rows: impl IntoIterator<Item = &'t QpRecord>,
+    ) -> impl Iterator<Item = IpAddr> {
+        let rows = rows.into_iter();
+        let rows =
+            rows.flat_map(|row| [row.sender, row.receiver, Some(row.notifier), Some(row.told)]);
+        let points = self.points.iter().map(|point| Some(point.notifier));
+        let events = self.events.iter().flat_map(|event| [event.from, event.to]);
+        rows.chain(points).chain(events).flatten()
+    }
+
     /// The row of that name.
     pub fn qp(&self, id: RowId) -> Option<&QpRecord> {
         let row = self.qps.iter().find(|(other, _)| *other == id);

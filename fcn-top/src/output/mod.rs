@@ -7,6 +7,7 @@ pub mod html;
 mod http;
 pub mod json;
 pub(crate) mod metrics;
+pub mod part;
 pub mod prometheus;
 pub mod report;
 pub mod table;
@@ -22,6 +23,7 @@ use std::cmp::Ordering;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// Which of the rows are written, and in which order.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +45,24 @@ pub struct Selected<'t> {
     pub matched: usize,
 }
 
+/// How long names are waited for before something with names is written, at most.
+const NAMES: Duration = Duration::from_secs(5);
+
 impl Selection {
+    /// The same, of `usual` rows where no number is given.
+    pub fn or_top(&self, usual: usize) -> Self {
+        Self {
+            top: Some(self.top.unwrap_or(usual)),
+            ..self.clone()
+        }
+    }
+
+    /// Waits, where names are looked up, for those of the addresses that are to be written; says what is missing.
+    pub fn wait_for_names(&self, tables: &Tables, words: &Words) -> Option<String> {
+        let rows = self.apply(tables, words).rows;
+        words.wait(tables.addresses(rows.iter().map(|(_, row)| row)), NAMES)
+    }
+
     /// The rows of the tables that are to be written.
     pub fn apply<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
@@ -106,7 +125,9 @@ pub(crate) fn most_of(column: &str) -> Option<Order> {
 mod tests {
     use super::*;
     use crate::monitor::Settings;
+    use crate::names::Names;
     use crate::tests::sample;
+    use std::sync::Arc;
 
     /// Tables that are empty, but for what was read.
     pub(crate) fn nothing() -> Tables {
@@ -145,6 +166,20 @@ mod tests {
         assert_eq!(ids(&selection), (vec![], 2));
     }
 
+    #[test]
+    fn what_is_written_for_people_waits_for_names() {
+        let tables = sample::tables();
+        let names = Names::from_lookup(|address| {
+            (address.to_string() == "198.18.1.3").then(|| "sender.example".to_owned())
+        });
+        let words = Words::default().with_names(Arc::new(names));
+        let selection = Selection::default();
+        assert_eq!(selection.wait_for_names(&tables, &words), None);
+        let text = report::report(&report::Header::default(), &tables, &selection, &words);
+        assert!(text.contains("sender.example"), "{text}");
+        assert_eq!(selection.wait_for_names(&tables, &Words::default()), None);
+    }
+
     /// No address of the tables, however it is written, is in any output.
     #[test]
     fn privacy_covers_every_output() {
@@ -163,6 +198,10 @@ mod tests {
         all += &String::from_utf8(octets).unwrap();
         let header = report::Header {
             read: vec!["/captures/of-192.0.2.77.pcapng".to_owned()],
+            part: part::Part {
+                filter: Some("host 198.18.1.3".to_owned()),
+                ..part::Part::default()
+            },
             ended: Some("198.18.1.3 went away".to_owned()),
         };
         all += &report::report(&header, &tables, &selection, &words);
@@ -170,6 +209,8 @@ mod tests {
         let story = html::Story {
             header: &header,
             tables: &tables,
+            unchecked: &[],
+            notifiers: html::notifiers(&tables),
             left_out: &["198.18.1.3 is left out".to_owned()],
             course: &course,
             is_file: true,

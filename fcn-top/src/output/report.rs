@@ -1,5 +1,6 @@
 //! The report: what was seen, as a person reads it.
 
+use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
 use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
@@ -25,6 +26,8 @@ const LIST: usize = 60;
 pub struct Header {
     /// What was read: files and interfaces.
     pub read: Vec<String>,
+    /// Which part of that.
+    pub part: Part,
     /// Why it ended, where that is worth a line.
     pub ended: Option<String>,
 }
@@ -113,6 +116,9 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
         .collect();
     if !sources.is_empty() {
         line("read", sources.join(", "));
+    }
+    if let Some(part) = header.part.words() {
+        line("only", words.text(&part).into_owned());
     }
     if let Some(ended) = &header.ended {
         line("ended", words.text(ended).into_owned());
@@ -285,6 +291,9 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         },
         (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
     };
+    if let Some(why) = text::mean_and_peak(records.iter().copied()) {
+        let _ = writeln!(out, "{why}");
+    }
     for row in &records {
         if let Some(text) = text::samples(row) {
             let place = row.interface.as_deref().map(|name| words.text(name));
@@ -457,7 +466,7 @@ mod tests {
     fn header() -> Header {
         Header {
             read: vec!["captures/incast\x1b.pcapng".to_owned()],
-            ended: None,
+            ..Header::default()
         }
     }
 

@@ -134,7 +134,7 @@ impl<'a> App<'a> {
         // Where another moment is shown, rows are wanted only to remember this one.
         let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
         let qps = &self.tables[TableId::Qps as usize];
-        let few = !(live || history.lacks_rows() || qps.filters());
+        let few = !(live || history.is_incomplete() || qps.filters());
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),

@@ -29,7 +29,8 @@ pub(super) enum Mode {
 #[derive(Debug)]
 enum Shown {
     Live,
-    /// Kept standing; what was not wanted when that began still has to come.
+    /// Kept standing. Where tables were not wanted when that began, all come with the next update, which it stands at then:
+    /// some of one moment beside others of another would contradict each other.
     Still {
         at: Box<Tables>,
         whole: bool,
@@ -68,13 +69,8 @@ impl History {
         due || self.is_incomplete()
     }
 
-    /// Whether what stands still lacks rows.
-    pub(super) fn lacks_rows(&self) -> bool {
-        matches!(&self.shown, Shown::Still { whole: false, at } if at.qps.is_empty())
-    }
-
     /// Whether what stands still lacks tables.
-    const fn is_incomplete(&self) -> bool {
+    pub(super) const fn is_incomplete(&self) -> bool {
         matches!(self.shown, Shown::Still { whole: false, .. })
     }
 
@@ -84,19 +80,7 @@ impl History {
             && !*whole
             && all
         {
-            let still = at;
-            if still.qps.is_empty() {
-                still.qps.clone_from(&tables.qps);
-            }
-            if still.points.is_empty() {
-                still.points.clone_from(&tables.points);
-            }
-            if still.hops.is_empty() {
-                still.hops.clone_from(&tables.hops);
-            }
-            if still.events.is_empty() {
-                still.events.clone_from(&tables.events);
-            }
+            (**at).clone_from(&tables);
             *whole = true;
         }
         self.step = match self.live.now {
@@ -295,20 +279,23 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_stands_and_gets_what_it_lacks_once() {
+    fn a_pause_that_lacks_tables_stands_at_the_moment_when_all_come() {
         let mut history = History::new();
         take(&mut history, at(1, 0));
         history.pause(false);
-        assert!(history.all_wanted(0));
-        take(&mut history, at(5, 9));
+        assert!(history.all_wanted(0) && history.is_incomplete());
+        let mut all = at(2, 9);
+        all.rules = vec![("a", 9)];
+        take(&mut history, all);
+        assert!(!history.is_incomplete());
+        take(&mut history, at(5, 12));
+        assert_eq!(history.mode(), Mode::Paused(3 * SECOND));
+        let shown = history.shown();
         assert_eq!(
-            (history.mode(), history.shown().now),
-            (Mode::Paused(4 * SECOND), SECOND)
+            (shown.totals.notified(), &shown.rules[..]),
+            (9, &[("a", 9)][..])
         );
-        take(&mut history, at(5, 9));
-        assert!(!history.all_wanted(0));
-        assert_eq!(history.shown().totals.notified(), 0);
         history.pause(true);
-        assert_eq!(history.shown().totals.notified(), 9);
+        assert_eq!(history.shown().totals.notified(), 12);
     }
 }
