@@ -405,7 +405,7 @@ impl<'a> App<'a> {
                 let (tab, (view, table, _)) = (self.tab, self.parts());
                 self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
             }
-            Command::Pause => self.world.history.pause(false),
+            Command::Pause => self.world.history.pause(),
             Command::Back(by) => self.world.history.back(by),
             Command::Forward(by) => self.world.history.forward(by),
             Command::Newest => self.world.history.go_on(),

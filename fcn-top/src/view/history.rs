@@ -42,6 +42,8 @@ enum Shown {
 #[derive(Debug)]
 pub(super) struct History {
     live: Tables,
+    /// Whether none of the tables of now was left out.
+    whole: bool,
     shown: Shown,
     kept: VecDeque<Rc<Tables>>,
     /// Time between the last two updates.
@@ -52,6 +54,7 @@ impl History {
     pub(super) fn new() -> Self {
         Self {
             live: Tables::default(),
+            whole: false,
             shown: Shown::Live,
             kept: VecDeque::new(),
             step: 0,
@@ -87,7 +90,7 @@ impl History {
             0 => 0,
             before => tables.now.saturating_sub(before),
         };
-        self.live = tables;
+        (self.live, self.whole) = (tables, all);
     }
 
     /// Whether the moment that is now is to be remembered.
@@ -165,9 +168,9 @@ impl History {
         }
     }
 
-    /// Keeps the present moment standing, or goes on; `all` tells that no table is left out of it. The rows are moved to
-    /// where they stand, as there may be many: whoever goes on has to bring new ones.
-    pub(super) fn pause(&mut self, all: bool) {
+    /// Keeps the present moment standing, or goes on. The rows are moved to where they stand, as there may be many: whoever goes
+    /// on has to bring new ones.
+    pub(super) fn pause(&mut self) {
         self.shown = match self.shown {
             Shown::Live => {
                 let qps = std::mem::take(&mut self.live.qps);
@@ -177,7 +180,7 @@ impl History {
                 };
                 Shown::Still {
                     at: Box::new(tables),
-                    whole: all,
+                    whole: self.whole,
                 }
             }
             _ => return self.go_on(),
@@ -281,8 +284,8 @@ mod tests {
     #[test]
     fn a_pause_that_lacks_tables_stands_at_the_moment_when_all_come() {
         let mut history = History::new();
-        take(&mut history, at(1, 0));
-        history.pause(false);
+        history.update(at(1, 0), false);
+        history.pause();
         assert!(history.all_wanted(0) && history.is_incomplete());
         let mut all = at(2, 9);
         all.rules = vec![("a", 9)];
@@ -295,7 +298,13 @@ mod tests {
             (shown.totals.notified(), &shown.rules[..]),
             (9, &[("a", 9)][..])
         );
-        history.pause(true);
+        history.pause();
         assert_eq!(history.shown().totals.notified(), 12);
+        // With all tables it stands at once.
+        history.update(at(6, 15), true);
+        history.pause();
+        assert!(!history.is_incomplete());
+        history.update(at(7, 18), true);
+        assert_eq!(history.shown().totals.notified(), 15);
     }
 }

@@ -251,8 +251,12 @@ pub(super) fn know(
         know.push(format!("It ended early: {}.", words.text(ended)));
     }
     if let Some(back) = text::stamps_back(totals) {
+        let why = match story.is_file {
+            true => "clocks may be apart, or parts out of order",
+            false => "each interface is read by itself",
+        };
         know.push(format!(
-            "Time stamps {back}: clocks may be apart, or parts out of order. Each packet counts when it says."
+            "Time stamps {back}: {why}. Each packet counts when it says."
         ));
     }
     // What befell the capture is no finding about a packet.
