@@ -213,7 +213,13 @@ impl Printer {
                 csv.finish()
             }
             Printing::Report => {
-                let text = report::report(header, &tables(), selection, words);
+                let tables = tables();
+                let selected = selection.or_top(report::ROWS);
+                if let Some(missing) = selected.wait_for_names(&tables, words) {
+                    // A message beside what was asked for.
+                    let _ = writeln!(console.err, "fcn-top: warning: {missing}");
+                }
+                let text = report::report(header, &tables, selection, words);
                 say(console.out, &text)
             }
             Printing::Audit | Printing::AuditJson => {

@@ -8,8 +8,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Pseudonyms for addresses, as long as this value lives: one for each address, from a keyed hash whose key is drawn anew
 /// for every run. Two addresses have the same one with a chance of 1 in 4 thousand million.
@@ -86,6 +88,9 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 /// Lookups that wait at a time; more are asked for again when their address is drawn again.
 const WAITING: usize = 256;
 
+/// How often whoever waits for names looks whether they have come.
+const LOOK: Duration = Duration::from_millis(2);
+
 /// The longest name that DNS allows.
 const LONGEST_NAME: usize = 253;
 
@@ -97,6 +102,8 @@ type Found = Option<Arc<str>>;
 pub struct Names {
     known: Arc<Mutex<Known>>,
     wanted: SyncSender<IpAddr>,
+    /// Lookups that wait or are under way.
+    open: Arc<AtomicUsize>,
 }
 
 /// What was found; nothing where an address has no name, or none yet.
@@ -112,12 +119,17 @@ impl Names {
     pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
         let known = Arc::new(Mutex::new(Known::new(KEPT)));
         let (wanted, requests) = sync_channel(WAITING);
-        let answers = Arc::clone(&known);
+        let open = Arc::new(AtomicUsize::new(0));
+        let (answers, answered) = (Arc::clone(&known), Arc::clone(&open));
         // Without the thread nothing has a name. It is never waited for: a lookup can take long.
         let _ = thread::Builder::new()
             .name("names".to_owned())
-            .spawn(move || answer(&requests, &answers, lookup));
-        Self { known, wanted }
+            .spawn(move || answer(&requests, (&answers, &answered), lookup));
+        Self {
+            known,
+            wanted,
+            open,
+        }
     }
 
     /// The name of an address, if it is known by now; if it is not, it is asked for.
@@ -126,10 +138,41 @@ impl Names {
         if let Some(found) = known.get(&address) {
             return found.clone();
         }
-        if self.wanted.try_send(address).is_ok() {
-            known.put(address, None);
+        self.open.fetch_add(1, Ordering::AcqRel);
+        match self.wanted.try_send(address) {
+            Ok(()) => {
+                known.put(address, None);
+            }
+            Err(_) => {
+                self.open.fetch_sub(1, Ordering::AcqRel);
+            }
         }
         None
+    }
+
+    /// Asks for the names of these addresses and waits for the answers, so long at most; whether all have come.
+    pub fn wait(&self, addresses: impl IntoIterator<Item = IpAddr>, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        let is_late = || Instant::now() >= until;
+        for address in addresses {
+            while self.known.lock().peek(&address).is_none() && self.get(address).is_none() {
+                // It was asked for, or has to wait for room.
+                if self.known.lock().peek(&address).is_some() {
+                    break;
+                }
+                if is_late() {
+                    return false;
+                }
+                thread::sleep(LOOK);
+            }
+        }
+        while self.open.load(Ordering::Acquire) > 0 {
+            if is_late() {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
     }
 }
 
@@ -141,7 +184,7 @@ impl fmt::Debug for Names {
 
 fn answer(
     requests: &Receiver<IpAddr>,
-    answers: &Mutex<Known>,
+    (answers, open): (&Mutex<Known>, &AtomicUsize),
     lookup: impl Fn(&IpAddr) -> Option<String>,
 ) {
     for address in requests {
@@ -150,6 +193,7 @@ fn answer(
             .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
             .map(|name| Arc::from(&*clean(&name)));
         answers.lock().put(address, name);
+        open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -159,7 +203,6 @@ mod tests {
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
     use std::sync::mpsc::channel;
-    use std::time::{Duration, Instant};
 
     const EXAMPLE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
@@ -227,6 +270,25 @@ mod tests {
             Some("host\u{fffd}[1m.example")
         );
         assert_eq!(names.get(other), None);
+    }
+
+    #[test]
+    fn who_waits_has_the_names_or_knows_that_they_are_missing() {
+        let address = |number| IpAddr::V4(Ipv4Addr::from_bits(number));
+        let names = Names::from_lookup(|address| Some(format!("at-{address}")));
+        // More than may wait at a time.
+        let many = 0..3 * WAITING as u32;
+        assert!(names.wait(many.clone().map(address), Duration::from_secs(60)));
+        for number in many {
+            let name = format!("at-{}", address(number));
+            assert_eq!(names.get(address(number)).as_deref(), Some(&*name));
+        }
+        let (go, wait) = channel::<()>();
+        let names = Names::from_lookup(move |_| wait.recv().ok().map(|()| "late".to_owned()));
+        assert!(!names.wait([EXAMPLE], Duration::from_millis(5)));
+        go.send(()).unwrap();
+        assert!(names.wait([EXAMPLE], Duration::from_secs(60)));
+        assert_eq!(names.get(EXAMPLE).as_deref(), Some("late"));
     }
 
     #[test]

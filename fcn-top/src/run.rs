@@ -3,15 +3,16 @@
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::keeper::Keeper;
-use crate::engine::{Engine, Limits};
+use crate::engine::{Engine, Limits, nanoseconds};
 use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
 use crate::nic::{command, read::NicInput};
 use crate::no_effect;
 use crate::output::Selection;
-use crate::output::audit;
+use crate::output::audit::{self, Unchecked};
 use crate::output::html::{self, PageFile, Story};
+use crate::output::part::Part;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
 use crate::output::table;
@@ -188,7 +189,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             {
                 return ended;
             }
-            let header = header(&cli, &ended, how);
+            let header = header(&cli, &engine, &ended, how);
             let shown = printer.conclude(&engine, (&header, &unchecked, cli.mode.strict), console);
             let exported = match &cli.mode.export {
                 Some(to) => {
@@ -199,7 +200,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             let written = match page {
                 Some(page) => {
-                    let with = (&header, &selection, &words, by_interface);
+                    let with = (&header, &unchecked[..], &selection, &words, by_interface);
                     write_page(page, &engine, with, &cli, console)
                 }
                 None => Ok(()),
@@ -274,7 +275,7 @@ fn metrics(
 }
 
 /// What the tables do not say.
-fn header(cli: &Cli, ended: &Result, how: Ended) -> Header {
+fn header(cli: &Cli, engine: &Engine, ended: &Result, how: Ended) -> Header {
     let mut read = cli.input.iface.clone();
     read.extend(cli.input.read.iter().map(|path| path.display().to_string()));
     let ended = match (ended, how) {
@@ -282,7 +283,16 @@ fn header(cli: &Cli, ended: &Result, how: Ended) -> Header {
         (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
         (Ok(()), Ended::Well) => None,
     };
-    Header { read, ended }
+    // An interface has no end: how long it was watched is no part of it.
+    let enough = cli.input.read.is_some() && engine.has_enough();
+    let part = Part {
+        filter: cli.input.filter.clone(),
+        interfaces: cli.input.interface.clone(),
+        count: cli.limits.count.filter(|_| enough),
+        span: cli.limits.duration.map(nanoseconds).filter(|_| enough),
+        last_frame: enough.then(|| engine.last()),
+    };
+    Header { read, part, ended }
 }
 
 /// A failure to write a file; `dropped` is whether privileges were dropped before.
@@ -305,21 +315,35 @@ fn new_page(to: &Path, dropped: bool) -> Result<PageFile> {
 fn write_page(
     page: PageFile,
     engine: &Engine,
-    (header, selection, words, by_interface): (&Header, &Selection, &Words, bool),
+    (header, unchecked, selection, words, by_interface): (
+        &Header,
+        &[Unchecked],
+        &Selection,
+        &Words,
+        bool,
+    ),
     cli: &Cli,
     console: &mut Console<'_>,
 ) -> Result {
     let mut tables = engine.tables(Wanted::ALL);
+    let notifiers = html::notifiers(&tables);
     let left_out = html::shorten(&mut tables);
     let course = engine.with(|monitor| monitor.course());
     let story = Story {
         header,
+        unchecked,
+        notifiers,
         tables: &tables,
         left_out: &left_out,
         course: &course.unwrap_or_default(),
         is_file: cli.input.read.is_some(),
         by_interface,
     };
+    let selected = selection.or_top(html::ROWS);
+    if let Some(missing) = selected.wait_for_names(&tables, words) {
+        // A message beside what was asked for.
+        let _ = writeln!(console.err, "{PROGRAM}: warning: {missing}");
+    }
     let document = html::document(&story, selection, words);
     let octets = page
         .write(&document)

@@ -26,6 +26,10 @@ pub struct Totals {
     pub copies: u64,
     /// Packets meant as notifications that cannot be read, among the undecodable.
     pub malformed: u64,
+    /// How often a packet is stamped before the one before it.
+    pub stamps_back: u64,
+    /// By how much at most, in nanoseconds.
+    pub stamps_back_most: u64,
     /// Packets that are samples: whatever counts packets here counts each as one.
     pub samples: u64,
     /// RoCEv2 data packets.
@@ -212,8 +216,8 @@ pub struct Nics {
 pub struct Tables {
     /// The moment, in nanoseconds since the epoch: that of the last packet, or the clock's.
     pub now: u64,
-    /// When the first packet was seen; 0 before it.
-    pub started: u64,
+    /// The earliest time that a packet is stamped with; `None` before there is one.
+    pub started: Option<u64>,
     /// What each QP is told.
     pub qps: Vec<(RowId, QpRecord)>,
     /// Who tells.
@@ -236,6 +240,25 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// The time from the earliest stamp to the moment, in nanoseconds; 0 before the first packet.
+    pub fn span(&self) -> u64 {
+        let started = self.started.unwrap_or(self.now);
+        self.now.saturating_sub(started)
+    }
+
+    /// The addresses in some of the rows and in all other tables, some of them more than once.
+    pub fn addresses<'t>(
+        &'t self,
+        rows: impl IntoIterator<Item = &'t QpRecord>,
+    ) -> impl Iterator<Item = IpAddr> {
+        let rows = rows.into_iter();
+        let rows =
+            rows.flat_map(|row| [row.sender, row.receiver, Some(row.notifier), Some(row.told)]);
+        let points = self.points.iter().map(|point| Some(point.notifier));
+        let events = self.events.iter().flat_map(|event| [event.from, event.to]);
+        rows.chain(points).chain(events).flatten()
+    }
+
     /// The row of that name.
     pub fn qp(&self, id: RowId) -> Option<&QpRecord> {
         let row = self.qps.iter().find(|(other, _)| *other == id);

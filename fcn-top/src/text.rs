@@ -8,12 +8,15 @@ pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
 use crate::record::{Cell, Column, Holds, QpRecord};
+use crate::tables::Totals;
+use fcn_tool::quantity::counted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the number of a row's notifications rests on, where it is an estimate.
 pub fn samples(row: &QpRecord) -> Option<String> {
@@ -26,6 +29,30 @@ pub fn samples(row: &QpRecord) -> Option<String> {
         count(low),
         count(high)
     ))
+}
+
+/// That time stamps go back, how often and by how much, where they do.
+pub fn stamps_back(totals: &Totals) -> Option<String> {
+    let times = totals.stamps_back;
+    (times > 0).then(|| {
+        format!(
+            "go back from one packet to the next {}, by {} at most",
+            counted(times, "time"),
+            span(totals.stamps_back_most)
+        )
+    })
+}
+
+/// Why there is no verdict on a row: there may be data of its sender all the same.
+pub const NO_VERDICT: &str =
+    "not known: no data seen is known to be its (by RDMA CM or acknowledgements)";
+
+/// Why the mean rate of a row may be more than its peak, where one is.
+pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option<&'static str> {
+    let is_more = |row: &QpRecord| row.rate_mean > row.rate_peak && row.rate_peak.is_some();
+    rows.into_iter().any(is_more).then_some(
+        "Mean/s, from a row's first to its last, may exceed Peak/s, the most in a second, if that is less.",
+    )
 }
 
 /// What stands where there is nothing to be said.
@@ -71,6 +98,21 @@ impl Words {
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = Some(names);
         self
+    }
+
+    /// Waits for the names of these addresses, where names are looked up, so long at most; says what is missing.
+    pub fn wait(
+        &self,
+        addresses: impl IntoIterator<Item = IpAddr>,
+        most: Duration,
+    ) -> Option<String> {
+        let names = self.names.as_ref()?;
+        (!names.wait(addresses, most)).then(|| {
+            format!(
+                "names: not all were found within {}; addresses stand for the others",
+                span(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX))
+            )
+        })
     }
 
     /// Whether addresses are masked.

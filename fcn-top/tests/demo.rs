@@ -106,8 +106,7 @@ fn it_begins_again_and_stays_made_up() {
         };
         assert_eq!(interface.state, MADE_UP);
     }
-    let length = |tables: &Tables| tables.now - tables.started;
-    assert_eq!(length(two), 2 * length(one) + SECOND);
+    assert_eq!(two.span(), 2 * one.span() + SECOND);
     assert_eq!(two.totals.notified(), 2 * one.totals.notified());
     assert_eq!(two.totals.rows, one.totals.rows);
 }

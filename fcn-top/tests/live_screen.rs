@@ -222,7 +222,7 @@ fn keys_do_what_help_says_while_packets_come() {
     let once = format!("{} notifications in all", grouped(sum * TIMES));
     let counted = ["drops 0", &once];
     screen.shows(&counted);
-    screen.shows(&["LIVE", &format!("{rows} QPs  by")]);
+    screen.shows(&["LIVE", &format!("{rows} rows  by")]);
     let text = screen.text();
     for (key, total) in &truth {
         let (qp, total) = (shown(key), grouped(total * TIMES));
@@ -258,7 +258,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.type_in("receiver_qp=");
     screen.shows(&["at character 13", "Filter: receiver_qp="]);
     screen.type_in(filter.trim_start_matches("receiver_qp="));
-    let one = format!("1 of {rows} QPs");
+    let one = format!("1 of {rows} rows");
     screen.shows(&[&one, &format!("Filter: {filter}"), "Enter keeps"]);
     screen.press_for("Enter", &[&one, &format!("filter {filter}"), "? help"]);
 

@@ -74,6 +74,25 @@ fn a_page_has_what_json_prints_and_never_replaces_a_file() {
 }
 
 #[test]
+fn a_page_of_a_part_says_so_and_filters_find_that_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html").display().to_string();
+    let read = capture("attack.pcapng");
+    top(["-r", &read, "--html", &to, "--count", "50"]).well();
+    let data = data(&fs::read_to_string(&to).unwrap());
+    assert_eq!(data["part"], "the first 50 packets");
+    let filters = data["filters"]["rows"].as_array().unwrap();
+    assert!(!filters.is_empty());
+    for filter in filters {
+        let filter = filter.as_str().unwrap();
+        assert!(filter.ends_with(" && frame.number <= 50"), "{filter}");
+    }
+    let done = top(["-r", &read, "--report", "--filter", "udp"]).well();
+    let part = "\nonly          packets that match “udp”\n";
+    assert!(done.out.contains(part), "{}", done.out);
+}
+
+#[test]
 fn a_page_masks_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html").display().to_string();

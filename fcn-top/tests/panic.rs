@@ -45,7 +45,11 @@ const CASES: [Case; 3] = [
     ("drawing", &[], "101", SAID),
     (
         "key",
-        &[("2 QPs", "Enter"), ("row 1", "x"), ("fcn-top-qp-", "Enter")],
+        &[
+            ("2 rows", "Enter"),
+            ("row 1", "x"),
+            ("fcn-top-qp-", "Enter"),
+        ],
         "101",
         SAID,
     ),

@@ -43,6 +43,8 @@ const RECOVERS: u64 = 5_000_000;
 const HELD: f64 = 6.0;
 /// An answer that begins later than this after the notification is none, in nanoseconds.
 const LATEST: u64 = 1 << 24;
+/// More than one data packet in so many that is stamped before an earlier one, and time stamps tell nothing.
+const LATE_ONE_IN: u32 = 100;
 /// More than this much less, and than so many standard errors, keeps a flow from not obeying: DCQCN that cuts by a few
 /// hundredths behind a queue shows hardly more. Each of up to eleven bins may hint by chance: with two errors 16 % of the flows
 /// with packets at random were unclear, with two and a quarter 13 %, with two and a half 11.5 %; of all flows 0.4 % were wrong.
@@ -171,6 +173,8 @@ pub enum Evidence {
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
     Coarse,
+    /// Time stamps of its data go back.
+    OutOfOrder,
     /// It paused after notifications, which may be the end of what there was to send.
     Pauses,
     /// As much data after notifications, or while notified, but seen behind a queue that marks it.
@@ -367,6 +371,10 @@ impl fmt::Display for Evidence {
             Self::Coarse => write!(
                 f,
                 "time stamps are too coarse for the time between notifications"
+            ),
+            Self::OutOfOrder => write!(
+                f,
+                "time stamps of its data go back, and do not tell when it came"
             ),
             Self::Pauses => write!(
                 f,
@@ -598,6 +606,8 @@ pub struct Obedience {
     marked: u32,
     /// Notifications that came right behind a packet.
     in_step: u32,
+    /// Data packets stamped before one that came earlier.
+    late: u32,
 }
 
 /// The bin that a time since a notification lies in.
@@ -639,6 +649,8 @@ impl Obedience {
         let octets = u32::try_from(octets).unwrap_or(u32::MAX);
         if at > self.latest || !self.begun {
             self.stamp(at);
+        } else if at < self.latest {
+            self.late = self.late.saturating_add(1);
         }
         self.octets = self.octets.saturating_add(octets);
         self.packets = self.packets.saturating_add(1);
@@ -1138,6 +1150,9 @@ impl Obedience {
         if answer == Answer::DoesNotObey && self.is_behind_queue() {
             (answer, evidence) = (Answer::Unclear, Evidence::BehindQueue);
         }
+        if self.late > self.packets / LATE_ONE_IN {
+            (answer, evidence) = (Answer::Unclear, Evidence::OutOfOrder);
+        }
         Verdict {
             answer,
             measured: self.measured,
@@ -1457,6 +1472,27 @@ mod tests {
         ] {
             assert_eq!(evidence, text);
         }
+    }
+
+    #[test]
+    fn stamps_that_go_back_bear_no_verdict() {
+        let verdict = |back: u64| {
+            let mut flow = Obedience::new();
+            for n in 0..2_000 {
+                let at = 1_000_000_000 + n * 10_000;
+                flow.data(at - back * u64::from(n >= 1_000), 1_000, 1);
+                if n % 50 == 0 {
+                    flow.notified(at + 1_000);
+                }
+            }
+            let verdict = flow.verdict();
+            (verdict.answer, verdict.evidence)
+        };
+        assert_eq!(verdict(0).0, Answer::DoesNotObey);
+        let out_of_order = (Answer::Unclear, Evidence::OutOfOrder);
+        assert_eq!(verdict(5_000_000), out_of_order);
+        // A few packets are seen out of order on many a line.
+        assert_eq!(verdict(50_000).0, Answer::DoesNotObey);
     }
 
     #[test]

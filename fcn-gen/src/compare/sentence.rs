@@ -9,6 +9,9 @@ use crate::sim::outcome::Half;
 use core::borrow::Borrow;
 use fcn_wire::Kind;
 
+/// Fewer seeds bear no comparison: one claimed that something was 53 % higher, which six denied.
+const SEEDS: usize = 3;
+
 /// How a reaction time compares with another: as a share, or so many times from 2 on; half a percent makes no difference.
 fn compared(time: f64, baseline: f64) -> String {
     let times = |ratio: f64| {
@@ -39,10 +42,21 @@ pub fn sentence(rows: &[Row]) -> String {
     if !runs.any(|run| run.onset.is_some()) {
         return "No queue went above Kmin: there was nothing to react to. Play for longer, or send more.".to_owned();
     }
-    let lone = |row: &Row| row.runs().is_some_and(|runs| runs.len() == 1);
-    let lone = rows.iter().any(lone);
-    let parts = [
-        Some(reaction(rows)),
+    let seeds = rows.iter().filter_map(Row::runs).map(<[_]>::len).max();
+    let seeds = seeds.unwrap_or(0);
+    if seeds < SEEDS {
+        let few = format!(
+            "{} played: what chance does is not known, so nothing is compared (--seeds {SEEDS} or more)",
+            if seeds == 1 {
+                "one seed was"
+            } else {
+                "two seeds were"
+            }
+        );
+        return joined([Some(reaction(rows, false)), repeated(rows), Some(few)]);
+    }
+    joined([
+        Some(reaction(rows, true)),
         steady(
             rows,
             "goodput",
@@ -58,19 +72,18 @@ pub fn sentence(rows: &[Row]) -> String {
             ["long", "short"],
         ),
         repeated(rows),
-        lone.then(|| "one seed was played: the influence of chance is not known".to_owned()),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .flatten()
-        .map(|part| capitalised(&part) + ".")
-        .collect();
+    ])
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts = parts.into_iter().flatten();
+    let parts: Vec<String> = parts.map(|part| capitalised(&part) + ".").collect();
     parts.join(" ")
 }
 
-/// Who reacted when.
-fn reaction(rows: &[Row]) -> String {
-    let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
+/// Who reacted when, and, where the seeds bear that, how that compares with receiver CNPs.
+fn reaction(rows: &[Row], compares: bool) -> String {
+    let others = (rows.iter()).filter(|row| !compares || row.mechanism != Mechanism::Cnp);
     let played = others.filter_map(|row| Some((row.mechanism, REACTION_TIME.spread(row.runs()?))));
     let (reacted, unmoved): (Vec<_>, Vec<_>) = played.partition(|(_, time)| time.is_some());
     // Under a mechanism that notifies nobody it is for another reason: a forged notification, for one.
@@ -79,12 +92,17 @@ fn reaction(rows: &[Row]) -> String {
         .filter_map(|(mechanism, time)| Some((mechanism, time?)))
         .partition(|(m, _)| matches!(m, Mechanism::None | Mechanism::Pfc));
     let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp);
-    let mut text = match baseline.and_then(Row::runs) {
+    let mut text = match baseline.and_then(Row::runs).filter(|_| compares) {
         Some(runs) => match REACTION_TIME.spread(runs) {
             Some(baseline) => against(&baseline, &others, runs.len()),
             None => absolute("Receiver CNPs slowed no sender down", others),
         },
-        None => absolute("Receiver CNPs were not played", others),
+        None if compares => absolute("Receiver CNPs were not played", others),
+        None if others.is_empty() => "no sender that was told slowed down".to_owned(),
+        None => format!(
+            "from the onset of congestion to a sender's first cut {}",
+            each(&others, |id, time| format!("{id} took {time}"))
+        ),
     };
     if !silent.is_empty() {
         text += &format!(
@@ -181,7 +199,7 @@ fn steady(
             ..1.0 if chance > 0.0 => format!("{less}er under {id}"),
             _ if chance > 0.0 => format!("{more}er under {id}"),
             ratio if ratio > 2.0 => format!("{ratio:.1} times as {more} under {id}"),
-            ..0.5 => format!("{:.1} times as {less} under {id}", 1.0 / ratio),
+            ..0.1 => format!("1/{:.0} as {more} under {id}", 1.0 / ratio),
             ..1.0 => format!("{change:.0} % {less}er under {id}"),
             _ => format!("{change:.0} % {more}er under {id}"),
         });
@@ -251,13 +269,13 @@ mod tests {
     #[test]
     fn sooner_later_and_the_same_are_told_from_the_figures() {
         let rows = [
-            row(Mechanism::None, &[None]),
-            row(Mechanism::Pfc, &[None]),
-            row(Mechanism::Cnp, &[Some(12_000)]),
-            row(Mechanism::FastCnp, &[Some(3_000)]),
-            row(Mechanism::FastCnpIoam, &[Some(12_000)]),
-            row(Mechanism::Proxy, &[Some(15_000)]),
-            row(Mechanism::WanFcn, &[Some(60_000)]),
+            row(Mechanism::None, &[None; 3]),
+            row(Mechanism::Pfc, &[None; 3]),
+            row(Mechanism::Cnp, &[Some(12_000); 3]),
+            row(Mechanism::FastCnp, &[Some(3_000); 3]),
+            row(Mechanism::FastCnpIoam, &[Some(12_000); 3]),
+            row(Mechanism::Proxy, &[Some(15_000); 3]),
+            row(Mechanism::WanFcn, &[Some(60_000); 3]),
         ];
         assert_eq!(
             sentence(&rows),
@@ -266,17 +284,53 @@ mod tests {
              proxy reacted 25 % later (15 µs) and wan-fcn reacted 5.0 times later (60 µs); \
              under none and pfc no sender slowed down. Over the time counted, goodput was not surely different under none, pfc, fast-cnp, \
              fast-cnp-ioam, proxy and wan-fcn. Over the time counted, the mean queue was not surely different under none, pfc, \
-             fast-cnp, fast-cnp-ioam, proxy and wan-fcn. One seed was played: the influence of chance is not known."
+             fast-cnp, fast-cnp-ioam, proxy and wan-fcn."
+        );
+    }
+
+    #[test]
+    fn few_seeds_bear_no_comparison() {
+        let few = |seeds: usize| {
+            let row = |mechanism, time: Option<u64>, queue| {
+                let mut row = row(mechanism, &vec![time; seeds]);
+                for run in row.played.as_mut().unwrap() {
+                    (run.mean_queue, run.halves) = (queue, None);
+                }
+                row
+            };
+            sentence(&[
+                row(Mechanism::Pfc, None, 9e6),
+                row(Mechanism::Cnp, Some(12_000), 1e6),
+                row(Mechanism::FastCnp, Some(3_000), 5e3),
+            ])
+        };
+        let figures = "From the onset of congestion to a sender's first cut cnp took 12 µs and fast-cnp took 3 µs; under pfc no \
+                       sender slowed down.";
+        for (seeds, played) in [(1, "One seed was"), (2, "Two seeds were")] {
+            assert_eq!(
+                few(seeds),
+                format!(
+                    "{figures} {played} played: what chance does is not known, so nothing is compared (--seeds 3 or more)."
+                )
+            );
+        }
+        let text = few(3);
+        assert!(text.starts_with("Compared with receiver CNPs"), "{text}");
+        assert!(
+            text.contains(
+                "the mean queue was 9.0 times as long under pfc and 1/200 as long under fast-cnp"
+            ),
+            "{text}"
         );
     }
 
     #[test]
     fn who_slows_down_untold_of_congestion_does_not_react_to_it() {
         let rows = [
-            row(Mechanism::None, &[Some(60_000)]),
-            row(Mechanism::Pfc, &[Some(60_000)]),
-            row(Mechanism::Cnp, &[Some(12_000)]),
-            row(Mechanism::FastCnp, &[Some(3_000)]),
+            row(Mechanism::None, &[Some(60_000); 3]),
+            row(Mechanism::Pfc, &[Some(60_000); 3]),
+            row(Mechanism::Cnp, &[Some(12_000); 3]),
+            row(Mechanism::FastCnp, &[Some(3_000); 3]),
         ];
         let text = sentence(&rows);
         assert!(
@@ -320,8 +374,9 @@ mod tests {
     #[test]
     fn what_has_settled_is_compared_and_nothing_else() {
         let steady = |mechanism, goodput: [f64; 2], drift: f64| {
-            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
-            for (run, goodput) in row.played.as_mut().unwrap().iter_mut().zip(goodput) {
+            let mut row = row(mechanism, &[Some(1_000); 3]);
+            let runs = row.played.as_mut().unwrap().iter_mut();
+            for (run, goodput) in runs.zip(goodput.into_iter().cycle()) {
                 run.goodput = goodput;
                 run.halves = Some(halves(goodput, drift));
             }
@@ -370,7 +425,7 @@ mod tests {
     #[test]
     fn what_half_the_time_would_deny_is_not_claimed() {
         let with = |mechanism, goodput: f64, drift: f64| {
-            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
+            let mut row = row(mechanism, &[Some(1_000); 3]);
             for run in row.played.as_mut().unwrap() {
                 run.goodput = goodput;
                 run.halves = Some(halves(goodput, drift));
@@ -390,7 +445,7 @@ mod tests {
     #[test]
     fn what_timeouts_decide_is_claimed_as_far_as_they_leave_it() {
         let with = |mechanism, queue: f64, timeouts| {
-            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
+            let mut row = row(mechanism, &[Some(1_000); 3]);
             for run in row.played.as_mut().unwrap() {
                 run.goodput = if mechanism == Mechanism::Cnp {
                     20e9
@@ -453,7 +508,7 @@ mod tests {
 
     #[test]
     fn switches_that_tell_of_the_same_episode_are_named() {
-        let mut row = row(Mechanism::FastCnp, &[Some(1_000), Some(1_000)]);
+        let mut row = row(Mechanism::FastCnp, &[Some(1_000); 3]);
         for run in row.played.as_mut().unwrap() {
             run.notifications = [(Kind::FastCnp1, 200)].into();
             run.repeated = 50;
@@ -471,17 +526,17 @@ mod tests {
     fn without_receiver_cnps_times_stand_alone() {
         let rows = [
             refused(Mechanism::Cnp, "no ECN here"),
-            row(Mechanism::Proxy, &[Some(4_000)]),
-            row(Mechanism::FastCnp, &[Some(3_000)]),
+            row(Mechanism::Proxy, &[Some(4_000); 3]),
+            row(Mechanism::FastCnp, &[Some(3_000); 3]),
         ];
         assert_eq!(
             sentence(&rows),
             "Receiver CNPs were not played; from the onset of congestion, \
-             fast-cnp after 3 µs and proxy after 4 µs reacted. One seed was played: the influence of chance is not known."
+             fast-cnp after 3 µs and proxy after 4 µs reacted."
         );
         let rows = [
-            row(Mechanism::Cnp, &[None]),
-            row(Mechanism::FastCnp, &[Some(3_000)]),
+            row(Mechanism::Cnp, &[None; 3]),
+            row(Mechanism::FastCnp, &[Some(3_000); 3]),
         ];
         assert!(sentence(&rows).starts_with("Receiver CNPs slowed no sender down; "));
     }
@@ -501,16 +556,15 @@ mod tests {
     #[test]
     fn a_lone_mechanism_is_not_compared() {
         assert_eq!(
-            sentence(&[row(Mechanism::Cnp, &[Some(2_000)])]),
-            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut. One seed was played: the \
-             influence of chance is not known."
+            sentence(&[row(Mechanism::Cnp, &[Some(2_000); 3])]),
+            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut."
         );
         assert_eq!(
-            sentence(&[row(Mechanism::Cnp, &[None, None])]),
+            sentence(&[row(Mechanism::Cnp, &[None; 3])]),
             "Receiver CNPs slowed no sender down."
         );
         assert_eq!(
-            sentence(&[row(Mechanism::Pfc, &[None, None])]),
+            sentence(&[row(Mechanism::Pfc, &[None; 3])]),
             "Receiver CNPs were not played; under pfc no sender slowed down."
         );
     }
@@ -518,8 +572,8 @@ mod tests {
     #[test]
     fn a_reaction_without_delay_divides_by_nothing() {
         let rows = [
-            row(Mechanism::Cnp, &[Some(2_000)]),
-            row(Mechanism::FastCnp, &[Some(0)]),
+            row(Mechanism::Cnp, &[Some(2_000); 3]),
+            row(Mechanism::FastCnp, &[Some(0); 3]),
         ];
         assert!(sentence(&rows).contains("at once (0)"));
         assert_eq!(compared(0.0, 0.0), "as soon");

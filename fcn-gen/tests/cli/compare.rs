@@ -31,7 +31,7 @@ fn goodput_that_timeouts_decide_is_not_compared() {
             "--mechanisms",
             "cnp,none",
             "--seeds",
-            "1",
+            "3",
         ];
         let done = fcn_gen([&args[..], &sets].concat());
         assert_eq!(done.code, 0, "{}", done.err);

@@ -5,6 +5,7 @@ use super::kernel_filter::PacketFilter;
 use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::Monitor;
+use crate::monitor::events::DAMAGED;
 use crate::packet::Packet;
 use crate::record::MADE_UP;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
@@ -360,7 +361,7 @@ impl Input for FileInput {
             // A pipe that is not listened to any more ends anywhere.
             Err(_) if stopped => Ok(()),
             Err(error) => {
-                engine.note(Severity::Error, "capture.damaged", "", &error.to_string());
+                engine.note(Severity::Error, DAMAGED, "", &error.to_string());
                 Err(Failure::failed("the capture is not whole").and(error.to_string()))
             }
             Ok(()) if self.fate.unknown > 0 => {

@@ -93,6 +93,8 @@ struct State {
     limits: Limits,
     /// Packets taken in.
     taken: u64,
+    /// The number of the last of them.
+    last: u64,
     /// The moment from which on packets are not wanted.
     until: Option<u64>,
     /// Whether a limit was reached.
@@ -134,6 +136,7 @@ impl Engine {
             interfaces: Vec::new(),
             limits,
             taken: 0,
+            last: 0,
             until: None,
             enough: false,
             stamps: Stamps::default(),
@@ -324,6 +327,11 @@ impl Engine {
         self.state.lock().taken
     }
 
+    /// The number of the last packet taken in, among those that its input counts.
+    pub fn last(&self) -> u64 {
+        self.state.lock().last
+    }
+
     /// Whether inputs run.
     pub fn runs(&self) -> bool {
         self.running.load(Ordering::Acquire) > 0
@@ -376,12 +384,18 @@ impl Engine {
 
 impl Watched for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
+        let others = Wanted {
+            qps: false,
+            ..wanted
+        };
         let mut rows = Vec::new();
-        // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart.
         let mut next = wanted.qps.then_some(0);
-        while let Some(place) = next {
+        // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart. All else is
+        // of the last of them.
+        let tables = loop {
             let guard = self.state.lock();
-            next = guard.monitor.rows_from(place, ROWS, &mut rows);
+            next = next.and_then(|place| guard.monitor.rows_from(place, ROWS, &mut rows));
+            let tables = next.is_none().then(|| guard.monitor.tables(others));
             MutexGuard::unlock_fair(guard);
             if let Some((order, most)) = wanted.first
                 && rows.len() > most
@@ -390,12 +404,10 @@ impl Watched for Engine {
                 rows.sort_by(|(_, a), (_, b)| order.compare(a, b));
                 rows.truncate(most);
             }
-        }
-        let others = Wanted {
-            qps: false,
-            ..wanted
+            if let Some(tables) = tables {
+                break tables;
+            }
         };
-        let tables = self.state.lock().monitor.tables(others);
         Tables {
             qps: rows,
             nics: Arc::clone(&self.nics.lock()),
@@ -455,6 +467,7 @@ impl Taking<'_> {
             timer,
             limits,
             taken,
+            last,
             until,
             enough,
             stamps,
@@ -480,6 +493,7 @@ impl Taking<'_> {
         }
         let observed = monitor.observe(&counted);
         *taken += 1;
+        *last = packet.number;
         if observed.samples
             && let Some(keeper) = keeper
         {

@@ -1,18 +1,20 @@
 //! Which time stamps are believed. One packet with a stamp from far ahead must not move the clock there: it never goes back, so
-//! that nothing would have happened lately from then on.
+//! that nothing would have happened lately from then on. Nor must one from long ago stretch charts over years.
 
-/// How much later than all before a packet may be stamped without a doubt: a day, in nanoseconds.
+/// How much later or earlier than all before a packet may be stamped without a doubt: a day, in nanoseconds.
 const FAR: u64 = 24 * 60 * 60 * 1_000_000_000;
-/// So many packets in a row that are stamped so far ahead show that time has gone on.
+/// So many packets in a row that are stamped so far away show that time is there.
 const ENOUGH: u8 = 3;
 
-/// The latest time that is believed.
+/// The latest and the earliest time that are believed.
 ///
-/// A packet that is stamped more than a day after it counts with that time, unless it is the third such packet in a row (each of
-/// them not more than a day before the one in front of it): then the clock goes there. The first packet of all is believed.
+/// A packet that is stamped more than a day after all others, or before them, counts with the latest time, unless it is the
+/// third such packet in a row (each of them not more than a day before the one in front of it): then that is believed. So
+/// is the first packet of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamps {
     latest: u64,
+    earliest: u64,
     doubted: u64,
     times: u8,
 }
@@ -21,23 +23,31 @@ impl Stamps {
     /// The time that a packet stamped `at` counts with; both in nanoseconds since the epoch.
     #[inline]
     pub fn believed(&mut self, at: u64) -> u64 {
-        if self.latest > 0 && at > self.latest.saturating_add(FAR) {
+        if self.latest == 0 {
+            self.earliest = at;
+        } else if at > self.latest.saturating_add(FAR) || at.saturating_add(FAR) < self.earliest {
             return self.doubt(at);
         }
         self.latest = self.latest.max(at);
+        self.earliest = self.earliest.min(at);
         self.times = 0;
         at
     }
 
     #[cold]
     fn doubt(&mut self, at: u64) -> u64 {
-        let follows = at >= self.doubted.saturating_sub(FAR);
+        let is_ahead = at > self.latest;
+        let follows =
+            at >= self.doubted.saturating_sub(FAR) && is_ahead == (self.doubted > self.latest);
         self.times = if follows { self.times + 1 } else { 1 };
         self.doubted = at;
-        if self.times >= ENOUGH {
-            (self.latest, self.times) = (at, 0);
+        if self.times < ENOUGH {
+            return self.latest;
         }
-        self.latest
+        self.times = 0;
+        self.latest = self.latest.max(at);
+        self.earliest = self.earliest.min(at);
+        at
     }
 }
 
@@ -61,6 +71,39 @@ mod tests {
             [NOW, NOW, NOW + 1, NOW + 1, NOW + 1, NOW + 2]
         );
         assert_eq!(all(&[0, 5, NOW]), [0, 5, 5]);
+    }
+
+    #[test]
+    fn one_or_two_from_long_ago_move_nothing_either() {
+        let ago = NOW - 2 * FAR;
+        assert_eq!(
+            all(&[
+                NOW,
+                NOW + 1,
+                ago,
+                NOW + 2,
+                0,
+                ago,
+                NOW + 3 * FAR,
+                NOW - FAR,
+                ago
+            ]),
+            [
+                NOW,
+                NOW + 1,
+                NOW + 1,
+                NOW + 2,
+                NOW + 2,
+                NOW + 2,
+                NOW + 2,
+                NOW - FAR,
+                ago
+            ]
+        );
+        assert_eq!(
+            all(&[NOW, ago, ago + 1, ago + 2, ago, NOW]),
+            [NOW, NOW, NOW, ago + 2, ago, NOW]
+        );
     }
 
     #[test]

@@ -31,8 +31,6 @@ struct Told {
 #[derive(Debug)]
 pub struct Courses {
     traffic: Run<TrafficStep>,
-    /// When the first of it passed.
-    first: Option<u64>,
     flows: FxHashMap<FlowKey, Told>,
 }
 
@@ -41,15 +39,13 @@ impl Courses {
     pub fn new() -> Self {
         Self {
             traffic: Run::new(),
-            first: None,
             flows: FxHashMap::default(),
         }
     }
 
     /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
-        // All flows begin within the traffic's steps, so that all have one axis.
-        let at = at.max(*self.first.get_or_insert(at));
+        // Of all flows, so that these begin and end within its steps, and all have one axis.
         self.traffic.add(
             at,
             TrafficStep {
@@ -69,7 +65,6 @@ impl Courses {
 
     /// Takes in a notification, about a flow if that is known; its row has `total` with it.
     pub fn notified(&mut self, at: u64, kind: Kind, flow: Option<FlowKey>, total: u64) {
-        let at = at.max(*self.first.get_or_insert(at));
         let mut step = TrafficStep::default();
         if let Some(count) = step.notifications.get_mut(kind as usize) {
             *count = 1;
@@ -216,11 +211,13 @@ mod tests {
                 courses.notified(at + 7, Kind::FastCnp1, Some(flow(2)), second - 2_999);
             }
         }
-        // Late: in the first step.
-        courses.data(start - 5_000, flow(3), packet(true));
+        // Late, and stamped before all others.
+        let first = start - 100 * 1_000 * MILLISECOND;
+        courses.data(first, flow(3), packet(true));
         let now = start + 3_600 * 1_000 * MILLISECOND;
         let course = courses.course(now);
-        assert!(course.start <= start && course.traffic.len() <= STEPS);
+        assert!(course.start <= first && course.start + course.step > first);
+        assert!(course.traffic.len() <= STEPS);
         assert!(course.start + course.step * course.traffic.len() as u64 > now);
         assert!(course.traffic.len() > STEPS / 4, "{}", course.traffic.len());
         let keys: Vec<_> = course.flows.iter().map(|flow| flow.key).collect();
@@ -235,7 +232,8 @@ mod tests {
         assert_eq!(sum(0, |step| step.notifications.into()), 600);
         assert_eq!(sum(1, |step| step.ce.into()), 360);
         let late = &course.flows[2];
-        assert_eq!((late.steps[0].data, late.since), (1, start));
+        assert_eq!((late.steps[0].data, late.since), (1, first));
+        assert_eq!(course.flows[1].steps[0].data, 0);
         let octets: u64 = course.traffic.iter().map(|step| step.octets).sum();
         assert_eq!(octets, (3_600 + 600 + 1) * 1_000);
         // Each step has what passed in it, of every flow.

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 /// An event that is like one of so many last ones is counted there.
 const LOOK_BACK: usize = 8;
 
+/// A capture that cannot be read on.
+pub const DAMAGED: &str = "capture.damaged";
 /// What the kernel had no room for.
 pub const LOST_BY_KERNEL: &str = "capture.lost.kernel";
 /// What the interface dropped.

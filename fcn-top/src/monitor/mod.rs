@@ -160,9 +160,9 @@ impl Monitor {
         self.now
     }
 
-    /// The time of the first packet; 0 before it.
-    pub fn started(&self) -> u64 {
-        self.started.unwrap_or(0)
+    /// The earliest time of a packet; `None` before the first one.
+    pub const fn started(&self) -> Option<u64> {
+        self.started
     }
 
     /// Sums over everything seen.
@@ -403,7 +403,7 @@ impl Monitor {
         }
         Tables {
             now: self.now,
-            started: self.started(),
+            started: self.started,
             qps: all(wanted.qps, || self.rows()),
             points: all(wanted.points, || self.points()),
             hops: all(wanted.hops, || self.hops()),

@@ -67,6 +67,9 @@ impl Monitor {
             interface,
             ..*packet
         };
+        if packet.at < self.captured {
+            self.stamped_back(self.captured - packet.at);
+        }
         self.observe_at(&packet, self.settings.sampled, false)
     }
 
@@ -105,7 +108,9 @@ impl Monitor {
             ..*packet
         };
         self.now = self.now.max(packet.at);
-        self.started.get_or_insert(packet.at);
+        // Clocks of interfaces may be apart, and files be put together in any order.
+        let started = self.started.get_or_insert(packet.at);
+        *started = packet.at.min(*started);
         let icrc = if self.settings.verify_icrc {
             IcrcCheck::On
         } else {
@@ -160,6 +165,13 @@ impl Monitor {
         self.totals.samples += u64::from(one_in.is_some());
         self.count(packet, sort, is_copy);
         observed
+    }
+
+    /// Counts that a packet is stamped so much before the one before it.
+    #[cold]
+    fn stamped_back(&mut self, by: u64) {
+        self.totals.stamps_back += 1;
+        self.totals.stamps_back_most = self.totals.stamps_back_most.max(by);
     }
 
     /// When a mirror says that it has copied a frame, of which the copy came in at `at`; else that.

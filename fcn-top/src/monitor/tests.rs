@@ -130,7 +130,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
     );
     let totals = monitor.totals();
     assert_eq!((totals.notified(), totals.rows, totals.points), (5, 1, 1));
-    assert_eq!(monitor.started(), START);
+    assert_eq!(monitor.started(), Some(START));
 }
 
 #[test]
@@ -1431,4 +1431,53 @@ fn a_mirror_may_be_sampled() {
         .map(|(_, row)| (row.total, row.sampled))
         .collect();
     assert_eq!(rows, BTreeSet::from([(7, Some(7)), (10, Some(10))]));
+}
+
+#[test]
+fn stamps_that_go_back_count_when_they_say() {
+    // Two interfaces whose clocks are 50 ms apart, packet by packet.
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.keep_course();
+    for n in 0..100 {
+        let at = START + n * MILLISECOND;
+        see(&mut monitor, at, 0, &cnp(0x12));
+        see(&mut monitor, at - 50 * MILLISECOND, 1, &cnp(0x13));
+    }
+    let first = START - 50 * MILLISECOND;
+    let tables = monitor.tables(Wanted {
+        qps: true,
+        ..Wanted::default()
+    });
+    assert_eq!(tables.started, Some(first));
+    assert_eq!(tables.span(), 149 * MILLISECOND);
+    let totals = tables.totals;
+    assert_eq!(
+        (totals.stamps_back, totals.stamps_back_most),
+        (100, 50 * MILLISECOND)
+    );
+    let firsts: BTreeSet<_> = tables.qps.iter().map(|(_, row)| row.first_seen).collect();
+    assert_eq!(firsts, [first, START].into());
+    // In no step of the charts is what came in another.
+    let course = monitor.course().unwrap();
+    let all = u64::from(course.traffic.len() as u32) * course.step;
+    assert!(course.start <= first && course.start + all > START + 99 * MILLISECOND);
+    let steps = course.traffic.iter().zip(0..);
+    for (step, number) in steps {
+        let from = course.start + number * course.step;
+        let until = from + course.step;
+        let within = |at: u64| u32::from((from..until).contains(&at));
+        let want = (0..100).map(|n| {
+            let at = START + n * MILLISECOND;
+            within(at) + within(at - 50 * MILLISECOND)
+        });
+        assert_eq!(step.notifications[0], want.sum::<u32>(), "{number}");
+    }
+}
+
+#[test]
+fn a_clock_that_begins_in_1970_has_begun() {
+    let mut monitor = Monitor::new(Settings::default());
+    assert_eq!(monitor.tables(Wanted::default()).started, None);
+    see(&mut monitor, 0, 0, &cnp(0x12));
+    assert_eq!(monitor.tables(Wanted::default()).started, Some(0));
 }

@@ -57,6 +57,36 @@ pub struct Audited {
     pub incomplete: u64,
 }
 
+impl Audited {
+    /// What was looked at, in words.
+    fn what(self) -> String {
+        let packets = counted(self.packets, "packet");
+        match self.incomplete {
+            0 => packets,
+            _ => format!("what was captured of {packets}"),
+        }
+    }
+
+    /// That no rule is broken.
+    pub fn unbroken(self) -> String {
+        format!("no rule is broken in {}", self.what())
+    }
+
+    /// How many packets are not whole, where some are, and what follows.
+    pub fn cut(self) -> Option<String> {
+        let cut = counted(self.incomplete, "packet");
+        (self.incomplete > 0).then(|| {
+            format!("cut: {cut}, of which the ICRC and what else is missing are not checked")
+        })
+    }
+}
+
+/// How many rules were checked.
+pub fn checked(unchecked: &[Unchecked]) -> String {
+    let all = Rule::ALL.len();
+    format!("checked: {} of {all} rules", all - unchecked.len())
+}
+
 /// What was seen of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
@@ -167,21 +197,12 @@ impl Audit {
             text.push_str(&self.table());
         }
         text.push('\n');
-        let _ = writeln!(
-            text,
-            "checked: {} of {} rules",
-            Rule::ALL.len() - unchecked.len(),
-            Rule::ALL.len()
-        );
+        let _ = writeln!(text, "{}", checked(unchecked));
         for (rule, why) in unchecked {
             let _ = writeln!(text, "not checked: {rule} ({why})");
         }
-        if audited.incomplete > 0 {
-            let cut = counted(audited.incomplete, "packet");
-            let _ = writeln!(
-                text,
-                "cut: {cut}, of which the ICRC and what else is missing are not checked"
-            );
+        if let Some(cut) = audited.cut() {
+            let _ = writeln!(text, "{cut}");
         }
         let _ = writeln!(text, "{}", self.verdict(audited));
         text
@@ -189,10 +210,7 @@ impl Audit {
 
     fn verdict(&self, audited: Audited) -> String {
         let [notes, warnings, errors] = self.findings;
-        let mut packets = counted(audited.packets, "packet");
-        if audited.incomplete > 0 {
-            packets.insert_str(0, "what was captured of ");
-        }
+        let packets = audited.what();
         let by_severity = format!(
             "errors {}, warnings {}, notes {}",
             grouped(errors),
@@ -200,9 +218,10 @@ impl Audit {
             grouped(notes)
         );
         match (errors.saturating_add(warnings), notes) {
-            (0, 0) => format!("verdict: no rule is broken in {packets}"),
+            (0, 0) => format!("verdict: {}", audited.unbroken()),
             (0, notes) => format!(
-                "verdict: no rule is broken in {packets} (notes: {})",
+                "verdict: {} (notes: {})",
+                audited.unbroken(),
                 grouped(notes)
             ),
             (bad, _) => format!(

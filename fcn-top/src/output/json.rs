@@ -104,7 +104,7 @@ pub struct Interval<'t> {
 pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
     let selected = selection.apply(tables, words);
     Snapshot {
-        at: moment(tables.now),
+        at: moment(tables.now).or(tables.started),
         counters: Lines::new(&tables.nics.counters, words),
         counters_missing: missing(&tables.nics, words),
         events: Lines::new(&tables.events, words),
@@ -116,7 +116,7 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
         rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), words),
         rules: tables.rules.iter().copied().collect(),
         schema: SNAPSHOT,
-        started: moment(tables.started),
+        started: tables.started,
         totals: totals(tables),
         version: VERSION,
     }

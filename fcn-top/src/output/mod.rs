@@ -6,6 +6,7 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub(crate) mod metrics;
+pub mod part;
 pub mod prometheus;
 pub mod report;
 pub mod table;
@@ -18,6 +19,7 @@ use crate::tables::Tables;
 use crate::text::Words;
 use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
+use std::time::Duration;
 
 /// Which of the rows are written, and in which order.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +41,24 @@ pub struct Selected<'t> {
     pub matched: usize,
 }
 
+/// How long names are waited for before something with names is written, at most.
+const NAMES: Duration = Duration::from_secs(5);
+
 impl Selection {
+    /// The same, of `usual` rows where no number is given.
+    pub fn or_top(&self, usual: usize) -> Self {
+        Self {
+            top: Some(self.top.unwrap_or(usual)),
+            ..self.clone()
+        }
+    }
+
+    /// Waits, where names are looked up, for those of the addresses that are to be written; says what is missing.
+    pub fn wait_for_names(&self, tables: &Tables, words: &Words) -> Option<String> {
+        let rows = self.apply(tables, words).rows;
+        words.wait(tables.addresses(rows.iter().map(|(_, row)| row)), NAMES)
+    }
+
     /// The rows of the tables that are to be written.
     pub fn apply<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
@@ -88,7 +107,9 @@ pub(crate) fn most_of(column: &str) -> Option<Order> {
 mod tests {
     use super::*;
     use crate::monitor::Settings;
+    use crate::names::Names;
     use crate::tests::sample;
+    use std::sync::Arc;
 
     /// Tables that are empty, but for what was read.
     pub(crate) fn nothing() -> Tables {
@@ -100,7 +121,7 @@ mod tests {
         tables.totals.packets = 1_234;
         tables.totals.other = 1_234;
         tables.now = sample::after(2_000);
-        tables.started = sample::START;
+        tables.started = Some(sample::START);
         tables
     }
 
@@ -127,6 +148,20 @@ mod tests {
         assert_eq!(ids(&selection), (vec![], 2));
     }
 
+    #[test]
+    fn what_is_written_for_people_waits_for_names() {
+        let tables = sample::tables();
+        let names = Names::from_lookup(|address| {
+            (address.to_string() == "198.18.1.3").then(|| "sender.example".to_owned())
+        });
+        let words = Words::default().with_names(Arc::new(names));
+        let selection = Selection::default();
+        assert_eq!(selection.wait_for_names(&tables, &words), None);
+        let text = report::report(&report::Header::default(), &tables, &selection, &words);
+        assert!(text.contains("sender.example"), "{text}");
+        assert_eq!(selection.wait_for_names(&tables, &Words::default()), None);
+    }
+
     /// No address of the tables, however it is written, is in any output.
     #[test]
     fn privacy_covers_every_output() {
@@ -134,7 +169,7 @@ mod tests {
         let words = Words::masked();
         let selection = Selection::default();
         let mut all = serde_json::to_string(&json::snapshot(&tables, &selection, &words)).unwrap();
-        let (from, to) = (tables.started, tables.now);
+        let (from, to) = (sample::START, tables.now);
         let mut intervals = json::Intervals::default();
         let line = intervals.line(from, to, &tables, &selection, &words);
         all += &serde_json::to_string(&line).unwrap();
@@ -145,6 +180,10 @@ mod tests {
         all += &String::from_utf8(octets).unwrap();
         let header = report::Header {
             read: vec!["/captures/of-192.0.2.77.pcapng".to_owned()],
+            part: part::Part {
+                filter: Some("host 198.18.1.3".to_owned()),
+                ..part::Part::default()
+            },
             ended: Some("198.18.1.3 went away".to_owned()),
         };
         all += &report::report(&header, &tables, &selection, &words);
@@ -152,6 +191,8 @@ mod tests {
         let story = html::Story {
             header: &header,
             tables: &tables,
+            unchecked: &[],
+            notifiers: html::notifiers(&tables),
             left_out: &["198.18.1.3 is left out".to_owned()],
             course: &course,
             is_file: true,

@@ -1,5 +1,6 @@
 //! The report: what was seen, as a person reads it.
 
+use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
 use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
@@ -25,6 +26,8 @@ const LIST: usize = 60;
 pub struct Header {
     /// What was read: files and interfaces.
     pub read: Vec<String>,
+    /// Which part of that.
+    pub part: Part,
     /// Why it ended, where that is worth a line.
     pub ended: Option<String>,
 }
@@ -114,13 +117,18 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     if !sources.is_empty() {
         line("read", sources.join(", "));
     }
+    if let Some(part) = header.part.words() {
+        line("only", words.text(&part).into_owned());
+    }
     if let Some(ended) = &header.ended {
         line("ended", words.text(ended).into_owned());
     }
-    if tables.started > 0 {
-        let span = tables.now.saturating_sub(tables.started);
-        let began = words.day_and_time(tables.started);
-        line("time", format!("{} from {began}", text::span(span)));
+    if let Some(started) = tables.started {
+        let (span, began) = (text::span(tables.span()), words.day_and_time(started));
+        line("time", format!("{span} from {began}"));
+    }
+    if let Some(back) = text::stamps_back(totals) {
+        line("time stamps", back);
     }
     line(
         "packets",
@@ -289,6 +297,9 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         },
         (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
     };
+    if let Some(why) = text::mean_and_peak(records.iter().copied()) {
+        let _ = writeln!(out, "{why}");
+    }
     for row in &records {
         if let Some(text) = text::samples(row) {
             let place = row.interface.as_deref().map(|name| words.text(name));
@@ -461,7 +472,7 @@ mod tests {
     fn header() -> Header {
         Header {
             read: vec!["captures/incast\x1b.pcapng".to_owned()],
-            ended: None,
+            ..Header::default()
         }
     }
 

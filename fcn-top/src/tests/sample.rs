@@ -178,7 +178,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
 pub(crate) fn tables() -> Tables {
     Tables {
         now: after(10_000),
-        started: START,
+        started: Some(START),
         qps: rows(),
         points: points(),
         hops: hops(),
@@ -186,6 +186,8 @@ pub(crate) fn tables() -> Tables {
         interfaces: interfaces(),
         nics: nics().into(),
         totals: Totals {
+            stamps_back: 3,
+            stamps_back_most: 1_500_000,
             packets: 1_300_000,
             octets: 1_340_000_000,
             notifications: [240, 0, 12_345, 17, 5],

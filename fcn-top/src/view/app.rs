@@ -134,7 +134,7 @@ impl<'a> App<'a> {
         // Where another moment is shown, rows are wanted only to remember this one.
         let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
         let qps = &self.tables[TableId::Qps as usize];
-        let few = !(live || history.lacks_rows() || qps.filters());
+        let few = !(live || history.is_incomplete() || qps.filters());
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
@@ -405,7 +405,7 @@ impl<'a> App<'a> {
                 let (tab, (view, table, _)) = (self.tab, self.parts());
                 self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
             }
-            Command::Pause => self.world.history.pause(false),
+            Command::Pause => self.world.history.pause(),
             Command::Back(by) => self.world.history.back(by),
             Command::Forward(by) => self.world.history.forward(by),
             Command::Newest => self.world.history.go_on(),

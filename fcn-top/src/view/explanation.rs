@@ -8,8 +8,7 @@ use super::theme::Tone;
 use super::views::{headed, labelled};
 use super::world::{World, kind_name};
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
-use crate::text::NOTHING;
-use crate::text::samples;
+use crate::text::{NO_VERDICT, NOTHING, samples};
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -35,12 +34,7 @@ pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
 /// Whether it obeys, and what that rests on.
 fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     let Some((answer, evidence)) = record.verdict.zip(record.evidence) else {
-        return (
-            "Verdict",
-            "not known: no data seen is known to be its (by RDMA CM or acknowledgements)"
-                .to_owned(),
-            Tone::Dim,
-        );
+        return ("Verdict", NO_VERDICT.to_owned(), Tone::Dim);
     };
     let (says, tone) = match answer {
         Answer::Obeys => ("obeys", Tone::Good),
@@ -76,7 +70,7 @@ pub(super) fn about(
             let each = all
                 .iter()
                 .map(|(address, times)| format!("{} ×{}", words.address(*address), count(*times)));
-            each.collect::<Vec<_>>().join(", ")
+            each.collect::<Vec<_>>().join(", ") + world.until_now()
         }
     };
     let how = match (record.kind, record.notifier_role) {

@@ -56,7 +56,7 @@ impl Flow {
         let first = packets
             .first()
             .map_or(u64::MAX, |packet| packet.at)
-            .min(series.start.max(world.history.shown().started));
+            .min(series.start.max(world.history.shown().started.unwrap_or(0)));
         let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
         let end = self.mark.map_or(now, |mark| {

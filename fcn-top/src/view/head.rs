@@ -175,9 +175,10 @@ fn draw_state(
     let (kernel, interface) = tables.dropped();
     let number = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), grouped);
     let lost = kernel.unwrap_or(0) > 0 || interface.unwrap_or(0) > 0;
+    let short = format!("drops {}/{}", number(kernel), number(interface));
     let drops = match (kernel, interface) {
         (Some(0), Some(0)) => "drops 0".to_owned(),
-        _ if area.width < 70 => format!("drops {}/{}", number(kernel), number(interface)),
+        (None, None) => "drops ?".to_owned(),
         _ => format!(
             "drops: kernel {}, interface {}",
             number(kernel),
@@ -202,7 +203,7 @@ fn draw_state(
     frame.render_widget(Span::styled(badge, style), place);
     hits.push(place, Hit::Tab(Tab::Events));
 
-    let interfaces = &world.history.live().interfaces;
+    let interfaces = &tables.interfaces;
     let name = |name: &str| fit::end(&world.words.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
     let is_up = |interface: &&InterfaceRecord| !matches!(interface.state, "down" | "gone");
@@ -230,6 +231,15 @@ fn draw_state(
     } else {
         world.style(Tone::Dim)
     };
+    let room = at.saturating_sub(area.x + 2);
+    // A number that is cut off is another one.
+    let used: usize = pieces
+        .iter()
+        .filter(|(weight, _)| *weight == 0)
+        .map(|(_, piece)| piece.width() + 2)
+        .sum();
+    let fits = used + usize::from(fit::width(&drops)) <= usize::from(room);
+    let drops = if fits { drops } else { short };
     pieces.push((0, Span::styled(drops, drops_style)));
     pieces.push((
         4,
@@ -257,7 +267,6 @@ fn draw_state(
         }
     }
     pieces.extend(title);
-    let room = at.saturating_sub(area.x + 2);
     frame.render_widget(
         Line::from(fitting(pieces, room)),
         Rect {
@@ -308,7 +317,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let begun = if all.is_empty() {
         shown.now
     } else {
-        start.max(shown.started)
+        start.max(shown.started.unwrap_or(0))
     };
     let window = (begun.max(shown.now.saturating_sub(SPAN)), shown.now);
     let steps = world.steps(start, step);

@@ -29,7 +29,8 @@ pub(super) enum Mode {
 #[derive(Debug)]
 enum Shown {
     Live,
-    /// Kept standing; what was not wanted when that began still has to come.
+    /// Kept standing. Where tables were not wanted when that began, all come with the next update, which it stands at then:
+    /// some of one moment beside others of another would contradict each other.
     Still {
         at: Box<Tables>,
         whole: bool,
@@ -41,6 +42,8 @@ enum Shown {
 #[derive(Debug)]
 pub(super) struct History {
     live: Tables,
+    /// Whether none of the tables of now was left out.
+    whole: bool,
     shown: Shown,
     kept: VecDeque<Rc<Tables>>,
     /// Time between the last two updates.
@@ -51,6 +54,7 @@ impl History {
     pub(super) fn new() -> Self {
         Self {
             live: Tables::default(),
+            whole: false,
             shown: Shown::Live,
             kept: VecDeque::new(),
             step: 0,
@@ -68,13 +72,8 @@ impl History {
         due || self.is_incomplete()
     }
 
-    /// Whether what stands still lacks rows.
-    pub(super) fn lacks_rows(&self) -> bool {
-        matches!(&self.shown, Shown::Still { whole: false, at } if at.qps.is_empty())
-    }
-
     /// Whether what stands still lacks tables.
-    const fn is_incomplete(&self) -> bool {
+    pub(super) const fn is_incomplete(&self) -> bool {
         matches!(self.shown, Shown::Still { whole: false, .. })
     }
 
@@ -84,26 +83,14 @@ impl History {
             && !*whole
             && all
         {
-            let still = at;
-            if still.qps.is_empty() {
-                still.qps.clone_from(&tables.qps);
-            }
-            if still.points.is_empty() {
-                still.points.clone_from(&tables.points);
-            }
-            if still.hops.is_empty() {
-                still.hops.clone_from(&tables.hops);
-            }
-            if still.events.is_empty() {
-                still.events.clone_from(&tables.events);
-            }
+            (**at).clone_from(&tables);
             *whole = true;
         }
         self.step = match self.live.now {
             0 => 0,
             before => tables.now.saturating_sub(before),
         };
-        self.live = tables;
+        (self.live, self.whole) = (tables, all);
     }
 
     /// Whether the moment that is now is to be remembered.
@@ -181,9 +168,9 @@ impl History {
         }
     }
 
-    /// Keeps the present moment standing, or goes on; `all` tells that no table is left out of it. The rows are moved to
-    /// where they stand, as there may be many: whoever goes on has to bring new ones.
-    pub(super) fn pause(&mut self, all: bool) {
+    /// Keeps the present moment standing, or goes on. The rows are moved to where they stand, as there may be many: whoever goes
+    /// on has to bring new ones.
+    pub(super) fn pause(&mut self) {
         self.shown = match self.shown {
             Shown::Live => {
                 let qps = std::mem::take(&mut self.live.qps);
@@ -193,7 +180,7 @@ impl History {
                 };
                 Shown::Still {
                     at: Box::new(tables),
-                    whole: all,
+                    whole: self.whole,
                 }
             }
             _ => return self.go_on(),
@@ -295,20 +282,29 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_stands_and_gets_what_it_lacks_once() {
+    fn a_pause_that_lacks_tables_stands_at_the_moment_when_all_come() {
         let mut history = History::new();
-        take(&mut history, at(1, 0));
-        history.pause(false);
-        assert!(history.all_wanted(0));
-        take(&mut history, at(5, 9));
+        history.update(at(1, 0), false);
+        history.pause();
+        assert!(history.all_wanted(0) && history.is_incomplete());
+        let mut all = at(2, 9);
+        all.rules = vec![("a", 9)];
+        take(&mut history, all);
+        assert!(!history.is_incomplete());
+        take(&mut history, at(5, 12));
+        assert_eq!(history.mode(), Mode::Paused(3 * SECOND));
+        let shown = history.shown();
         assert_eq!(
-            (history.mode(), history.shown().now),
-            (Mode::Paused(4 * SECOND), SECOND)
+            (shown.totals.notified(), &shown.rules[..]),
+            (9, &[("a", 9)][..])
         );
-        take(&mut history, at(5, 9));
-        assert!(!history.all_wanted(0));
-        assert_eq!(history.shown().totals.notified(), 0);
-        history.pause(true);
-        assert_eq!(history.shown().totals.notified(), 9);
+        history.pause();
+        assert_eq!(history.shown().totals.notified(), 12);
+        // With all tables it stands at once.
+        history.update(at(6, 15), true);
+        history.pause();
+        assert!(!history.is_incomplete());
+        history.update(at(7, 18), true);
+        assert_eq!(history.shown().totals.notified(), 15);
     }
 }

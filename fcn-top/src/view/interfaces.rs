@@ -8,6 +8,7 @@ use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
+use crate::text;
 use fcn_wire::Kind;
 use ratatui::widgets::Paragraph;
 use std::sync::Arc;
@@ -119,14 +120,17 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         let text = format!("{}, each counted as one here", count(totals.samples));
         lines.push(("Samples", text, Tone::Plain));
     }
-    if tables.started > 0 {
-        let span = words.cell(Cell::Span(tables.now.saturating_sub(tables.started)));
+    if let Some(started) = tables.started {
+        let span = words.cell(Cell::Span(tables.span()));
         let text = format!(
             "{} to {}, {span}",
-            words.day_and_time(tables.started),
+            words.day_and_time(started),
             words.clock(tables.now, 3)
         );
         lines.push(("Time", text, Tone::Plain));
+    }
+    if let Some(back) = text::stamps_back(totals) {
+        lines.push(("Time stamps", back, Tone::Warn));
     }
     lines.extend([
         (

@@ -234,7 +234,11 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let heading = senders
         .iter()
         .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
-    let heading = Row::new(iter::once(Text::from("notifies")).chain(heading));
+    let about = match world.until_now() {
+        "" => "notifies",
+        until_now => until_now.trim_start(),
+    };
+    let heading = Row::new(iter::once(Text::from(about)).chain(heading));
     let line = |point: &&PointRecord| {
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, point.notifier_role, *sender));

@@ -40,7 +40,7 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
-        None => ("no data", Tone::Dim),
+        None => ("unknown", Tone::Dim),
     }
 }
 
@@ -55,7 +55,8 @@ impl Record for Row {
 
 impl Entry for Row {
     const SCHEMA: &'static Schema = &Schema {
-        lines: "QP",
+        // A QP has one for each kind that it is notified by.
+        lines: "row",
         extra: &[
             Extra::graph(
                 "trend",

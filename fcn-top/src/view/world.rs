@@ -1,6 +1,6 @@
 //! What every view sees: the moment shown, courses over time, how things are written and coloured.
 
-use super::history::History;
+use super::history::{History, Mode};
 use super::theme::{Theme, Tone};
 use super::time_series::{SECOND, Steps};
 use crate::record::{Cell, Column};
@@ -43,12 +43,16 @@ impl World<'_> {
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
         let shown = self.history.shown();
-        let begun = if shown.started == 0 {
-            shown.now
-        } else {
-            shown.started
-        };
+        let begun = shown.started.unwrap_or(shown.now);
         (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
+    }
+
+    /// What is said of counts that are of now, where another moment is shown.
+    pub(super) fn until_now(&self) -> &'static str {
+        match self.history.mode() {
+            Mode::Live => "",
+            Mode::Paused(_) | Mode::Frozen(_) => " until now",
+        }
     }
 
     /// A time that ends now, in words.

@@ -67,6 +67,7 @@ fn states() {
     for size in SIZES {
         let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "jjjp");
+        app.update(incast(20));
         app.update(incast(27));
         as_committed("paused", &mut app, size);
 

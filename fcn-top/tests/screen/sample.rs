@@ -48,7 +48,7 @@ pub fn incast(second: u64) -> Tables {
     ];
     Tables {
         now,
-        started: START,
+        started: Some(START),
         qps: qps(now),
         points: points(now),
         hops: hops(now),

@@ -319,8 +319,8 @@ fn receive(
     }
     ready.store(true, Ordering::Relaxed);
     while !done.load(Ordering::Relaxed) {
-        port::wait(&ports, Duration::from_millis(50)).unwrap();
-        ports[0].receive(|frame| arrivals.take(frame)).unwrap();
+        port::wait(&mut ports, Duration::from_millis(50)).unwrap();
+        ports[0].receive(|frame| arrivals.take(frame));
     }
     ports[0].mode().to_owned()
 }

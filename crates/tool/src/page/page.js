@@ -41,7 +41,11 @@ const page = (() => {
     share: (value) => `${(value * 100).toFixed(value > 0 && value < 0.0995 ? 1 : 0)} %`,
     change: (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${show.share(Math.abs(value))}`,
     /** Nanoseconds. */
-    span: (value) => (value === 0 ? "0" : scaled(value / 1e9, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]])),
+    span: (value) => {
+      const long = [[8.64e13, "d"], [3.6e12, "h"], [6e10, "min"]].find(([unit]) => Math.abs(value) >= (unit === 6e10 ? 1e12 : 10 * unit));
+      if (long) return `${short(value / long[0])} ${long[1]}`;
+      return value === 0 ? "0" : scaled(value / 1e9, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]);
+    },
     hex: (value, width = 0) => `0x${value.toString(16).padStart(width, "0")}`,
   };
 

@@ -106,8 +106,8 @@ impl Flow {
         }
     }
 
-    pub(super) fn data(&mut self, at: u64, data: &Data) -> Effect {
-        let at = at.max(self.last);
+    pub(super) fn data(&mut self, stamp: u64, data: &Data) -> Effect {
+        let at = stamp.max(self.last);
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.ce += u64::from(new_mark);
@@ -122,15 +122,16 @@ impl Flow {
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
-        self.octets_by_time.add_at(at, data.ip_octets);
-        self.obedience.data(at, data.ip_octets, data.entropy);
+        self.octets_by_time.add_at(stamp, data.ip_octets);
+        self.obedience.data(stamp, data.ip_octets, data.entropy);
         if look.ce {
             self.obedience.marked();
         }
         let octets = u64::from(self.rest) + data.ip_octets;
         self.rest = (octets % PART) as u32;
         self.series
-            .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
+            .add(stamp, u32::try_from(octets / PART).unwrap_or(u32::MAX));
+        self.first = self.first.min(stamp);
         self.last = at;
         Effect { rule, back }
     }

@@ -6,12 +6,14 @@
 mod sentences;
 
 use super::Selection;
+use super::audit::Unchecked;
 use super::json::{Snapshot, snapshot};
+use super::part::Part;
 use super::report::Header;
 use crate::new_file;
 use crate::record::{
-    Column, CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
-    Record,
+    Cell, Column, CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord,
+    QpSide, Record,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Tables};
 use crate::text::{self, Words};
@@ -47,6 +49,10 @@ pub struct Story<'t> {
     pub header: &'t Header,
     /// All of them; [`shortened`](shorten) for a page.
     pub tables: &'t Tables,
+    /// The rules that were not checked.
+    pub unchecked: &'t [Unchecked],
+    /// How many have notified, whatever is left in the tables.
+    pub notifiers: u64,
     /// What is not in them any more.
     pub left_out: &'t [String],
     /// The run over time.
@@ -66,10 +72,18 @@ pub struct Document<'t> {
     events_since: Vec<i64>,
     filters: Filters,
     know: Vec<String>,
+    /// Why means are more than peaks, where some are.
+    mean_and_peak: Option<&'static str>,
     made_by: String,
     /// Names of addresses, where there are.
     names: BTreeMap<String, String>,
+    /// Why a row has no verdict.
+    no_verdict: &'static str,
+    /// Which part of that was looked at; `None` for all.
+    part: Option<String>,
     read: Vec<String>,
+    /// The moments in each row, in nanoseconds since the first packet, by column.
+    rows_since: Vec<BTreeMap<&'static str, i64>>,
     schema: &'static str,
     sentences: Vec<String>,
     snapshot: Snapshot<'t>,
@@ -159,6 +173,12 @@ impl Drop for PageFile {
     }
 }
 
+/// How many have notified.
+pub fn notifiers(tables: &Tables) -> u64 {
+    let points = tables.points.iter();
+    points.filter(|point| point.total > 0).count() as u64
+}
+
 /// Takes from the tables what a page has no room for, and says what that was.
 pub fn shorten(tables: &mut Tables) -> Vec<String> {
     fn cut<T>(lines: &mut Vec<T>, what: &str, left_out: &mut Vec<String>) {
@@ -194,20 +214,27 @@ pub fn shorten(tables: &mut Tables) -> Vec<String> {
 /// What a page is made of: of the rows those that are selected.
 pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) -> Document<'t> {
     let Story { header, tables, .. } = *story;
-    let mut selection = selection.clone();
-    selection.top.get_or_insert(ROWS);
+    let selection = selection.or_top(ROWS);
     let selected = selection.apply(tables, words);
     let filters = Filters {
         frames: story.is_file,
         rows: (selected.rows.iter())
-            .map(|(_, row)| row_filter(row).filter(|_| !words.masks() && !story.by_interface))
+            .map(|(_, row)| {
+                row_filter(row, &header.part).filter(|_| !words.masks() && !story.by_interface)
+            })
             .collect(),
         rules: (Rule::ALL.iter())
             .filter(|rule| tables.rules.iter().any(|(id, _)| *id == rule.info().id))
-            .map(|rule| (rule.info().id, rule.filter_name()))
+            .map(|rule| {
+                (
+                    rule.info().id,
+                    rule.filter_name() + &header.part.display_filter(),
+                )
+            })
             .collect(),
     };
-    let since = |at: u64| at.wrapping_sub(tables.started).cast_signed();
+    let started = tables.started.unwrap_or(0);
+    let since = |at: u64| at.wrapping_sub(started).cast_signed();
     let read = header.read.iter();
     Document {
         columns: [
@@ -223,39 +250,52 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         events_since: tables.events.iter().map(|event| since(event.at)).collect(),
         filters,
         know: sentences::know(story, (selected.rows.len(), selected.matched), words),
+        mean_and_peak: text::mean_and_peak(selected.rows.iter().map(|(_, row)| row)),
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),
         names: names(story, selected.rows.iter().map(|(_, row)| row), words),
+        no_verdict: text::NO_VERDICT,
+        part: header
+            .part
+            .words()
+            .map(|part| words.text(&part).into_owned()),
         read: read.map(|read| words.text(read).into_owned()).collect(),
+        rows_since: (selected.rows.iter())
+            .map(|(_, row)| moments(row, since))
+            .collect(),
         schema: STORY,
-        sentences: sentences::sentences(tables, words),
+        sentences: sentences::sentences(story, words),
         snapshot: snapshot(tables, &selection, words),
-        time: match tables.started {
-            0 => String::new(),
-            started => {
-                let span = text::span(tables.now.saturating_sub(started));
-                format!("{span} from {}", words.day_and_time(started))
+        time: tables.started.map_or_else(String::new, |started| {
+            let began = words.day_and_time(started);
+            match tables.span() {
+                0 => format!("at {began}"),
+                span => format!("{} from {began}", text::span(span)),
             }
-        },
+        }),
         version: 1,
     }
 }
 
+/// The moments in a row, in nanoseconds since the first packet, by column.
+fn moments(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i64> {
+    let cells = QpRecord::COLUMNS.iter().zip(0..);
+    let moments = cells.filter_map(|(column, number)| match row.cell(number) {
+        Cell::Moment(at) => Some((column.id, since(at))),
+        _ => None,
+    });
+    moments.collect()
+}
+
 /// The names of the addresses in the tables, where they are known.
 fn names<'r>(
-    story: &Story<'_>,
+    story: &Story<'r>,
     rows: impl Iterator<Item = &'r QpRecord>,
     words: &Words,
 ) -> BTreeMap<String, String> {
     let Story { tables, course, .. } = *story;
-    let rows = rows.flat_map(|row| [row.sender, row.receiver, Some(row.notifier), Some(row.told)]);
-    let points = tables.points.iter().map(|point| Some(point.notifier));
-    let events = tables
-        .events
-        .iter()
-        .flat_map(|event| [event.from, event.to]);
     let flows = course.flows.iter();
-    let flows = flows.flat_map(|flow| [Some(flow.key.sender), Some(flow.key.receiver)]);
-    let all = rows.chain(points).chain(events).chain(flows).flatten();
+    let flows = flows.flat_map(|flow| [flow.key.sender, flow.key.receiver]);
+    let all = tables.addresses(rows).chain(flows);
     all.map(|address| (words.exact_address(address), words.address(address)))
         .filter(|(address, name)| address != name)
         .map(|(address, name)| (address, words.text(&name).into_owned()))
@@ -310,14 +350,18 @@ fn flow(flow: &FlowCourse, since: i64, words: &Words) -> Flow {
     }
 }
 
-/// The display filter, with the plugin's fields, that finds a row's notifications, each where it was seen first.
-fn row_filter(row: &QpRecord) -> Option<String> {
+/// The display filter, with the plugin's fields, that finds a row's notifications in the part that was looked at, each where
+/// it was seen first. Addresses are those that the plugin has found: a frame may have headers of tunnels and of other packets.
+fn row_filter(row: &QpRecord, part: &Part) -> Option<String> {
     // The QP that notifications of this kind name.
     let (qp, side) = match row.kind {
         Kind::Cnp => (row.sender_qp, QpSide::Sender),
         _ => (row.receiver_qp, QpSide::Receiver),
     };
-    let mut filter = format!("fcn.kind == \"{}\" && !fcn.copy_of && ", row.kind.id());
+    let mut filter = format!("fcn.kind == \"{}\" && ", row.kind.id());
+    if part.has_first_copies() {
+        filter += "!fcn.copy_of && ";
+    }
     let _ = match (row.flow_label, qp) {
         _ if row.sampled.is_some() => return None,
         (Some(label), _) => write!(filter, "wanfcn.flow_label == {label:#x}"),
@@ -328,9 +372,13 @@ fn row_filter(row: &QpRecord) -> Option<String> {
         ),
         (None, None) => return None,
     };
-    let _ = match row.told {
-        IpAddr::V4(told) => write!(filter, " && ip.dst == {told}"),
-        IpAddr::V6(told) => write!(filter, " && ipv6.dst == {told}"),
+    // An FCN names no sender.
+    let sender = row.sender.filter(|_| row.flow_label.is_none());
+    let _ = match (sender, row.told) {
+        (Some(IpAddr::V4(sender)), _) => write!(filter, " && fcn.sender_ipv4 == {sender}"),
+        (Some(IpAddr::V6(sender)), _) => write!(filter, " && fcn.sender_ipv6 == {sender}"),
+        (None, IpAddr::V4(told)) => write!(filter, " && ip.dst == {told}"),
+        (None, IpAddr::V6(told)) => write!(filter, " && ipv6.dst == {told}"),
     };
     // The same number may be a QP of another receiver, too.
     if let (Kind::FastCnp1 | Kind::FastCnp2, Some(receiver)) = (row.kind, row.receiver) {
@@ -339,12 +387,14 @@ fn row_filter(row: &QpRecord) -> Option<String> {
             " && fastcnp.option.original_destination == {receiver}"
         );
     }
-    Some(filter)
+    Some(filter + &part.display_filter())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::audit::unchecked;
     use super::*;
+    use crate::monitor::events::DAMAGED;
     use crate::output::tests::nothing;
     use crate::tests::sample;
     use insta::assert_snapshot;
@@ -352,7 +402,7 @@ mod tests {
     fn header() -> Header {
         Header {
             read: vec!["incast.pcapng".to_owned()],
-            ended: None,
+            ..Header::default()
         }
     }
 
@@ -360,6 +410,8 @@ mod tests {
         let story = Story {
             header: &header(),
             tables,
+            unchecked: &[],
+            notifiers: notifiers(tables),
             left_out: &[],
             course,
             is_file: true,
@@ -444,16 +496,91 @@ mod tests {
     }
 
     #[test]
+    fn all_notifiers_count_also_those_that_have_no_line() {
+        let mut tables = sample::tables();
+        let point = tables.points[0].clone();
+        tables.points = vec![point; LINES + 500];
+        let number = notifiers(&tables);
+        shorten(&mut tables);
+        let header = header();
+        let story = Story {
+            header: &header,
+            tables: &tables,
+            unchecked: &[],
+            notifiers: number,
+            left_out: &[],
+            course: &Course::default(),
+            is_file: true,
+            by_interface: false,
+        };
+        let told = sentences::sentences(&story, &Words::default());
+        assert!(told[0].contains("from 1,500 notifiers"), "{told:?}");
+    }
+
+    #[test]
+    fn what_was_not_checked_is_told_and_nothing_twice() {
+        let mut tables = nothing();
+        tables.totals.incomplete = 40;
+        tables.events = vec![sample::tables().events[0].clone()];
+        (tables.events[0].frame, tables.events[0].what) = (None, DAMAGED);
+        tables.events[0].text = "packet 7 is cut".into();
+        let unchecked = unchecked(&crate::monitor::Settings::default());
+        let header = Header {
+            ended: Some("the capture is not whole: packet 7 is cut".to_owned()),
+            ..header()
+        };
+        let story = Story {
+            header: &header,
+            tables: &tables,
+            unchecked: &unchecked,
+            notifiers: 0,
+            left_out: &[],
+            course: &Course::default(),
+            is_file: true,
+            by_interface: false,
+        };
+        let words = Words::default();
+        let [.., wrong] = &sentences::sentences(&story, &words)[..] else {
+            panic!("no sentence")
+        };
+        let start =
+            "No rule is broken in what was captured of 1,234 packets (checked: 70 of 78 rules); ";
+        assert!(wrong.starts_with(start), "{wrong}");
+        let know = sentences::know(&story, (0, 0), &words).join("\n");
+        assert_eq!(know.matches("packet 7").count(), 1, "{know}");
+        for line in [
+            "Cut: 40 packets, of which the ICRC and what else is missing are not checked.",
+            "fastcnp.source.untrusted, ",
+            "(give --domain)",
+        ] {
+            assert!(know.contains(line), "{know}");
+        }
+    }
+
+    #[test]
+    fn moments_are_exact_to_the_nanosecond() {
+        let mut tables = sample::tables();
+        tables.qps.truncate(1);
+        tables.qps[0].1.first_seen = sample::START;
+        tables.qps[0].1.last_seen = sample::START + 1_234_567_891;
+        let document = document_of(&tables, &Course::default());
+        assert_eq!(
+            document["rows_since"],
+            serde_json::json!([{"first_seen": 0, "last_seen": 1_234_567_891}])
+        );
+    }
+
+    #[test]
     fn filters_name_what_notifications_name() {
         let filters: Vec<_> = sample::rows()
             .iter()
-            .map(|(_, row)| row_filter(row))
+            .map(|(_, row)| row_filter(row, &Part::default()))
             .collect();
         assert_eq!(
             filters,
             [
-                Some("fcn.kind == \"cnp\" && !fcn.copy_of && fcn.qp == 0x11 && fcn.qp_side == \"sender\" && ip.dst == 198.18.1.3".to_owned()),
-                Some("fcn.kind == \"fast_cnp_2\" && !fcn.copy_of && fcn.qp == 0x1234 && fcn.qp_side == \"receiver\" && ipv6.dst == 2001:db8:0:1::10 && fastcnp.option.original_destination == 2001:db8:0:2::20".to_owned()),
+                Some("fcn.kind == \"cnp\" && !fcn.copy_of && fcn.qp == 0x11 && fcn.qp_side == \"sender\" && fcn.sender_ipv4 == 198.18.1.3".to_owned()),
+                Some("fcn.kind == \"fast_cnp_2\" && !fcn.copy_of && fcn.qp == 0x1234 && fcn.qp_side == \"receiver\" && fcn.sender_ipv6 == 2001:db8:0:1::10 && fastcnp.option.original_destination == 2001:db8:0:2::20".to_owned()),
                 None,
                 Some("fcn.kind == \"wan_fcn\" && !fcn.copy_of && wanfcn.flow_label == 0x21234 && ipv6.dst == 2001:db8:0:9::1".to_owned()),
             ]

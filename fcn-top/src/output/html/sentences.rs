@@ -1,13 +1,15 @@
 //! What was seen in three sentences, and what else whoever reads them has to know.
 
+use super::super::audit::{self, Audited};
 use super::super::report::{by_kind, drops, marked};
 use super::Story;
-use crate::record::{Answer, PointRecord, QpRecord, QpSide};
+use crate::monitor::events::DAMAGED;
+use crate::record::{Answer, Maker, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Severity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Most warnings about the capture.
@@ -29,7 +31,11 @@ fn subject(row: &QpRecord) -> Subject {
 }
 
 /// What was seen, about whom and by whom; whether they obey; what is wrong, and what was lost.
-pub(super) fn sentences(tables: &Tables, words: &Words) -> Vec<String> {
+pub(super) fn sentences(story: &Story<'_>, words: &Words) -> Vec<String> {
+    let tables = story.tables;
+    if tables.totals.packets == 0 {
+        return vec![format!("No packet was seen; {}.", losses(tables))];
+    }
     // Rows of one flow have one verdict.
     let subjects: BTreeMap<Subject, &QpRecord> = tables
         .qps
@@ -38,62 +44,71 @@ pub(super) fn sentences(tables: &Tables, words: &Words) -> Vec<String> {
         .collect();
     let subjects: Vec<&QpRecord> = subjects.into_values().collect();
     vec![
-        seen(tables, subjects.len() as u64, words),
+        seen(story, subjects.len() as u64, words),
         obeys(tables, &subjects, words),
-        wrong(tables),
+        wrong(story),
     ]
 }
 
-fn seen(tables: &Tables, subjects: u64, words: &Words) -> String {
+fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
+    let tables = story.tables;
     let totals = &tables.totals;
-    if totals.packets == 0 {
-        return "No packet was seen.".to_owned();
-    }
-    let span = text::span(tables.now.saturating_sub(tables.started));
+    let span = match tables.span() {
+        0 => "At one moment by the time stamps".to_owned(),
+        span => format!("In {}", text::span(span)),
+    };
     let data = counted(totals.data, "packet") + " of RoCEv2 data" + &marked(totals);
     let notified = totals.notified();
     if notified == 0 {
         let packets = counted(totals.packets, "packet");
-        return format!(
-            "In {span} and {packets} no congestion notification was seen, beside {data}."
-        );
+        return format!("{span}, no congestion notification was seen in {packets}, beside {data}.");
     }
-    let at_least = if totals.rows_evicted > 0 {
-        "at least "
-    } else {
-        ""
-    };
-    let by = by(tables, words);
+    let at_least = |evicted| if evicted > 0 { "at least " } else { "" };
+    let by = by(story, at_least(totals.points_evicted), words);
     format!(
-        "In {span}, {} ({}) for {at_least}{} {} seen{by}, beside {data}.",
+        "{span}, {} ({}) for {}{} {} seen{by}, beside {data}.",
         counted(notified, "congestion notification"),
         by_kind(totals),
+        at_least(totals.rows_evicted),
         counted(subjects, "QP or flow").replace("QP or flows", "QPs or flows"),
         if notified == 1 { "was" } else { "were" },
     )
 }
 
 /// Who notifies.
-fn by(tables: &Tables, words: &Words) -> String {
+fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
+    let tables = story.tables;
     let who = |point: &PointRecord| {
+        let rows = tables.qps.iter().map(|(_, row)| row);
+        let its = rows.filter(|row| {
+            (row.notifier, row.notifier_role) == (point.notifier, point.notifier_role)
+        });
+        let makers: BTreeSet<&str> = its.filter_map(|row| row.made_by).map(Maker::id).collect();
+        let makers: Vec<_> = makers.into_iter().collect();
+        let (address, role) = (words.address(point.notifier), point.notifier_role.id());
         // Who made a CNP, its bytes do not tell.
-        format!(
-            "{} ({} by what it sends)",
-            words.address(point.notifier),
-            point.notifier_role.id()
-        )
+        if makers.iter().all(|maker| *maker == role) {
+            return format!("from {address} ({role} by what it sends)");
+        }
+        let unknown = Maker::Unknown.id();
+        let is_known = |maker: &&str| *maker == role || *maker == unknown;
+        let from = match makers.iter().all(is_known) {
+            true => "from",
+            false => "in the name of",
+        };
+        let makers = makers.join(", ");
+        format!("{from} {address} ({role}; made by, as far as can be inferred: {makers})")
     };
     let most = (tables.points.iter())
         .filter(|point| point.total > 0)
         .max_by_key(|point| (point.total, std::cmp::Reverse(point.notifier)));
-    let number = tables.points.iter().filter(|point| point.total > 0).count() as u64;
-    match (most, number) {
+    match (most, story.notifiers) {
         (None, _) => String::new(),
-        (Some(most), 1) => format!(", from {}", who(most)),
+        (Some(most), 1) => format!(", {}", who(most)),
         (Some(most), number) => {
             let part = most.total as f64 / tables.totals.notified().max(1) as f64;
             format!(
-                ", from {}, {} of them from {}",
+                ", from {at_least}{}, {} of them {}",
                 counted(number, "notifier"),
                 share(part),
                 who(most)
@@ -124,7 +139,11 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
         if unclear == 1 { "is" } else { "are" },
     );
     if no_data > 0 {
-        text += &format!(", and of {} no data is known", grouped(no_data));
+        text += &format!(
+            ", and of {} no data seen is known to be {} (by RDMA CM or acknowledgements)",
+            grouped(no_data),
+            if no_data == 1 { "its" } else { "theirs" }
+        );
     }
     let worst = (tables.qps.iter())
         .map(|(_, row)| row)
@@ -149,11 +168,16 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
     text + "."
 }
 
-fn wrong(tables: &Tables) -> String {
+fn wrong(story: &Story<'_>) -> String {
+    let tables = story.tables;
     let [notes, warnings, errors] = tables.totals.findings;
     let all = notes.saturating_add(warnings).saturating_add(errors);
     let mut text = match all {
-        0 => "Packets show nothing that breaks a rule of the drafts".to_owned(),
+        0 => {
+            let checked = audit::checked(story.unchecked);
+            let unbroken = audited(tables).unbroken();
+            format!("N{} ({checked})", unbroken.trim_start_matches('n'))
+        }
         all => {
             let each = [(errors, "error"), (warnings, "warning"), (notes, "note")];
             let each: Vec<_> = each.map(|(count, what)| counted(count, what)).into();
@@ -164,18 +188,31 @@ fn wrong(tables: &Tables) -> String {
             )
         }
     };
-    let most = tables
-        .rules
-        .iter()
-        .max_by_key(|(id, times)| (*times, std::cmp::Reverse(*id)));
-    if let Some((id, times)) = most {
+    let mut rules: Vec<_> = tables.rules.iter().collect();
+    rules.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    // Of several that are as frequent, none is the most frequent.
+    if let Some((id, times)) = rules.first()
+        && rules.get(1).is_none_or(|(_, next)| next < times)
+    {
         text += &format!(", most often {id} ({})", counted(*times, "time"));
     }
+    format!("{text}; {}.", losses(tables))
+}
+
+/// What was lost in capturing, as far as that is known.
+fn losses(tables: &Tables) -> String {
     match tables.dropped() {
         (None, None) => {
-            format!("{text}; whether packets were lost in capturing, what was read does not say.")
+            "whether packets were lost in capturing, what was read does not say".to_owned()
         }
-        _ => format!("{text}; packets lost in capturing: {}.", drops(tables)),
+        _ => format!("packets lost in capturing: {}", drops(tables)),
+    }
+}
+
+fn audited(tables: &Tables) -> Audited {
+    Audited {
+        packets: tables.totals.packets,
+        incomplete: tables.totals.incomplete,
     }
 }
 
@@ -193,12 +230,29 @@ pub(super) fn know(
     } = *story;
     let totals = &tables.totals;
     let mut know = Vec::new();
+    if header.part.differs() {
+        know.push(
+            "Display filters for Wireshark do not have all of what limits the part that was looked at: they may find more or less."
+                .to_owned(),
+        );
+    }
     if let Some(ended) = &header.ended {
         know.push(format!("It ended early: {}.", words.text(ended)));
+    }
+    if let Some(back) = text::stamps_back(totals) {
+        let why = match story.is_file {
+            true => "clocks may be apart, or parts out of order",
+            false => "each interface is read by itself",
+        };
+        know.push(format!(
+            "Time stamps {back}: {why}. Each packet counts when it says."
+        ));
     }
     // What befell the capture is no finding about a packet.
     let befell = tables.events.iter().filter(|event| !event.is_finding());
     let befell = befell.filter(|event| event.severity > Severity::Note);
+    // Why it ended early says that already.
+    let befell = befell.filter(|event| event.what != DAMAGED || header.ended.is_none());
     for event in befell.take(WARNINGS) {
         know.push(format!(
             "{} ({}, {}).",
@@ -226,7 +280,7 @@ pub(super) fn know(
         ),
         ("With a wrong ICRC", (totals.icrc_bad, "notification")),
         (
-            "Used longest ago, and gone for want of room",
+            "Used longest ago, and gone for want of room, so that display filters may find more than a row counts since it came again",
             (totals.rows_evicted, "row"),
         ),
         (
@@ -238,6 +292,19 @@ pub(super) fn know(
             (totals.points_evicted, "notifier"),
         ),
     ];
+    if let Some(cut) = audited(tables).cut() {
+        know.push(format!("C{}.", cut.trim_start_matches('c')));
+    }
+    if !story.unchecked.is_empty() {
+        let each = story.unchecked.chunk_by(|(_, why), (_, next)| why == next);
+        let each = each.filter_map(|rules| {
+            let (_, why) = rules.first()?;
+            let rules: Vec<_> = rules.iter().map(|(rule, _)| rule.info().id).collect();
+            Some(format!("{} ({why})", rules.join(", ")))
+        });
+        let each: Vec<_> = each.collect();
+        know.push(format!("Rules not checked: {}.", each.join("; ")));
+    }
     for (what, (count, unit)) in counts.into_iter().filter(|(_, (count, _))| *count > 0) {
         know.push(format!("{what}: {}.", counted(count, unit)));
     }

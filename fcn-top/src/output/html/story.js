@@ -20,15 +20,15 @@
       case "share": return show.share(value);
       case "change": return show.change(value);
       case "span": return show.span(value);
-      case "moment": return since(value);
       case "address": return host(value);
       default: return String(value);
     }
   }
-  /** A moment since the first packet. Large numbers lose their last digits in JavaScript: to a microsecond they are right. */
+  /** A moment, in nanoseconds since the first packet, in seconds with the digits that its clock seems to have. */
   function since(at) {
-    const span = (Math.round(at / 1e3) - Math.round(snapshot.started / 1e3)) * 1e3;
-    return span < 1e3 ? "< 1 µs" : `+${show.span(span)}`;
+    const size = Math.abs(at);
+    const places = [0, 3, 6, 9].find((digits) => size % 10 ** (9 - digits) === 0) ?? 9;
+    return `${at < 0 ? "−" : "+"}${Math.floor(size / 1e9)}${places ? `.${String(size % 1e9).padStart(9, "0").slice(0, places)}` : ""} s`;
   }
   const host = (address) => data.names[address] ?? address;
   const filter = (words) => el("code", {}, words);
@@ -39,7 +39,8 @@
   document.title = source ? `${source}: congestion notifications` : "Congestion notifications";
   add(el("header", {},
     el("h1", {}, "Who was told to slow down, and who did"),
-    el("p", { class: "dim" }, [source, data.time].filter(Boolean).join(": "))));
+    el("p", { class: "dim" }, [source, data.time].filter(Boolean).join(": ")),
+    data.part ? el("p", {}, el("strong", {}, `Only a part of it was looked at: ${data.part}.`)) : null));
   add(el("section", { "aria-label": "What happened" },
     el("ol", { class: "lead" }, sentences.map((sentence) => el("li", {}, sentence)))));
   if (know.length > 0) {
@@ -50,7 +51,7 @@
   // Over time.
 
   const steps = course.data.length;
-  const rows = snapshot.rows.map((row, place) => ({ row, place, filter: filters.rows[place] }));
+  const rows = snapshot.rows.map((row, place) => ({ row, filter: filters.rows[place], since: data.rows_since[place] }));
   const key = ({ sender, receiver, receiver_qp }) => `${sender} ${receiver} ${receiver_qp}`;
   const rowOf = new Map(rows.map(({ row }) => [key(row), row]));
   let choose = null;
@@ -90,16 +91,19 @@
     };
     flows.slice(0, 5).forEach(pick);
 
-    const rest = (name, chosen) => course[name].map((value, place) =>
+    const sumOfKinds = kinds.reduce((sum, [, counts]) => sum.map((value, place) => value + counts[place]), new Array(steps).fill(0));
+    const rest = (name, chosen) => (name === "told" ? sumOfKinds : course[name]).map((value, place) =>
       Math.max(0, value - chosen.reduce((sum, values) => sum + values[place], 0)));
     function series() {
       const chosen = flows.filter((one) => lines.has(one)).map((one) => ({
-        label: one.name, line: lines.get(one),
+        label: one.name, line: lines.get(one), flow: one.flow,
         octets: all(one.flow, "octets"), data: all(one.flow, "data"), ce: all(one.flow, "ce"), told: all(one.flow, "notifications"),
       }));
       const others = totals.flows + totals.flows_evicted - chosen.length;
       const sum = (name) => rest(name, chosen.map((one) => one[name]));
       const lot = [...chosen];
+      const told = rest("told", chosen.map((one) => one.told));
+      const othersTold = told.some((count) => count > 0) ? [{ label: "All else, and of flows not known", line: "rest", told }] : [];
       if (others > 0) {
         lot.push({ label: `All else (data flows: ${show.count(others)})`, line: "rest", octets: sum("octets"), data: sum("data"), ce: sum("ce") });
       }
@@ -107,7 +111,7 @@
       return {
         rate: lot.map((one) => ({ ...one, values: (size) => sums(one.octets, size).map((octets) => octets * 8e9 / (size * course.step)) })),
         marks: lot.map((one) => ({ ...one, values: (size) => share(sums(one.ce, size), sums(one.data, size)) })),
-        told: chosen.map((one) => ({ ...one, values: (size) => sums(one.told, size) })),
+        told: [...chosen.filter(({ flow }) => flow.notified > 0), ...othersTold].map((one) => ({ ...one, values: (size) => sums(one.told, size) })),
       };
     }
     const first = series();
@@ -163,9 +167,10 @@
 
   const VERDICTS = { obeys: ["good", "obeys"], does_not_obey: ["bad", "does not obey"], unclear: ["dim", "unclear"] };
   function verdict(row) {
-    const [tone, words] = VERDICTS[row.verdict] ?? ["dim", row.verdict ?? "not known"];
+    const [tone, words] = VERDICTS[row.verdict] ?? ["dim", row.verdict];
     const least = row.change === null || row.change >= 0 ? "" : `: at least ${show.share(-row.change)} less data`;
-    const why = row.verdict === null ? "no data of it was seen" : row.evidence;
+    if (row.verdict === null) return el("span", { class: tone }, data.no_verdict);
+    const why = row.evidence;
     return el("div", {}, el("span", { class: tone }, words), least, why === null ? null : el("div", { class: "small dim" }, why));
   }
   function subject(row) {
@@ -173,8 +178,9 @@
     return `${show.hex(row.qp)}${row.qp_side === "receiver" ? " (receiver’s)" : ""}`;
   }
   function by(row) {
-    const made = row.made_by && row.made_by !== row.notifier_role ? `; inferred: ${row.made_by}` : "";
-    return `${host(row.notifier)} (${row.notifier_role}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
+    const made = row.made_by && row.made_by !== row.notifier_role ? `; made by, inferred: ${row.made_by}` : "";
+    const borrows = made && row.made_by !== "unknown";
+    return `${borrows ? "in the name of " : ""}${host(row.notifier)} (${row.notifier_role}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
   }
   const estimated = (row, value, format) => (value === null ? null : `${row.sampled > 1 ? "~" : ""}${format(value)}`);
   const qp = (id) => about.qps.get(id);
@@ -189,8 +195,9 @@
     { title: "CE", number: true, about: qp("ce_share").about, value: ({ row }) => row.ce_share, cell: ({ row }) => text(qp("ce_share"), row.ce_share) },
     { title: "Verdict, and what it rests on", wide: true, about: qp("verdict").about, value: ({ row }) => row.verdict, cell: ({ row }) => verdict(row) },
   ];
-  function details({ row, filter: words }) {
-    const pairs = columns.qps.map((column) => [column, text(column, row[column.id])]).filter(([, value]) => value !== null);
+  function details({ row, filter: words, since: moments }) {
+    const value = (column) => (column.id in moments ? since(moments[column.id]) : text(column, row[column.id]));
+    const pairs = columns.qps.map((column) => [column, value(column)]).filter(([, value]) => value !== null);
     const drawn = choose?.(row);
     return [
       words ? el("p", { class: "small" }, "Its notifications in Wireshark, with the plugin: ", filter(words)) : null,
@@ -204,6 +211,7 @@
   section("Who was told to slow down", rows.length > 0
     ? table({ caption: "A row for each QP or flow and kind of notification", columns: rowColumns, rows, more: details })
     : el("p", {}, totals.rows > 0 ? "No row passes the filter." : "Nobody, as far as was seen."),
+  data.mean_and_peak ? el("p", { class: "small dim" }, data.mean_and_peak) : null,
   el("p", { class: "small dim" }, "A verdict is inferred: whether less data follows notifications than the same flow sends at other times. Unclear means that neither can be inferred. What a capture shows of the wire may hide a sender that slows down little or late; fcn-top’s README says how often verdicts were wrong in simulations."));
 
   // The other tables, column by column.
@@ -258,7 +266,7 @@
       ] }),
       el("h3", {}, "One by one"),
       table({ caption: "Those in a row that are alike are one line", rows: found, columns: [
-        { title: "After", value: ({ at }) => at, cell: ({ at }) => (at < 0 ? `−${show.span(-at)}` : show.span(at)) },
+        { title: "After", value: ({ at }) => at, cell: ({ at }) => since(at) },
         { title: "Severity", value: ({ event }) => SEVERITIES.indexOf(event.severity), cell: ({ event }) => tone(event.severity) },
         { title: "Rule", value: ({ event }) => event.what, cell: ({ event }) => event.what },
         { title: "Times", number: true, value: ({ event }) => event.times, cell: ({ event }) => show.count(event.times) },

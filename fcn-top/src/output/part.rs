@@ -1,0 +1,106 @@
+//! Which part of what there was has been looked at, where that is not all of it.
+
+use crate::text::span;
+use fcn_tool::quantity::counted;
+use std::fmt::Write as _;
+
+/// What was asked for instead of all.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// A filter in tcpdump's syntax, which Wireshark's display filters do not have.
+    pub filter: Option<String>,
+    /// Interfaces of a file, by name or number.
+    pub interfaces: Vec<String>,
+    /// After so many packets enough was seen.
+    pub count: Option<u64>,
+    /// After so many nanoseconds enough was seen.
+    pub span: Option<u64>,
+    /// The number of the last packet that was looked at, where enough was seen.
+    pub last_frame: Option<u64>,
+}
+
+impl Part {
+    /// Which part it is, in words; `None` where it is all.
+    pub fn words(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if let Some(count) = self.count {
+            parts.push(format!("the first {}", counted(count, "packet")));
+        }
+        if let Some(span_of) = self.span {
+            parts.push(format!("the first {}", span(span_of)));
+        }
+        if !self.interfaces.is_empty() {
+            parts.push(format!("interface {}", self.interfaces.join(", ")));
+        }
+        if let Some(filter) = &self.filter {
+            parts.push(format!("packets that match “{filter}”"));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// What a display filter of Wireshark finds in that part only, as far as there are words for it: a continuation.
+    pub fn display_filter(&self) -> String {
+        let mut filter = String::new();
+        if let Some(last) = self.last_frame {
+            let _ = write!(filter, " && frame.number <= {last}");
+        }
+        let interfaces = self.interfaces.iter();
+        let each = interfaces.map(|interface| match interface.parse::<u32>() {
+            Ok(number) => format!("frame.interface_id == {number}"),
+            Err(_) => format!("frame.interface_name == {}", quoted(interface)),
+        });
+        let each: Vec<_> = each.collect();
+        if !each.is_empty() {
+            let _ = write!(filter, " && ({})", each.join(" || "));
+        }
+        filter
+    }
+
+    /// Whether the first of a packet's copies is so in Wireshark, too, which looks at all interfaces.
+    pub fn has_first_copies(&self) -> bool {
+        self.interfaces.len() != 1
+    }
+
+    /// Whether a display filter may find more in all that there was, or less: what matches a filter in tcpdump's syntax, and
+    /// which of a packet's copies is the first of those on some interfaces, Wireshark does not know.
+    pub fn differs(&self) -> bool {
+        self.filter.is_some() || self.interfaces.len() > 1
+    }
+}
+
+/// A text in a display filter.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_no_part() {
+        let part = Part::default();
+        assert_eq!((part.words(), part.display_filter()), (None, String::new()));
+        assert!(!part.differs());
+    }
+
+    #[test]
+    fn a_part_is_named_and_found() {
+        let part = Part {
+            filter: Some("host 192.0.2.1".to_owned()),
+            interfaces: vec!["leaf\"1".to_owned(), "3".to_owned()],
+            count: Some(1_000),
+            span: Some(2_000_000_000),
+            last_frame: Some(1_234),
+        };
+        assert_eq!(
+            part.words().unwrap(),
+            "the first 1,000 packets; the first 2.00 s; interface leaf\"1, 3; packets that match “host 192.0.2.1”"
+        );
+        assert_eq!(
+            part.display_filter(),
+            " && frame.number <= 1234 && (frame.interface_name == \"leaf\\\"1\" || frame.interface_id == 3)"
+        );
+        assert!(part.differs());
+    }
+}
