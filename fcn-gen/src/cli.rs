@@ -11,7 +11,13 @@ use std::time::Duration;
 
 /// Plays congestion scenarios of RoCEv2 networks, into capture files in virtual time, or onto a link
 #[derive(Debug, Parser)]
-#[command(name = "fcn-gen", version, long_version = fcn_tool::version(), after_help = EXIT_CODES)]
+#[command(
+    name = "fcn-gen",
+    version,
+    long_version = fcn_tool::version(),
+    after_help = EXIT_CODES,
+    after_long_help = EXAMPLES,
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -21,10 +27,22 @@ pub struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 130 interrupted.";
 
+const EXAMPLES: &str = "\
+Examples:
+  fcn-gen list
+  fcn-gen show incast
+  fcn-gen write incast -o incast.pcapng
+  fcn-gen run stress-cnp --iface veth0 --duration 10s
+  fcn-gen compare incast
+  fcn-gen emulate receiver --iface eth1 --forever
+
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 130 interrupted.";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the built-in scenarios
+    #[command(after_long_help = LIST_EXAMPLES)]
     List(List),
     /// Show a scenario: topology, what it demonstrates, parameters
     #[command(after_long_help = SHOW_EXAMPLES)]
@@ -42,6 +60,11 @@ pub enum Command {
     #[command(after_long_help = EMULATE_EXAMPLES)]
     Emulate(Box<Emulate>),
 }
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  fcn-gen list
+  fcn-gen list --json";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:

@@ -116,3 +116,17 @@ fn the_report_of_the_readme_is_what_is_printed() {
     let done = common::Done::from_output(&output.unwrap()).well();
     assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
 }
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let help = top(["--help"]).well().out;
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
+    fcn_examples::run(
+        &fcn_examples::of(&help, "fcn-top"),
+        Path::new(env!("CARGO_BIN_EXE_fcn-top")),
+        &[
+            ("incast.pcapng", &captures.join("incast.pcapng")),
+            ("prototype.pcapng", &captures.join("fast-cnp.pcapng")),
+        ],
+    );
+}

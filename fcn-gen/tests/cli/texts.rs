@@ -2,10 +2,13 @@
 
 use crate::common::{fcn_gen, names};
 use insta::assert_snapshot;
+use std::path::Path;
+
+const COMMANDS: [&str; 6] = ["list", "show", "write", "run", "compare", "emulate"];
 
 #[test]
 fn help_is_as_committed() {
-    for command in ["list", "show", "write", "run", "compare"] {
+    for command in COMMANDS {
         for flag in ["-h", "--help"] {
             let done = fcn_gen([command, flag]);
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
@@ -207,4 +210,21 @@ fn a_bad_scenario_says_where_and_what_to_do() {
     assert_snapshot!("error-mechanism", &done.err);
     let done = fcn_gen(["show", "no-such-scenario"]);
     assert_snapshot!("error-unknown", &done.err);
+}
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let mut helps = vec![fcn_gen(["--help"]).text().to_owned()];
+    helps.extend(COMMANDS.map(|command| fcn_gen([command, "--help"]).text().to_owned()));
+    let mut examples = Vec::new();
+    for help in &helps {
+        let these = fcn_examples::of(help, "fcn-gen");
+        assert!(!these.is_empty(), "no examples: {help}");
+        examples.extend(these);
+    }
+    examples.sort_unstable();
+    examples.dedup();
+    // One of them writes the scenario that others name.
+    examples.sort_by_key(|example| !example.contains("> mine.toml"));
+    fcn_examples::run(&examples, Path::new(env!("CARGO_BIN_EXE_fcn-gen")), &[]);
 }
