@@ -4,6 +4,7 @@ pub use crate::emulate::Role;
 use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
+use fcn_tool::output::Replacing;
 use fcn_tool::quantity;
 use fcn_tool::sending::{Backend, LinkOptions, Manner};
 use std::path::PathBuf;
@@ -148,8 +149,11 @@ pub struct Write {
     /// Also write the ground truth to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Keep at most this many octets of each packet; 0 keeps all
-    #[arg(long, value_name = "N")]
+    #[arg(long = "snap-length", alias = "snap-len", value_name = "OCTETS")]
     pub snap_len: Option<u32>,
     /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
     /// of them (sflow:N: one in N); truth and report describe the original frames
@@ -311,6 +315,9 @@ pub struct Compare {
     /// Also write a page to send, one HTML file that needs no network: the figures, with charts of queue and rate over time
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

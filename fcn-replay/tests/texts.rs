@@ -18,7 +18,7 @@ fn help_is_as_committed() {
     }
     assert_eq!(
         replay(["--version"]).well().out,
-        concat!("fcn-replay ", env!("CARGO_PKG_VERSION"), "\n")
+        format!("fcn-replay {}\n", fcn_tool::version())
     );
 }
 

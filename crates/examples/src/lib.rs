@@ -31,7 +31,7 @@ pub fn of<'h>(help: &'h str, tool: &str) -> Vec<&'h str> {
     lines.map(str::trim).filter(named).collect()
 }
 
-/// Runs them in order in one folder: what one writes the next may read. An example ends well if it ends with 0, or with 130
+/// Runs each in a folder of its own with these files. An example ends well if it ends with 0, or with 130
 /// behind Ctrl-C.
 ///
 /// # Panics
@@ -39,11 +39,6 @@ pub fn of<'h>(help: &'h str, tool: &str) -> Vec<&'h str> {
 pub fn run(examples: &[&str], program: &Path, files: &[(&str, &Path)]) {
     assert!(!examples.is_empty(), "no examples");
     let bin = program.parent().expect("a folder");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    for (name, from) in files {
-        let to = folder.path().join(name);
-        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-    }
     let namespaces = Command::new("unshare").args(["--net", "true"]).output();
     let namespaces = namespaces.is_ok_and(|output| output.status.success());
     for example in examples {
@@ -53,6 +48,11 @@ pub fn run(examples: &[&str], program: &Path, files: &[(&str, &Path)]) {
         if let Some(lacking) = programs.find(|p| !is_there(p, bin)) {
             fcn_skip::skipped!("{lacking} is not installed: {example}");
             continue;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, from) in files {
+            let to = folder.path().join(name);
+            fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
         }
         let on_links = [" --iface ", " -i "].iter().any(|o| example.contains(o));
         if on_links && !namespaces {

@@ -22,5 +22,6 @@ pub mod rdma;
 pub mod receive;
 pub mod sender;
 mod slots;
+pub mod temporary;
 pub mod transmit;
 pub mod xdp;

@@ -7,6 +7,7 @@
 
 pub mod console;
 pub mod failure;
+pub mod output;
 pub mod page;
 pub mod progress;
 pub mod quantity;

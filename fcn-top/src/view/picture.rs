@@ -1,5 +1,6 @@
 //! Saves a screenshot to a file, as SVG or text.
 
+use crate::output::create_new;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
@@ -16,15 +17,8 @@ const CELL: (usize, usize) = (9, 19);
 pub(super) fn write(buffer: &Buffer, to: &Path) -> Result<u64, String> {
     let is_text = to.extension().is_some_and(|extension| extension == "txt");
     let picture = if is_text { text(buffer) } else { svg(buffer) };
-    let result =
-        std::fs::File::create_new(to).and_then(|mut file| file.write_all(picture.as_bytes()));
-    result.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => format!(
-            "{}: there is one already; choose another name",
-            to.display()
-        ),
-        _ => format!("{}: {error}", to.display()),
-    })?;
+    let written = create_new(to)?.write_all(picture.as_bytes());
+    written.map_err(|error| format!("{}: {error}", to.display()))?;
     Ok(buffer.area.height.into())
 }
 

@@ -344,6 +344,7 @@ impl Lab<'_> {
             "write",
             &self.options.scenario,
             "--quiet",
+            "--force",
             "--snap-len",
             "256",
         ]);
