@@ -22,6 +22,8 @@ pub const BUILT_GENERATOR: &str = "FCN_GENERATOR";
 pub const REPLAYER: &str = "fcn-replay";
 /// The package, and the program, that tells who is told to slow down.
 pub const MONITOR: &str = "fcn-top";
+/// The package, and the program, that writes their man pages and completions.
+pub const MANUAL: &str = "fcn-manual";
 
 /// The workspace's root folder.
 ///

@@ -155,6 +155,7 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         (cargo::PLUGIN_PACKAGE, Use::Build),
         (cargo::REPLAYER, Use::Filter),
         (cargo::MONITOR, Use::Filter),
+        (cargo::MANUAL, Use::Filter),
     ];
     for (package, need) in needs {
         let lacking = packages::missing(&[need]);

@@ -47,12 +47,12 @@ pub(super) fn tools(root: &Path, target: &Path, of: &Target) -> Outcome<[PathBuf
 /// The folder with man pages and completions, as they stand below `/usr/share`.
 pub(super) fn manual(root: &Path, target: &Path) -> Outcome<PathBuf> {
     let mut command = build(root, target)?;
-    let messages = cargo::messages(command.args(["--package", "fcn-manual"]))?;
+    let messages = cargo::messages(command.args(["--package", cargo::MANUAL]))?;
     let folder = target.join("share");
     if folder.exists() {
         fs_err::remove_dir_all(&folder)?;
     }
-    process::stdout(Command::new(cargo::executable(&messages, "fcn-manual")?).arg(&folder))?;
+    process::stdout(Command::new(cargo::executable(&messages, cargo::MANUAL)?).arg(&folder))?;
     Ok(folder)
 }
 
