@@ -5,7 +5,11 @@ cd /fcn-trial
 mount -t sysfs sysfs /sys
 printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
 chmod 755 /usr/sbin/policy-rc.d
-apt() { apt-get -q -y -o Acquire::Check-Valid-Until=no -o APT::Sandbox::User=root "$@"; }
+# What others only recommend or suggest goes with who brought it.
+apt() {
+    apt-get -q -y -o Acquire::Check-Valid-Until=no -o APT::Sandbox::User=root \
+        -o APT::AutoRemove::RecommendsImportant=0 -o APT::AutoRemove::SuggestsImportant=0 "$@"
+}
 fail() { echo "trial failed: $*" >&2; exit 1; }
 # Every path but those of caches, logs, accounts of packages, and what groupadd keeps of the list before.
 paths() {
