@@ -21,8 +21,8 @@ paths() {
 
 . /etc/os-release
 apt update
-# What debootstrap may have left undone is not ours.
-apt install --fix-broken --no-install-recommends
+# What debootstrap may have left undone is not ours, nor is what unpacks an archive.
+apt install --fix-broken --no-install-recommends xz-utils
 paths > before
 cp /etc/group group
 
@@ -74,7 +74,6 @@ else
 fi
 for archive in fcn-tools-*-x86_64-linux.tar.xz; do
     [ -e "$archive" ] || continue
-    apt install --no-install-recommends xz-utils > /dev/null
     tar xf "$archive"
     ./fcn-tools-*-x86_64-linux/bin/fcn-top -r out/a.pcapng --report > report2
     cmp report report2 || fail "the static fcn-top reports something else"
