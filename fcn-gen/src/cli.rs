@@ -4,6 +4,7 @@ pub use crate::emulate::Role;
 use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
+use fcn_tool::output::Replacing;
 use fcn_tool::quantity;
 use fcn_tool::sending::{Backend, LinkOptions, Manner};
 use std::net::SocketAddr;
@@ -12,7 +13,13 @@ use std::time::Duration;
 
 /// Plays congestion scenarios of RoCEv2 networks, into capture files in virtual time, or onto a link
 #[derive(Debug, Parser)]
-#[command(name = "fcn-gen", version, long_version = fcn_tool::version(), after_help = EXIT_CODES)]
+#[command(
+    name = "fcn-gen",
+    version,
+    long_version = fcn_tool::version(),
+    after_help = EXIT_CODES,
+    after_long_help = EXAMPLES,
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -22,10 +29,22 @@ pub struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
 
+const EXAMPLES: &str = "\
+Examples:
+  fcn-gen list
+  fcn-gen show incast
+  fcn-gen write incast -o incast.pcapng
+  fcn-gen run stress-cnp --iface veth0 --duration 10s
+  fcn-gen compare incast
+  fcn-gen emulate receiver --iface eth1 --forever
+
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 130 interrupted.";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the built-in scenarios
+    #[command(after_long_help = LIST_EXAMPLES)]
     List(List),
     /// Show a scenario: topology, what it demonstrates, parameters
     #[command(after_long_help = SHOW_EXAMPLES)]
@@ -46,6 +65,11 @@ pub enum Command {
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(Box<Check>),
 }
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  fcn-gen list
+  fcn-gen list --json";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -142,8 +166,11 @@ pub struct Write {
     /// Also write the ground truth to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Keep at most this many octets of each packet; 0 keeps all
-    #[arg(long, value_name = "N")]
+    #[arg(long = "snap-length", alias = "snap-len", value_name = "OCTETS")]
     pub snap_len: Option<u32>,
     /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
     /// of them (sflow:N: one in N); truth and report describe the original frames
@@ -366,6 +393,9 @@ pub struct Compare {
     /// Also write a page to send, one HTML file that needs no network: the figures, with charts of queue and rate over time
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -65,6 +65,8 @@ fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
 fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     let to_stdout = options.output == *"-";
     write::check_truth(options.truth.as_deref(), None)?;
+    let files = [Some(options.output.as_path()), options.truth.as_deref()];
+    options.replacing.check(files)?;
     if to_stdout && console.out_is_terminal {
         return Err(Failure::usage("will not write a capture to a terminal")
             .and("standard output")
@@ -120,6 +122,8 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
     if let Some(page) = &options.html {
         write::no_stdout("--html", page)?;
     }
+    let files = [options.svg.as_deref(), options.html.as_deref()];
+    options.replacing.check(files)?;
     let stop = (console.catch_interrupt)()?;
     let drawing = options.svg.as_deref().map(Pending::create).transpose()?;
     let page = options.html.as_deref().map(Pending::create).transpose()?;

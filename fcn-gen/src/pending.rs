@@ -1,10 +1,11 @@
 //! A file that appears whole or not at all: written under a temporary name, and renamed at the end.
 
+use fcn_link::temporary::temporary_in;
 use fcn_tool::failure::{Failure, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
 
 /// A file to be. Dropped before [`finish`](Self::finish), it leaves nothing.
 #[derive(Debug)]
@@ -40,13 +41,7 @@ impl Pending {
             Ok(found) if !found.is_file() => {
                 OpenOptions::new().write(true).open(path).map(Place::Direct)
             }
-            _ => {
-                let mut builder = Builder::new();
-                builder.prefix(".fcn-gen-");
-                // With the permissions of any new file, and an error that does not name this one.
-                let file = builder.make_in(folder_of(target), |path| File::create_new(path));
-                file.map(Place::Temporary)
-            }
+            _ => temporary_in(folder_of(target)).map(Place::Temporary),
         }
     }
 

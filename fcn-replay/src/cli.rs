@@ -15,9 +15,11 @@ use std::time::Duration;
 #[command(
     name = "fcn-replay",
     version,
+    long_version = fcn_tool::version(),
     after_help = EXIT_CODES,
     after_long_help = EXAMPLES,
-    mut_arg("iface", |arg| arg.required_unless_present("dry_run"))
+    mut_arg("iface", |arg| arg.required_unless_present("dry_run")),
+    mut_arg("force", |arg| arg.requires("output"))
 )]
 pub struct Cli {
     /// The capture; `-` is standard input

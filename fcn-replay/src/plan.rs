@@ -28,6 +28,7 @@ pub(crate) struct Target {
 
 /// Refuses options that would do nothing, or never end.
 pub(crate) fn check(cli: &Cli) -> Result {
+    cli.link.replacing.check([cli.link.output.as_deref()])?;
     let once = !cli.loops.forever && cli.loops.loops == 1;
     let idle = [
         ("--loop-gap", cli.loops.loop_gap.is_some()),

@@ -34,6 +34,7 @@ impl Files {
             to.to_str().unwrap(),
             "--json",
             "-q",
+            "--force",
         ];
         args.extend(words(options));
         let done = replay(args).well();
@@ -512,7 +513,7 @@ fn standard_input_is_a_capture_too() {
     for options in ["--top", "--top --loops 3"] {
         let to = files.path("out.pcapng");
         let output = Command::new(common::PROGRAM)
-            .args(["-", "-q", "-o"])
+            .args(["-", "-q", "--force", "-o"])
             .arg(&to)
             .args(words(options))
             .stdin(fs::File::open(&capture).unwrap())

@@ -18,7 +18,7 @@ fn help_is_as_committed() {
     }
     assert_eq!(
         replay(["--version"]).well().out,
-        concat!("fcn-replay ", env!("CARGO_PKG_VERSION"), "\n")
+        format!("fcn-replay {}\n", fcn_tool::version())
     );
 }
 
@@ -98,4 +98,23 @@ fn the_table_of_the_readme_is_what_a_dry_run_prints() {
     let capture = common::captures().join("formats-cnp.pcapng");
     let done = replay([capture.to_str().unwrap(), "--dry-run", "--show", "3"]).well();
     assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
+}
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let help = replay(["--help"]).well().out;
+    let folder = tempfile::tempdir().unwrap();
+    let compressed = folder.path().join("incast.pcapng.zst");
+    let capture = common::captures().join("incast.pcapng");
+    let octets = zstd::encode_all(fs::read(&capture).unwrap().as_slice(), 0).unwrap();
+    fs::write(&compressed, octets).unwrap();
+    fcn_examples::run(
+        &fcn_examples::of(&help, "fcn-replay"),
+        Path::new(env!("CARGO_BIN_EXE_fcn-replay")),
+        &[
+            ("incast.pcapng", &capture),
+            ("both.pcapng", &capture),
+            ("incast.pcapng.zst", &compressed),
+        ],
+    );
 }

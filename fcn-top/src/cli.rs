@@ -5,6 +5,7 @@ use crate::config::Preferences;
 use crate::output::prometheus;
 use crate::values;
 use clap::{ArgGroup, Args, Parser};
+use fcn_tool::output::Replacing;
 use fcn_tool::quantity;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -21,6 +22,8 @@ use std::time::Duration;
     after_long_help = EXAMPLES,
     group(ArgGroup::new("input").args(["iface", "read", "demo", "counters"])),
     group(ArgGroup::new("mode").args(["json", "jsonl", "csv", "report"])),
+    group(ArgGroup::new("files").args(["export", "html"]).multiple(true)),
+    mut_arg("force", |arg| arg.requires("files")),
 )]
 pub struct Cli {
     /// Where packets come from.
@@ -126,6 +129,9 @@ pub struct Mode {
     /// Write a page to send at the end, one HTML file that needs no network: what happened, with charts and tables
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
@@ -240,6 +246,7 @@ mod tests {
             "fcn-top -i a --prometheus nowhere",
             "fcn-top -i a --colours pink",
             "fcn-top --print-config --json",
+            "fcn-top -r a --json --force",
             "fcn-top --list-interfaces -i a",
             "fcn-top -r a --config c --no-config",
         ] {

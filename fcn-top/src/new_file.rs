@@ -10,10 +10,15 @@ use std::path::Path;
 /// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
 pub(crate) fn create(path: &Path) -> Result<File, String> {
     File::create_new(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
-            "{}: there is one already; choose another name",
-            path.display()
-        ),
+        io::ErrorKind::AlreadyExists => taken(path),
         _ => format!("{}: {error}", path.display()),
     })
+}
+
+/// What is said of a name that a file has already.
+pub(crate) fn taken(path: &Path) -> String {
+    format!(
+        "{}: there is one already; choose another name",
+        path.display()
+    )
 }

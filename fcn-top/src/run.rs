@@ -80,6 +80,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             Failure::usage("--export").and("packets hold addresses, and --privacy keeps those in")
         );
     }
+    let files = [cli.mode.export.as_deref(), cli.mode.html.as_deref()];
+    cli.mode.replacing.check(files)?;
     let settings = setup::settings(&cli, &preferences, profile.clone());
     let unchecked = audit::unchecked(&settings);
 
@@ -98,7 +100,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let words = setup::words(&preferences);
     // Before the run that fills it, and with the rights that are left.
     let page = (cli.mode.html.as_deref())
-        .map(|to| new_page(to, inputs.are_live()))
+        .map(|to| new_page(to, cli.mode.replacing.force, inputs.are_live()))
         .transpose()?;
 
     let mut monitor = Monitor::new(settings);
@@ -307,8 +309,8 @@ fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
 }
 
 /// The file for a page.
-fn new_page(to: &Path, dropped: bool) -> Result<PageFile> {
-    PageFile::create(to).map_err(|why| unwritten("--html", why, dropped))
+fn new_page(to: &Path, replace: bool, dropped: bool) -> Result<PageFile> {
+    PageFile::create(to, replace).map_err(|why| unwritten("--html", why, dropped))
 }
 
 /// Writes a page of all that was seen.

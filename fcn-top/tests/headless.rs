@@ -722,14 +722,17 @@ fn packets_behind_rows_are_exported_and_mean_the_same() {
     assert_eq!(names(&before), names(&after));
     assert!(read(Path::new(out)).len() < read(Path::new(&file)).len());
     // Nothing matches: a capture without packets. Too little room: what is left of it, and a word about it.
-    let done = top(["-r", &file, "-q", "--json", "--export", out]).well();
+    let done = top(["-r", &file, "--export", out]).with(2);
+    assert!(done.err.contains("there is one already"), "{}", done.err);
+    let done = top(["-r", &file, "-q", "--json", "--force", "--export", out]).well();
     assert!(
         !rows(&done.json()).is_empty() && done.err.is_empty(),
         "{done:?}"
     );
-    top(["-r", &file, "--export", out, "--where", "total>1000000"]).well();
+    let export = ["-r", &file, "--force", "--export", out];
+    top(export.into_iter().chain(["--where", "total>1000000"])).well();
     assert!(read(Path::new(out)).is_empty());
-    let done = top(["-r", &file, "--export", out, "--keep", "8KiB"]).well();
+    let done = top(export.into_iter().chain(["--keep", "8KiB"])).well();
     assert!(done.err.contains("--keep"), "{}", done.err);
     let done = top(["-r", &file, "--export", out, "--privacy"]).with(2);
     assert!(done.err.contains("--privacy"), "{}", done.err);

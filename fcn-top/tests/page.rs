@@ -59,12 +59,13 @@ fn a_page_has_what_json_prints_and_never_replaces_a_file() {
     assert!(done.err.contains("story.html: "), "{}", done.err);
     let text = fs::read_to_string(&to).unwrap();
     assert!(data(&text)["snapshot"] == done.json());
-    let again = top(words).with(1);
+    let again = top(words).with(2);
     assert!(again.err.contains("choose another name"), "{}", again.err);
     assert_eq!(
         (again.out.as_str(), fs::read_to_string(&to).unwrap()),
         ("", text)
     );
+    top(words.into_iter().chain(["--force"])).well();
     // What was not written is not there.
     let other = folder.path().join("other.html");
     let other_page = other.display().to_string();

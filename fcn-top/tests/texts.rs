@@ -116,3 +116,57 @@ fn the_report_of_the_readme_is_what_is_printed() {
     let done = common::Done::from_output(&output.unwrap()).well();
     assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
 }
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let help = top(["--help"]).well().out;
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
+    fcn_examples::run(
+        &fcn_examples::of(&help, "fcn-top"),
+        Path::new(env!("CARGO_BIN_EXE_fcn-top")),
+        &[
+            ("incast.pcapng", &captures.join("incast.pcapng")),
+            ("prototype.pcapng", &captures.join("fast-cnp.pcapng")),
+        ],
+    );
+}
+
+/// The options that the service and the container give, without their variables.
+#[test]
+fn what_starts_fcn_top_elsewhere_is_understood() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy");
+    let service = fs::read_to_string(docs.join("fcn-top.service")).unwrap();
+    let line = |begin: &str| {
+        let line = service.lines().find_map(|line| line.strip_prefix(begin));
+        line.unwrap_or_else(|| panic!("no {begin}")).to_owned()
+    };
+    let options = line("Environment=\"FCN_TOP_OPTIONS=");
+    let command =
+        line("ExecStart=/usr/bin/").replace("$FCN_TOP_OPTIONS", options.trim_end_matches('"'));
+    let default = "../crates/xtask/src/dist/debian/default";
+    let default = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(default)).unwrap();
+    assert!(
+        default.contains(&format!("FCN_TOP_OPTIONS=\"{options}")),
+        "{default}"
+    );
+    let set = fs::read_to_string(docs.join("daemonset.yaml")).unwrap();
+    let (_, arguments) = set.split_once("args: [").unwrap();
+    let arguments = arguments
+        .split(']')
+        .next()
+        .unwrap()
+        .replace("\", \"", " ")
+        .replace('"', "");
+    let container = format!(
+        "fcn-top {}",
+        arguments.replace("$(NODE_ADDRESS)", "192.0.2.1")
+    );
+    for words in [command, container] {
+        let cli = Cli::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            cli.mode.prometheus.is_some() && cli.input.iface == ["any"],
+            "{words}"
+        );
+        assert!(!cli.mode.is_headless(), "{words}");
+    }
+}

@@ -21,5 +21,6 @@ pub mod privilege;
 pub mod rdma;
 pub mod sender;
 mod slots;
+pub mod temporary;
 pub mod transmit;
 pub mod xdp;

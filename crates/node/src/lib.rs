@@ -19,6 +19,11 @@
 //! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
 #![forbid(unsafe_code)]
 
+// Its example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod border;
 pub mod congestion_point;
 pub mod ingress_pe;

@@ -10,6 +10,7 @@ pub mod console;
 pub mod failure;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+pub mod output;
 pub mod page;
 pub mod progress;
 pub mod quantity;

@@ -8,6 +8,11 @@
 //! `check` that names broken rules. Numbers that the drafts leave open are in [`Profile`].
 #![forbid(unsafe_code)]
 
+// Its example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod bth;
 pub mod checksum;
 pub mod claim;

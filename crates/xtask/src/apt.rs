@@ -13,7 +13,7 @@ use crate::failure::{Outcome, Todo};
 use crate::process;
 
 /// The keys of Debian's archive, where Debian's packages put them.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Written last into an unpacked folder: without it the folder is half done.
 const COMPLETE: &str = ".complete";
@@ -80,25 +80,8 @@ fn finish(root: &Path) -> Outcome {
 
 /// Has apt fetch the packages with a state of its own, for one release, and returns their files.
 fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>> {
-    for (program, package) in [("apt-get", "apt"), ("dpkg-deb", "dpkg")] {
-        process::need(program, package)?;
-    }
-    let sources = source(&mirror()?, release, Path::new(KEYRING));
-    if state.exists() {
-        fs_err::remove_dir_all(state)?;
-    }
-    for part in ["lists/partial", "archives/partial", "sources"] {
-        fs_err::create_dir_all(state.join(part))?;
-    }
-    fs_err::write(state.join("status"), "")?;
-    fs_err::write(state.join("sources/one.list"), sources)?;
-    let get = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["--quiet", "--yes"]).args(options(state));
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        process::stdout(command.args(words))
-    };
-    get(&["update"])?;
+    let binary = source_line("deb", &mirror()?, release, Path::new(KEYRING));
+    let get = ready(state, &binary)?;
     let install = ["install", "--download-only", "--no-install-recommends"];
     get(&[&install, packages].concat())?;
     let archives = fs_err::read_dir(state.join("archives"))?.flatten();
@@ -106,6 +89,49 @@ fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>
     files.retain(|path| path.extension().is_some_and(|e| e == "deb"));
     files.sort();
     Ok(files)
+}
+
+/// The archive of a package's original source, fetched into a folder; apt has checked it against the release's signature.
+///
+/// # Errors
+/// As of [`unpacked`].
+pub fn source(folder: &Path, release: &str, package: &str) -> Outcome<PathBuf> {
+    let sources = source_line("deb-src", &mirror()?, release, Path::new(KEYRING));
+    let state = folder.join("apt");
+    let get = ready(&state, &sources)?;
+    get(&["source", "--download-only", package])?;
+    let archives = fs_err::read_dir(state)?.flatten().map(|entry| entry.path());
+    let original = archives.filter(|path| path.display().to_string().contains(".orig.tar."));
+    let original = original.filter(|path| path.extension().is_none_or(|e| e != "asc"));
+    original
+        .last()
+        .with_context(|| format!("apt fetched no source of {package}"))
+}
+
+/// apt-get with a state of its own in a folder, which has read what this source offers. It writes into that folder.
+fn ready(state: &Path, source: &str) -> Outcome<impl Fn(&[&str]) -> Outcome<String> + use<>> {
+    for (program, package) in [("apt-get", "apt"), ("dpkg-deb", "dpkg")] {
+        process::need(program, package)?;
+    }
+    if state.exists() {
+        fs_err::remove_dir_all(state)?;
+    }
+    for part in ["lists/partial", "archives/partial", "sources"] {
+        fs_err::create_dir_all(state.join(part))?;
+    }
+    fs_err::write(state.join("status"), "")?;
+    fs_err::write(state.join("sources/one.list"), source)?;
+    let state = state.to_owned();
+    let get = move |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["--quiet", "--yes"]).args(options(&state));
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .current_dir(&state);
+        process::stdout(command.args(words))
+    };
+    get(&["update"])?;
+    Ok(get)
 }
 
 /// What keeps apt off this machine's state.
@@ -129,17 +155,17 @@ fn options(state: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The line that names the mirror to apt.
-fn source(mirror: &str, release: &str, keyring: &Path) -> String {
+/// The line that names the mirror to apt, for packages (`deb`) or their sources (`deb-src`).
+fn source_line(kind: &str, mirror: &str, release: &str, keyring: &Path) -> String {
     let keys = match keyring.is_file() {
         true => format!(" signed-by={}", keyring.display()),
         false => String::new(),
     };
-    format!("deb [arch=amd64{keys}] {mirror} {release} main\n")
+    format!("{kind} [arch=amd64{keys}] {mirror} {release} main\n")
 }
 
 /// The Debian mirror that this machine's apt is configured with.
-fn mirror() -> Outcome<String> {
+pub(crate) fn mirror() -> Outcome<String> {
     let mut command = Command::new("apt-get");
     command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
     let rows = process::stdout(command.arg("Created-By: Packages"))?;
@@ -169,7 +195,8 @@ mod tests {
 
     #[test]
     fn names_the_keys_only_where_they_are() {
-        let line = source(
+        let line = source_line(
+            "deb",
             "http://mirror.example/debian/",
             "sid",
             Path::new("/no/such/keys"),
@@ -179,8 +206,13 @@ mod tests {
             "deb [arch=amd64] http://mirror.example/debian/ sid main\n"
         );
         assert!(
-            source("http://m.example/", "sid", Path::new("/proc/self/status"))
-                .contains("signed-by=/")
+            source_line(
+                "deb",
+                "http://m.example/",
+                "sid",
+                Path::new("/proc/self/status")
+            )
+            .contains("signed-by=/")
         );
     }
 

@@ -1,6 +1,7 @@
 //! Cargo, called from a command that cargo itself started: the workspace's root, its metadata, what it built.
 //! Not here: where the plugin goes (`install_plugin.rs`).
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +24,8 @@ pub const BUILT_GENERATOR: &str = "FCN_GENERATOR";
 pub const REPLAYER: &str = "fcn-replay";
 /// The package, and the program, that tells who is told to slow down.
 pub const MONITOR: &str = "fcn-top";
+/// The package, and the program, that writes their man pages and completions.
+pub const MANUAL: &str = "fcn-manual";
 
 /// The workspace's root folder.
 ///
@@ -40,13 +43,18 @@ pub fn root() -> Outcome<PathBuf> {
         .todo("run `cargo xtask` from the project's folder")
 }
 
+/// The cargo that started this program, or the first in `PATH`.
+#[must_use]
+pub fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
 /// A cargo command in the workspace's root.
 ///
 /// # Errors
 /// The root was not found.
 pub fn command(arguments: &[&str]) -> Outcome<Command> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
+    let mut command = Command::new(program());
     command.args(arguments).current_dir(root()?);
     without_its_variables(&mut command);
     Ok(command)
@@ -78,11 +86,15 @@ pub fn target_folder(name: &str) -> Outcome<PathBuf> {
 }
 
 /// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own, and returns the shared
-/// library's path.
+/// library's path; `adapt` may add options to cargo's.
 ///
 /// # Errors
 /// The build failed; cargo has said why on standard error.
-pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
+pub fn build_plugin_for(
+    system: &Path,
+    target: &Path,
+    adapt: impl FnOnce(&mut Command) -> Outcome,
+) -> Outcome<PathBuf> {
     let mut build = command(&["rustc", "--package", PLUGIN_PACKAGE, "--lib"])?;
     let pkg_config = ["usr/lib/x86_64-linux-gnu/pkgconfig", "usr/share/pkgconfig"];
     let pkg_config = std::env::join_paths(pkg_config.map(|folder| system.join(folder)))?;
@@ -94,9 +106,10 @@ pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
         .env("BINDGEN_EXTRA_CLANG_ARGS", format!("--sysroot='{system}'"))
         .arg("--target-dir")
         .arg(target)
-        .arg(MESSAGES)
-        // Said for the library alone: build scripts are linked for this machine, and run here.
-        .args(["--", "-C", &format!("link-arg=--sysroot={system}")]);
+        .arg(MESSAGES);
+    adapt(&mut build)?;
+    // Said for the library alone: build scripts are linked for this machine, and run here.
+    build.args(["--", "-C", &format!("link-arg=--sysroot={system}")]);
     shared_library(&messages(&mut build)?)
 }
 

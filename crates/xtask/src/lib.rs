@@ -10,6 +10,8 @@ pub mod bench_plugin;
 pub mod captures;
 pub mod cargo;
 pub mod demo;
+pub mod deny;
+pub mod dist;
 pub mod extcap;
 pub mod failure;
 pub mod figures;
@@ -73,6 +75,8 @@ pub enum Command {
     Routers,
     /// Play a scenario on links, each node in a network namespace: senders, switches, receivers; watch, capture and compare
     Lab(lab::Options),
+    /// Make packages for Debian and Ubuntu, and an archive for any Linux
+    Dist(dist::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin(install_plugin::Options),
 }
@@ -92,6 +96,7 @@ impl Cli {
             Command::Guest(options) => guest::run(&options)?,
             Command::Routers => routers::run()?,
             Command::Lab(options) => return lab::run(&options),
+            Command::Dist(options) => dist::run(&options)?,
             Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)

@@ -11,11 +11,12 @@ use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary, Built, Options};
 use crate::tally::{End, SKIP_MARK, Tally};
-use crate::{cargo, licences, matrix, process};
+use crate::{cargo, deny, licences, matrix, process};
 
 /// Titles of the steps.
 const PACKAGES: &str = "System packages and Rust components";
 const LICENCES: &str = "Licences of what the plugin links";
+const CRATES: &str = "Licences, sources and flaws of crates";
 const RUSTFMT: &str = "rustfmt";
 const CLIPPY: &str = "clippy";
 const BUILD: &str = "Build of the tests";
@@ -47,6 +48,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut titles = vec![
         (PACKAGES, true),
         (LICENCES, every),
+        (CRATES, every),
         (RUSTFMT, whole),
         (CLIPPY, whole),
         (BUILD, true),
@@ -68,6 +70,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         let work = || match title {
             PACKAGES => system_packages(options),
             LICENCES => licences::check(),
+            CRATES => deny::check(options.no_install, &mut tally),
             RUSTFMT => cargo("fmt --all --check", "cargo fmt --all"),
             CLIPPY => cargo(
                 "clippy --workspace SCOPE --all-targets -- -D warnings",
@@ -152,6 +155,7 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         (cargo::PLUGIN_PACKAGE, Use::Build),
         (cargo::REPLAYER, Use::Filter),
         (cargo::MONITOR, Use::Filter),
+        (cargo::MANUAL, Use::Filter),
     ];
     for (package, need) in needs {
         let lacking = packages::missing(&[need]);

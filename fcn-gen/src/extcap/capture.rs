@@ -138,6 +138,8 @@ impl Choices<'_> {
             self.interface.scenario,
             "--quiet",
             "--live",
+            // The file is made by who starts this, to be written to.
+            "--force",
         ];
         let mut words: Vec<OsString> = words.map(OsString::from).into();
         words.extend(self.sets().iter().map(|set| format!("--set={set}").into()));

@@ -52,6 +52,8 @@ type Lines = Vec<(&'static str, String)>;
 /// # Errors
 /// The scenario is none, the link cannot be opened or fails, nothing was sent, or someone stopped it.
 pub fn run(options: Run, console: &mut Console<'_>) -> Result {
+    let files = [options.link.output.as_deref(), options.truth.as_deref()];
+    options.link.replacing.check(files)?;
     let request = write::Request {
         source: scenario::Source::named(&options.chosen.scenario),
         sets: options.chosen.sets.clone(),

@@ -133,6 +133,7 @@ fn a_seed_means_what_it_means_elsewhere() {
             "--quiet",
             "--seed",
             seed,
+            "--force",
             "--truth",
         ];
         let done = fcn_gen(args.iter().copied().chain([truth.to_str().unwrap()]));
@@ -167,6 +168,7 @@ fn the_drawing_is_written_whole_or_not_at_all() {
             "tiny.toml",
             "--mechanisms",
             "cnp,pfc",
+            "--force",
             "--svg",
             file.to_str().unwrap(),
         ])
@@ -202,6 +204,7 @@ fn a_page_has_the_figures_that_are_printed_and_is_the_same_each_time() {
         "--mechanisms",
         "cnp,pfc",
         "--json",
+        "--force",
         "--html",
         name,
     ];

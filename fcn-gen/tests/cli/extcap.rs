@@ -99,7 +99,13 @@ fn a_capture_has_what_write_writes() {
         assert_eq!((done.code, done.err.as_str()), (0, ""), "{name}");
         assert!(done.out.is_empty());
         let other_name = other.display().to_string();
-        let written = fcn_gen([&["write", name, "-q", "-o", &other_name], write_args].concat());
+        let written = fcn_gen(
+            [
+                &["write", name, "-q", "--force", "-o", &other_name],
+                write_args,
+            ]
+            .concat(),
+        );
         assert_eq!(written.code, 0, "{}", written.err);
         assert!(
             fs::read(&one).unwrap() == fs::read(&other).unwrap(),
@@ -121,7 +127,10 @@ fn a_dialog_that_nobody_touched_changes_nothing() {
         let done = capture(name, &args, &one);
         assert_eq!((done.code, done.err.as_str()), (0, ""), "{name}");
         let other_name = other.display().to_string();
-        assert_eq!(fcn_gen(["write", name, "-q", "-o", &other_name]).code, 0);
+        assert_eq!(
+            fcn_gen(["write", name, "-q", "--force", "-o", &other_name]).code,
+            0
+        );
         assert!(
             fs::read(&one).unwrap() == fs::read(&other).unwrap(),
             "{name}"

@@ -120,6 +120,7 @@ fn a_stress_keeps_its_rate_and_its_time() {
         "--duration",
         "300ms",
         "--json",
+        "--force",
         "-o",
     ];
     let done = fcn_gen(args.iter().copied().chain([file.to_str().unwrap()]));
@@ -204,6 +205,7 @@ fn a_simulation_is_sent_as_it_is_captured() {
         "--count",
         "3",
         "--json",
+        "--force",
         "--peer-mac",
         "02:aa:00:00:00:01",
         "--source-mac",
@@ -227,7 +229,7 @@ fn all_vantage_points_have_interfaces_as_in_a_capture() {
     let args = ["write", "tiny.toml", "-q", "-o", written.to_str().unwrap()];
     assert_eq!(fcn_gen(args.into_iter().chain(sets)).code, 0);
     let run = |vantage: &str| {
-        let args = ["run", "tiny.toml", "-q", "--json", "--keep-macs"];
+        let args = ["run", "tiny.toml", "-q", "--json", "--keep-macs", "--force"];
         let output = ["--vantage", vantage, "-o", sent.to_str().unwrap()];
         let done = fcn_gen(args.into_iter().chain(output).chain(sets));
         assert_eq!(done.code, 0, "{}", done.err);

@@ -2,10 +2,15 @@
 
 use crate::common::{fcn_gen, names};
 use insta::assert_snapshot;
+use std::path::Path;
+
+const COMMANDS: [&str; 7] = [
+    "list", "show", "write", "run", "compare", "emulate", "check",
+];
 
 #[test]
 fn help_is_as_committed() {
-    for command in ["list", "show", "write", "run", "compare", "check"] {
+    for command in COMMANDS {
         for flag in ["-h", "--help"] {
             let done = fcn_gen([command, flag]);
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
@@ -255,4 +260,23 @@ fn a_bad_scenario_says_where_and_what_to_do() {
     assert_snapshot!("error-mechanism", &done.err);
     let done = fcn_gen(["show", "no-such-scenario"]);
     assert_snapshot!("error-unknown", &done.err);
+}
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let mut helps = vec![fcn_gen(["--help"]).text().to_owned()];
+    helps.extend(COMMANDS.map(|command| fcn_gen([command, "--help"]).text().to_owned()));
+    let mut examples = Vec::new();
+    for help in &helps {
+        let these = fcn_examples::of(help, "fcn-gen");
+        assert!(!these.is_empty(), "no examples: {help}");
+        examples.extend(these);
+    }
+    examples.sort_unstable();
+    examples.dedup();
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("mine.toml");
+    std::fs::write(&mine, fcn_gen(["show", "incast", "--toml"]).out).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_fcn-gen"));
+    fcn_examples::run(&examples, program, &[("mine.toml", &mine)]);
 }

@@ -42,6 +42,7 @@ fn read(capture: &[u8]) -> (Vec<(u64, u64)>, BTreeMap<String, u64>) {
 fn write(folder: &Path, args: &[&str]) -> (Done, Vec<u8>, Truth) {
     let (capture, truth) = (folder.join("a.pcapng"), folder.join("a.json"));
     let files = [
+        "--force",
         "-o",
         capture.to_str().unwrap(),
         "--truth",
@@ -259,6 +260,45 @@ fn a_capture_without_a_packet_is_a_failure() {
     assert!(names(folder.path()).is_empty());
 }
 
+#[test]
+fn files_that_are_there_stay_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (capture, truth, drawing) = (at("a.pcapng"), at("a.json"), at("a.svg"));
+    std::fs::write(&truth, "old").unwrap();
+    std::fs::write(&drawing, "old").unwrap();
+    let write = [
+        "write",
+        "tiny.toml",
+        "-q",
+        "-o",
+        &capture,
+        "--truth",
+        &truth,
+    ];
+    let compare = [
+        "compare",
+        "tiny.toml",
+        "-q",
+        "--seeds",
+        "1",
+        "--svg",
+        &drawing,
+    ];
+    for (words, file) in [(&write, &truth), (&compare, &drawing)] {
+        let done = fcn_gen(words);
+        let expected = format!(
+            "fcn-gen: cannot write: {file}: there is one already: choose another name, or give --force to replace it\n"
+        );
+        assert_eq!((done.code, done.err.as_str()), (2, expected.as_str()));
+        assert_eq!(std::fs::read(file).unwrap(), b"old");
+    }
+    assert!(!Path::new(&capture).exists());
+    let done = fcn_gen(write.iter().chain(&["--force"]));
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_ne!(std::fs::read(&truth).unwrap(), b"old");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_what_was_there_before() {
@@ -275,6 +315,7 @@ fn an_interrupt_leaves_what_was_there_before() {
         "64",
     ];
     let files = [
+        "--force",
         "-o",
         file.to_str().unwrap(),
         "--truth",

@@ -21,6 +21,7 @@ mod stamps;
 
 use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::monitor::{Monitor, Observed};
+use crate::new_file::taken;
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
@@ -440,6 +441,9 @@ impl Watched for Engine {
     }
 
     fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String> {
+        if to.is_file() {
+            return Err(taken(to));
+        }
         let rows = std::iter::once(row).collect();
         self.export_rows(&rows, to)
     }

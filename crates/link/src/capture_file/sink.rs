@@ -1,10 +1,11 @@
 //! Where a capture's octets go: into a temporary file that gets its name at the end, or into a writer.
 
 use super::error::{Error, ErrorKind};
+use crate::temporary::temporary_in;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
 
 /// Where octets go.
 pub(super) enum Sink<'w> {
@@ -74,12 +75,4 @@ impl Sink<'_> {
                 .map_err(|e| Error::new(None, ErrorKind::Write(e))),
         }
     }
-}
-
-fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = Builder::new();
-    // Short, so that any final name that is allowed leaves room for it.
-    builder.prefix(".capture-").suffix(".partial");
-    // With the permissions of any new file, and an error that does not name this one: tempfile would have it otherwise.
-    builder.make_in(folder, |path| File::create_new(path))
 }

@@ -1,5 +1,6 @@
 //! The options of tools that send.
 
+use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use fcn_link::backend::Wanted;
 use fcn_link::clock::Waiting;
@@ -16,6 +17,9 @@ pub struct LinkOptions {
     /// Write a capture file instead, at once, with each frame's due time as its time stamp; `-` is standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "iface")]
     pub output: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Write each frame when it is due, for a program that reads the file as it grows
     #[arg(long, requires = "output", conflicts_with = "top")]
     pub live: bool,

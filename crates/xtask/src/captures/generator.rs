@@ -41,7 +41,9 @@ impl Generator {
     pub fn write(&self, sample: &Sample, folder: &Path) -> Outcome {
         let mut command = self.command(&[]);
         // Relative names, as in the command that the index tells people to type.
-        command.args(sample.arguments()).arg("--quiet");
+        command
+            .args(sample.arguments())
+            .args(["--quiet", "--force"]);
         process::stdout(command.current_dir(folder)).map(drop)
     }
 
@@ -59,7 +61,7 @@ impl Generator {
     /// # Errors
     /// The generator failed.
     pub fn write_file(&self, scenario: &Path, capture: &Path) -> Outcome {
-        let mut command = self.command(&["write", "--quiet"]);
+        let mut command = self.command(&["write", "--quiet", "--force"]);
         process::stdout(command.arg(scenario).arg("-o").arg(capture)).map(drop)
     }
 

@@ -533,6 +533,7 @@ impl<'a> Lab<'a> {
             "write",
             &self.options.scenario,
             "--quiet",
+            "--force",
             "--snap-len",
             "256",
         ]);

@@ -12,7 +12,7 @@ use crate::{apt, cargo};
 
 /// A release of Debian and the Wireshark in it.
 #[derive(Debug)]
-pub(super) struct Release {
+pub(crate) struct Release {
     /// What its archive calls it.
     pub suite: &'static str,
     /// What people call it.
@@ -30,7 +30,7 @@ const fn release(suite: &'static str, name: &'static str, wireshark: (u32, u32))
 }
 
 /// One for each Wireshark that the plugin is tested with.
-pub(super) const RELEASES: [Release; 3] = [
+pub(crate) const RELEASES: [Release; 3] = [
     release("bookworm", "Debian 12", (4, 0)),
     release("trixie", "Debian 13", (4, 4)),
     release("sid", "Debian unstable", (4, 6)),
@@ -45,7 +45,7 @@ impl Release {
     ///
     /// # Errors
     /// It cannot be had, its programs do not run here, or it has another Wireshark by now.
-    pub(super) fn ready(&self, no_install: bool) -> Outcome<(PathBuf, Version)> {
+    pub(crate) fn ready(&self, no_install: bool) -> Outcome<(PathBuf, Version)> {
         ensure!(
             std::env::consts::ARCH == "x86_64",
             "packages are fetched for x86_64, which this machine is not"

@@ -139,11 +139,14 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    /// A new file.
+    /// A new file; `replace` is whether one that is there may go.
     ///
     /// # Errors
     /// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
-    pub fn create(path: &Path) -> Result<Self, String> {
+    pub fn create(path: &Path, replace: bool) -> Result<Self, String> {
+        if replace && path.is_file() {
+            std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         Ok(Self {
             file: Some(new_file::create(path)?),
             path: path.to_owned(),
@@ -591,11 +594,13 @@ mod tests {
     fn a_file_that_is_there_stays_and_one_that_is_not_written_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.html");
-        drop(PageFile::create(&path).unwrap());
+        drop(PageFile::create(&path, false).unwrap());
         assert!(!path.exists());
         std::fs::write(&path, "old").unwrap();
-        let why = PageFile::create(&path).unwrap_err();
+        let why = PageFile::create(&path, false).unwrap_err();
         assert!(why.contains("choose another name"), "{why}");
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        drop(PageFile::create(&path, true).unwrap());
+        assert!(!path.exists());
     }
 }

@@ -229,6 +229,58 @@ fn the_dashboard_and_the_page_know_the_same_metrics() {
     }
 }
 
+/// Where `word` stands as a whole, the word itself and what stands between the braces right behind it, if any.
+fn metrics_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let starts = text.match_indices("fcn_top_").map(|(at, _)| &text[at..]);
+    starts.map(|rest| {
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let selected = behind
+            .strip_prefix('{')
+            .and_then(|rest| rest.split('}').next());
+        (name, selected.unwrap_or_default())
+    })
+}
+
+#[test]
+fn alerts_know_the_metrics_and_their_labels() {
+    let text = include_str!("../../../../docs/deploy/alerts.yml");
+    let mut alerts = 0;
+    for alert in text.split("- alert: ").skip(1) {
+        alerts += 1;
+        let (name, rest) = alert.split_once('\n').unwrap();
+        let (expression, annotations) = rest.split_once("annotations:").unwrap();
+        let mut labels = FxHashSet::from_iter(["instance", "job"]);
+        let mut used = 0;
+        for (metric, selected) in metrics_of(expression) {
+            used += 1;
+            let family = FAMILIES.iter().find(|family| family.name == metric);
+            let family = family.unwrap_or_else(|| panic!("{name}: {metric} is not a metric"));
+            labels.extend(family.labels);
+            for test in selected.split(',').filter(|test| !test.is_empty()) {
+                let label = test.split(['=', '!']).next().unwrap();
+                assert!(
+                    family.labels.contains(&label),
+                    "{name}: {metric} has no {label}"
+                );
+            }
+        }
+        assert!(used > 0 || expression.contains("up{job="), "{name}");
+        let kept: Vec<&str> = named(expression, " by (", ')').collect();
+        for part in annotations.split("$labels.").skip(1) {
+            let end = part.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            let label = &part[..end.unwrap()];
+            assert!(labels.contains(label), "{name}: there is no label {label}");
+            assert!(
+                kept.is_empty() || kept.contains(&label),
+                "{name}: {label} is summed away"
+            );
+        }
+    }
+    assert!(alerts >= 8, "{alerts}");
+    assert!(text.contains("verdict=\"does_not_obey\"") && text.contains("severity=\"error\""));
+}
+
 /// The words behind each `opening`, up to `end`, separated by commas.
 fn named<'t>(text: &'t str, opening: &'t str, end: char) -> impl Iterator<Item = &'t str> {
     let lists = text.split(opening).skip(1);

@@ -1,0 +1,102 @@
+//! Programs and plugin as packages hold them: optimised, without debug information, and without a path of this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::failure::Outcome;
+use crate::{cargo, process};
+
+/// The profile in Cargo.toml.
+const PROFILE: [&str; 2] = ["--profile", "dist"];
+
+/// The target without a C library of the system.
+pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// The tools, as packages and programs are called.
+pub(super) const TOOLS: [&str; 3] = [cargo::GENERATOR, cargo::REPLAYER, cargo::MONITOR];
+
+/// Whom programs are for.
+pub(super) enum Target {
+    /// This machine's Debian and later ones, with their C library and libpcap.
+    Debian,
+    /// Any Linux, with a static libpcap from this folder, of this version.
+    Static((PathBuf, String)),
+}
+
+/// The three programs, in the order of [`TOOLS`].
+pub(super) fn tools(root: &Path, target: &Path, of: &Target) -> Outcome<[PathBuf; 3]> {
+    let mut command = build(root, target)?;
+    for tool in TOOLS {
+        command.args(["--package", tool]);
+    }
+    if let Target::Static((libpcap, version)) = of {
+        command.args(["--target", MUSL]);
+        command
+            .env("LIBPCAP_LIBDIR", libpcap)
+            .env("LIBPCAP_VER", version);
+        command.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
+    }
+    let messages = cargo::messages(&mut command)?;
+    let [generator, replayer, monitor] = TOOLS.map(|tool| cargo::executable(&messages, tool));
+    Ok([generator?, replayer?, monitor?])
+}
+
+/// The folder with man pages and completions, as they stand below `/usr/share`.
+pub(super) fn manual(root: &Path, target: &Path) -> Outcome<PathBuf> {
+    let mut command = build(root, target)?;
+    let messages = cargo::messages(command.args(["--package", cargo::MANUAL]))?;
+    let folder = target.join("share");
+    if folder.exists() {
+        fs_err::remove_dir_all(&folder)?;
+    }
+    process::stdout(Command::new(cargo::executable(&messages, cargo::MANUAL)?).arg(&folder))?;
+    Ok(folder)
+}
+
+/// The plugin for the Wireshark of a system in a folder.
+pub(super) fn plugin(root: &Path, target: &Path, system: &Path) -> Outcome<PathBuf> {
+    cargo::build_plugin_for(system, target, |build| {
+        build.args(PROFILE).current_dir(root);
+        build.env(FLAGS, flags(root, target)?);
+        Ok(())
+    })
+}
+
+/// Flags for rustc, each as it is, whatever is in it.
+const FLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
+
+fn build(root: &Path, target: &Path) -> Outcome<Command> {
+    let mut command = cargo::command(&["build", "--locked", cargo::MESSAGES])?;
+    command.args(PROFILE).arg("--target-dir").arg(target);
+    command.current_dir(root).env(FLAGS, flags(root, target)?);
+    Ok(command)
+}
+
+/// The same words for folders that differ from machine to machine: panics name the file that they come from.
+fn flags(root: &Path, target: &Path) -> Outcome<OsString> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let home = home.context("there is neither CARGO_HOME nor a home folder")?;
+    let mut flags = OsString::new();
+    let folders = [
+        (root, "/build/fcn-tools"),
+        (home.as_path(), "/build/cargo"),
+        // Mostly below the first.
+        (target, "/build/fcn-tools/target/dist"),
+    ];
+    for (from, to) in folders
+        .into_iter()
+        .take(if target.starts_with(root) { 2 } else { 3 })
+    {
+        if !flags.is_empty() {
+            flags.push("\x1f");
+        }
+        flags.push("--remap-path-prefix=");
+        flags.push(from);
+        flags.push(format!("={to}"));
+    }
+    Ok(flags)
+}

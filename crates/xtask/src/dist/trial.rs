@@ -1,0 +1,77 @@
+//! Packages tried as a stranger would: installed with apt in a fresh system, run, removed, and nothing is left.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+
+use crate::failure::{Outcome, Todo};
+use crate::matrix::release::RELEASES;
+use crate::report::heading;
+use crate::{apt, process};
+
+/// Where the system sees the packages.
+const INSIDE: &str = "fcn-trial";
+
+/// Tries the packages in fresh systems of Debian, one after the other.
+pub(super) fn in_fresh_systems(made: &[PathBuf]) -> Outcome {
+    process::need("debootstrap", "debootstrap")?;
+    for release in RELEASES {
+        heading(&format!("Try in a fresh {}", release.name));
+        let system = fresh(release.suite)?;
+        run(system.path(), made)?;
+    }
+    Ok(())
+}
+
+/// A new system of a release, without anything that is not essential.
+fn fresh(suite: &str) -> Outcome<TempDir> {
+    let folder = tempfile::Builder::new().prefix("fcn-dist-").tempdir()?;
+    let mut debootstrap = Command::new("debootstrap");
+    debootstrap
+        .arg("--variant=minbase")
+        .arg(format!("--keyring={}", apt::KEYRING));
+    debootstrap
+        .arg(suite)
+        .arg(folder.path())
+        .arg(apt::mirror()?);
+    process::stdout(&mut debootstrap).todo("run this as root")?;
+    Ok(folder)
+}
+
+/// Installs, runs and removes the packages in the system in a folder.
+pub(super) fn run(system: &Path, made: &[PathBuf]) -> Outcome {
+    ensure!(
+        process::is_root(),
+        "only root installs packages\n  what to do: run this as root"
+    );
+    let inside = system.join(INSIDE);
+    fs_err::create_dir_all(&inside)?;
+    for file in made {
+        let name = file.file_name().context("a package has a name")?;
+        fs_err::copy(file, inside.join(name))?;
+    }
+    fs_err::write(inside.join("trial.sh"), include_str!("trial.sh"))?;
+    let mut command = Command::new("unshare");
+    // What it mounts and starts ends with it.
+    command.args(["--mount", "--pid", "--fork", "--kill-child"]);
+    command.arg(format!("--mount-proc={}", system.join("proc").display()));
+    command
+        .arg("chroot")
+        .arg(system)
+        .args(["/bin/sh", &format!("/{INSIDE}/trial.sh")]);
+    command
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LC_ALL", "C.UTF-8");
+    let result = process::stdout(&mut command);
+    fs_err::remove_dir_all(inside)?;
+    for line in result?
+        .lines()
+        .filter_map(|line| line.strip_prefix("trial: "))
+    {
+        println!("  {line}");
+    }
+    Ok(())
+}
