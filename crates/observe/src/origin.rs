@@ -4,18 +4,23 @@
 //! A CNP is held against what its receiver surely sent to the same sender past the same place: acknowledgements. Evidence,
 //! the first that holds decides:
 //!
-//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told.
-//! 2. It comes from another address than the flow's receiver.
-//! 3. Its source MAC address is not the receiver's, where the receiver's packets have passed no router yet.
+//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told. Where it has the receiver's address, it
+//!    must not look like the receiver's packets, too.
+//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender: a QP may have several
+//!    receivers.
+//! 3. Its source MAC address is not the receiver's, where both ends are in one network. On the receiver's own link it may be
+//!    that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
-//!    acknowledgements (NICs give it a UDP source port of its own), so this counts where acknowledgements took its path, or
-//!    where paths between two hosts have been seen to be of one length, often and without exception. Routers passed are
-//!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements; of one that
-//!    starts somewhere in between, it shows as more routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
+//!    acknowledgements (NICs give it a UDP source port of its own), and a route may become shorter, so this counts only where
+//!    acknowledgements took its path before and behind it. Routers passed are counted from the usual start (64, 128 or 255),
+//!    as a NIC may start CNPs at another one than acknowledgements; of one that starts somewhere in between, it shows as more
+//!    routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
 //! 5. It was seen on the receiver's link, like the receiver's packets, and a CE mark of its flow is unanswered: the receiver
 //!    made it.
-//! 6. It was seen elsewhere, while the receiver's link was watched: its flow's data came by there without a gap in PSNs, since
-//!    before what a receiver may still answer and until after the CNP, and unmarked.
+//! 6. It was seen elsewhere, while the receiver's link was watched: no CNP about the flow was ever seen there, and the flow's
+//!    data came by there without a gap in PSNs, since before what a receiver may still answer and until after the CNP, and
+//!    unmarked. That link's clock may be ahead by as much as the last data packet took from where the CNP was seen; where that
+//!    is not known, or is less than nothing, nothing is inferred.
 //!
 //! Each CNP is judged by itself. The CNPs of a row have a maker where those of all have the same one, but for a few that
 //! nothing was inferred of.
@@ -689,7 +694,11 @@ impl Origins {
         let known_mac = |mac| ![NO_MAC, SEVERAL_MACS].contains(&mac);
         if own.is_at_source() && known_mac(own.mac) && known_mac(signs.mac) && own.mac != signs.mac
         {
-            return Evidence::OtherMac;
+            // On its own link a receiver may have another port.
+            return match own.is_on_link_beside(data) {
+                true => Evidence::Alike,
+                false => Evidence::OtherMac,
+            };
         }
         let same_start = own.start == signs.start() && own.most.saturating_sub(passed) <= FARTHEST;
         let comparable = same_start || own.start != 0 && own.most <= FARTHEST;
@@ -1176,7 +1185,8 @@ mod tests {
         assert_eq!(link.judge(&late), Inference::unknown(Evidence::Alike));
         // What would it answer? A switch that routes nothing may mark behind this place.
         assert_eq!(judge(&link, own), Inference::unknown(Evidence::Alike));
-        assert_eq!(judge(&link, other), on_the_way(Evidence::OtherMac));
+        // Another port of the receiver, or a switch.
+        assert_eq!(judge(&link, other), Inference::unknown(Evidence::Alike));
         // A mirror of several ports.
         let mirror = after(&[routed, own, other, own, own]);
         assert_eq!(mirror.judge(&answer), Inference::unknown(Evidence::Alike));
