@@ -668,6 +668,8 @@ impl Monitor {
                     let place = place_of(packet);
                     self.origins.acknowledged(packet.at, place, frame, &bth);
                     let (from, to) = (ip.source, ip.destination);
+                    // It counts once.
+                    self.is_seen_before(packet, frame, (from, to));
                     let flows = self.flows.paired();
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }

@@ -575,6 +575,21 @@ fn broken_notifications_have_a_culprit() {
 }
 
 #[test]
+fn acknowledgements_at_two_places_count_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    for psn in 1..=10 {
+        let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
+        let bytes = frame(RECEIVER, &[UDP, Part::Bth(bth), Part::Bytes(&[0; 4])], GOOD);
+        let at = START + u64::from(psn) * 1_000;
+        see(&mut monitor, at, 0, &bytes);
+        see(&mut monitor, at + 500, 1, &bytes);
+    }
+    // The first one was seen when there was no second place.
+    let totals = monitor.totals();
+    assert_eq!((totals.packets, totals.other, totals.copies), (20, 11, 9));
+}
+
+#[test]
 fn rates_and_borders_hold_for_every_kind() {
     let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
     let mut monitor = Monitor::new(Settings {
