@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn acknowledgements_tell_qps_exchanged_out_of_band() {
         let mut qps = SenderQps::new(&[], 16);
-        for psn in [100, 101] {
+        for psn in [50_000, 50_001] {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
             // Another flow between the same hosts, whose PSNs are far away.
             pass(
@@ -203,7 +203,7 @@ mod tests {
             known(7, KnownBy::Configuration)
         );
         let mut qps = SenderQps::new(&[], 16);
-        for psn in [1, 2] {
+        for psn in [50_000, 50_001] {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x444, psn));
         }

@@ -4,18 +4,23 @@
 //! A CNP is held against what its receiver surely sent to the same sender past the same place: acknowledgements. Evidence,
 //! the first that holds decides:
 //!
-//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told.
-//! 2. It comes from another address than the flow's receiver.
-//! 3. Its source MAC address is not the receiver's, where the receiver's packets have passed no router yet.
+//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told. Where it has the receiver's address, it
+//!    must not look like the receiver's packets, too.
+//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender: a QP may have several
+//!    receivers.
+//! 3. Its source MAC address is not the receiver's, where both ends are in one network. On the receiver's own link it may be
+//!    that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
-//!    acknowledgements (NICs give it a UDP source port of its own), so this counts where acknowledgements took its path, or
-//!    where paths between two hosts have been seen to be of one length, often and without exception. Routers passed are
-//!    counted from the usual start (64, 128 or 255), as a NIC may start CNPs at another one than acknowledgements; of one that
-//!    starts somewhere in between, it shows as more routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
+//!    acknowledgements (NICs give it a UDP source port of its own), and a route may become shorter, so this counts only where
+//!    acknowledgements took its path before and behind it. Routers passed are counted from the usual start (64, 128 or 255),
+//!    as a NIC may start CNPs at another one than acknowledgements; of one that starts somewhere in between, it shows as more
+//!    routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
 //! 5. It was seen on the receiver's link, like the receiver's packets, and a CE mark of its flow is unanswered: the receiver
 //!    made it.
-//! 6. It was seen elsewhere, while the receiver's link was watched: its flow's data came by there without a gap in PSNs, since
-//!    before what a receiver may still answer and until after the CNP, and unmarked.
+//! 6. It was seen elsewhere, while the receiver's link was watched: no CNP about the flow was ever seen there, and the flow's
+//!    data came by there without a gap in PSNs, since before what a receiver may still answer and until after the CNP, and
+//!    unmarked. That link's clock may be ahead by as much as the last data packet took from where the CNP was seen; where that
+//!    is not known, or is less than nothing, nothing is inferred.
 //!
 //! Each CNP is judged by itself. The CNPs of a row have a maker where those of all have the same one, but for a few that
 //! nothing was inferred of.
@@ -25,7 +30,7 @@
 //! receiver's link.
 
 use crate::bounded::Bounded;
-use crate::data::{DataPacket, FlowKey};
+use crate::data::{DataPacket, Ecn, FlowKey};
 use crate::sightings::Place;
 use crate::translation::WITHIN;
 use core::fmt;
@@ -35,8 +40,6 @@ use std::net::IpAddr;
 
 /// Packets of the receiver before it is known what they look like.
 const ENOUGH: u16 = 3;
-/// Paths that were as long as others between the same hosts, before all are thought to be.
-const ALL_ALIKE: u32 = 8;
 /// More routers are not passed: who is farther away begins at a start of its own.
 const FARTHEST: u8 = 15;
 /// Packets of which each is looked at, before a sample of them suffices.
@@ -92,6 +95,8 @@ pub enum Evidence {
     Alike,
     /// It passed fewer routers, or more, and may have come by another path.
     OtherPath,
+    /// It passed fewer routers, but so may whatever the receiver has sent since.
+    RouteUnclear,
     /// Which flow it is about is not known.
     NoFlow,
     /// Too few packets of the receiver were seen at the same place.
@@ -125,6 +130,9 @@ impl fmt::Display for Evidence {
             ),
             Self::OtherPath => f.write_str(
                 "hop limit unlike that of the receiver's packets, but it may have come another way",
+            ),
+            Self::RouteUnclear => f.write_str(
+                "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path",
             ),
             Self::NoFlow => f.write_str("the flow that it is about is not known"),
             Self::NothingAlike => {
@@ -240,6 +248,8 @@ pub struct Cnp {
     first: Option<u64>,
     /// Whether the flow passed on the receiver's link, and without CE marks, before and after it.
     unmarked: bool,
+    /// Whether a packet of the receiver took its path before it.
+    path_known: bool,
 }
 
 /// What was seen of a CNP's flow.
@@ -276,7 +286,23 @@ impl Cnp {
             marked: data.and_then(|data| data.unanswered).is_some_and(is_answer),
             first: data.filter(|data| data.whole).map(|data| data.first),
             unmarked: false,
+            path_known: false,
         }
+    }
+
+    /// Whether another one differs from it in nothing but what it answers.
+    fn is_like(&self, other: &Self) -> bool {
+        let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.place, cnp.signs, cnp.path_known);
+        let about = |cnp: &Self| (cnp.origin, cnp.in_name, cnp.receiver_qp);
+        signs(self) == signs(other) && about(self) == about(other)
+    }
+
+    fn flow(&self) -> Option<FlowKey> {
+        Some(FlowKey {
+            sender: self.to,
+            receiver: self.from,
+            receiver_qp: self.receiver_qp?,
+        })
     }
 
     /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
@@ -299,8 +325,23 @@ struct Way {
     /// Where hop limits begin; 0 where at several.
     start: u8,
     mac: u16,
-    /// The first paths taken.
+    /// The first paths taken, and when each was taken last.
     paths: [u16; PATHS],
+    last: [Moment; PATHS],
+}
+
+/// A time in units of 1,024 ns, from which others are told apart within half an hour.
+#[derive(Clone, Copy, Debug)]
+struct Moment(u32);
+
+impl Moment {
+    const fn new(at: u64) -> Self {
+        Self((at >> 10) as u32)
+    }
+
+    const fn is_behind(self, other: Self) -> bool {
+        self.0.wrapping_sub(other.0) as i32 > 0
+    }
 }
 
 impl Way {
@@ -311,6 +352,7 @@ impl Way {
         start: 0,
         mac: NO_MAC,
         paths: [NO_PATH; PATHS],
+        last: [Moment(0); PATHS],
     };
 
     /// Whether its packets have passed no router.
@@ -323,14 +365,20 @@ impl Way {
         self.is_at_source() && (1..=FARTHEST).contains(&data.least)
     }
 
-    /// Whether there is room for another path.
-    fn took_few(&self) -> bool {
-        self.paths.contains(&NO_PATH)
+    /// When a packet on it took the same path last.
+    fn took(&self, signs: Signs) -> Option<Moment> {
+        let path = self.paths.iter().position(|path| *path == signs.path)?;
+        self.last.get(path).copied()
     }
 
-    /// Whether a packet on it took the same path.
-    fn took(&self, signs: Signs) -> bool {
-        self.paths.contains(&signs.path)
+    /// Notes which path was taken at `at`, where it is one of the first.
+    fn takes(&mut self, at: u64, signs: Signs) {
+        let is_its = |path: &u16| *path == signs.path || *path == NO_PATH;
+        if let Some(place) = self.paths.iter().position(is_its)
+            && let (Some(path), Some(last)) = (self.paths.get_mut(place), self.last.get_mut(place))
+        {
+            (*path, *last) = (signs.path, Moment::new(at));
+        }
     }
 }
 
@@ -351,7 +399,19 @@ struct Watch {
     /// Since when and until when no PSN is missing and no packet marked CE, in nanoseconds since the epoch.
     since: u64,
     last: u64,
+    /// A packet that another place has seen and this one not yet: when, its PSN or [`NO_PSN`], and where.
+    probe: (u64, u32, Place),
+    /// How long the last such packet took, in nanoseconds or [`UNCLEAR`], and from where: by so much at most the clock of
+    /// this place is ahead.
+    transit: (u32, Place),
+    /// Whether a CNP about the flow was seen there.
+    has_cnps: bool,
 }
+
+/// The PSN of no packet.
+const NO_PSN: u32 = u32::MAX;
+/// No time.
+const UNCLEAR: u32 = u32::MAX;
 
 impl Watch {
     const fn new(at: u64, (place, passed): (Place, u8), psn: u32) -> Self {
@@ -363,12 +423,16 @@ impl Watch {
             next: psn,
             since: at,
             last: at,
+            probe: (at, NO_PSN, place),
+            transit: (UNCLEAR, place),
+            has_cnps: false,
         }
     }
 
     fn see(&mut self, at: u64, (place, passed): (Place, u8), psn: u32, ce: bool) {
         if place != self.place {
             if passed <= self.passed {
+                self.see_before(at, place, psn);
                 return;
             }
             *self = Self {
@@ -377,34 +441,58 @@ impl Watch {
                 ..Self::new(at, (place, passed), psn)
             };
         }
-        let ahead = psn.wrapping_sub(self.next) & 0xFF_FFFF;
-        let is_missing = (1..0x80_0000).contains(&ahead);
-        if is_missing || ce || at < self.last {
+        if is_ahead(self.next, psn) || ce || at < self.last {
             (self.since, self.is_whole) = (at, false);
         }
         self.next = psn.wrapping_add(1) & 0xFF_FFFF;
         self.last = at;
+        let (since, probe, from) = self.probe;
+        if probe == psn {
+            let time = at.checked_sub(since).map(u32::try_from);
+            self.transit = (time.and_then(Result::ok).unwrap_or(UNCLEAR), from);
+        }
+        if probe != NO_PSN && !is_ahead(psn, probe) {
+            self.probe.1 = NO_PSN;
+        }
+    }
+
+    /// A packet of the flow at another place, before this one by its hop limit.
+    fn see_before(&mut self, at: u64, place: Place, psn: u32) {
+        let (_, probe, _) = self.probe;
+        if psn != self.next && !is_ahead(self.next, psn) {
+            // By the clocks it comes back from here, or else it is sent again.
+            self.transit.0 = UNCLEAR;
+        } else if probe == NO_PSN || probe == psn {
+            self.probe = (at, psn, place);
+        }
     }
 
     /// Whether a CNP at `at` cannot answer a mark that passed here; `first` is when the flow began, where that was seen.
-    fn excludes_marks(&self, at: u64, first: Option<u64>) -> bool {
+    fn excludes_marks(&self, (at, place): (u64, Place), first: Option<u64>) -> bool {
         let is_whole = self.is_whole && first == Some(self.first.0);
         let least = if is_whole { 0 } else { WITHIN };
-        at <= self.last && at.checked_sub(self.since).is_some_and(|time| time >= least)
+        let (transit, from) = self.transit;
+        transit != UNCLEAR
+            && from == place
+            && at.saturating_add(transit.into()) <= self.last
+            && at.checked_sub(self.since).is_some_and(|time| time >= least)
     }
+}
+
+/// Whether a PSN is ahead of another, of 24 bits that begin anew.
+const fn is_ahead(of: u32, psn: u32) -> bool {
+    let ahead = psn.wrapping_sub(of) & 0xFF_FFFF;
+    ahead > 0 && ahead < 0x80_0000
 }
 
 /// What the packets of hosts look like, by place.
 ///
-/// Bounded: at most `limit` pairs of hosts, of 150 octets each, and as many flows, of 110; those used longest ago leave first.
+/// Bounded: at most `limit` pairs of hosts, of 250 octets each, and as many flows, of 170; those used longest ago leave first.
 #[derive(Debug)]
 pub struct Origins {
     ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
     /// Data nearest to receivers, where there are several places.
     watches: Bounded<FlowKey, Watch>,
-    /// Paths found to be as long as others between the same hosts, and those found not to be.
-    alike: u32,
-    unlike: u32,
     /// Packets looked at.
     looks: u32,
 }
@@ -416,8 +504,6 @@ impl Origins {
         Self {
             ways: Bounded::new(limit),
             watches: Bounded::new(limit),
-            alike: 0,
-            unlike: 0,
             looks: 0,
         }
     }
@@ -461,14 +547,37 @@ impl Origins {
     /// Takes in an acknowledgement, wherever it is seen.
     #[inline]
     pub fn acknowledged(&mut self, at: u64, place: Place, frame: &Frame<'_>, bth: &Bth<'_>) {
-        if !self.looks_at(bth.psn()) {
-            return;
-        }
-        let (Some(ip), Some(signs)) = (frame.ip(), Signs::from_frame(frame)) else {
+        let Some(ip) = frame.ip() else {
             return;
         };
         let (from, to) = (ip.source, ip.destination);
-        self.see(at, place, (from, to), signs);
+        // A host answers marks of what acknowledges its own data, too.
+        if Ecn::from_bits(ip.ecn()) == Ecn::Ce
+            && let Some(watch) = self.watches.get_mut(&FlowKey {
+                sender: from,
+                receiver: to,
+                receiver_qp: bth.dest_qp(),
+            })
+        {
+            (watch.since, watch.is_whole) = (at.max(watch.since), false);
+        }
+        if self.looks_at(bth.psn())
+            && let Some(signs) = Signs::from_frame(frame)
+        {
+            self.see(at, place, (from, to), signs);
+        }
+    }
+
+    /// Takes in a CNP, wherever it is seen, and notes of it what was known before it.
+    pub fn notified(&mut self, cnp: &mut Cnp) {
+        let ways = self.ways(cnp.place, (cnp.from, cnp.to));
+        let took = |signs| ways?.0.took(signs);
+        cnp.path_known = cnp.signs.and_then(took).is_some();
+        if let Some(flow) = cnp.flow()
+            && let Some(watch) = self.watches.get_mut(&flow)
+        {
+            watch.has_cnps |= watch.place == cnp.place;
+        }
     }
 
     /// A packet more from `from` to `to` at `place`.
@@ -488,18 +597,9 @@ impl Origins {
             if own.mac != signs.mac {
                 own.mac = SEVERAL_MACS;
             }
-            if (passed, passed) != (own.least, own.most) {
-                self.unlike = self.unlike.saturating_add(1);
-            } else if !own.took(signs) && own.took_few() {
-                self.alike = self.alike.saturating_add(1);
-            }
         }
         own.count = own.count.saturating_add(1);
-        if !own.took(signs)
-            && let Some(free) = own.paths.iter_mut().find(|path| **path == NO_PATH)
-        {
-            *free = signs.path;
-        }
+        own.takes(at, signs);
         (own.least, own.most) = (own.least.min(passed), own.most.max(passed));
     }
 
@@ -520,50 +620,63 @@ impl Origins {
     }
 
     fn is_unmarked(&self, cnp: &Cnp) -> bool {
-        let watch = || {
-            self.watches.get(&FlowKey {
-                sender: cnp.to,
-                receiver: cnp.from,
-                receiver_qp: cnp.receiver_qp?,
-            })
-        };
-        watch().is_some_and(|watch| {
+        self.watch_of(cnp).is_some_and(|watch| {
             let ways = || self.ways(watch.place, (cnp.from, cnp.to));
-            watch.place != cnp.place
-                && watch.excludes_marks(cnp.at, cnp.first)
+            watch.excludes_marks((cnp.at, cnp.place), cnp.first)
                 && ways().is_some_and(|(own, data)| own.is_on_link_beside(data))
         })
+    }
+
+    fn watch_of(&self, cnp: &Cnp) -> Option<&Watch> {
+        self.watches.get(&cnp.flow()?)
     }
 
     /// Who made a CNP, by all that has been seen so far.
     #[must_use]
     pub fn judge(&self, cnp: &Cnp) -> Inference {
-        let maker = match cnp.origin {
+        let known = self.ways(cnp.place, (cnp.from, cnp.to));
+        let compared = match (known, cnp.signs) {
+            (Some((own, data)), Some(signs)) => Self::compare(cnp, signs, own, data),
+            _ => Evidence::NothingAlike,
+        };
+        let translator = match cnp.origin {
             Origin::Proxy => Some(Maker::Proxy),
             Origin::IngressPe => Some(Maker::IngressPe),
             _ => None,
         };
-        if let Some(maker) = maker {
-            let evidence = Evidence::Request;
-            return Inference { maker, evidence };
+        if let Some(maker) = translator {
+            // What comes in the receiver's name may be its own, by chance behind a notification.
+            return match (cnp.in_name, compared) {
+                (Some(true), Evidence::NothingAlike) => Inference::unknown(compared),
+                (Some(true), Evidence::Alike | Evidence::OnItsLink) => {
+                    Inference::unknown(Evidence::Alike)
+                }
+                _ => Inference {
+                    maker,
+                    evidence: Evidence::Request,
+                },
+            };
         }
-        if cnp.in_name == Some(false) {
+        // Who acknowledges the sender's data is a receiver of it: QPs may have several, at once or one after another.
+        if cnp.in_name == Some(false) && known.is_none_or(|(own, _)| own.count == 0) {
             return cnp.not_the_receivers(Evidence::OtherAddress);
         }
-        let known = self.ways(cnp.place, (cnp.from, cnp.to));
-        let compared = match (known, cnp.signs) {
-            (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
-            _ => Evidence::NothingAlike,
-        };
         match compared {
             Evidence::OnItsLink => Inference {
                 maker: Maker::Receiver,
                 evidence: compared,
             },
-            // Who acknowledges the sender's data is a receiver of it, whichever flow this is about.
-            Evidence::NothingAlike if cnp.in_name.is_none() => Inference::unknown(Evidence::NoFlow),
-            Evidence::Alike | Evidence::OtherPath | Evidence::NothingAlike => {
-                match cnp.unmarked || self.is_unmarked(cnp) {
+            // Whichever flow this is about.
+            Evidence::NothingAlike if cnp.in_name != Some(true) => {
+                Inference::unknown(Evidence::NoFlow)
+            }
+            Evidence::Alike
+            | Evidence::OtherPath
+            | Evidence::RouteUnclear
+            | Evidence::NothingAlike => {
+                let is_unmarked = cnp.unmarked || self.is_unmarked(cnp);
+                let has_cnps = || self.watch_of(cnp).is_some_and(|watch| watch.has_cnps);
+                match is_unmarked && !has_cnps() {
                     true => cnp.not_the_receivers(Evidence::NoMark),
                     false => Inference::unknown(compared),
                 }
@@ -573,7 +686,7 @@ impl Origins {
     }
 
     /// A CNP in the receiver's name against its packets, and the data that they answer.
-    fn compare(&self, cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
+    fn compare(cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
         if own.count < ENOUGH {
             return Evidence::NothingAlike;
         }
@@ -581,18 +694,27 @@ impl Origins {
         let known_mac = |mac| ![NO_MAC, SEVERAL_MACS].contains(&mac);
         if own.is_at_source() && known_mac(own.mac) && known_mac(signs.mac) && own.mac != signs.mac
         {
-            return Evidence::OtherMac;
+            // On its own link a receiver may have another port.
+            return match own.is_on_link_beside(data) {
+                true => Evidence::Alike,
+                false => Evidence::OtherMac,
+            };
         }
         let same_start = own.start == signs.start() && own.most.saturating_sub(passed) <= FARTHEST;
         let comparable = same_start || own.start != 0 && own.most <= FARTHEST;
-        let same_path = own.took(signs) || self.unlike == 0 && self.alike >= ALL_ALIKE;
-        if passed < receiver && comparable && same_path {
-            return Evidence::Nearer { passed, receiver };
+        if passed < receiver
+            && comparable
+            && let Some(last) = own.took(signs)
+        {
+            return match cnp.path_known && last.is_behind(Moment::new(cnp.at)) {
+                true => Evidence::Nearer { passed, receiver },
+                false => Evidence::RouteUnclear,
+            };
         }
         let is_like = own.least <= passed && passed <= own.most;
         let on_its_link = known_mac(own.mac) && own.is_on_link_beside(data);
         // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
-        if is_like && on_its_link && cnp.marked {
+        if is_like && on_its_link && cnp.marked && cnp.in_name != Some(false) {
             return Evidence::OnItsLink;
         }
         match is_like && comparable {
@@ -624,6 +746,8 @@ pub struct Tally {
     known: Option<Inference>,
     /// The last one, judged when the next one has come: what comes in between tells of it, too.
     last: Option<Cnp>,
+    /// Those just before it that are like it, and whose route is unclear as long as its own is.
+    before: u32,
 }
 
 impl Tally {
@@ -633,24 +757,47 @@ impl Tally {
         early: 0,
         known: None,
         last: None,
+        before: 0,
     };
 
     /// Counts a CNP.
     pub fn add(&mut self, cnp: Cnp, origins: &Origins) {
         if let Some(last) = self.last.replace(cnp) {
-            self.count(&last, origins.judge(&last));
+            let inference = origins.judge(&last);
+            if inference.evidence == Evidence::RouteUnclear && cnp.is_like(&last) {
+                self.before = self.before.saturating_add(1);
+            } else {
+                self.count(&last, inference);
+            }
         }
     }
 
     fn count(&mut self, cnp: &Cnp, inference: Inference) {
+        let before = core::mem::take(&mut self.before);
+        self.count_some(1, cnp, inference);
+        if before > 0 {
+            let inference = match inference.evidence {
+                Evidence::Nearer { .. } => inference,
+                _ => Inference::unknown(Evidence::RouteUnclear),
+            };
+            self.count_some(before, cnp, inference);
+        }
+    }
+
+    fn count_some(&mut self, number: u32, cnp: &Cnp, inference: Inference) {
         let count = &mut self.counts[inference.maker as usize];
-        *count = count.saturating_add(1);
+        *count = count.saturating_add(number);
         if inference.maker != Maker::Unknown {
             self.known = Some(inference);
             return;
         }
-        if cnp.in_name.is_none() || inference.evidence == Evidence::NothingAlike {
-            self.early = self.early.saturating_add(1);
+        let is_early = match inference.evidence {
+            Evidence::NothingAlike => true,
+            Evidence::RouteUnclear => !cnp.path_known,
+            _ => cnp.in_name.is_none(),
+        };
+        if is_early {
+            self.early = self.early.saturating_add(number);
         }
     }
 
@@ -709,6 +856,7 @@ mod tests {
         hop_limit: u8,
         mac: u8,
         port: u16,
+        ce: bool,
     }
 
     const ACK: Passing = Passing {
@@ -719,6 +867,7 @@ mod tests {
         hop_limit: 61,
         mac: ROUTER,
         port: 0xC001,
+        ce: false,
     };
     const DATA: Passing = Passing {
         back: false,
@@ -746,7 +895,7 @@ mod tests {
                 (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
                     source,
                     destination,
-                    tos: 2,
+                    tos: 2 | u8::from(self.ce),
                     ttl: self.hop_limit,
                     id: 0,
                     options: &[],
@@ -754,7 +903,7 @@ mod tests {
                 (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
                     source,
                     destination,
-                    traffic_class: 2,
+                    traffic_class: 2 | u8::from(self.ce),
                     flow_label: 0,
                     hop_limit: self.hop_limit,
                 },
@@ -850,11 +999,15 @@ mod tests {
             whole: true,
         };
         let signs = Some(packet.signs());
-        Cnp::new((at, HERE), signs, (&gist, origin), Some(&flow), Some(data))
+        let cnp = Cnp::new((at, HERE), signs, (&gist, origin), Some(&flow), Some(data));
+        Cnp {
+            path_known: true,
+            ..cnp
+        }
     }
 
     fn judge(origins: &Origins, packet: Passing) -> Inference {
-        let cnp = cnp(packet, Origin::Receiver, 1_000_000 * US);
+        let cnp = cnp(packet, Origin::Receiver, 5 * US);
         origins.judge(&cnp)
     }
 
@@ -908,35 +1061,65 @@ mod tests {
     }
 
     #[test]
-    fn where_paths_are_alike_any_of_them_will_do() {
-        let paths = |longer: &[u16]| {
-            let acks = (0..20).map(|port| Passing {
-                port,
-                hop_limit: if longer.contains(&port) { 59 } else { 61 },
-                ..ACK
-            });
-            after(&acks.collect::<Vec<_>>())
-        };
-        let other = Passing {
+    fn a_route_may_have_become_shorter() {
+        let nearer = Passing {
             hop_limit: 63,
-            port: 0xABCD,
             ..ACK
         };
-        let nearer = on_the_way(Evidence::Nearer {
-            passed: 1,
-            receiver: 3,
-        });
-        assert_eq!(judge(&paths(&[]), other), nearer);
-        let unlike = paths(&[5]);
-        assert_eq!(
-            judge(&unlike, other),
-            Inference::unknown(Evidence::OtherPath)
-        );
-        let within = Passing {
-            hop_limit: 60,
+        let mut origins = after(&[ACK; 3]);
+        let unclear = Inference::unknown(Evidence::RouteUnclear);
+        let mut tally = Tally::NEW;
+        for at in [25, 28, 31] {
+            let cnp = cnp(nearer, Origin::Receiver, at * US);
+            assert_eq!(origins.judge(&cnp), unclear);
+            tally.add(cnp, &origins);
+        }
+        assert_eq!(tally.judge(&origins), Some(unclear));
+        // By another path there is nothing to learn.
+        let other = Passing { port: 0, ..ACK };
+        see(&mut origins, 35 * US, HERE, other);
+        assert_eq!(tally.judge(&origins), Some(unclear));
+        let later = tally.clone();
+        see(&mut origins, 40 * US, HERE, ACK);
+        let maker = tally.judge(&origins).map(|judged| judged.maker);
+        assert_eq!(maker, Some(Maker::Network));
+        tally.add(cnp(ACK, Origin::Receiver, 41 * US), &origins);
+        assert_eq!(tally.counts[Maker::Network as usize], 3);
+        // It has.
+        let mut origins = after(&[ACK; 3]);
+        see(&mut origins, 40 * US, HERE, nearer);
+        let alike = Inference::unknown(Evidence::Alike);
+        assert_eq!(later.judge(&origins), Some(alike));
+    }
+
+    #[test]
+    fn a_route_may_have_become_longer() {
+        let nearer = Passing {
+            hop_limit: 63,
             ..ACK
         };
-        assert_eq!(judge(&unlike, within), Inference::unknown(Evidence::Alike));
+        let mut origins = after(&[Passing { port: 0, ..ACK }; 3]);
+        let mut cnp = cnp(nearer, Origin::Receiver, 25 * US);
+        origins.notified(&mut cnp);
+        see(&mut origins, 40 * US, HERE, ACK);
+        let unclear = Inference::unknown(Evidence::RouteUnclear);
+        assert_eq!(origins.judge(&cnp), unclear);
+        origins.notified(&mut cnp);
+        assert_eq!(origins.judge(&cnp).maker, Maker::Network);
+    }
+
+    #[test]
+    fn several_receivers_of_a_qp_are_no_switch() {
+        let another = |hop_limit| Cnp {
+            in_name: Some(false),
+            ..cnp(Passing { hop_limit, ..ACK }, Origin::Receiver, 5 * US)
+        };
+        let origins = after(&[ACK; 3]);
+        let alike = Inference::unknown(Evidence::Alike);
+        assert_eq!(origins.judge(&another(61)), alike);
+        assert_eq!(origins.judge(&another(63)).maker, Maker::Network);
+        let by_address = on_the_way(Evidence::OtherAddress);
+        assert_eq!(after(&[]).judge(&another(61)), by_address);
     }
 
     #[test]
@@ -1002,7 +1185,8 @@ mod tests {
         assert_eq!(link.judge(&late), Inference::unknown(Evidence::Alike));
         // What would it answer? A switch that routes nothing may mark behind this place.
         assert_eq!(judge(&link, own), Inference::unknown(Evidence::Alike));
-        assert_eq!(judge(&link, other), on_the_way(Evidence::OtherMac));
+        // Another port of the receiver, or a switch.
+        assert_eq!(judge(&link, other), Inference::unknown(Evidence::Alike));
         // A mirror of several ports.
         let mirror = after(&[routed, own, other, own, own]);
         assert_eq!(mirror.judge(&answer), Inference::unknown(Evidence::Alike));
@@ -1097,6 +1281,86 @@ mod tests {
     }
 
     #[test]
+    fn cnps_seen_on_the_receivers_link_are_no_switchs() {
+        let mut origins = Origins::new(16);
+        watched(&mut origins, (0, 100), ALL, NONE);
+        let mut here = cnp(ACK, Origin::Receiver, 50 * MS);
+        origins.notified(&mut here);
+        assert_eq!(origins.judge(&here).evidence, Evidence::NoMark);
+        // Its copy, or any other about the flow.
+        origins.notified(&mut Cnp {
+            place: Place::new(1),
+            ..here
+        });
+        assert_eq!(makers(&origins, [50, 98]), [Maker::Unknown; 2]);
+        origins.settle(&mut here);
+        assert_eq!(origins.judge(&here).maker, Maker::Unknown);
+    }
+
+    #[test]
+    fn what_clocks_are_apart_counts() {
+        /// Packets up to that PSN, each a millisecond after the one before, by a clock that is off by so much on the link.
+        fn seen(last: u32, off: i64) -> Origins {
+            let mut looks: Vec<_> = (0..=last)
+                .flat_map(|psn| {
+                    let at = i64::from(psn) * MS as i64 + 100 * MS as i64;
+                    [(at, psn, HERE), (at + off, psn, Place::new(1))]
+                })
+                .filter(|(at, ..)| *at <= (i64::from(last) + 100) * MS as i64)
+                .collect();
+            looks.sort_by_key(|(at, ..)| *at);
+            let mut origins = Origins::new(16);
+            for (at, psn, place) in looks {
+                let is_here = place == HERE;
+                let hop_limit = if is_here { 64 } else { 61 };
+                let data = Passing {
+                    psn,
+                    hop_limit,
+                    ..DATA
+                };
+                see_data(&mut origins, at as u64, place, data, (true, false));
+                let own = Passing {
+                    hop_limit: 64,
+                    mac: NIC,
+                    psn,
+                    ..ACK
+                };
+                let ack = if is_here { ACK } else { own };
+                see(&mut origins, at as u64, place, Passing { psn, ..ack });
+            }
+            origins
+        }
+        let maker = |last, off: i64| {
+            let [maker] = makers(&seen(last, off), [150]);
+            maker
+        };
+        assert_eq!(maker(52, US as i64), Maker::Network);
+        // The packet that it may answer is yet to come.
+        assert_eq!(maker(53, 5 * MS as i64), Maker::Unknown);
+        assert_eq!(maker(56, 5 * MS as i64), Maker::Network);
+        // Packets do not come before they were sent.
+        assert_eq!(maker(70, -5 * MS as i64), Maker::Unknown);
+    }
+
+    #[test]
+    fn marks_of_acknowledgements_are_answered_too() {
+        let mut origins = Origins::new(16);
+        watched(&mut origins, (0, 50), ALL, NONE);
+        let marked = Passing {
+            opcode: Opcode::RC_ACKNOWLEDGE,
+            hop_limit: 61,
+            ce: true,
+            ..DATA
+        };
+        see(&mut origins, 50 * MS, Place::new(1), marked);
+        watched(&mut origins, (50, 100), ALL, NONE);
+        assert_eq!(
+            makers(&origins, [50, 59, 61]),
+            [Maker::Unknown, Maker::Unknown, Maker::Network]
+        );
+    }
+
+    #[test]
     fn where_the_beginning_was_missed_a_mark_may_have_come_before() {
         // A flow that other places saw begin before there were several.
         let mut origins = Origins::new(16);
@@ -1107,27 +1371,25 @@ mod tests {
     #[test]
     fn who_was_asked_and_who_has_another_address_is_known() {
         let origins = after(&[ACK; 3]);
-        for (origin, maker) in [
-            (Origin::Proxy, Maker::Proxy),
-            (Origin::IngressPe, Maker::IngressPe),
-        ] {
-            let cnp = cnp(ACK, origin, US);
-            let evidence = Evidence::Request;
-            let inference = Inference { maker, evidence };
-            assert_eq!(origins.judge(&cnp), inference);
-        }
-        let named = cnp(ACK, Origin::Receiver, US);
-        let other = Cnp {
-            in_name: Some(false),
-            ..named
-        };
-        let by_address = on_the_way(Evidence::OtherAddress);
-        assert_eq!(origins.judge(&other), by_address);
-        // The receiver or an ingress PE: what is not the receiver's is the other's.
         let nearer = Passing {
             hop_limit: 63,
             ..ACK
         };
+        for (origin, maker) in [
+            (Origin::Proxy, Maker::Proxy),
+            (Origin::IngressPe, Maker::IngressPe),
+        ] {
+            let cnp = |packet| cnp(packet, origin, US);
+            let evidence = Evidence::Request;
+            let inference = Inference { maker, evidence };
+            assert_eq!(origins.judge(&cnp(nearer)), inference);
+            // It may be the receiver's, by chance behind a notification.
+            let alike = Inference::unknown(Evidence::Alike);
+            assert_eq!(origins.judge(&cnp(ACK)), alike);
+            let nothing = Inference::unknown(Evidence::NothingAlike);
+            assert_eq!(after(&[]).judge(&cnp(nearer)), nothing);
+        }
+        // The receiver or an ingress PE: what is not the receiver's is the other's.
         let cnp = cnp(nearer, Origin::Ambiguous, US);
         assert_eq!(origins.judge(&cnp).maker, Maker::IngressPe);
     }
@@ -1208,7 +1470,7 @@ mod tests {
         tally.add(cnp(nearer, Origin::Receiver, US), &origins);
         let nothing = Inference::unknown(Evidence::NothingAlike);
         assert_eq!(tally.judge(&origins), Some(nothing));
-        see(&mut origins, 1, HERE, ACK);
+        see(&mut origins, 40 * US, HERE, ACK);
         let maker = tally.judge(&origins).map(|judged| judged.maker);
         assert_eq!(maker, Some(Maker::Network), "without a further one");
     }
@@ -1267,7 +1529,7 @@ mod tests {
         let mut tally = Tally::NEW;
         for n in 0..10 {
             if n == 8 {
-                (0..3).for_each(|at| see(&mut origins, at, HERE, ACK));
+                (0..3).for_each(|at| see(&mut origins, at * 10 * US, HERE, ACK));
             }
             tally.add(cnp(nearer, Origin::Receiver, US), &origins);
         }
@@ -1277,11 +1539,11 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_small() {
-        assert!(size_of::<Tally>() <= 152, "{}", size_of::<Tally>());
+        assert!(size_of::<Tally>() <= 160, "{}", size_of::<Tally>());
         assert!(size_of::<Cnp>() <= 88, "{}", size_of::<Cnp>());
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
         let watch = size_of::<FlowKey>() + size_of::<Watch>();
-        assert!(watch <= 88, "{watch}");
-        assert!(ways <= 152, "{ways}");
+        assert!(watch <= 152, "{watch}");
+        assert!(ways <= 248, "{ways}");
     }
 }

@@ -19,6 +19,11 @@ const REACH: u32 = 1024;
 const PSN_MASK: u32 = 0x00FF_FFFF;
 /// So many votes in a row make a QP known.
 const ENOUGH: u8 = 2;
+/// One acknowledgement in so many may be of data that is yet to come: the capture has lost that, or is not quite in order.
+const EARLY: u8 = 4;
+/// PSNs below this one tell connections apart no more \[choice\]: there are libraries that start all of them at 0, and those go
+/// in step. Of connections that start anywhere, one in 4,096 starts below it.
+const FIRST_PSNS: u32 = 4096;
 /// The PSN of no acknowledgement.
 const NO_PSN: u32 = u32::MAX;
 
@@ -61,14 +66,58 @@ struct Guess {
     /// PSN of the last vote: the same acknowledgement seen on two interfaces is one.
     psn: u32,
     votes: u8,
+    /// Acknowledgements of packets that its data has not come to yet.
+    early: u8,
+    /// Whether another connection may have the same PSNs, and these acknowledgements be that one's.
+    in_step: bool,
     from: Resolved,
+}
+
+impl Guess {
+    const fn new(qp: Qp, psn: u32, votes: u8, from: Resolved) -> Self {
+        Self {
+            qp,
+            psn,
+            votes,
+            early: 0,
+            in_step: psn < FIRST_PSNS,
+            from,
+        }
+    }
+
+    /// Counts an acknowledgement, which its data has come to or not.
+    const fn count(&mut self, psn: u32, is_early: bool) {
+        if self.psn == psn {
+            return;
+        }
+        self.psn = psn;
+        let count = match is_early {
+            true => &mut self.early,
+            false => &mut self.votes,
+        };
+        *count += 1;
+        if *count == u8::MAX {
+            (self.votes, self.early) = (self.votes / 2, self.early / 2);
+        }
+    }
+
+    const fn holds(&self) -> bool {
+        !self.in_step && self.votes >= ENOUGH && self.votes / EARLY >= self.early
+    }
 }
 
 /// Which flow comes from which QP at the sender.
 ///
 /// An acknowledgement whose PSN is 0 to 1023 behind the last one of exactly one flow that it may be about is a vote for
 /// that flow's coming from the QP that the acknowledgement is addressed to. Two in a row that agree make it known; one that
-/// disagrees starts anew. Where RDMA CM has told, that holds; of a connection that was taken down it is remembered until
+/// disagrees starts anew.
+///
+/// Of a connection whose data passes elsewhere, as on the other member of a bundle of links, the acknowledgements are not to be
+/// taken for those of another between the same hosts, whose PSNs go in step with its own. So votes tell nothing where PSNs began
+/// [small](FIRST_PSNS), where acknowledgements to two QPs fit the same flow, and where more than one in [four](EARLY)
+/// acknowledges what is yet to be sent.
+///
+/// Where RDMA CM has told, that holds; of a connection that was taken down it is remembered until
 /// acknowledgements say otherwise.
 ///
 /// Bounded: at most `limit` connections, and as many flows with votes; those used longest ago leave first.
@@ -118,13 +167,7 @@ impl Resolver {
         };
         self.tick += 1;
         for (key, sender_qp) in [(flow, qp), (back, flow.receiver_qp)] {
-            let guess = Guess {
-                qp: sender_qp,
-                psn: NO_PSN,
-                votes: ENOUGH,
-                from: Resolved::Cm,
-            };
-            self.set(key, guess);
+            self.set(key, Guess::new(sender_qp, NO_PSN, ENOUGH, Resolved::Cm));
         }
     }
 
@@ -142,13 +185,21 @@ impl Resolver {
             return;
         }
         self.tick += 1;
-        if let Some(key) = self.guessed_flow(to, qp)
+        if let Some((key, guess)) = self.guess_of(to, qp)
             && key.receiver == from
-            && flows.last_psn(&key).is_some_and(|last| fits(last, psn))
+            && let Some(last) = flows.last_psn(&key)
         {
-            self.guesses.touch(&key, self.tick);
-            self.flows.touch(&(to, qp), self.tick);
-            return;
+            let is_early = psn != last && fits(psn, last);
+            let is_settled = fits(last, psn) && (guess.in_step || guess.holds());
+            if is_early || is_settled {
+                if let Some(guess) = self.guesses.touch(&key, self.tick) {
+                    guess.count(psn, is_early);
+                }
+                self.flows.touch(&(to, qp), self.tick);
+            }
+            if is_settled {
+                return;
+            }
         }
         let mut fitting = flows
             .between(to, from)
@@ -176,12 +227,7 @@ impl Resolver {
             .sender_qp(&key)
             .is_none_or(|(known, _)| known != asked.receiver_qp)
         {
-            let guess = Guess {
-                qp: asked.receiver_qp,
-                psn: NO_PSN,
-                votes: ENOUGH,
-                from: Resolved::Acks,
-            };
+            let guess = Guess::new(asked.receiver_qp, NO_PSN, ENOUGH, Resolved::Acks);
             self.set(key, guess);
         }
     }
@@ -190,24 +236,19 @@ impl Resolver {
         let slot = self.guesses.slot_of(&key);
         let voted = self.flows.get(&(key.sender, qp));
         let guess = self.guesses.touch(&key, self.tick);
-        if let Some(guess) = guess
-            && guess.qp == qp
-            && voted.copied() == slot
-        {
-            if guess.psn != psn {
-                guess.votes = guess.votes.saturating_add(1);
-                guess.psn = psn;
+        if let Some(guess) = guess {
+            let is_beside = fits(guess.psn, psn) || fits(psn, guess.psn);
+            if guess.qp == qp && voted.copied() == slot {
+                guess.count(psn, false);
+                self.flows.touch(&(key.sender, qp), self.tick);
+                return;
             }
-            self.flows.touch(&(key.sender, qp), self.tick);
-            return;
+            if guess.qp != qp && guess.psn != NO_PSN && is_beside {
+                (guess.in_step, guess.psn) = (true, psn);
+                return;
+            }
         }
-        let guess = Guess {
-            qp,
-            psn,
-            votes: 1,
-            from: Resolved::Acks,
-        };
-        self.set(key, guess);
+        self.set(key, Guess::new(qp, psn, 1, Resolved::Acks));
     }
 
     fn set(&mut self, key: FlowKey, guess: Guess) {
@@ -227,13 +268,18 @@ impl Resolver {
 
     /// The flow from that QP by acknowledgements, or by a connection taken down.
     fn guessed_flow(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
+        let (key, guess) = self.guess_of(sender, qp)?;
+        guess.holds().then_some(key)
+    }
+
+    /// The flow that the last vote for that QP was for.
+    fn guess_of(&self, sender: IpAddr, qp: Qp) -> Option<(FlowKey, Guess)> {
         if self.flows.is_empty() {
             return None;
         }
         let (key, guess) = self.guesses.at(*self.flows.get(&(sender, qp))?)?;
         // The place may have been given to another flow.
-        let holds = key.sender == sender && guess.qp == qp && guess.votes >= ENOUGH;
-        holds.then_some(*key)
+        (key.sender == sender && guess.qp == qp).then_some((*key, *guess))
     }
 
     /// The QP at the sender that `key`'s data comes from, and how that is known.
@@ -278,4 +324,113 @@ impl Resolver {
 /// Whether an acknowledgement of `psn` may be about the flow whose last data packet had the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
     last.wrapping_sub(psn) & PSN_MASK < REACH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 1));
+    const RECEIVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 9));
+    const FLOW: FlowKey = FlowKey {
+        sender: SENDER,
+        receiver: RECEIVER,
+        receiver_qp: Qp::truncate(0x222),
+    };
+    const A: Qp = Qp::truncate(0x111);
+    const B: Qp = Qp::truncate(0x112);
+
+    /// The only flow, and its last PSN.
+    struct Only(u32);
+
+    impl SeenFlows for Only {
+        fn last_psn(&self, key: &FlowKey) -> Option<u32> {
+            (*key == FLOW).then_some(self.0)
+        }
+
+        fn between(&self, _: IpAddr, _: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
+            core::iter::once((FLOW, self.0))
+        }
+    }
+
+    /// Data up to `last`, and then an acknowledgement to `qp` for each of these.
+    fn acknowledge(resolver: &mut Resolver, qp: Qp, acks: impl IntoIterator<Item = (u32, u32)>) {
+        for (last, psn) in acks {
+            resolver.acknowledged(RECEIVER, SENDER, qp, psn, &Only(last));
+        }
+    }
+
+    fn known(acks: impl IntoIterator<Item = (Qp, u32, u32)>) -> Option<Qp> {
+        let mut resolver = Resolver::new(8);
+        for (qp, last, psn) in acks {
+            acknowledge(&mut resolver, qp, [(last, psn)]);
+        }
+        let known = resolver.sender_qp(&FLOW).map(|(qp, _)| qp);
+        assert_eq!(
+            known.and_then(|qp| resolver.flow_of(SENDER, qp)),
+            known.map(|_| FLOW)
+        );
+        known
+    }
+
+    #[test]
+    fn acknowledgements_of_what_began_at_0_may_be_another_connections() {
+        let from = |first: u32| {
+            known(
+                (first..first + 9000)
+                    .step_by(16)
+                    .map(|psn| (A, psn + 4, psn)),
+            )
+        };
+        assert_eq!(from(0), None);
+        assert_eq!(from(FIRST_PSNS - 1), None);
+        assert_eq!(from(FIRST_PSNS), Some(A));
+        // Those that wrap have not begun there.
+        assert_eq!(from(PSN_MASK - 100), Some(A));
+    }
+
+    #[test]
+    fn acknowledgements_to_two_qps_that_fit_one_flow_are_in_step() {
+        let both = |apart: u32| {
+            known((50_000..60_000).step_by(16).flat_map(|psn| {
+                [A, A, B, B]
+                    .into_iter()
+                    .zip(0..)
+                    .map(move |(qp, n)| match qp {
+                        A => (qp, psn + n, psn + n),
+                        _ => (qp, psn + n + apart, psn + n + apart),
+                    })
+            }))
+        };
+        assert_eq!(both(0), None);
+        assert_eq!(both(600), None);
+        // Another connection of the receiver's QP, later.
+        let later = [
+            (A, 50_000, 50_000),
+            (A, 50_001, 50_001),
+            (B, 9_000_000, 9_000_000),
+        ];
+        assert_eq!(known(later), None);
+        assert_eq!(
+            known(later.into_iter().chain([(B, 9_000_001, 9_000_001)])),
+            Some(B)
+        );
+    }
+
+    #[test]
+    fn what_is_yet_to_be_sent_is_not_acknowledged() {
+        // Of as many acknowledgements, so many are ahead of the data.
+        let ahead = |early: u32, of: u32| {
+            known((0..of * 20).map(|n| {
+                let psn = 50_000 + 16 * n;
+                let last = if n % of < early { psn - 1 } else { psn + 4 };
+                (A, last, psn)
+            }))
+        };
+        assert_eq!(ahead(0, 10), Some(A));
+        assert_eq!(ahead(1, 10), Some(A));
+        assert_eq!(ahead(5, 10), None);
+        assert_eq!(ahead(8, 10), None);
+    }
 }

@@ -497,7 +497,8 @@ impl Memory {
             let data = known.filter(|_| copy_of.is_none());
             let data = data.map(|known| known.seen(whole));
             let by = (gist, attribution.origin);
-            let cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
+            let mut cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
+            self.origins.notified(&mut cnp);
             notice.cnp = Some(cnp);
         }
         notice.translates = attribution.translates.map(|request| FrameTime {

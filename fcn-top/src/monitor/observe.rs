@@ -360,16 +360,19 @@ impl Monitor {
         if several {
             row.seen_on(packet.interface, at, is_copy);
         }
-        // Where a CNP was seen first is nearest to its maker.
-        if notification.kind == Kind::Cnp && !is_sample && (!is_copy || settings.per_interface) {
+        if notification.kind == Kind::Cnp && !is_sample {
             let seen = flow.filter(|_| !is_copy).and_then(|flow| {
                 let whole = self.resolver.connections().sender_qp(&flow).is_some();
                 Some(self.flows.get(&flow)?.seen(whole))
             });
             let moment = (at, place_of(packet));
             let by = (notification, attribution.origin);
-            let cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
-            row.makers.add(cnp, &self.origins);
+            let mut cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
+            self.origins.notified(&mut cnp);
+            // Where a CNP was seen first is nearest to its maker.
+            if !is_copy || settings.per_interface {
+                row.makers.add(cnp, &self.origins);
+            }
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let observed = Observed {
@@ -677,6 +680,8 @@ impl Monitor {
                     let place = place_of(packet);
                     self.origins.acknowledged(packet.at, place, frame, &bth);
                     let (from, to) = (ip.source, ip.destination);
+                    // It counts once.
+                    self.is_seen_before(packet, frame, (from, to));
                     let flows = self.flows.paired();
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }

@@ -439,7 +439,7 @@ fn a_flow_that_several_kinds_tell_has_one_name() {
     };
     told_by_all_kinds(exchange, Resolved::Cm);
     let acknowledge = |monitor: &mut Monitor| {
-        for psn in 1..4 {
+        for psn in 5001..5004 {
             see(monitor, START, 0, &data(psn, false));
             let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
             let ack = [UDP, Part::Bth(bth), Part::Bytes(&[0; 4])];
@@ -572,6 +572,21 @@ fn broken_notifications_have_a_culprit() {
     assert_eq!((point.malformed, point.total, totals.malformed), (2, 0, 2));
     assert_eq!((totals.undecodable, totals.copies, totals.other), (2, 1, 0));
     assert!(point.findings >= 2 && totals.findings[2] >= 2);
+}
+
+#[test]
+fn acknowledgements_at_two_places_count_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    for psn in 1..=10 {
+        let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
+        let bytes = frame(RECEIVER, &[UDP, Part::Bth(bth), Part::Bytes(&[0; 4])], GOOD);
+        let at = START + u64::from(psn) * 1_000;
+        see(&mut monitor, at, 0, &bytes);
+        see(&mut monitor, at + 500, 1, &bytes);
+    }
+    // The first one was seen when there was no second place.
+    let totals = monitor.totals();
+    assert_eq!((totals.packets, totals.other, totals.copies), (20, 11, 9));
 }
 
 #[test]
@@ -1130,8 +1145,8 @@ fn infiniband_has_rows_and_flows_too() {
     };
     for psn in 0..50 {
         let fecn = if psn % 5 == 0 { 0x80 } else { 0 };
-        let data = [4, 0, 0xFF, 0xFF, fecn, 0, 0, 7, 0x80, 0, 0, psn];
-        let ack = [0x11, 0, 0xFF, 0xFF, 0, 0, 0, 9, 0, 0, 0, psn];
+        let data = [4, 0, 0xFF, 0xFF, fecn, 0, 0, 7, 0x80, 1, 0, psn];
+        let ack = [0x11, 0, 0xFF, 0xFF, 0, 0, 0, 9, 0, 1, 0, psn];
         let at = START + u64::from(psn) * 10_000;
         see(&mut monitor, at, &infiniband(1, 2, data, 64));
         see(&mut monitor, at + 4_000, &infiniband(2, 1, ack, 4));

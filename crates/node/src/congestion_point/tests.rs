@@ -574,7 +574,7 @@ fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
         });
         assert_eq!(verdict(&mut node, &packet), (true, None), "not known");
         // Two acknowledgements tell.
-        for psn in [8, 9] {
+        for psn in [50_000, 50_001] {
             let (flow, now) = (packet.flow(), Time::from_nanos(psn.into()));
             node.qps.data(now, flow, psn);
             (node.qps).acknowledged(flow.receiver, flow.sender, qp, psn);

@@ -177,7 +177,7 @@ fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
     };
     let mut pe = pe(|config| config.qps = vec![(flow(0x888), Qp::truncate(0x887))]);
     for (qp, want, inferred) in [(0x888, 0x887, 0), (0x999, 0x998, 1)] {
-        for psn in [5, 6] {
+        for psn in [50_000, 50_001] {
             pe.qps.data(Time::default(), flow(qp), psn);
             let ack = Qp::truncate(0x998);
             pe.qps

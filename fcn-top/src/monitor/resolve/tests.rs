@@ -85,15 +85,15 @@ fn two_votes_that_agree_make_a_qp_known() {
 #[test]
 fn one_that_disagrees_starts_anew() {
     let mut net = Net::new();
-    net.data(key(1, 20), 5000);
     for (qp, psn, want) in [
-        (7, 4990, None),
-        (8, 4991, None),
-        (7, 4992, None),
-        (7, 4993, Some(7)),
-        (8, 4994, None),
-        (8, 4995, Some(8)),
+        (7, 5000, None),
+        (8, 15_000, None),
+        (7, 25_000, None),
+        (7, 25_001, Some(7)),
+        (8, 35_000, None),
+        (8, 35_001, Some(8)),
     ] {
+        net.data(key(1, 20), psn);
         net.ack(1, qp, psn);
         assert_eq!(net.qp(key(1, 20)), want, "{psn}");
     }
@@ -295,7 +295,7 @@ proptest! {
     ) {
         let mut net = Net { flows: Flows::new(8), resolver: Resolver::new(4) };
         for (sender, qp, psn, act) in acts {
-            let psn = psn * 500;
+            let psn = 10_000 + psn * 500;
             let answered = FlowKey {
                 sender: host(100),
                 receiver: host(sender),
