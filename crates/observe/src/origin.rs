@@ -12,7 +12,8 @@
 //!    that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
 //!    acknowledgements (NICs give it a UDP source port of its own), and a route may become shorter, so this counts only where
-//!    acknowledgements took its path before and behind it. Routers passed are counted from the usual start (64, 128 or 255),
+//!    acknowledgements took its path before and behind it, or, with one behind it, where paths between two hosts have been seen
+//!    to be of one length, often and without exception. Routers passed are counted from the usual start (64, 128 or 255),
 //!    as a NIC may start CNPs at another one than acknowledgements; of one that starts somewhere in between, it shows as more
 //!    routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
 //! 5. It was seen on the receiver's link, like the receiver's packets, and a CE mark of its flow is unanswered: the receiver
@@ -40,6 +41,8 @@ use std::net::IpAddr;
 
 /// Packets of the receiver before it is known what they look like.
 const ENOUGH: u16 = 3;
+/// Paths that were as long as others between the same hosts, before all are thought to be.
+const ALL_ALIKE: u32 = 8;
 /// More routers are not passed: who is farther away begins at a start of its own.
 const FARTHEST: u8 = 15;
 /// Packets of which each is looked at, before a sample of them suffices.
@@ -328,6 +331,8 @@ struct Way {
     /// The first paths taken, and when each was taken last.
     paths: [u16; PATHS],
     last: [Moment; PATHS],
+    /// When any of its packets was seen last.
+    latest: Moment,
 }
 
 /// A time in units of 1,024 ns, from which others are told apart within half an hour.
@@ -353,6 +358,7 @@ impl Way {
         mac: NO_MAC,
         paths: [NO_PATH; PATHS],
         last: [Moment(0); PATHS],
+        latest: Moment(0),
     };
 
     /// Whether its packets have passed no router.
@@ -365,6 +371,11 @@ impl Way {
         self.is_at_source() && (1..=FARTHEST).contains(&data.least)
     }
 
+    /// Whether there is room for another path.
+    fn took_few(&self) -> bool {
+        self.paths.contains(&NO_PATH)
+    }
+
     /// When a packet on it took the same path last.
     fn took(&self, signs: Signs) -> Option<Moment> {
         let path = self.paths.iter().position(|path| *path == signs.path)?;
@@ -373,6 +384,7 @@ impl Way {
 
     /// Notes which path was taken at `at`, where it is one of the first.
     fn takes(&mut self, at: u64, signs: Signs) {
+        self.latest = Moment::new(at);
         let is_its = |path: &u16| *path == signs.path || *path == NO_PATH;
         if let Some(place) = self.paths.iter().position(is_its)
             && let (Some(path), Some(last)) = (self.paths.get_mut(place), self.last.get_mut(place))
@@ -493,6 +505,9 @@ pub struct Origins {
     ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
     /// Data nearest to receivers, where there are several places.
     watches: Bounded<FlowKey, Watch>,
+    /// Paths found to be as long as others between the same hosts, and those found not to be.
+    alike: u32,
+    unlike: u32,
     /// Packets looked at.
     looks: u32,
 }
@@ -504,6 +519,8 @@ impl Origins {
         Self {
             ways: Bounded::new(limit),
             watches: Bounded::new(limit),
+            alike: 0,
+            unlike: 0,
             looks: 0,
         }
     }
@@ -597,6 +614,11 @@ impl Origins {
             if own.mac != signs.mac {
                 own.mac = SEVERAL_MACS;
             }
+            if (passed, passed) != (own.least, own.most) {
+                self.unlike = self.unlike.saturating_add(1);
+            } else if own.took(signs).is_none() && own.took_few() {
+                self.alike = self.alike.saturating_add(1);
+            }
         }
         own.count = own.count.saturating_add(1);
         own.takes(at, signs);
@@ -636,7 +658,7 @@ impl Origins {
     pub fn judge(&self, cnp: &Cnp) -> Inference {
         let known = self.ways(cnp.place, (cnp.from, cnp.to));
         let compared = match (known, cnp.signs) {
-            (Some((own, data)), Some(signs)) => Self::compare(cnp, signs, own, data),
+            (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
             _ => Evidence::NothingAlike,
         };
         let translator = match cnp.origin {
@@ -686,7 +708,7 @@ impl Origins {
     }
 
     /// A CNP in the receiver's name against its packets, and the data that they answer.
-    fn compare(cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
+    fn compare(&self, cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
         if own.count < ENOUGH {
             return Evidence::NothingAlike;
         }
@@ -702,11 +724,12 @@ impl Origins {
         }
         let same_start = own.start == signs.start() && own.most.saturating_sub(passed) <= FARTHEST;
         let comparable = same_start || own.start != 0 && own.most <= FARTHEST;
-        if passed < receiver
-            && comparable
-            && let Some(last) = own.took(signs)
-        {
-            return match cnp.path_known && last.is_behind(Moment::new(cnp.at)) {
+        let took = own.took(signs);
+        let all_alike = self.unlike == 0 && self.alike >= ALL_ALIKE;
+        if passed < receiver && comparable && (took.is_some() || all_alike) {
+            let last = (took.filter(|_| cnp.path_known)).or(all_alike.then_some(own.latest));
+            let is_between = last.is_some_and(|last| last.is_behind(Moment::new(cnp.at)));
+            return match is_between {
                 true => Evidence::Nearer { passed, receiver },
                 false => Evidence::RouteUnclear,
             };
@@ -1058,6 +1081,41 @@ mod tests {
         }
         let few = after(&[ACK; 2]);
         assert_eq!(judge(&few, ACK), Inference::unknown(Evidence::NothingAlike));
+    }
+
+    #[test]
+    fn where_paths_are_alike_any_of_them_will_do() {
+        let paths = |longer: &[u16]| {
+            let acks = (0..20).map(|port| Passing {
+                port,
+                hop_limit: if longer.contains(&port) { 59 } else { 61 },
+                ..ACK
+            });
+            after(&acks.collect::<Vec<_>>())
+        };
+        let other = Passing {
+            hop_limit: 63,
+            port: 0xABCD,
+            ..ACK
+        };
+        let nearer = on_the_way(Evidence::Nearer {
+            passed: 1,
+            receiver: 3,
+        });
+        assert_eq!(judge(&paths(&[]), other), nearer);
+        let last = cnp(other, Origin::Receiver, 195 * US);
+        let unclear = Inference::unknown(Evidence::RouteUnclear);
+        assert_eq!(paths(&[]).judge(&last), unclear, "none behind it");
+        let unlike = paths(&[5]);
+        assert_eq!(
+            judge(&unlike, other),
+            Inference::unknown(Evidence::OtherPath)
+        );
+        let within = Passing {
+            hop_limit: 60,
+            ..ACK
+        };
+        assert_eq!(judge(&unlike, within), Inference::unknown(Evidence::Alike));
     }
 
     #[test]
@@ -1544,6 +1602,6 @@ mod tests {
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
         let watch = size_of::<FlowKey>() + size_of::<Watch>();
         assert!(watch <= 152, "{watch}");
-        assert!(ways <= 248, "{ways}");
+        assert!(ways <= 256, "{ways}");
     }
 }
