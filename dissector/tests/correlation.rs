@@ -1166,11 +1166,12 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
     // By acknowledgements it is known which QP sends the flow.
     let known = (0..4).flat_map(|n| {
         let at = u64::from(n) * 20;
-        [(0, at, Data(100 + n, false)), (0, at + 10, Ack(100 + n))]
+        let psn = 10_100 + n;
+        [(0, at, Data(psn, false)), (0, at + 10, Ack(psn))]
     });
     let known: Vec<_> = known.chain([(0, 90, Tunnel(7))]).collect();
     let (by_receiver, by_node) = (Cnp(RECEIVER), Cnp(NODE));
-    let mark = Data(120, true);
+    let mark = Data(10_120, true);
     // Behind those: what comes, and of each CNP who sent it, and which packet, counted from 0, it translates.
     type Case<'a> = (
         &'a str,

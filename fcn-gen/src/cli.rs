@@ -38,7 +38,7 @@ Examples:
   fcn-gen compare incast
   fcn-gen emulate receiver --iface eth1 --forever
 
-Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -112,8 +112,8 @@ Examples:
   fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # as it was delivered: all has to be off
   fcn-gen check receiver --iface eth1 --only cnp
   fcn-gen check sender --iface eth1 --set flows=4
-  fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --speed 0.01
-  fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --speed 0.01
+  fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --set mtu=1024 --speed 0.01
+  fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --set mtu=1024 --speed 0.01
 
 Exit codes: 0 all that was tested is passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test is failed,
 130 interrupted.";
@@ -357,6 +357,9 @@ pub struct Check {
     /// Also write report.json, junit.xml and packets.pcapng (all that passed, with comments where a test failed) into this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
+    /// What may be replaced.
+    #[command(flatten)]
+    pub replacing: Replacing,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -18,8 +18,7 @@ fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fcn-gen"));
     command
         .args(words.split(' '))
-        .arg("-q")
-        .arg("-o")
+        .args(["-q", "--force", "-o"])
         .arg(&path);
     if let Some(mirror) = mirror {
         command.args(["--mirror", mirror]);

@@ -34,13 +34,17 @@ fn way(arg: &Arg) -> String {
 }
 
 /// Options that are something else in these commands.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 7] = [
     // With the neighbour that the link leads to.
     ("iface", "fcn-gen emulate"),
+    ("iface", "fcn-gen check"),
     // Typed all the time, so it has a short form; what sends is to be typed in full.
     ("iface", "fcn-top"),
     // A scenario.
     ("config", "fcn-gen emulate"),
+    ("config", "fcn-gen check"),
+    // A folder, for several files.
+    ("output", "fcn-gen check"),
     // A number of rows; what sends means "as fast as possible".
     ("top", "fcn-top"),
 ];

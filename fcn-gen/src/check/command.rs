@@ -48,7 +48,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             say(console.out, &report::dry_text(&about, &setup, &plan))
         };
     }
-    let named = (&options.iface[..], options.allow_default_route);
+    let named = (&options.iface[..], options.allow_default_route, false);
     let played = interfaces(named, &simulation, device)?;
     let flows = simulation.flows.iter();
     let played_flows = flows.filter(|flow| plan.peers.contains(&flow.from));
@@ -67,6 +67,10 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             )));
     }
     if let Some(folder) = &options.output {
+        let files = report::FILES.map(|name| folder.join(name));
+        options
+            .replacing
+            .check(files.iter().map(|file| Some(&**file)))?;
         std::fs::create_dir_all(folder).map_err(|error| Failure::io("write", folder, &error))?;
     }
     let stop = (console.catch_interrupt)()?;

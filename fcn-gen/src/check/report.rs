@@ -27,6 +27,9 @@ const REPORT: &str = "report.json";
 const JUNIT: &str = "junit.xml";
 const PACKETS: &str = "packets.pcapng";
 
+/// What a report consists of.
+pub const FILES: [&str; 3] = [REPORT, JUNIT, PACKETS];
+
 /// What is checked.
 pub struct About<'a> {
     /// As what.

@@ -66,7 +66,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .and("say when to stop: --duration 10s, or --forever until Ctrl-C"));
     }
     bound(&mut simulation, options);
-    let named = (&options.iface[..], options.allow_default_route);
+    let named = (&options.iface[..], options.allow_default_route, true);
     let played = interfaces(named, &simulation, node)?;
     check_lengths(&simulation, node, &played)?;
     let listener = options
@@ -269,12 +269,13 @@ fn is_one(iface: &[String], simulation: &Simulation, node: NodeId) -> bool {
         && LiveNode::links(simulation, node).count() > 1
 }
 
-/// The interfaces named, each with the node's link that it is; one with the default route where that is allowed.
+/// The interfaces named, each with the node's link that it is; one with the default route where that is allowed, and one for all
+/// links of a switch where that may be.
 ///
 /// # Errors
 /// They are not as many as the links, or must not be sent on.
 pub fn interfaces(
-    (iface, allow_default_route): (&[String], bool),
+    (iface, allow_default_route, may_be_one): (&[String], bool, bool),
     simulation: &Simulation,
     node: NodeId,
 ) -> Result<Vec<Played>> {
@@ -284,13 +285,18 @@ pub fn interfaces(
         simulation.nodes[peer].name.clone()
     };
     let peers: Vec<String> = links.iter().map(|link| peer(*link)).collect();
-    let is_one = is_one(iface, simulation, node);
+    let is_one = may_be_one && is_one(iface, simulation, node);
     if iface.len() != links.len() && !is_one {
         return Err(Failure::usage("--iface").and(format!(
-            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE (a switch also takes one for all)",
+            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE{}",
             simulation.nodes[node].name,
             fcn_tool::quantity::counted(links.len() as u64, "link"),
-            peers.join(", ")
+            peers.join(", "),
+            if may_be_one {
+                " (a switch also takes one for all)"
+            } else {
+                ""
+            }
         )));
     }
     let mut played: Vec<Option<Played>> = links.iter().map(|_| None).collect();
