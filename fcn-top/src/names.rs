@@ -1,6 +1,6 @@
 //! Names of addresses: host names from reverse lookups in the background, and pseudonyms that hide addresses.
 
-use crate::text::clean;
+use fcn_tool::clean::clean;
 use lru::LruCache;
 use parking_lot::Mutex;
 use std::fmt;

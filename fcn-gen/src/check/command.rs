@@ -1,11 +1,12 @@
 //! The command: the scenario, the interfaces, the loop, the reports.
 
-use super::bench::{Bench, Record, parse};
-use super::judge::{Outcome, judge};
+use super::bench::{Bench, parse};
+use super::judge::Outcome;
 use super::plan::{Plan, Setup, surroundings};
-use super::report::{self, About, LinkReport};
+use super::receiver;
+use super::report::{self, About, Ended, LinkReport, Ran};
+use super::roles::{judge, plan};
 use super::statements::Test;
-use super::{congestion_point, receiver, sender, translator};
 use crate::cli::Check;
 use crate::emulate::{AROUND, Role, Wire, interfaces, load, open};
 use crate::scenario::model::{NodeId, Simulation};
@@ -190,39 +191,6 @@ fn select(setup: &mut Setup<'_>, options: &Check) -> Result {
             .and("or they are about another mechanism (--set mechanism=…)"));
     }
     Ok(())
-}
-
-/// What is going to be done.
-pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
-    match setup.role {
-        Role::CongestionPoint => congestion_point::plan(setup),
-        Role::Receiver => receiver::plan(setup),
-        Role::Sender => sender::plan(setup),
-        Role::Proxy | Role::IngressPe => translator::plan(setup),
-    }
-}
-
-/// Why a check ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// All was done.
-    Done,
-    /// Somebody stopped it.
-    Interrupted,
-    /// A link failed, or a packet could not be built.
-    Failed(String),
-}
-
-/// A check that ended.
-pub struct Ran {
-    /// Why.
-    pub ended: Ended,
-    /// What was planned.
-    pub plan: Plan,
-    /// What passed.
-    pub record: Record,
-    /// How long it took, in nanoseconds.
-    pub nanoseconds: u64,
 }
 
 /// Carries a plan out, `speed` times as fast as it says; `tell` hears what time of the plan it is.

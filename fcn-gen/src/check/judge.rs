@@ -1,7 +1,7 @@
 //! From what passed to what each test comes to: how findings of frames count, and what the roles' own judges say in.
 
 use super::bench::{Passed, Record, parse};
-use super::plan::{Plan, Setup, unchanging};
+use super::plan::{Setup, unchanging};
 use super::statements::{Statement, Test};
 use crate::emulate::Role;
 use crate::units::Ps;
@@ -119,7 +119,8 @@ impl Ledger {
         }
     }
 
-    fn outcome(&mut self, test: Test) -> Outcome {
+    /// What a test comes to, by what was entered.
+    pub fn outcome(&mut self, test: Test) -> Outcome {
         let (grade, why, frames, times) =
             match (self.broken.remove(&test), self.tried.remove(&test)) {
                 (Some((why, frames, times)), _) => {
@@ -365,33 +366,6 @@ pub fn rates(setup: &Setup<'_>, frames: &[&Own<'_>], tried: bool, ledger: &mut L
         let why = || format!("{text}: {times} of {many} beyond {rate} a second");
         ledger.fail(test, why, &beyond);
     }
-}
-
-/// Judges what passed.
-#[must_use]
-pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
-    let sorted = sort(setup, record);
-    let mut ledger = Ledger::default();
-    if !setup.off {
-        by_rules(setup, &sorted, &mut ledger);
-    }
-    match setup.role {
-        Role::CongestionPoint => {
-            super::congestion_point::judge(setup, plan, record, &sorted, &mut ledger);
-        }
-        Role::Receiver => super::receiver::judge(setup, plan, record, &sorted, &mut ledger),
-        Role::Sender => super::sender::judge(setup, plan, &sorted, &mut ledger),
-        Role::Proxy | Role::IngressPe => {
-            super::translator::judge(setup, plan, &sorted, &mut ledger);
-        }
-    }
-    let outcomes = setup.wanted.iter().map(|test| ledger.outcome(*test));
-    // What the device need not do here, and does wrongly, is wrong all the same.
-    outcomes
-        .filter(|outcome| {
-            setup.applies(outcome.test) || !matches!(outcome.grade, Grade::Passed | Grade::Untested)
-        })
-        .collect()
 }
 
 /// The data packets among frames.

@@ -19,6 +19,7 @@ mod judge;
 mod plan;
 mod receiver;
 mod report;
+mod roles;
 mod sender;
 pub mod statements;
 #[cfg(test)]

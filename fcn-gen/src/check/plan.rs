@@ -12,7 +12,7 @@ use fcn_wire::emit::Carrier;
 use fcn_wire::finding::Family;
 use fcn_wire::{Kind, Rule, emit, ip};
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 /// Octets around a frame on the wire: preamble, FCS, gap.
@@ -57,6 +57,18 @@ pub struct Way<'s> {
 }
 
 impl<'s> Setup<'s> {
+    /// A source that the sender believes.
+    pub fn listed(&self) -> Option<Ipv6Addr> {
+        let NodeKind::Host(host) = &self.simulation.nodes[self.device].kind else {
+            return None;
+        };
+        let mut list = host.reaction.access_list.iter();
+        list.find_map(|prefix| match prefix.address() {
+            IpAddr::V6(address) => Some(address),
+            IpAddr::V4(_) => None,
+        })
+    }
+
     /// Every test that this role has, on this device.
     #[must_use]
     pub fn new(simulation: &'s Simulation, device: NodeId, role: Role, off: bool) -> Self {
@@ -115,7 +127,7 @@ impl<'s> Setup<'s> {
             Role::Sender => {
                 let mut flows = flows.clone();
                 kind == Kind::FastCnp1
-                    && super::sender::listed(self).is_some()
+                    && self.listed().is_some()
                     && flows.any(|flow| flow.source.is_ipv6())
             }
         };

@@ -1,7 +1,6 @@
 //! What is said of a check: before it, and at its end for people, as JSON, as JUnit XML, and as packets.
 
 use super::bench::Record;
-use super::command::{Ended, Ran};
 use super::judge::{Grade, Outcome};
 use super::plan::{Plan, Setup};
 use crate::pending::Pending;
@@ -26,6 +25,29 @@ pub const CHECK_VERSION: u32 = 1;
 const REPORT: &str = "report.json";
 const JUNIT: &str = "junit.xml";
 const PACKETS: &str = "packets.pcapng";
+
+/// Why a check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All was done.
+    Done,
+    /// Somebody stopped it.
+    Interrupted,
+    /// A link failed, or a packet could not be built.
+    Failed(String),
+}
+
+/// A check that ended.
+pub struct Ran {
+    /// Why.
+    pub ended: Ended,
+    /// What was planned.
+    pub plan: Plan,
+    /// What passed.
+    pub record: Record,
+    /// How long it took, in nanoseconds.
+    pub nanoseconds: u64,
+}
 
 /// What a report consists of.
 pub const FILES: [&str; 3] = [REPORT, JUNIT, PACKETS];

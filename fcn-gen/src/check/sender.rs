@@ -3,8 +3,8 @@
 use super::judge::{Ledger, Sorted, data};
 use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
 use super::statements::Statement;
+use crate::scenario::model::Flow;
 use crate::scenario::model::IoamTrace;
-use crate::scenario::model::{Flow, NodeKind};
 use crate::units::Ps;
 use fcn_observe::FlowKey;
 use fcn_tool::failure::{Failure, Result};
@@ -59,22 +59,10 @@ struct Asked {
     others: Option<Statement>,
 }
 
-/// A source that the sender believes.
-pub fn listed(setup: &Setup<'_>) -> Option<Ipv6Addr> {
-    let NodeKind::Host(host) = &setup.simulation.nodes[setup.device].kind else {
-        return None;
-    };
-    let mut list = host.reaction.access_list.iter();
-    list.find_map(|prefix| match prefix.address() {
-        IpAddr::V6(address) => Some(address),
-        IpAddr::V4(_) => None,
-    })
-}
-
 /// The steps.
 fn asked(setup: &Setup<'_>) -> Vec<Asked> {
     use Statement as S;
-    let listed = listed(setup);
+    let listed = setup.listed();
     let fast = |from, original, traced| Told::Fast {
         from,
         original,

@@ -1,9 +1,10 @@
 //! Checks of our own roles in virtual time, as they should be and broken in one way each.
 
 use super::bench::{Bench, Record, parse};
-use super::command::{plan, prepared};
-use super::judge::{Grade, Outcome, judge};
+use super::command::prepared;
+use super::judge::{Grade, Outcome};
 use super::plan::{Plan, STRANGER, Setup, emitted};
+use super::roles::{judge, plan};
 use super::statements::{Test, tests};
 use crate::emulate::{Enabled, Role};
 use crate::gallery::Selection;

@@ -1,0 +1,45 @@
+//! What each role's check does: its plan, and its own judge behind the rules that hold for all.
+
+use super::bench::Record;
+use super::judge::{Grade, Ledger, Outcome, by_rules, sort};
+use super::plan::{Plan, Setup};
+use super::{congestion_point, receiver, sender, translator};
+use crate::emulate::Role;
+use fcn_tool::failure::Result;
+
+/// What is going to be done.
+pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
+    match setup.role {
+        Role::CongestionPoint => congestion_point::plan(setup),
+        Role::Receiver => receiver::plan(setup),
+        Role::Sender => sender::plan(setup),
+        Role::Proxy | Role::IngressPe => translator::plan(setup),
+    }
+}
+
+/// Judges what passed.
+#[must_use]
+pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
+    let sorted = sort(setup, record);
+    let mut ledger = Ledger::default();
+    if !setup.off {
+        by_rules(setup, &sorted, &mut ledger);
+    }
+    match setup.role {
+        Role::CongestionPoint => {
+            congestion_point::judge(setup, plan, record, &sorted, &mut ledger);
+        }
+        Role::Receiver => receiver::judge(setup, plan, record, &sorted, &mut ledger),
+        Role::Sender => sender::judge(setup, plan, &sorted, &mut ledger),
+        Role::Proxy | Role::IngressPe => {
+            translator::judge(setup, plan, &sorted, &mut ledger);
+        }
+    }
+    let outcomes = setup.wanted.iter().map(|test| ledger.outcome(*test));
+    // What the device need not do here, and does wrongly, is wrong all the same.
+    outcomes
+        .filter(|outcome| {
+            setup.applies(outcome.test) || !matches!(outcome.grade, Grade::Passed | Grade::Untested)
+        })
+        .collect()
+}
