@@ -311,6 +311,7 @@ fields! {
     FcnMarked = Fcn, "fcn.marked_frame", "CE mark that it answers, in frame", Kind::Frame(Link::Cause);
     FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since the CE mark", Kind::Span;
     FcnTranslates = Fcn, "fcn.translates", "Translated notification, in frame", Kind::Frame(Link::Cause);
+    FcnMayTranslate = Fcn, "fcn.may_translate", "May translate the notification in frame", Kind::Frame(Link::Cause);
     FcnTranslationDelay = Fcn, "fcn.translation_delay", "Translation delay", Kind::Span;
     FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated to a CNP in frame", Kind::Frame(Link::Effect);
     FcnCopyOf = Fcn, "fcn.copy_of", "Copy of frame", Kind::Frame(Link::Cause);

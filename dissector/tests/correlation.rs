@@ -222,7 +222,7 @@ impl Whole {
             .max_by_key(|packet| (packet.at, packet.number))
     }
 
-    /// Which notification each CNP translates, in captures where nothing is marked beside: the newest about its flow that no
+    /// Which notification each CNP from the address of a node that was told translates: the newest about its flow that no
     /// CNP has translated before it. What another interface has seen already is the same as there.
     fn translations(&self) -> BTreeMap<usize, usize> {
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -249,10 +249,10 @@ impl Whole {
                 Kind::ProxyCn | Kind::WanFcn => requests.push((flow, notice)),
                 Kind::Cnp => {
                     let place = requests.iter().rposition(|(about, earlier)| {
-                        let who = [earlier.gist().unwrap().destination, flow.receiver];
+                        let node = earlier.gist().unwrap().destination;
                         let in_time = (notice.at.checked_sub(earlier.at))
                             .is_some_and(|delay| delay <= TRANSLATION);
-                        *about == flow && in_time && who.contains(&gist.notifier)
+                        *about == flow && in_time && node == gist.notifier && node != flow.receiver
                     });
                     if let Some(place) = place {
                         found.insert(notice.number, requests.remove(place).1.number);
@@ -915,9 +915,9 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
         ("receiver-cnp-ipv4", [1, 1, 0]),
         ("receiver-cnp-ipv6", [1, 1, 0]),
         ("proxy-config", [1, 0, 1]),
-        ("wan-fcn-srv6", [1, 0, 1]),
-        ("wan-fcn-vxlan", [1, 0, 1]),
-        ("wan-fcn-sr-mpls", [1, 0, 1]),
+        ("wan-fcn-srv6", [1, 0, 0]),
+        ("wan-fcn-vxlan", [1, 0, 0]),
+        ("wan-fcn-sr-mpls", [1, 0, 0]),
         ("attack", [1, 0, 0]),
     ] {
         let counts = links[&(name.to_owned(), true)];
@@ -1172,13 +1172,13 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
     let known: Vec<_> = known.chain([(0, 90, Tunnel(7))]).collect();
     let (by_receiver, by_node) = (Cnp(RECEIVER), Cnp(NODE));
     let mark = Data(10_120, true);
-    // Behind those: what comes, and of each CNP who sent it, and which packet, counted from 0, it translates.
+    // Behind those: what comes, and of each CNP who sent it, and which packet, counted from 0, it translates, or may.
     type Case<'a> = (
         &'a str,
         &'a [(u32, u64, Hand)],
         &'a [(usize, &'a str, Option<usize>)],
     );
-    let cases: [Case<'_>; 12] = [
+    let cases: [Case<'_>; 13] = [
         (
             "the receiver was told",
             &[
@@ -1211,7 +1211,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 105, by_receiver),
                 (0, 160, by_receiver),
             ],
-            &[(1, "proxy", Some(0)), (2, "receiver", None)],
+            &[(1, "ambiguous", Some(0)), (2, "ambiguous", Some(0))],
         ),
         (
             "proxy in the name, mark",
@@ -1221,12 +1221,22 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 105, by_receiver),
                 (0, 160, by_receiver),
             ],
-            &[(2, "receiver", None), (3, "proxy", Some(1))],
+            &[(2, "ambiguous", Some(1)), (3, "ambiguous", Some(1))],
         ),
         (
             "ingress PE",
             &[(0, 100, Fcn(7)), (0, 105, by_node)],
             &[(1, "ingress_pe", Some(0))],
+        ),
+        (
+            "proxy by its own address, and the receiver",
+            &[
+                (0, 100, Proxy(NODE)),
+                (0, 105, by_node),
+                (0, 150, Proxy(NODE)),
+                (0, 155, by_receiver),
+            ],
+            &[(1, "proxy", Some(0)), (3, "receiver", None)],
         ),
         (
             "ingress PE in the name",
@@ -1235,7 +1245,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 105, by_receiver),
                 (0, 160, by_receiver),
             ],
-            &[(1, "ingress_pe", Some(0)), (2, "receiver", None)],
+            &[(1, "ambiguous", Some(0)), (2, "ambiguous", Some(0))],
         ),
         (
             "two told",
@@ -1245,7 +1255,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 160, by_receiver),
                 (0, 210, by_receiver),
             ],
-            &[(2, "ingress_pe", Some(1)), (3, "ingress_pe", Some(0))],
+            &[(2, "ambiguous", Some(1)), (3, "ambiguous", Some(1))],
         ),
         (
             "mark and FCN",
@@ -1257,9 +1267,9 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 210, by_receiver),
             ],
             &[
-                (2, "ambiguous", None),
-                (3, "ambiguous", None),
-                (4, "receiver", None),
+                (2, "ambiguous", Some(1)),
+                (3, "ambiguous", Some(1)),
+                (4, "ambiguous", Some(1)),
             ],
         ),
         (
@@ -1270,7 +1280,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 100, Fcn(7)),
                 (0, 105, by_receiver),
             ],
-            &[(1, "receiver", None), (3, "ingress_pe", Some(2))],
+            &[(1, "receiver", None), (3, "ambiguous", Some(2))],
         ),
         (
             "copies",
@@ -1282,9 +1292,9 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 (0, 160, by_receiver),
             ],
             &[
-                (2, "ingress_pe", Some(0)),
-                (3, "ingress_pe", Some(0)),
-                (4, "receiver", None),
+                (2, "ambiguous", Some(0)),
+                (3, "ambiguous", Some(0)),
+                (4, "ambiguous", Some(0)),
             ],
         ),
     ];
@@ -1292,12 +1302,25 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
         let path = by_hand(folder.path(), name, 2, &[&known, behind].concat());
         let frame = |place| known.len() + place + 1;
         for passes in [&[][..], SECOND_PASS] {
-            let fields = ["fcn.notifier_role", "fcn.translates", "fcn.kind"];
+            let fields = [
+                "fcn.notifier_role",
+                "fcn.translates",
+                "fcn.may_translate",
+                "fcn.kind",
+            ];
             let shown = shown(&tshark, &path, passes, &fields);
             let got: Vec<_> = shown
                 .iter()
-                .filter(|(_, values)| values[2] == "cnp")
-                .map(|(frame, values)| (*frame, values[0].as_str(), number::<usize>(&values[1])))
+                .filter(|(_, values)| values[3] == "cnp")
+                .map(|(frame, values)| {
+                    let is_sure = values[0] != "ambiguous";
+                    let [cause, other] = match is_sure {
+                        true => [&values[1], &values[2]],
+                        false => [&values[2], &values[1]],
+                    };
+                    assert!(other.is_empty(), "{name}");
+                    (*frame, values[0].as_str(), number::<usize>(cause))
+                })
                 .collect();
             let want: Vec<_> = wanted
                 .iter()

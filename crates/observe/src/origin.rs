@@ -4,8 +4,7 @@
 //! A CNP is held against what its receiver surely sent to the same sender past the same place: acknowledgements. Evidence,
 //! the first that holds decides:
 //!
-//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told. Where it has the receiver's address, it
-//!    must not look like the receiver's packets, too.
+//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told, and has that node's address.
 //! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender: a QP may have several
 //!    receivers.
 //! 3. Its source MAC address is not the receiver's, where both ends are in one network. On the receiver's own link it may be
@@ -33,7 +32,7 @@
 use crate::bounded::Bounded;
 use crate::data::{DataPacket, Ecn, FlowKey};
 use crate::sightings::Place;
-use crate::translation::WITHIN;
+use crate::translation::{Attribution, WITHIN};
 use core::fmt;
 use fcn_wire::bth::Bth;
 use fcn_wire::{Frame, Layer, Notification, Origin, Qp, identified};
@@ -238,6 +237,7 @@ pub struct Cnp {
     to: IpAddr,
     place: Place,
     signs: Option<Signs>,
+    /// Who it comes from; where that is ambiguous, who it is if not the receiver.
     origin: Origin,
     /// Whether it comes from the flow's receiver; nothing where the flow is not known.
     in_name: Option<bool>,
@@ -267,22 +267,23 @@ pub struct SeenData {
 }
 
 impl Cnp {
-    /// Of a CNP seen at `at`, which comes from `origin` by its [attribution](crate::translation).
+    /// Of a CNP seen at `at`.
     #[must_use]
     pub fn new(
         (at, place): (u64, Place),
         signs: Option<Signs>,
-        (gist, origin): (&Notification, Origin),
+        (gist, attribution): (&Notification, &Attribution),
         flow: Option<&FlowKey>,
         data: Option<SeenData>,
     ) -> Self {
+        let translator = attribution.translates.map(|request| request.translator());
         let is_answer = |mark: u64| at.checked_sub(mark).is_some_and(|delay| delay <= WITHIN);
         Self {
             from: gist.notifier,
             to: gist.destination,
             place,
             signs,
-            origin,
+            origin: translator.unwrap_or(attribution.origin),
             in_name: flow.map(|flow| flow.receiver == gist.notifier),
             receiver_qp: flow.map(|flow| flow.receiver_qp),
             at,
@@ -309,12 +310,17 @@ impl Cnp {
     }
 
     /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
-    const fn not_the_receivers(&self, evidence: Evidence) -> Inference {
-        let maker = match self.origin {
-            Origin::Ambiguous => Maker::IngressPe,
-            _ => Maker::Network,
-        };
+    fn not_the_receivers(&self, evidence: Evidence) -> Inference {
+        let maker = self.translator().unwrap_or(Maker::Network);
         Inference { maker, evidence }
+    }
+
+    const fn translator(&self) -> Option<Maker> {
+        match self.origin {
+            Origin::Proxy => Some(Maker::Proxy),
+            Origin::IngressPe => Some(Maker::IngressPe),
+            _ => None,
+        }
     }
 }
 
@@ -661,22 +667,10 @@ impl Origins {
             (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
             _ => Evidence::NothingAlike,
         };
-        let translator = match cnp.origin {
-            Origin::Proxy => Some(Maker::Proxy),
-            Origin::IngressPe => Some(Maker::IngressPe),
-            _ => None,
-        };
-        if let Some(maker) = translator {
-            // What comes in the receiver's name may be its own, by chance behind a notification.
-            return match (cnp.in_name, compared) {
-                (Some(true), Evidence::NothingAlike) => Inference::unknown(compared),
-                (Some(true), Evidence::Alike | Evidence::OnItsLink) => {
-                    Inference::unknown(Evidence::Alike)
-                }
-                _ => Inference {
-                    maker,
-                    evidence: Evidence::Request,
-                },
+        if let Some(maker) = cnp.translator().filter(|_| cnp.in_name != Some(true)) {
+            return Inference {
+                maker,
+                evidence: Evidence::Request,
             };
         }
         // Who acknowledges the sender's data is a receiver of it: QPs may have several, at once or one after another.
@@ -1022,7 +1016,13 @@ mod tests {
             whole: true,
         };
         let signs = Some(packet.signs());
-        let cnp = Cnp::new((at, HERE), signs, (&gist, origin), Some(&flow), Some(data));
+        let attribution = Attribution {
+            origin,
+            translates: None,
+            answers: true,
+        };
+        let by = (&gist, &attribution);
+        let cnp = Cnp::new((at, HERE), signs, by, Some(&flow), Some(data));
         Cnp {
             path_known: true,
             ..cnp
@@ -1437,19 +1437,20 @@ mod tests {
             (Origin::Proxy, Maker::Proxy),
             (Origin::IngressPe, Maker::IngressPe),
         ] {
-            let cnp = |packet| cnp(packet, origin, US);
+            let in_name = |packet| cnp(packet, origin, US);
+            let own_address = Cnp {
+                in_name: Some(false),
+                ..in_name(ACK)
+            };
             let evidence = Evidence::Request;
-            let inference = Inference { maker, evidence };
-            assert_eq!(origins.judge(&cnp(nearer)), inference);
-            // It may be the receiver's, by chance behind a notification.
+            assert_eq!(origins.judge(&own_address), Inference { maker, evidence });
+            // The receiver or the node that was told: what is not the receiver's is the other's.
+            assert_eq!(origins.judge(&in_name(nearer)).maker, maker);
             let alike = Inference::unknown(Evidence::Alike);
-            assert_eq!(origins.judge(&cnp(ACK)), alike);
+            assert_eq!(origins.judge(&in_name(ACK)), alike);
             let nothing = Inference::unknown(Evidence::NothingAlike);
-            assert_eq!(after(&[]).judge(&cnp(nearer)), nothing);
+            assert_eq!(after(&[]).judge(&in_name(nearer)), nothing);
         }
-        // The receiver or an ingress PE: what is not the receiver's is the other's.
-        let cnp = cnp(nearer, Origin::Ambiguous, US);
-        assert_eq!(origins.judge(&cnp).maker, Maker::IngressPe);
     }
 
     #[test]

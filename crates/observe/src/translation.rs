@@ -1,18 +1,17 @@
 //! CNPs that translate: a proxy node or an ingress PE that was told of congestion sends the sender a CNP, which looks like
 //! the receiver's (draft-xiao-rtgwg-proxy-congestion-notification section 4, draft-he-rtgwg-wan-fcn section 4.1).
 //!
-//! A CNP's bytes do not say who made it. The evidence, the first that holds decides:
+//! A CNP's bytes do not say who made it. The first of these that holds decides:
 //!
 //! 1. It comes from a node that was told of this very flow, at most [`WITHIN`] before, and that is not the flow's
 //!    receiver: that node. Where the flow that the CNP means is not known, the sender has to agree.
-//! 2. It comes from the receiver's address, a CE mark of the flow is unanswered, and an FCN about the flow is not translated:
-//!    [ambiguous](Origin::Ambiguous), as an ingress PE speaks in the receiver's name.
-//! 3. It comes from the receiver's address, and a CE mark of the flow is unanswered: the receiver.
-//! 4. It comes from the receiver's address, and a notification about the flow is not translated: the node that was told.
-//! 5. Otherwise what its bytes suggest: the receiver.
+//! 2. It comes from the receiver's address, and another node was told of this very flow, at most [`WITHIN`] before:
+//!    [ambiguous](Origin::Ambiguous), as that node may speak in the receiver's name. Time does not tell them apart: the
+//!    receiver may answer a CE mark that the capture does not have. Whoever is known to speak under its own address
+//!    does not count. [Comparison](crate::origin) with other packets of the receiver may tell.
+//! 3. Otherwise what its bytes suggest: the receiver.
 //!
-//! Marks and notifications count for [`WITHIN`], and for one CNP each: a node that translates sends one at most, and a
-//! receiver's CNP answers all marks before it. What a node was told of other flows, or long ago, says nothing.
+//! What a node was told of other flows, or long ago, says nothing.
 
 use crate::{Bounded, FlowKey};
 use fcn_wire::{Kind, Notification, Origin, Subject};
@@ -43,11 +42,14 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it may have led to a CNP at `at`.
     fn counts_at(&self, at: u64) -> bool {
-        counts(self.at, at)
+        at.checked_sub(self.at).is_some_and(|delay| delay <= WITHIN)
     }
 
-    const fn translator(&self) -> Origin {
+    /// What its node is.
+    #[must_use]
+    pub const fn translator(&self) -> Origin {
         match self.kind {
             Kind::WanFcn => Origin::IngressPe,
             _ => Origin::Proxy,
@@ -55,19 +57,15 @@ impl Request {
     }
 }
 
-/// Whether what was seen at `cause` may have led to a CNP at `at`.
-fn counts(cause: u64, at: u64) -> bool {
-    at.checked_sub(cause).is_some_and(|delay| delay <= WITHIN)
-}
-
 /// Where a notification comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribution {
     /// Who it comes from.
     pub origin: Origin,
-    /// The notification that it translates, where that is known.
+    /// The notification that it translates, where that is known; where the origin is ambiguous, the newest one that it
+    /// may translate.
     pub translates: Option<Request>,
-    /// Whether it answers the CE marks of its flow before it.
+    /// Whether it may answer the CE marks of its flow before it.
     pub answers: bool,
 }
 
@@ -78,8 +76,6 @@ struct FlowState {
     requests: VecDeque<Request>,
     /// A node that translates under its own address, so not in the receiver's name.
     own: Option<IpAddr>,
-    /// Ambiguous CNPs that have used up some of the causes, nobody knows which.
-    ambiguous: usize,
 }
 
 /// The requests to tell senders: to whom, and about which flows.
@@ -155,15 +151,14 @@ impl Translations {
         self.nodes.is_empty()
     }
 
-    /// Who a notification in `frame`, seen at `at`, comes from. `flow` is what it is about, `copy_of` the frame of its first
-    /// sighting where this is another, and `marked` when the last unanswered CE mark of the flow was seen.
+    /// Who a notification in `frame`, seen at `at`, comes from. `flow` is what it is about, and `copy_of` the frame of its
+    /// first sighting where this is another.
     pub fn attribute(
         &mut self,
         (at, frame): (u64, u32),
         notification: &Notification,
         flow: Option<&FlowKey>,
         copy_of: Option<u32>,
-        marked: Option<u64>,
     ) -> Attribution {
         let by_bytes = Attribution {
             origin: notification.origin,
@@ -190,8 +185,13 @@ impl Translations {
         }
         let state = flow.and_then(|flow| self.flows.get_mut(flow));
         let attribution = if in_name.is_some() {
-            let is_marked = marked.is_some_and(|marked| counts(marked, at));
-            state.and_then(|state| state.in_the_receivers_name(at, is_marked))
+            state.and_then(|state| {
+                Some(Attribution {
+                    origin: Origin::Ambiguous,
+                    translates: Some(state.in_the_receivers_name(at)?),
+                    ..by_bytes
+                })
+            })
         } else {
             state
                 .and_then(|state| state.by_address(at, notification.notifier))
@@ -240,40 +240,13 @@ impl FlowState {
         })
     }
 
-    /// A CNP from the receiver's address; `is_marked` says whether it may answer a CE mark.
-    fn in_the_receivers_name(&mut self, at: u64, is_marked: bool) -> Option<Attribution> {
+    /// What a CNP from the receiver's address may translate.
+    fn in_the_receivers_name(&mut self, at: u64) -> Option<Request> {
         let own = self.own;
-        let for_others = move |request: &Request| own != Some(request.node);
-        let (count, by_pe) = self
-            .waiting(at, for_others)
-            .fold((0, false), |(count, by_pe), request| {
-                (count + 1, by_pe || request.kind == Kind::WanFcn)
-            });
-        if count == 0 || is_marked && !by_pe {
-            self.ambiguous = 0;
-            return None;
-        }
-        if !is_marked {
-            let request = self.waiting(at, for_others).next().map(translate)?;
-            return Some(Attribution {
-                origin: request.translator(),
-                translates: Some(request),
-                answers: false,
-            });
-        }
-        // As many CNPs as there are causes, the marks counting as one, leave none of them.
-        self.ambiguous += 1;
-        let used_up = self.ambiguous > count;
-        if used_up {
-            self.ambiguous = 0;
-            self.waiting(at, for_others)
-                .for_each(|request| request.is_translated = true);
-        }
-        Some(Attribution {
-            origin: Origin::Ambiguous,
-            translates: None,
-            answers: used_up,
-        })
+        (self
+            .waiting(at, move |request| own != Some(request.node))
+            .next())
+        .copied()
     }
 }
 
@@ -295,7 +268,6 @@ mod tests {
         receiver_qp: Qp::truncate(5),
     };
     const BYTES: (Origin, Option<u32>) = (Origin::Receiver, None);
-    const AMBIGUOUS: (Origin, Option<u32>) = (Origin::Ambiguous, None);
 
     fn notification(kind: Kind, notifier: IpAddr, destination: IpAddr) -> Notification {
         Notification {
@@ -314,7 +286,6 @@ mod tests {
     /// One flow, and the tables.
     struct Flow {
         tables: Translations,
-        marked: Option<u64>,
         frame: u32,
     }
 
@@ -322,7 +293,6 @@ mod tests {
         fn new() -> Self {
             Self {
                 tables: Translations::new(4),
-                marked: None,
                 frame: 0,
             }
         }
@@ -338,12 +308,7 @@ mod tests {
         fn say(&mut self, from: impl Into<IpAddr>, at: u64, flow: Option<&FlowKey>) -> Attribution {
             self.frame += 1;
             let cnp = notification(Kind::Cnp, from.into(), FLOW.sender);
-            let attribution =
-                (self.tables).attribute((at, self.frame), &cnp, flow, None, self.marked);
-            if attribution.answers {
-                self.marked = None;
-            }
-            attribution
+            (self.tables).attribute((at, self.frame), &cnp, flow, None)
         }
 
         fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>) {
@@ -363,22 +328,36 @@ mod tests {
     #[test]
     fn each_notification_is_translated_once_and_in_time() {
         for (kind, by) in KINDS {
-            for from in [IpAddr::from(PE), FLOW.receiver] {
-                let mut flow = Flow::new();
-                let requests = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
-                assert_eq!(flow.cnp(from, 999), BYTES, "before");
-                assert_eq!(flow.cnp(from, 2100), (by, Some(requests[1])));
-                assert_eq!(flow.cnp(from, 2200), (by, Some(requests[0])));
-                // The address still tells.
-                let left = if from == IpAddr::from(PE) {
-                    (by, None)
-                } else {
-                    BYTES
-                };
-                assert_eq!(flow.cnp(from, 2300), left);
-                flow.tell(kind, PE, 5000);
-                assert_eq!(flow.cnp(from, 5001 + WITHIN), BYTES, "too late");
+            let mut flow = Flow::new();
+            let requests = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
+            assert_eq!(flow.cnp(PE, 999), BYTES, "before");
+            assert_eq!(flow.cnp(PE, 2100), (by, Some(requests[1])));
+            assert_eq!(flow.cnp(PE, 2200), (by, Some(requests[0])));
+            // The address still tells.
+            assert_eq!(flow.cnp(PE, 2300), (by, None));
+            flow.tell(kind, PE, 5000);
+            assert_eq!(flow.cnp(PE, 5001 + WITHIN), BYTES, "too late");
+        }
+    }
+
+    #[test]
+    fn in_the_receivers_name_a_cnp_may_be_a_translation_or_not() {
+        for (kind, _) in KINDS {
+            let mut flow = Flow::new();
+            assert_eq!(flow.cnp(FLOW.receiver, 999), BYTES);
+            flow.tell(kind, PE, 1000);
+            let newest = flow.tell(kind, PE, 2000);
+            // However many there are: each of them may be the one.
+            for at in [2001, 2002, 2000 + WITHIN] {
+                let ambiguous = (Origin::Ambiguous, Some(newest));
+                assert_eq!(flow.cnp(FLOW.receiver, at), ambiguous);
             }
+            assert_eq!(flow.cnp(FLOW.receiver, 2001 + WITHIN), BYTES, "too late");
+            // Who speaks for itself does not speak in the receiver's name.
+            flow.tell(kind, PE, 3000 + WITHIN);
+            flow.cnp(PE, 3001 + WITHIN);
+            flow.tell(kind, PE, 4000 + WITHIN);
+            assert_eq!(flow.cnp(FLOW.receiver, 4001 + WITHIN), BYTES);
         }
     }
 
@@ -396,9 +375,7 @@ mod tests {
             assert_eq!(flow.say(PE, 1002, None).origin, by);
             assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
             let elsewhere = notification(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
-            let attribution = flow
-                .tables
-                .attribute((1002, 9), &elsewhere, None, None, None);
+            let attribution = flow.tables.attribute((1002, 9), &elsewhere, None, None);
             assert_eq!(attribution.origin, Origin::Receiver);
             // Told itself, a receiver is one all the same.
             let mut flow = Flow::new();
@@ -416,41 +393,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unanswered_mark_speaks_for_the_receiver() {
-        for (kind, by) in KINDS {
-            let mut flow = Flow::new();
-            // Whichever comes first.
-            flow.marked = Some(900);
-            let requests = flow.tell(kind, PE, 1000);
-            if kind == Kind::WanFcn {
-                // Two causes, two CNPs: of neither it is known, and then there is none left.
-                assert_eq!(flow.cnp(FLOW.receiver, 1100), AMBIGUOUS);
-                assert_eq!(flow.cnp(FLOW.receiver, 1200), AMBIGUOUS);
-                assert_eq!((flow.cnp(FLOW.receiver, 1300), flow.marked), (BYTES, None));
-            } else {
-                assert_eq!(flow.cnp(FLOW.receiver, 1100), BYTES);
-                assert_eq!(flow.cnp(FLOW.receiver, 1200), (by, Some(requests)));
-            }
-            // An answered mark, and one of long ago.
-            flow.marked = Some(2000);
-            assert_eq!((flow.cnp(FLOW.receiver, 2100), flow.marked), (BYTES, None));
-            let requests = flow.tell(kind, PE, 2200);
-            assert_eq!(flow.cnp(FLOW.receiver, 2300), (by, Some(requests)));
-            flow.marked = Some(3000);
-            let requests = flow.tell(kind, PE, 3001 + WITHIN);
-            assert_eq!(flow.cnp(FLOW.receiver, 3001 + WITHIN), (by, Some(requests)));
-            // Its own address outranks the mark.
-            let requests = flow.tell(kind, PE, 4000 + WITHIN);
-            flow.marked = Some(4001 + WITHIN);
-            assert_eq!(flow.cnp(PE, 4002 + WITHIN), (by, Some(requests)));
-            // Who speaks for itself does not speak in the receiver's name.
-            flow.marked = None;
-            flow.tell(kind, PE, 5000 + WITHIN);
-            assert_eq!(flow.cnp(FLOW.receiver, 5001 + WITHIN), BYTES);
-        }
-    }
-
-    #[test]
     fn a_copy_is_what_the_first_one_is() {
         let mut flow = Flow::new();
         flow.tell(Kind::WanFcn, PE, 1000);
@@ -458,14 +400,15 @@ mod tests {
         let cnp = notification(Kind::Cnp, FLOW.receiver, FLOW.sender);
         let mut copy = |of| {
             let seen = (1002, 10);
-            (flow.tables).attribute(seen, &cnp, Some(&FLOW), Some(of), Some(1001))
+            (flow.tables).attribute(seen, &cnp, Some(&FLOW), Some(of))
         };
-        assert_eq!(copy(2), first);
+        let answers = false;
+        assert_eq!(copy(2), Attribution { answers, ..first });
         assert_eq!((copy(3).origin, copy(3).answers), (Origin::Receiver, false));
     }
 
     proptest! {
-        /// No more CNPs in the receiver's name are translations than there were notifications, and memory is bounded.
+        /// No more CNPs surely are translations of a notification than there were, and memory is bounded.
         #[test]
         fn no_more_are_translated_than_were_told(
             acts in proptest::collection::vec((0u8..4, 0u64..WITHIN, any::<bool>()), 1..200),
@@ -476,14 +419,16 @@ mod tests {
             for (act, after, is_wan) in acts {
                 at += after / 4;
                 match act {
-                    0 => flow.marked = Some(at),
-                    1 => {
+                    0 => {
                         flow.tell(if is_wan { Kind::WanFcn } else { Kind::ProxyCn }, PE, at);
                         requested += 1;
                     }
+                    1 => {
+                        let origin = flow.cnp(FLOW.receiver, at).0;
+                        prop_assert!([Origin::Receiver, Origin::Ambiguous].contains(&origin));
+                    }
                     _ => {
-                        let attribution = flow.say(FLOW.receiver, at, Some(&FLOW));
-                        translated += usize::from(attribution.translates.is_some());
+                        translated += usize::from(flow.cnp(PE, at).1.is_some());
                         prop_assert!(translated <= requested);
                     }
                 }

@@ -125,7 +125,7 @@ identified! {
         Proxy = "proxy",
         /// An ingress PE that translates an FCN: likewise.
         IngressPe = "ingress_pe",
-        /// The receiver or an ingress PE, which speaks in its name: either had cause to, and nothing tells which it was.
+        /// The receiver, or a proxy node or ingress PE in its name: either had cause to, and time does not tell which it was.
         Ambiguous = "ambiguous",
     }
 }

@@ -223,11 +223,6 @@ impl Flow {
         self.marked.before(at)
     }
 
-    /// When the last CE mark was seen that the receiver has not answered.
-    pub fn unanswered(&self) -> Option<u64> {
-        self.marks.unanswered()
-    }
-
     /// What tells who made a CNP about it; `whole` is whether its connection was seen to be set up.
     pub fn seen(&self, whole: bool) -> SeenData {
         SeenData {

@@ -110,6 +110,8 @@ pub struct Notice {
     pub answers: bool,
     /// The notification that it translates.
     pub translates: Option<FrameTime>,
+    /// Where its origin is ambiguous, the frame of the notification that it may translate.
+    pub may_translate: Option<u32>,
     /// The CNP that translates it.
     pub translated_by: Option<u32>,
     /// Bits a second of the flow before.
@@ -463,6 +465,7 @@ impl Memory {
             data: None,
             answers: false,
             translates: None,
+            may_translate: None,
             translated_by: None,
             rate_before: None,
             rate_after: None,
@@ -484,10 +487,8 @@ impl Memory {
                 self.origins.settle(cnp);
             }
         }
-        let marked = known.and_then(Flow::unanswered);
         let copy_of = notice.copy_of;
-        let attribution =
-            (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
+        let attribution = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of);
         notice.origin = attribution.origin;
         if gist.kind == Kind::Cnp {
             let whole = flow.is_some_and(|flow| {
@@ -496,15 +497,21 @@ impl Memory {
             });
             let data = known.filter(|_| copy_of.is_none());
             let data = data.map(|known| known.seen(whole));
-            let by = (gist, attribution.origin);
+            let by = (gist, &attribution);
             let mut cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
             self.origins.notified(&mut cnp);
             notice.cnp = Some(cnp);
         }
-        notice.translates = attribution.translates.map(|request| FrameTime {
-            at: request.at,
-            frame: request.frame,
-        });
+        if let Some(request) = attribution.translates {
+            if notice.origin == Origin::Ambiguous {
+                notice.may_translate = Some(request.frame);
+            } else {
+                notice.translates = Some(FrameTime {
+                    at: request.at,
+                    frame: request.frame,
+                });
+            }
+        }
         if let Some(key) = flow {
             self.about(moment, seen.place, gist, &key, &mut notice);
             if attribution.answers {

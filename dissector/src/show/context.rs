@@ -42,6 +42,9 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     linked(plan, (F::FcnMarked, F::FcnMarkedDelay), marked);
     let translation = (F::FcnTranslates, F::FcnTranslationDelay);
     linked(plan, translation, notice.translates);
+    if let Some(frame) = notice.may_translate {
+        plan.generated(F::FcnMayTranslate, here, frame);
+    }
     if let Some(by) = notice.translated_by {
         plan.generated(F::FcnTranslatedBy, here, by);
     }

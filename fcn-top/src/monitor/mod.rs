@@ -94,6 +94,8 @@ pub struct Monitor {
     mirror_clocks: MirrorClocks,
     /// When the packet that is being taken in was captured, whatever a mirror's clock says.
     captured: u64,
+    /// Data packets whose PSN is not ahead of the one before it in its flow.
+    repeated: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
     translations: Translations,
@@ -130,6 +132,7 @@ impl Monitor {
             sightings: Sightings::default(),
             mirror_clocks: MirrorClocks::default(),
             captured: 0,
+            repeated: 0,
             later_interfaces: false,
             translations: Translations::new(limits.connections),
             origins: Origins::new(limits.connections),

@@ -1,9 +1,11 @@
 //! Observes one packet: decides what it is, and updates the tables it belongs to.
 
 use super::Monitor;
-use super::flows::{Data, Flow, Notified};
+use super::flows::{Data, Notified};
 use super::interfaces::Sort;
-use super::reporter::{About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT};
+use super::reporter::{
+    About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, REPEATED, SAMPLES_CUT,
+};
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
@@ -30,6 +32,10 @@ use std::net::IpAddr;
 const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
 /// What is said where clocks of mirrors have nothing to do with one another.
 const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
+/// Data packets that repeat a PSN before that casts doubt on the capture, and one in how many, at least: go-back-N repeats as
+/// many only where much is lost.
+const ENOUGH_REPEATED: u64 = 100;
+const MOST_REPEATED: u64 = 4;
 /// Next header number of ICMPv6.
 const ICMPV6: u8 = 58;
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
@@ -366,7 +372,7 @@ impl Monitor {
                 Some(self.flows.get(&flow)?.seen(whole))
             });
             let moment = (at, place_of(packet));
-            let by = (notification, attribution.origin);
+            let by = (notification, &attribution);
             let mut cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
             self.origins.notified(&mut cnp);
             // Where a CNP was seen first is nearest to its maker.
@@ -466,11 +472,8 @@ impl Monitor {
         if earlier.is_none() {
             self.translations.request(seen, notification, flow);
         }
-        // Where nobody was asked, no flow need be looked for.
-        let flow_of = flow.filter(|_| !self.translations.is_empty());
-        let marked = flow_of.and_then(|flow| self.flows.get(flow).and_then(Flow::unanswered));
         let copy_of = earlier.map(|earlier| earlier.frame);
-        (self.translations).attribute(seen, notification, flow, copy_of, marked)
+        (self.translations).attribute(seen, notification, flow, copy_of)
     }
 
     /// What was meant as a notification and cannot be read.
@@ -588,6 +591,13 @@ impl Monitor {
             // The octets with the ECN field.
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
+        }
+        if effect.back {
+            self.repeated += 1;
+            let data = self.totals.data;
+            if self.repeated >= ENOUGH_REPEATED && self.repeated > data / MOST_REPEATED {
+                self.reporter.doubt(at, REPEATED);
+            }
         }
         self.learn_around(at, data);
         Observed {

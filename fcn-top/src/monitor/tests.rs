@@ -532,6 +532,23 @@ fn a_capture_that_does_not_say_where_is_told_of_once() {
 }
 
 #[test]
+fn a_capture_that_has_every_packet_twice_is_told_of() {
+    for (copies_of, doubtful) in [(2, true), (1, false)] {
+        let mut monitor = Monitor::new(Settings::default());
+        for psn in 0..300 {
+            // One in ten is sent again anyway.
+            let copies = copies_of + usize::from(psn % 10 == 0);
+            for _ in 0..copies {
+                see(&mut monitor, START, 0, &data(psn, false));
+            }
+        }
+        let events: Vec<_> = monitor.events().map(|event| event.what).collect();
+        let expected = doubtful.then_some("capture.data.repeated");
+        assert_eq!(events, Vec::from_iter(expected));
+    }
+}
+
+#[test]
 fn the_interfaces_of_a_cooked_capture_are_told_apart() {
     let mut monitor = Monitor::new(Settings::default());
     let mut cooked = vec![0; 20];

@@ -77,6 +77,9 @@ pub(super) fn about(
         (Kind::Cnp, Origin::Receiver) => {
             "the receiver, as the CNPs come from its address".to_owned()
         }
+        (Kind::Cnp, Origin::Ambiguous) => {
+            "the receiver, or a node that was notified just before, in its name".to_owned()
+        }
         (Kind::Cnp, origin) => format!("{}, from what was notified before", origin_name(origin)),
         (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.id()),
     };
@@ -293,6 +296,6 @@ pub(super) const fn origin_name(origin: Origin) -> &'static str {
         Origin::Switch => "switch",
         Origin::Proxy => "proxy, inferred",
         Origin::IngressPe => "ingress PE, inferred",
-        Origin::Ambiguous => "receiver or ingress PE",
+        Origin::Ambiguous => "receiver, or in its name",
     }
 }

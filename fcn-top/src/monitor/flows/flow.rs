@@ -196,11 +196,6 @@ impl Flow {
         (self.marks).notified(at, notified.fast?, notified.several)
     }
 
-    /// When the last CE mark was seen that the receiver has not answered.
-    pub fn unanswered(&self) -> Option<u64> {
-        self.marks.unanswered()
-    }
-
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
     /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {

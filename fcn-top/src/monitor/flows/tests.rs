@@ -138,7 +138,7 @@ fn marks_beside_a_switchs_fast_cnp_are_told() {
     };
     assert_eq!(flows.data(START + 2 * MS, &other).rule, None);
     assert_eq!(
-        flows.get(&key(1, 2)).unwrap().unanswered(),
+        flows.get(&key(1, 2)).unwrap().seen(true).unanswered,
         Some(START + MS)
     );
 }
