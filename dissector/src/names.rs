@@ -544,6 +544,94 @@ mod tests {
         }
     }
 
+    /// What a reader has to know of how a field is compared.
+    fn type_of(field: &Field) -> String {
+        match field.kind {
+            Kind::Node => "subtree".to_owned(),
+            Kind::Dec(bits) | Kind::Named(bits) => format!("number, {} bits", width(field, bits)),
+            Kind::Hex(bits) => format!("number (hexadecimal), {} bits", width(field, bits)),
+            Kind::Flag(_) => "Boolean".to_owned(),
+            Kind::Ipv4 => "IPv4 address".to_owned(),
+            Kind::Ipv6 => "IPv6 address".to_owned(),
+            Kind::Bytes => "octets".to_owned(),
+            Kind::Text => "text".to_owned(),
+            Kind::Frame(_) => "frame number".to_owned(),
+            Kind::Span => "time, seconds".to_owned(),
+        }
+    }
+
+    fn width(field: &Field, bits: u8) -> u32 {
+        match field.mask {
+            0 => bits.into(),
+            mask => mask.count_ones(),
+        }
+    }
+
+    /// The page about fields, from the lists.
+    fn page() -> String {
+        let mut text = String::from(
+            "# Fields for display filters\n\n\
+             Made from the plugin's lists (`dissector/src/names.rs`, `crates/wire/src/finding.rs`); a test holds it to them, and \
+             `cargo xtask docs` writes it anew. What the fields of `fcn` rest on is in [wireshark.md](wireshark.md).\n",
+        );
+        for protocol in P::ALL {
+            let def = protocol.def();
+            text += &format!("\n## `{}`\n\n{}\n\n", def.filter, def.name);
+            let fields = F::ALL.iter().map(|field| field.def());
+            let fields: Vec<_> = fields.filter(|field| field.protocol == *protocol).collect();
+            if !fields.is_empty() {
+                text += "| field | type | what |\n|---|---|---|\n";
+            }
+            for field in fields {
+                let values = field.values.iter();
+                let values: Vec<_> = values
+                    .map(|(value, name)| format!("{value} {name}"))
+                    .collect();
+                let values = match values.is_empty() {
+                    true => String::new(),
+                    false => format!(": {}", values.join("; ")),
+                };
+                text += &format!(
+                    "| `{}` | {} | {}{values} |\n",
+                    field.filter,
+                    type_of(field),
+                    field.name
+                );
+            }
+            let rules = Rule::ALL
+                .iter()
+                .filter(|rule| expert_protocol(**rule) == *protocol);
+            let rules: Vec<_> = rules.collect();
+            if !rules.is_empty() {
+                text += "\n| rule | severity | broken | source |\n|---|---|---|---|\n";
+            }
+            for rule in rules {
+                let info = rule.info();
+                text += &format!(
+                    "| `{}` | {} | {} | {} |\n",
+                    rule.filter_name(),
+                    info.severity,
+                    info.text,
+                    info.section
+                );
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_page_about_fields_is_made_from_the_lists() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fields.md");
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+            std::fs::write(path, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == page(),
+            "docs/fields.md: cargo xtask docs writes it"
+        );
+    }
+
     #[test]
     fn formats_with_the_same_parts_list_them_in_the_same_order() {
         fn same<const N: usize>(one: F, other: F) {

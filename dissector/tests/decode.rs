@@ -861,11 +861,11 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
         .filter(|(name, count)| stock.get(name) != Some(count))
         .collect();
     assert!(ours.len() > 150, "{}", ours.len());
-    // The command that the README gives lists them all, and no others.
-    let readme = include_str!("../../README.md");
-    let listing = (readme.split("tshark -G fields | grep -P '").nth(1))
+    // The command that the page gives lists them all, and no others.
+    let page = include_str!("../../docs/wireshark.md");
+    let listing = (page.split("tshark -G fields | grep -P '").nth(1))
         .and_then(|rest| rest.split('\'').next())
-        .expect("a command in the README");
+        .expect("a command in the page");
     let all = tshark
         .command()
         .args(["-G", "fields"])

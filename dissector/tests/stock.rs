@@ -350,3 +350,48 @@ fn what_is_ours_is_recognized_and_nothing_else() {
         ]
     );
 }
+
+/// docs/upstream.md says so; where a version of Wireshark is mended, the page is to say that.
+#[test]
+fn stock_wireshark_is_as_the_report_says() {
+    let Some(stock) = stock() else { return };
+    let all = captures();
+    let capture = |name: &str| all.iter().find(|path| path.ends_with(name)).unwrap();
+    let numbers = |path: &Path, filter: &str| matches(&stock, path, filter);
+    let cnps = capture("formats-cnp.pcapng");
+    let of_cnps = numbers(cnps, "infiniband.bth.opcode == 0x81");
+    assert!(of_cnps.len() > 3, "{of_cnps:?}");
+    for tree in trees(&stock, cnps, &["-Y", "infiniband.bth.opcode == 0x81"]) {
+        for shown in [
+            "Opcode: Unknown (129)",
+            "Reserved: 40",
+            "Unknown Header Sequence",
+        ] {
+            assert!(tree.contains(shown), "{shown}: {tree}");
+        }
+    }
+    let with_icrc = "infiniband.bth.opcode == 0x81 && infiniband.invariant.crc";
+    assert!(numbers(cnps, with_icrc).is_empty());
+    let broken = capture("malformed-cnp.pcapng");
+    let of_infiniband = trees(&stock, broken, &["-Y", "infiniband.bth.opcode == 0x80"]);
+    assert!(
+        of_infiniband[0].contains("Opcode: CNP (128)"),
+        "{of_infiniband:?}"
+    );
+    let wrong = trees(&stock, broken, &["-Y", "frame.number == 17"]).concat();
+    let shown = wrong.split("Invariant CRC: ").nth(1).expect("an ICRC");
+    assert!(shown.starts_with("0xbf9bc217\n"), "{wrong}");
+    // Annex A17's port as destination, TFTP's as source.
+    let packets = packets(capture("receiver-cnp-ipv4.pcapng"));
+    let moved: Vec<Vec<u8>> = packets
+        .iter()
+        .map(|packet| {
+            let mut bytes = packet.bytes.clone();
+            bytes[34..36].copy_from_slice(&69u16.to_be_bytes());
+            bytes
+        })
+        .collect();
+    let frames = moved.iter().map(|bytes| (bytes.as_slice(), bytes.len()));
+    let moved = TempCapture::new("tftp", frames);
+    assert_eq!(numbers(moved.path(), "tftp").len(), packets.len());
+}

@@ -1,10 +1,8 @@
-//! The help as committed, and the examples of the README and of the help, which are read as a user would give them.
+//! The help as committed, and its examples, which run as a user would give them. Those of the README run with those of all pages.
 
 mod common;
 
-use clap::Parser;
 use common::replay;
-use fcn_replay::cli::Cli;
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
@@ -22,43 +20,8 @@ fn help_is_as_committed() {
     );
 }
 
-/// Words of a shell line, with quotes.
-fn split(line: &str) -> Vec<String> {
-    let line = line.split(" #").next().unwrap_or_default().trim();
-    line.split('\'')
-        .enumerate()
-        .flat_map(|(i, part)| -> Vec<String> {
-            if i % 2 == 1 {
-                vec![part.to_owned()]
-            } else {
-                part.split_whitespace().map(str::to_owned).collect()
-            }
-        })
-        .collect()
-}
-
-fn examples(text: &str) -> Vec<Vec<String>> {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("fcn-replay ") && !line.contains('['))
-        .map(split)
-        .collect()
-}
-
 fn readme() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
-}
-
-#[test]
-fn every_example_is_understood() {
-    let help = replay(["--help"]).well().out;
-    for text in [readme(), help] {
-        let examples = examples(&text);
-        assert!(examples.len() >= 5, "{examples:?}");
-        for example in examples {
-            Cli::try_parse_from(&example).unwrap_or_else(|error| panic!("{example:?}: {error}"));
-        }
-    }
 }
 
 #[test]
@@ -82,22 +45,6 @@ fn every_option_of_the_readme_is_one_and_the_other_way_round() {
             "{option} is not in README.md"
         );
     }
-}
-
-#[test]
-fn the_table_of_the_readme_is_what_a_dry_run_prints() {
-    let readme = readme();
-    let (_, rest) = readme
-        .split_once("    $ fcn-replay captures/formats-cnp.pcapng --dry-run --show 3\n")
-        .expect("the example");
-    let shown: Vec<&str> = rest
-        .lines()
-        .take_while(|line| line.starts_with("    ") || line.is_empty())
-        .map(|line| line.strip_prefix("    ").unwrap_or(line))
-        .collect();
-    let capture = common::captures().join("formats-cnp.pcapng");
-    let done = replay([capture.to_str().unwrap(), "--dry-run", "--show", "3"]).well();
-    assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
 }
 
 #[test]

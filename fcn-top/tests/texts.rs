@@ -1,5 +1,5 @@
-//! Help and configuration as committed, and the examples of the README and of the help, which are read as a user would
-//! give them.
+//! Help and configuration as committed, and the examples of the help, which run as a user would give them. Those of the README
+//! run with those of all pages.
 
 mod common;
 
@@ -27,51 +27,8 @@ fn help_and_configuration_are_as_committed() {
     );
 }
 
-/// Words of a shell line, with quotes; of a pipeline the last command.
-fn split(line: &str) -> Vec<String> {
-    let line = line.split(" #").next().unwrap_or_default();
-    let line = line.rsplit("| ").next().unwrap_or_default().trim();
-    line.split('\'')
-        .enumerate()
-        .flat_map(|(i, part)| -> Vec<String> {
-            if i % 2 == 1 {
-                vec![part.to_owned()]
-            } else {
-                part.split_whitespace().map(str::to_owned).collect()
-            }
-        })
-        .collect()
-}
-
-fn examples(text: &str) -> Vec<Vec<String>> {
-    text.lines()
-        .map(str::trim)
-        .map(|line| line.strip_prefix("$ ").unwrap_or(line))
-        .filter(|line| {
-            let command = line.rsplit("| ").next().unwrap_or_default();
-            command.starts_with("fcn-top -") || command.starts_with("sudo fcn-top -")
-        })
-        .map(|line| split(&line.replace("sudo ", "")))
-        .collect()
-}
-
 fn readme() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
-}
-
-#[test]
-fn every_example_is_understood() {
-    let help = top(["--help"]).well().out;
-    for text in [readme(), help] {
-        let examples = examples(&text);
-        assert!(examples.len() >= 8, "{examples:?}");
-        for example in examples {
-            if example == ["fcn-top", "--help"] {
-                continue;
-            }
-            Cli::try_parse_from(&example).unwrap_or_else(|error| panic!("{example:?}: {error}"));
-        }
-    }
 }
 
 #[test]
@@ -95,26 +52,6 @@ fn every_option_of_the_readme_is_one_and_the_other_way_round() {
             "{option} is not in README.md"
         );
     }
-}
-
-#[test]
-fn the_report_of_the_readme_is_what_is_printed() {
-    let readme = readme();
-    let (_, rest) = readme
-        .split_once("    $ fcn-top -r captures/incast.pcapng --report --utc\n")
-        .expect("the example");
-    let shown: Vec<&str> = rest
-        .lines()
-        .take_while(|line| line.starts_with("    ") || line.is_empty())
-        .map(|line| line.strip_prefix("    ").unwrap_or(line))
-        .collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let output = common::command()
-        .args(["-r", "captures/incast.pcapng", "--report", "--utc"])
-        .current_dir(folder)
-        .output();
-    let done = common::Done::from_output(&output.unwrap()).well();
-    assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
 }
 
 #[test]

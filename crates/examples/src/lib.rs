@@ -1,24 +1,32 @@
-//! Runs the examples that stand in a tool's help, each in a shell, as a user would: in a folder with the captures that they
-//! name, and in a network namespace with the interfaces that they name.
+//! Runs the examples that stand in a tool's help and the commands that stand in pages, each in a shell, as a user would: in a
+//! folder with the captures that they name, and in a network namespace with the interfaces that they name.
 #![forbid(unsafe_code)]
+
+pub mod page;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interfaces that examples name, each with the far end of its cable.
-const CABLES: [(&str, &str); 7] = [
+const CABLES: [(&str, &str); 10] = [
+    ("eth0", "far0"),
     ("eth1", "far1"),
     ("eth2", "far2"),
+    ("eth3", "far3"),
     ("veth0", "veth1"),
     ("in", "far-in"),
     ("out", "far-out"),
     ("a", "b"),
     ("up", "far-up"),
+    ("s1", "s2"),
 ];
+
+/// As many as examples use.
+const QUEUES: &str = "numtxqueues 4 numrxqueues 4";
 
 /// When an example that does not end by itself gets a Ctrl-C, and when it is given up.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
@@ -39,63 +47,128 @@ pub fn of<'h>(help: &'h str, tool: &str) -> Vec<&'h str> {
 /// There is none, or one fails; with what it complained of.
 pub fn run(examples: &[&str], program: &Path, files: &[(&str, &Path)]) {
     assert!(!examples.is_empty(), "no examples");
-    let bin = program.parent().expect("a folder");
-    let namespaces = Command::new("unshare").args(["--net", "true"]).output();
-    let namespaces = namespaces.is_ok_and(|output| output.status.success());
+    let shell = Shell::new(vec![program.parent().expect("a folder").to_owned()]);
     for example in examples {
-        let mut programs = example
-            .split("| ")
-            .filter_map(|part| part.split_whitespace().next());
-        if let Some(lacking) = programs.find(|p| !is_there(p, bin)) {
-            fcn_skip::skipped!("{lacking} is not installed: {example}");
-            continue;
-        }
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (name, from) in files {
             let to = folder.path().join(name);
             fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
         }
-        let on_links = [" --iface ", " -i "].iter().any(|o| example.contains(o));
-        if on_links && !namespaces {
-            fcn_skip::skipped!("needs a network namespace of its own: {example}");
-            continue;
-        }
-        let mut setup = String::from("set -e\nexec 2>&1\n");
-        for (near, far) in CABLES.iter().filter(|_| on_links) {
-            setup += &format!(
-                "ip link add name {near} type veth peer name {far}\nip link set dev {near} up\nip link set dev {far} up\n"
-            );
-        }
-        // A terminal, for what shows a screen.
-        setup += "exec script --quiet --return --flush --command \"stty rows 40 cols 120; $EXAMPLE\" /dev/null";
-        let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new("unshare");
-        command
-            .args(on_links.then_some("--net"))
-            .args(["sh", "-c", &setup])
-            .current_dir(folder.path())
-            .env("PATH", format!("{}:{path}", bin.display()))
-            .env("SHELL", "/bin/sh")
-            .env("EXAMPLE", example);
-        let (code, shown) = to_the_end(&mut command);
-        // A check finds no device.
-        let may_fail = example.starts_with("fcn-gen check") && code == Some(1);
-        assert!(
-            may_fail || matches!(code, Some(0 | 130)),
-            "{example}: {code:?}\n{shown}"
-        );
+        shell.run(example, folder.path(), Some(LONG_ENOUGH));
     }
 }
 
-/// Whether a shell finds a program, in this folder or elsewhere.
-fn is_there(program: &str, bin: &Path) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&path).chain([bin.to_owned()]);
-    folders.any(|folder| folder.join(program).is_file())
+/// Where programs are looked for, and whether this process may make network namespaces.
+#[derive(Debug)]
+pub struct Shell {
+    /// Before `PATH`.
+    bin: Vec<PathBuf>,
+    namespaces: bool,
 }
 
-/// Runs a command, with a Ctrl-C after a while, and returns its exit code and what it showed.
-fn to_the_end(command: &mut Command) -> (Option<i32>, String) {
+impl Shell {
+    /// One that looks for programs in these folders first.
+    #[must_use]
+    pub fn new(bin: Vec<PathBuf>) -> Self {
+        let namespaces = Command::new("unshare").args(["--net", "true"]).output();
+        Self {
+            bin,
+            namespaces: namespaces.is_ok_and(|output| output.status.success()),
+        }
+    }
+
+    /// Why a command cannot run here.
+    fn lacks(&self, example: &str) -> Option<String> {
+        // A bar in quotes is no pipe.
+        let unquoted: String = example.split('\'').step_by(2).collect();
+        let mut programs = unquoted
+            .split("| ")
+            .filter_map(|part| part.split_whitespace().next());
+        if let Some(lacking) = programs.find(|program| !self.has(program)) {
+            return Some(format!("{lacking} is not installed"));
+        }
+        let refused = on_links(example) && !self.namespaces;
+        refused.then(|| "needs a network namespace of its own".to_owned())
+    }
+
+    /// Runs a command in a folder, on a terminal, with a Ctrl-C after a while where it may not end by itself. Says so where it
+    /// cannot run here.
+    ///
+    /// # Panics
+    /// It fails; with what it complained of.
+    pub fn run(&self, example: &str, folder: &Path, interrupted: Option<Duration>) {
+        if let Some(why) = self.lacks(example) {
+            fcn_skip::skipped!("{why}: {example}");
+            return;
+        }
+        // A terminal, for what shows a screen.
+        let shown = "exec script --quiet --return --flush --command \"stty rows 40 cols 120; $EXAMPLE\" /dev/null";
+        let (code, shown) = to_the_end(&mut self.command(example, folder, shown), interrupted);
+        assert!(ended_well(example, code), "{example}: {code:?}\n{shown}");
+    }
+
+    /// What a command prints into a pipe, both outputs in one; `None`, and said so, where it cannot run here.
+    ///
+    /// # Panics
+    /// It fails; with what it printed.
+    #[must_use]
+    pub fn output(&self, example: &str, folder: &Path) -> Option<String> {
+        if let Some(why) = self.lacks(example) {
+            fcn_skip::skipped!("{why}: {example}");
+            return None;
+        }
+        let mut command = self.command(example, folder, "eval \"$EXAMPLE\"");
+        let (code, shown) = to_the_end(&mut command, None);
+        assert!(ended_well(example, code), "{example}: {code:?}\n{shown}");
+        Some(shown)
+    }
+
+    fn command(&self, example: &str, folder: &Path, last: &str) -> Command {
+        let on_links = on_links(example);
+        let mut script = String::from("set -e\nexec 2>&1\n");
+        for (near, far) in CABLES.iter().filter(|_| on_links) {
+            script += &format!(
+                "ip link add name {near} {QUEUES} type veth peer name {far} {QUEUES}\nip link set dev {near} up\nip link set dev {far} up\n"
+            );
+        }
+        script += last;
+        let mut command = Command::new("unshare");
+        command
+            .args(on_links.then_some("--net"))
+            .args(["sh", "-c", &script])
+            .current_dir(folder)
+            .env("PATH", std::env::join_paths(self.path()).expect("folders"))
+            .env("SHELL", "/bin/sh")
+            .env("EXAMPLE", example);
+        command
+    }
+
+    /// Whether a shell finds a program.
+    fn has(&self, program: &str) -> bool {
+        self.path().any(|folder| folder.join(program).is_file())
+    }
+
+    fn path(&self) -> impl Iterator<Item = PathBuf> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let others: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        self.bin.clone().into_iter().chain(others)
+    }
+}
+
+/// Whether a command names an interface, and so is run in a network namespace of its own.
+#[must_use]
+pub fn on_links(example: &str) -> bool {
+    [" --iface ", " -i "].iter().any(|o| example.contains(o))
+}
+
+fn ended_well(example: &str, code: Option<i32>) -> bool {
+    // A check finds no device; an audit of a capture with broken rules says so.
+    let may_fail = example.starts_with("fcn-gen check") || example.contains(" --audit");
+    matches!(code, Some(0 | 130)) || (may_fail && code == Some(1))
+}
+
+/// Runs a command, with a Ctrl-C after that time, and returns its exit code and what it showed.
+fn to_the_end(command: &mut Command, interrupted: Option<Duration>) -> (Option<i32>, String) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command
         .stderr(Stdio::inherit())
@@ -115,7 +188,7 @@ fn to_the_end(command: &mut Command) -> (Option<i32>, String) {
         if let Some(status) = child.try_wait().expect("it is ours") {
             break status.code();
         }
-        if !asked && begun.elapsed() > LONG_ENOUGH {
+        if !asked && interrupted.is_some_and(|after| begun.elapsed() > after) {
             asked = true;
             // It may end at this moment.
             let _ = keys.write_all(b"\x03");

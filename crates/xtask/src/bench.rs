@@ -4,6 +4,8 @@
 use clap::ValueEnum;
 
 use crate::failure::Outcome;
+use crate::figures::{self, Ratio};
+use crate::report::heading;
 use crate::{bench_link, bench_monitor, bench_plugin};
 
 /// A benchmark.
@@ -45,12 +47,36 @@ pub struct Options {
 pub fn run(options: &Options) -> Outcome {
     let rounds = |default| options.rounds.unwrap_or(default);
     let wanted = |bench: &&Bench| options.name.is_empty() || options.name.contains(bench);
+    let mut ratios: Vec<Ratio> = Vec::new();
     for bench in Bench::value_variants().iter().filter(wanted) {
-        match bench {
+        ratios.extend(match bench {
             Bench::Monitor => bench_monitor::run(rounds(ROUNDS))?,
             Bench::Plugin => bench_plugin::run(rounds(SLOW_ROUNDS), options.packets)?,
             Bench::Link => bench_link::run(rounds(ROUNDS), &options.part)?,
-        }
+        });
     }
+    heading("\nAll ratios, medians");
+    println!("  {}", machine());
+    let row = |ratio: Ratio| vec![ratio.what, ratio.against, ratio.ratio];
+    let rows: Vec<_> = ratios.into_iter().map(row).collect();
+    figures::print("|against|", &rows);
     Ok(())
+}
+
+/// What the figures are of: processors, kernel, and how busy others kept it.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("", |(_, model)| model);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').nth(1).unwrap_or_default();
+    format!(
+        "{cores} × {model}, Linux {}, load average of 5 minutes {load}",
+        kernel.trim()
+    )
 }

@@ -11,11 +11,11 @@ use anyhow::bail;
 use crate::bench_link::arrivals::{Cpu, Link};
 use crate::bench_link::load::{self, stress};
 use crate::failure::Outcome;
-use crate::figures::{self, median, range};
+use crate::figures::{self, Ratio, median, range};
 use crate::packages::{self, Use};
 use crate::report::heading;
 use crate::tally::SKIP_MARK;
-use crate::{cargo, process};
+use crate::{cargo, process, wireshark};
 
 /// Notifications in the file.
 const PACKETS: u64 = 4_000_000;
@@ -45,11 +45,11 @@ const METRICS: &str = "127.0.0.1:9464";
 /// The terminal that it draws on.
 const SCREEN: [&str; 4] = ["-x", "200", "-y", "50"];
 
-/// Runs the benchmark with so many rounds of each comparison.
+/// Runs the benchmark with so many rounds of each comparison, and returns what compares with others.
 ///
 /// # Errors
 /// Something cannot be built, or a program under test fails.
-pub fn run(rounds: usize) -> Outcome {
+pub fn run(rounds: usize) -> Outcome<Vec<Ratio>> {
     packages::ensure(&[Use::Run, Use::Filter, Use::Network, Use::Test])?;
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
     let monitor = cargo::build_tool(cargo::MONITOR, true)?;
@@ -59,22 +59,31 @@ pub fn run(rounds: usize) -> Outcome {
         .map(|qps| (qps, PLAIN))
         .into_iter()
         .chain([(QPS[1], TRACED)]);
+    let mut ratios = Vec::new();
     for (qps, (what, mix)) in files {
         let file = scratch.join("notifications.pcapng");
         let scenario = scenario(&scratch, qps, mix)?;
         stress(&generator, &scenario, PACKETS, 1_000, &file)?;
         println!("\n{PACKETS} {what}, {qps} QPs, {rounds} rounds in turn");
         let rows = qps * mix.lines().count() as u32;
-        offline(&monitor, &file, rows, rounds)?;
+        let times = offline(&monitor, &file, rows, rounds)?;
+        if let (Some(times), Some(version)) = (times, wireshark::program_version("tshark")?) {
+            ratios.push(Ratio {
+                what: format!("fcn-top -r FILE --json: {what}, {qps} QPs"),
+                against: format!("tshark {version} -q -z io,stat,1"),
+                ratio: format!("{times:.1} times as fast"),
+            });
+        }
         // Half a gigabyte each.
         fs_err::remove_file(&file)?;
     }
     heading("\nA link at top speed, while a screen of 200×50 is drawn");
     if let Some(reason) = Link::unavailable() {
         println!("{SKIP_MARK} watching a link: {reason}");
-        return Ok(());
+        return Ok(ratios);
     }
-    live(&generator, &monitor, &scratch, rounds)
+    live(&generator, &monitor, &scratch, rounds)?;
+    Ok(ratios)
 }
 
 fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
@@ -82,8 +91,8 @@ fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
     load::scenario(scratch, &format!("notifications-{qps}"), &stress)
 }
 
-/// Times who reads the file, in turn.
-fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
+/// Times who reads the file, in turn; returns how many times as fast fcn-top is as tshark, with the usual room for rows.
+fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome<Option<f64>> {
     let tshark = process::which("tshark");
     // With room for all rows, too, where the usual room is too small.
     let rooms = ROWS
@@ -128,7 +137,8 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
     }
     let heading = "|s|least|million packet/s|times as fast";
     figures::print(heading, &lines);
-    Ok(())
+    let usual = own.first().map_or(f64::NAN, |(_, times)| median(times));
+    Ok((!peer.is_empty()).then(|| median(&peer) / usual))
 }
 
 /// Seconds that a command takes.

@@ -46,6 +46,17 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// How one program compares with another, measured in the same run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// The program, and what it did.
+    pub what: String,
+    /// What it is compared with, with its version.
+    pub against: String,
+    /// The ratio, and of what: "3.1 times as fast".
+    pub ratio: String,
+}
+
 /// Prints a table, indented; bars stand between the columns of the heading.
 pub fn print(heading: &str, rows: &[Vec<String>]) {
     let heading: Vec<&str> = heading.split('|').collect();

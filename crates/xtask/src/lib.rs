@@ -12,6 +12,7 @@ pub mod cargo;
 pub mod demo;
 pub mod deny;
 pub mod dist;
+pub mod docs;
 pub mod extcap;
 pub mod failure;
 pub mod figures;
@@ -65,6 +66,8 @@ pub enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write what is generated in pages: fields, schemas, statements of the drafts, and the output of commands
+    Docs,
     /// Run the benchmarks: figures, and ratios to a peer in the same run
     Bench(bench::Options),
     /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
@@ -91,6 +94,7 @@ impl Cli {
             Command::Demo => demo::run()?,
             Command::Test(options) => return suite::run(&options),
             Command::Captures { check } => println!("{}", captures::run(check)?),
+            Command::Docs => docs::run()?,
             Command::Bench(options) => bench::run(&options)?,
             Command::Mutate(options) => mutate::run(&options)?,
             Command::Guest(options) => guest::run(&options)?,

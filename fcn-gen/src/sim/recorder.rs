@@ -296,9 +296,11 @@ impl<'s> Recorder<'s> {
         }
         let half = |from: &Totals, to: &Totals| {
             let time = to.at.since(from.at).max(Ps(1));
-            let waited = to.work(fullest).waited - from.work(fullest).waited;
+            // One that was stopped before its half has none.
+            let waited = (to.work(fullest).waited).saturating_sub(from.work(fullest).waited);
             Half {
-                goodput: (to.delivered - from.delivered) as f64 * 8.0 / time.as_seconds_f64(),
+                goodput: to.delivered.saturating_sub(from.delivered) as f64 * 8.0
+                    / time.as_seconds_f64(),
                 queue: waited as f64 / time.0 as f64,
                 rate: mean(&self.metrics.rate_over_time, from.at, to.at),
             }

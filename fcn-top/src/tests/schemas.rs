@@ -1,4 +1,4 @@
-//! The part of SCHEMAS.md that is made from the program: columns and metrics.
+//! The part of SCHEMAS.md that is made from the program: columns and metrics; and schema.json, the same for programs.
 
 use super::sample;
 use crate::nic::known::Quantity;
@@ -11,6 +11,7 @@ use crate::record::{
     QpRecord, Record,
 };
 use crate::text::Words;
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -132,4 +133,113 @@ fn the_documentation_has_every_column_and_metric() {
         assert!(before.contains(name), "{name} is not documented");
     }
     assert!(before.contains(&format!("version {VERSION}")));
+}
+
+/// What a column is in JSON, for validators; `null` where nothing is known.
+fn schema_of(holds: Holds) -> Value {
+    match holds {
+        Holds::Name | Holds::Text | Holds::Address => json!({"type": ["string", "null"]}),
+        Holds::Count | Holds::Number | Holds::Span | Holds::Moment => {
+            json!({"type": ["integer", "null"], "minimum": 0})
+        }
+        Holds::Qp => json!({"type": ["integer", "null"], "minimum": 0, "maximum": 0x00FF_FFFF}),
+        Holds::Label => json!({"type": ["integer", "null"], "minimum": 0, "maximum": 0x000F_FFFF}),
+        Holds::Rate | Holds::Bits => json!({"type": ["number", "null"], "minimum": 0}),
+        Holds::Share => json!({"type": ["number", "null"], "minimum": 0, "maximum": 1}),
+        Holds::Change => json!({"type": ["number", "null"], "minimum": -1}),
+    }
+}
+
+/// A list of lines of a table.
+fn lines<R: Record>() -> Value {
+    let columns = R::COLUMNS.iter().map(|column| {
+        let mut schema = schema_of(column.holds);
+        schema["description"] = column.about.into();
+        (column.id.to_owned(), schema)
+    });
+    let columns: Map<String, Value> = columns.collect();
+    let required: Vec<&String> = columns.keys().collect();
+    json!({"type": "array", "items": {"type": "object", "required": required, "properties": columns}})
+}
+
+/// The members of a document, as it is written now; those that are tables as they are in `tables`.
+fn document(written: &Value, schema: &str, tables: &Map<String, Value>) -> Value {
+    let members = written.as_object().unwrap();
+    let properties = members.keys().map(|member| {
+        let about = match member.as_str() {
+            "schema" => json!({"const": schema}),
+            "version" => json!({"const": VERSION}),
+            table if tables.contains_key(table) => json!({"$ref": format!("#/$defs/{table}")}),
+            _ => json!({}),
+        };
+        (member.clone(), about)
+    });
+    let properties: Map<String, Value> = properties.collect();
+    let required: Vec<&String> = properties.keys().collect();
+    json!({"type": "object", "required": required, "properties": properties})
+}
+
+/// Whether a value is what the schema of its column allows.
+fn is_allowed(value: &Value, schema: &Value) -> bool {
+    let allowed = schema["type"].as_array().unwrap();
+    let has = |name: &str| allowed.iter().any(|known| known == name);
+    let limit = |name: &str| schema[name].as_f64();
+    match value {
+        Value::Null => has("null"),
+        Value::String(_) => has("string"),
+        Value::Number(number) => {
+            let value = number.as_f64().unwrap();
+            (has("number") || (has("integer") && !number.is_f64()))
+                && limit("minimum").is_none_or(|least| value >= least)
+                && limit("maximum").is_none_or(|most| value <= most)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn the_schema_is_that_of_what_is_written() {
+    let tables = json!({
+        "rows": lines::<QpRecord>(),
+        "points": lines::<PointRecord>(),
+        "hops": lines::<HopRecord>(),
+        "events": lines::<EventRecord>(),
+        "interfaces": lines::<InterfaceRecord>(),
+        "counters": lines::<CounterRecord>(),
+        "local_qps": lines::<LocalQpRecord>(),
+    });
+    let tables = tables.as_object().unwrap();
+    let (sample, words, selection) = (sample::tables(), Words::default(), Selection::default());
+    let snapshot = serde_json::to_value(json::snapshot(&sample, &selection, &words)).unwrap();
+    let line = json::Intervals::default().line(1, 2, &sample, &selection, &words);
+    let line = serde_json::to_value(line).unwrap();
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What fcn-top writes with --json, and in each line of --jsonl",
+        "oneOf": [document(&snapshot, SNAPSHOT, tables), document(&line, INTERVAL, tables)],
+        "$defs": tables,
+    });
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.json");
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        fs::write(&file, &text).unwrap();
+    }
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(
+        written == schema,
+        "schema.json is not up to date (INSTA_UPDATE=always writes it)"
+    );
+    let mut checked = 0;
+    for (table, schema) in tables {
+        for line in snapshot[table].as_array().unwrap() {
+            for (column, schema) in schema["items"]["properties"].as_object().unwrap() {
+                let value = line
+                    .get(column)
+                    .unwrap_or_else(|| panic!("{table} has no {column}"));
+                assert!(is_allowed(value, schema), "{table}, {column}: {value}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
 }

@@ -24,6 +24,7 @@ use clap::ValueEnum;
 use self::arrivals::Link;
 use self::peers::{Peer, peers};
 use crate::failure::Outcome;
+use crate::figures::Ratio;
 use crate::packages::{self, Use};
 use crate::report::heading;
 use crate::tally::SKIP_MARK;
@@ -40,27 +41,27 @@ pub enum Part {
     Replay,
 }
 
-/// Runs the benchmark, or only those `parts` of it, with so many rounds of each comparison.
+/// Runs the benchmark, or only those `parts` of it, with so many rounds of each comparison; returns what compares with others.
 ///
 /// # Errors
 /// Something cannot be built, or a program under test fails.
-pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
+pub fn run(rounds: usize, parts: &[Part]) -> Outcome<Vec<Ratio>> {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     if let Some(reason) = Link::unavailable() {
         println!("{SKIP_MARK} the benchmark of the link: {reason}");
-        return Ok(());
+        return Ok(Vec::new());
     }
     packages::ensure(&[Use::Run, Use::Filter, Use::Network])?;
     if let Err(failure) = packages::ensure(&[Use::Peer]) {
         println!("{failure:#}");
     }
     let programs = Programs::ready()?;
-    let mut fastest = None;
+    let (mut fastest, mut ratios) = (None, Vec::new());
     if wanted(Part::Top) {
         heading("Top speed: arrivals, and time in the processor for each");
         for queues in [1, 2] {
             for len in load::LENS {
-                let reached = top::run(&programs, (queues, len), rounds)?;
+                let reached = top::run(&programs, (queues, len), rounds, &mut ratios)?;
                 if (queues, len) == (1, load::LENS[0]) {
                     fastest = reached;
                 }
@@ -72,17 +73,17 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
         exact::run(&programs, fastest)?;
     }
     if !wanted(Part::Replay) {
-        return Ok(());
+        return Ok(ratios);
     }
     if process::which("tcpdump").is_none() {
         println!("{SKIP_MARK} replaying at a capture's own times needs tcpdump");
-        return Ok(());
+        return Ok(ratios);
     }
     heading("\nReplay at a capture's own times: gaps between arrivals");
     for gap in [500_000, 10_000] {
-        replay::run(&programs, gap, rounds)?;
+        replay::run(&programs, gap, rounds, &mut ratios)?;
     }
-    Ok(())
+    Ok(ratios)
 }
 
 /// The longest that one run may take.

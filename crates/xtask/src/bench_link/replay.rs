@@ -8,7 +8,7 @@ use super::load;
 use super::timing::{Timing, evenly, timing};
 use super::{LIMIT, Programs, WATCHERS};
 use crate::failure::Outcome;
-use crate::figures::{self, median, worst};
+use crate::figures::{self, Ratio, median, worst};
 
 /// How long a replay takes.
 const SPAN: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ impl<'a> Sender<'a> {
 ///
 /// # Errors
 /// A program of ours fails, or arrivals cannot be recorded.
-pub fn run(programs: &Programs, gap: u64, rounds: usize) -> Outcome {
+pub fn run(programs: &Programs, gap: u64, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
     let link = &Link::new(1)?;
     let count = SPAN.as_nanos() as u64 / gap;
     let load = (load::LENS[0], count, gap);
@@ -93,6 +93,20 @@ pub fn run(programs: &Programs, gap: u64, rounds: usize) -> Outcome {
     let rows: Vec<_> = senders.iter().map(row).collect();
     let heading = "|p50 µs|p99 µs|p99.9 µs|max µs|drift ppm|worst ppm|bursts|longest|cores";
     figures::print(heading, &rows);
+    let p99 = |sender: &Sender<'_>| {
+        let errors = sender
+            .figures
+            .iter()
+            .map(|(timing, _)| timing.errors[1] as f64);
+        median(&errors.collect::<Vec<_>>())
+    };
+    if let Some((own, others)) = senders.split_first().filter(|(own, _)| own.own) {
+        ratios.extend(others.iter().map(|other| Ratio {
+            what: format!("{}: a frame every {every} µs", own.name),
+            against: other.name.clone(),
+            ratio: format!("{:.3} times the gaps' error (p99)", p99(own) / p99(other)),
+        }));
+    }
     Ok(())
 }
 

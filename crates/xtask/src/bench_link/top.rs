@@ -8,7 +8,7 @@ use super::load;
 use super::peers::Load;
 use super::{LIMIT, Programs};
 use crate::failure::Outcome;
-use crate::figures::{self, median, range};
+use crate::figures::{self, Ratio, median, range};
 
 /// Seconds of a run.
 const SECONDS: &str = "2";
@@ -95,6 +95,7 @@ pub fn run(
     programs: &Programs,
     (queues, len): (u16, usize),
     rounds: usize,
+    ratios: &mut Vec<Ratio>,
 ) -> Outcome<Option<f64>> {
     let (generator, scratch) = (&programs.generator, &programs.scratch);
     let capture = &load::capture(generator, scratch, (len, FRAMES, 1_000))?;
@@ -171,6 +172,10 @@ pub fn run(
     let rows: Vec<_> = senders.iter().map(Sender::row).collect();
     let heading = "|kpps|least|most|of bare|lost|user ns|kernel ns";
     figures::print(heading, &rows);
+    ratios.extend(compared(
+        &senders,
+        &format!("{len} octets, {queues} queue{plural}"),
+    ));
     // The generator comes second.
     let (user, wire) = (median(&senders[1].user), (len + 24) as f64 * 8.0 / 100.0);
     println!(
@@ -179,4 +184,25 @@ pub fn run(
         user / wire
     );
     Ok(Some(median(&senders[1].pps)).filter(|pps| pps.is_finite()))
+}
+
+/// Ours against the bare loop, which comes first, and against the peers.
+fn compared(senders: &[Sender<'_>], load: &str) -> Vec<Ratio> {
+    let Some((bare, others)) = senders.split_first() else {
+        return Vec::new();
+    };
+    let ours = |sender: &&Sender<'_>| matches!(sender.sent, Sent::Reported);
+    let peers = |sender: &&Sender<'_>| matches!(sender.sent, Sent::Given(_));
+    let against = std::iter::once(bare).chain(others.iter().filter(peers));
+    let pairs = against.flat_map(|other| others.iter().filter(ours).map(move |own| (own, other)));
+    let pairs = pairs.filter(|(own, other)| !own.pps.is_empty() && !other.pps.is_empty());
+    let ratio = |(own, other): (&Sender<'_>, &Sender<'_>)| Ratio {
+        what: format!("{}: {load}", own.name),
+        against: other.name.clone(),
+        ratio: format!(
+            "{:.2} times as many frames",
+            median(&own.pps) / median(&other.pps)
+        ),
+    };
+    pairs.map(ratio).collect()
 }

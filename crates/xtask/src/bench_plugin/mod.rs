@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use crate::bench_link::load::stress;
 use crate::failure::Outcome;
-use crate::figures::{self, median, range};
+use crate::figures::{self, Ratio, median, range};
 use crate::tally::SKIP_MARK;
 use crate::tshark::Tshark;
 use crate::{cargo, packages, process, profile};
@@ -48,11 +48,11 @@ const CASES: [Case; 5] = [
 ];
 const COUNTED: &[&str] = &["-q", "-z", "io,stat,0"];
 
-/// Runs so many rounds over a capture of so many packets.
+/// Runs so many rounds over a capture of so many packets, and returns what compares with others.
 ///
 /// # Errors
 /// Something cannot be built, or tshark fails.
-pub fn run(rounds: usize, count: u64) -> Outcome {
+pub fn run(rounds: usize, count: u64) -> Outcome<Vec<Ratio>> {
     packages::ensure(packages::PLUGIN)?;
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
     let (with, without) = (
@@ -73,6 +73,18 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
     println!(
         "{count} RoCEv2 packets of 1 KiB, 5 % notifications; {rounds} rounds in turn; user and system time"
     );
+    let version = without.version()?;
+    let mut ratios = Vec::new();
+    let mut compared = |what: String, against: String, times: &[f64], alone: &[f64]| {
+        if !times.is_empty() {
+            let ratio = format!("{} times the time", ratio(times, alone));
+            ratios.push(Ratio {
+                what,
+                against,
+                ratio,
+            });
+        }
+    };
     let mut rows = Vec::new();
     for (name, with_plugin, with_peer, stock) in CASES {
         let (mut alone, mut plugin, mut lua) = (Vec::new(), Vec::new(), Vec::new());
@@ -82,6 +94,15 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
             if let Some(arguments) = with_peer.filter(|_| has_lua) {
                 lua.push(seconds(&without, &capture, &["-X", &peer], arguments)?);
             }
+        }
+        let (stock, peer) = (
+            format!("tshark {version} alone"),
+            format!("tshark {version} with the Lua peer"),
+        );
+        let what = format!("tshark {name} with the plugin");
+        compared(what.clone(), stock, &plugin, &alone);
+        if !lua.is_empty() {
+            compared(what, peer, &plugin, &lua);
         }
         rows.push(vec![
             name.to_owned(),
@@ -100,7 +121,7 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
     }
     let row = vec!["one line a packet".to_owned(), ratio(&ours, &default)];
     figures::print("with the plugin|× with its profile", &[row]);
-    Ok(())
+    Ok(ratios)
 }
 
 /// Whether the peer runs here, and finds what it should: a peer that does nothing would be fast.

@@ -1,0 +1,46 @@
+//! `cargo xtask docs`: writes the generated pages, and the output of commands in all pages. Tests hold each of them to the code, and
+//! write it where they are told to. Not here: sample captures and their index (`captures/`).
+
+use crate::cargo;
+use crate::failure::Outcome;
+use crate::process;
+use crate::report::heading;
+
+/// What is written, by which tests of which package.
+const WRITERS: [(&str, &str, &[&str]); 4] = [
+    (
+        "docs/fields.md",
+        cargo::PLUGIN_PACKAGE,
+        &["--lib", "the_page_about_fields"],
+    ),
+    (
+        "docs/conformance.md",
+        cargo::GENERATOR,
+        &["--lib", "the_page_is_made"],
+    ),
+    (
+        "fcn-top/SCHEMAS.md and schema.json",
+        cargo::MONITOR,
+        &["--lib", "schemas::"],
+    ),
+    (
+        "output in pages",
+        "xtask",
+        &["--test", "pages", "commands_of"],
+    ),
+];
+
+/// Writes them all.
+///
+/// # Errors
+/// A test cannot be built, or finds something wrong that writing does not mend.
+pub fn run() -> Outcome {
+    for (what, package, tests) in WRITERS {
+        heading(what);
+        let mut command = cargo::command(&["test", "--quiet", "--package", package])?;
+        command.args(tests).env("INSTA_UPDATE", "always");
+        process::run(&mut command)?;
+    }
+    println!("git diff shows what changed");
+    Ok(())
+}
