@@ -1,6 +1,6 @@
 //! The loop on a real terminal. However it ends, the terminal is as it was.
 
-use super::{App, Effect, Options, Writing, picture};
+use super::{App, Colours, Effect, Options, Writing, picture};
 use crate::tables::Watched;
 use crate::text::Words;
 use crossterm::cursor::Show;
@@ -146,12 +146,17 @@ impl Screen {
     }
 
     /// Writes a picture of what is shown.
-    fn picture(&mut self, app: &mut App<'_>, to: &Path) -> core::result::Result<u64, String> {
+    fn picture(
+        &mut self,
+        app: &mut App<'_>,
+        colours: Colours,
+        to: &Path,
+    ) -> core::result::Result<u64, String> {
         let drawn = self
             .terminal
             .draw(|frame| app.draw(frame))
             .map_err(|error| error.to_string())?;
-        picture::write(drawn.buffer, to)
+        picture::write(drawn.buffer, colours, to)
     }
 
     fn show(
@@ -207,7 +212,7 @@ impl Screen {
                     Effect::Redraw => clear(&mut self.terminal)?,
                     Effect::Suspend => self.suspend(options.mouse)?,
                     Effect::Picture(to) => {
-                        let done = self.picture(app, &to);
+                        let done = self.picture(app, options.colours, &to);
                         app.wrote(&to, done);
                     }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
