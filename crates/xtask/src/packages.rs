@@ -81,7 +81,7 @@ pub const TABLE: &[Package] = &[
     package(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
     package(Use::Test, "python3-scapy", "computes ICRCs independently")
         .by("/usr/bin/python3 -c 'import scapy'"),
-    // The smallest that draws pages: 64 MB, and some libraries.
+    // The smallest that draws pages: 96 MB with chromium-common, and some libraries.
     package(Use::Browser, "chromium-headless-shell", "draws pages, and clicks in them").by(
         "command -v chromium || command -v chromium-headless-shell || command -v chromium-browser || command -v google-chrome",
     ),

@@ -33,10 +33,10 @@ fn colour(tone: Tone, colours: Colours) -> Color {
     let [unknown, dark, light] = match tone {
         Tone::Plain | Tone::Strong => return Color::Reset,
         Tone::Dim => [243, 246, 242],
-        Tone::Good => [29, 34, 28],
+        Tone::Good => [29, 72, 29],
         Tone::Warn | Tone::Bad => [160, 203, 160],
         Tone::Kind(Kind::Cnp) => [26, 123, 26],
-        Tone::Kind(Kind::FastCnp1) => [126, 201, 125],
+        Tone::Kind(Kind::FastCnp1) => [126, 201, 162],
         Tone::Kind(Kind::FastCnp2) => [198, 175, 53],
         Tone::Kind(Kind::ProxyCn) => [105, 183, 20],
         Tone::Kind(Kind::WanFcn) => [136, 226, 94],

@@ -151,5 +151,5 @@ fn who_does_not_obey_stands_out() {
     );
     app.update(incast(20));
     assert_eq!(cell_at(&mut app, "does not").fg, Color::Indexed(203));
-    assert_eq!(cell_at(&mut app, "obeys").fg, Color::Indexed(34));
+    assert_eq!(cell_at(&mut app, "obeys").fg, Color::Indexed(72));
 }

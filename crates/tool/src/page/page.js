@@ -164,7 +164,7 @@ const page = (() => {
   const PALETTES = {
     light: { text: "#1a1f26", grid: "#d9dee5", rest: "#5c6773",
       lines: ["#0b6e99", "#a82d86", "#b04f00", "#4f6a00", "#b3141d", "#2a7d2e", "#26302b", "#e0007a",
-        "#005fd7", "#af005f", "#5f005f", "#0000d7", "#875f00"] },
+        "#005fd7", "#d70087", "#5f005f", "#0000d7", "#875f00"] },
     dark: { text: "#e6eaef", grid: "#333c46", rest: "#a3aebb",
       lines: ["#5ec8f2", "#f08cd9", "#f2b25c", "#c5d86d", "#ff8f8f", "#6fd08c", "#ffffff", "#ff4fa3",
         "#87ffff", "#ff00ff", "#d787af", "#d7afff", "#ffff00"] },
