@@ -159,14 +159,14 @@ const page = (() => {
 
   /** Lines of a chart at most. */
   const LINES = 8;
-  // First for lines of any meaning, of which those with the same dash differ by 19 at least (CIEDE2000), also to colour-blind
-  // eyes; then for kinds of notifications, those of fcn-top's screen.
+  // First for lines of any meaning but a verdict's, so none red or green; those with the same dash differ by 17 at least
+  // (CIEDE2000), also to colour-blind eyes. Then for kinds of notifications, those of fcn-top's screen.
   const PALETTES = {
     light: { text: "#1a1f26", grid: "#d9dee5", rest: "#5c6773",
-      lines: ["#0b6e99", "#a82d86", "#b04f00", "#4f6a00", "#b3141d", "#2a7d2e", "#26302b", "#e0007a",
+      lines: ["#0b6e99", "#5546bd", "#7a4a1c", "#4f6a00", "#b04f00", "#00857c", "#26302b", "#e0007a",
         "#005fd7", "#d70087", "#5f005f", "#0000d7", "#875f00"] },
     dark: { text: "#e6eaef", grid: "#333c46", rest: "#a3aebb",
-      lines: ["#5ec8f2", "#f08cd9", "#f2b25c", "#c5d86d", "#ff8f8f", "#6fd08c", "#ffffff", "#ff4fa3",
+      lines: ["#5ec8f2", "#a99cff", "#d9b48f", "#c5d86d", "#f2b25c", "#1fd1c1", "#ffffff", "#ff4fa3",
         "#87ffff", "#ff00ff", "#d787af", "#d7afff", "#ffff00"] },
   };
   const WHOLE = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
