@@ -81,7 +81,7 @@ pub(super) fn about(
             "the receiver, or a node that was notified just before, in its name".to_owned()
         }
         (Kind::Cnp, origin) => format!("{}, from what was notified before", origin_name(origin)),
-        (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.id()),
+        (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.name()),
     };
     let from = match record.sender_qp_from {
         Some(Resolved::Packet) => " as notified",
