@@ -308,7 +308,7 @@ fields! {
     FcnGap = Fcn, "fcn.gap", "Gap since the previous notification (same kind, same QP)", Kind::Span;
     FcnData = Fcn, "fcn.data_frame", "Data frame", Kind::Frame(Link::Cause);
     FcnDataDelay = Fcn, "fcn.data_delay", "Time since the data frame", Kind::Span;
-    FcnMarked = Fcn, "fcn.marked_frame", "CE mark that it answers, in frame", Kind::Frame(Link::Cause);
+    FcnMarked = Fcn, "fcn.marked_frame", "Last CE mark before it, in frame", Kind::Frame(Link::Cause);
     FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since the CE mark", Kind::Span;
     FcnTranslates = Fcn, "fcn.translates", "Translated notification, in frame", Kind::Frame(Link::Cause);
     FcnMayTranslate = Fcn, "fcn.may_translate", "May translate the notification in frame", Kind::Frame(Link::Cause);

@@ -5,7 +5,7 @@ use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord};
 use fcn_observe::FlowKey;
-use fcn_wire::{Kind, Origin};
+use fcn_wire::Kind;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -177,7 +177,7 @@ pub struct WantedDetails {
     /// Those of these rows.
     pub rows: Vec<RowId>,
     /// Those of these notifiers.
-    pub points: Vec<(IpAddr, Origin)>,
+    pub points: Vec<IpAddr>,
     /// The packets kept of this row.
     pub packets: Option<RowId>,
 }
@@ -190,7 +190,7 @@ pub struct Details {
     /// Of rows; those that have had to go are missing.
     pub rows: HashMap<RowId, Detail>,
     /// Of notifiers.
-    pub points: HashMap<(IpAddr, Origin), Detail>,
+    pub points: HashMap<IpAddr, Detail>,
     /// The packets kept of a row and of the flow that it is about, the oldest first.
     pub packets: Vec<PastPacket>,
 }

@@ -533,6 +533,17 @@ struct Batch {
     part: Part,
 }
 
+/// Whether notifications about a flow came before it was known to be the one that they are about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missed(bool);
+
+impl Missed {
+    /// Another one comes, whose flow is known or not: whether there were some before it that the flow has not heard of.
+    pub const fn another(&mut self, is_known: bool) -> bool {
+        core::mem::replace(&mut self.0, !is_known) && is_known
+    }
+}
+
 /// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
 ///
 /// What every stamp touches comes first, and is no longer than two cache lines.
@@ -694,6 +705,11 @@ impl Obedience {
         self.octets = 0;
         self.turned = false;
         self.turned_behind = false;
+    }
+
+    /// Notifications came that were not known to be about it: when it was left alone is not known, and all begins anew.
+    pub fn missed(&mut self) {
+        *self = Self::new();
     }
 
     /// A notification at `at`.
@@ -1288,8 +1304,13 @@ impl Obedience {
             let less = quiet.mean() - notified.mean();
             let (a, b) = (quiet.variance(), notified.variance());
             let spread = a.max(b).sqrt();
-            // One that sinks and recovers varies while notified, and need not without notifications.
-            let usual = if quiet.count >= 4.0 { a.sqrt() } else { spread };
+            // One that sinks and recovers varies while notified, and need not without notifications. How much it varies
+            // without them, a single stretch does not show.
+            let usual = if quiet.count >= 4.0 && self.left_alone {
+                a.sqrt()
+            } else {
+                spread
+            };
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
             // What a reader would count, which batches that are far slower than others weigh less in.
             let counted = 1.0 - (notified.rate() - quiet.rate()).exp();

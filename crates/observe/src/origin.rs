@@ -76,7 +76,7 @@ identified! {
 /// What an inference rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// It translates what its maker was told.
+    /// Its maker was told just before.
     Request,
     /// It comes from another address than the receiver's.
     OtherAddress,
@@ -112,7 +112,7 @@ pub enum Evidence {
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Request => f.write_str("translates what was notified just before"),
+            Self::Request => f.write_str("comes from a node that was notified just before"),
             Self::OtherAddress => f.write_str("comes from another address than the receiver's"),
             Self::OtherMac => f.write_str(
                 "has another source MAC address than the receiver, whose packets have passed no router yet",
@@ -757,7 +757,8 @@ const FEW: u32 = 32;
 pub struct Tally {
     /// By maker.
     counts: [u32; Maker::ALL.len()],
-    /// Of those of an unknown maker, the ones that there was nothing to compare with yet, or whose flow was not known yet.
+    /// Of those of an unknown maker, the ones before any of a known one that there was nothing to compare with yet, or whose
+    /// flow was not known yet.
     early: u32,
     /// The last judgement of a known maker.
     known: Option<Inference>,
@@ -808,12 +809,12 @@ impl Tally {
             self.known = Some(inference);
             return;
         }
-        let is_early = match inference.evidence {
+        let is_incomparable = match inference.evidence {
             Evidence::NothingAlike => true,
             Evidence::RouteUnclear => !cnp.path_known,
             _ => cnp.in_name.is_none(),
         };
-        if is_early {
+        if is_incomparable && self.known.is_none() {
             self.early = self.early.saturating_add(number);
         }
     }
@@ -1019,6 +1020,7 @@ mod tests {
         let attribution = Attribution {
             origin,
             translates: None,
+            is_translation: false,
             answers: true,
         };
         let by = (&gist, &attribution);

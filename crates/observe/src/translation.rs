@@ -9,7 +9,11 @@
 //!    [ambiguous](Origin::Ambiguous), as that node may speak in the receiver's name. Time does not tell them apart: the
 //!    receiver may answer a CE mark that the capture does not have. Whoever is known to speak under its own address
 //!    does not count. [Comparison](crate::origin) with other packets of the receiver may tell.
-//! 3. Otherwise what its bytes suggest: the receiver.
+//! 3. It comes from another address than the receiver of the flow that it is about: [unknown](Origin::Unknown).
+//! 4. Otherwise what its bytes suggest: the receiver.
+//!
+//! Which notification a CNP translates is known where only one waits for it: of several, a node may be at an older one still,
+//! or have left those out.
 //!
 //! What a node was told of other flows, or long ago, says nothing.
 
@@ -62,9 +66,10 @@ impl Request {
 pub struct Attribution {
     /// Who it comes from.
     pub origin: Origin,
-    /// The notification that it translates, where that is known; where the origin is ambiguous, the newest one that it
-    /// may translate.
+    /// The notification that it translates, or the newest of those that it may.
     pub translates: Option<Request>,
+    /// Whether it surely translates that one.
+    pub is_translation: bool,
     /// Whether it may answer the CE marks of its flow before it.
     pub answers: bool,
 }
@@ -163,6 +168,7 @@ impl Translations {
         let by_bytes = Attribution {
             origin: notification.origin,
             translates: None,
+            is_translation: false,
             answers: false,
         };
         if notification.kind != Kind::Cnp {
@@ -177,6 +183,10 @@ impl Translations {
         }
         let in_name = flow.filter(|flow| flow.receiver == notification.notifier);
         let by_bytes = Attribution {
+            origin: match flow {
+                Some(_) if in_name.is_none() => Origin::Unknown,
+                _ => by_bytes.origin,
+            },
             answers: in_name.is_some(),
             ..by_bytes
         };
@@ -214,8 +224,7 @@ impl Translations {
 }
 
 impl FlowState {
-    /// The newest notification that may have led to a CNP at `at`, and is not translated. Where a node leaves some out, by
-    /// its rate limit, it is the older ones.
+    /// The notifications that may have led to a CNP at `at`, and are not translated, the newest first.
     fn waiting(
         &mut self,
         at: u64,
@@ -232,10 +241,17 @@ impl FlowState {
             .find(|request| by_node(request) && request.counts_at(at))?;
         let origin = last.translator();
         self.own = Some(node);
-        let translates = self.waiting(at, by_node).next().map(translate);
+        let mut waiting = self.waiting(at, by_node);
+        let newest = waiting.next();
+        let is_translation = newest.is_some() && waiting.next().is_none();
+        let translates = newest.map(|newest| {
+            newest.is_translated = is_translation;
+            *newest
+        });
         Some(Attribution {
             origin,
             translates,
+            is_translation,
             answers: false,
         })
     }
@@ -250,11 +266,6 @@ impl FlowState {
     }
 }
 
-fn translate(request: &mut Request) -> Request {
-    request.is_translated = true;
-    *request
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,7 +278,8 @@ mod tests {
         receiver: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 2, 9)),
         receiver_qp: Qp::truncate(5),
     };
-    const BYTES: (Origin, Option<u32>) = (Origin::Receiver, None);
+    const BYTES: (Origin, Option<u32>, bool) = (Origin::Receiver, None, false);
+    const UNKNOWN: (Origin, Option<u32>, bool) = (Origin::Unknown, None, false);
 
     fn notification(kind: Kind, notifier: IpAddr, destination: IpAddr) -> Notification {
         Notification {
@@ -311,11 +323,13 @@ mod tests {
             (self.tables).attribute((at, self.frame), &cnp, flow, None)
         }
 
-        fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>) {
+        /// Who a CNP comes from, and what it translates, and surely so.
+        fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>, bool) {
             let attribution = self.say(from, at, Some(&FLOW));
             (
                 attribution.origin,
                 attribution.translates.map(|request| request.frame),
+                attribution.is_translation,
             )
         }
     }
@@ -329,14 +343,18 @@ mod tests {
     fn each_notification_is_translated_once_and_in_time() {
         for (kind, by) in KINDS {
             let mut flow = Flow::new();
-            let requests = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
-            assert_eq!(flow.cnp(PE, 999), BYTES, "before");
-            assert_eq!(flow.cnp(PE, 2100), (by, Some(requests[1])));
-            assert_eq!(flow.cnp(PE, 2200), (by, Some(requests[0])));
+            assert_eq!(flow.cnp(PE, 999), UNKNOWN, "before");
+            let first = flow.tell(kind, PE, 1000);
+            assert_eq!(flow.cnp(PE, 1100), (by, Some(first), true));
+            let second = flow.tell(kind, PE, 2000);
+            assert_eq!(flow.cnp(PE, 2200), (by, Some(second), true));
             // The address still tells.
-            assert_eq!(flow.cnp(PE, 2300), (by, None));
-            flow.tell(kind, PE, 5000);
-            assert_eq!(flow.cnp(PE, 5001 + WITHIN), BYTES, "too late");
+            assert_eq!(flow.cnp(PE, 2300), (by, None, false));
+            // It may be at the older one still, or have left it out.
+            flow.tell(kind, PE, 3000);
+            let newest = flow.tell(kind, PE, 3100);
+            assert_eq!(flow.cnp(PE, 3200), (by, Some(newest), false));
+            assert_eq!(flow.cnp(PE, 3101 + WITHIN), UNKNOWN, "too late");
         }
     }
 
@@ -349,7 +367,7 @@ mod tests {
             let newest = flow.tell(kind, PE, 2000);
             // However many there are: each of them may be the one.
             for at in [2001, 2002, 2000 + WITHIN] {
-                let ambiguous = (Origin::Ambiguous, Some(newest));
+                let ambiguous = (Origin::Ambiguous, Some(newest), false);
                 assert_eq!(flow.cnp(FLOW.receiver, at), ambiguous);
             }
             assert_eq!(flow.cnp(FLOW.receiver, 2001 + WITHIN), BYTES, "too late");
@@ -370,7 +388,7 @@ mod tests {
                 receiver_qp: Qp::truncate(6),
                 ..FLOW
             };
-            assert_eq!(flow.say(PE, 1001, Some(&other)).origin, Origin::Receiver);
+            assert_eq!(flow.say(PE, 1001, Some(&other)).origin, Origin::Unknown);
             // A CNP whose flow is not known: address and sender agree.
             assert_eq!(flow.say(PE, 1002, None).origin, by);
             assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
@@ -428,7 +446,7 @@ mod tests {
                         prop_assert!([Origin::Receiver, Origin::Ambiguous].contains(&origin));
                     }
                     _ => {
-                        translated += usize::from(flow.cnp(PE, at).1.is_some());
+                        translated += usize::from(flow.cnp(PE, at).2);
                         prop_assert!(translated <= requested);
                     }
                 }

@@ -127,6 +127,8 @@ identified! {
         IngressPe = "ingress_pe",
         /// The receiver, or a proxy node or ingress PE in its name: either had cause to, and time does not tell which it was.
         Ambiguous = "ambiguous",
+        /// Who has another address than the receiver of the flow that its CNP is about: which node it is, nothing tells.
+        Unknown = "unknown",
     }
 }
 

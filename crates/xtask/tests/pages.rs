@@ -157,6 +157,10 @@ impl Desk {
         for (i, word) in words.iter().enumerate() {
             let path = self.folder.join(word);
             if i > 0 && WRITES.contains(&words[i - 1].as_str()) {
+                // What stands elsewhere, as /dev/null, is not the page's.
+                if Path::new(word).is_absolute() {
+                    continue;
+                }
                 let _ = fs::remove_file(&path);
                 let _ = fs::remove_dir_all(&path);
             } else if let Some((_, make)) = FILES.iter().find(|(name, _)| name == word)

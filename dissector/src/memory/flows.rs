@@ -192,13 +192,16 @@ impl Flow {
     pub fn notified(
         &mut self,
         moment: FrameTime,
-        is_new: bool,
+        (is_new, missed): (bool, bool),
         fast: Option<(Place, bool)>,
     ) -> Option<Rule> {
         let at = moment.at.max(self.latest());
         let rule = fast.and_then(|(place, several)| self.marks.notified(at, place, several));
         self.noticed = self.noticed.max(moment.at);
         if is_new {
+            if missed {
+                self.obedience.missed();
+            }
             self.obedience.notified(moment.at);
         }
         if self.waiting.len() < WAITING {

@@ -19,6 +19,7 @@ pub use recent::FrameTime;
 
 use fcn_observe::data::{acknowledges, answers_read, begins_answer};
 use fcn_observe::marks::Marks;
+use fcn_observe::obedience::Missed;
 use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::{Look, Place, Sightings};
@@ -110,7 +111,7 @@ pub struct Notice {
     pub answers: bool,
     /// The notification that it translates.
     pub translates: Option<FrameTime>,
-    /// Where its origin is ambiguous, the frame of the notification that it may translate.
+    /// Where that is not known, the frame of the newest notification that it may translate.
     pub may_translate: Option<u32>,
     /// The CNP that translates it.
     pub translated_by: Option<u32>,
@@ -186,13 +187,14 @@ impl Led {
 #[derive(Clone, Debug, Default)]
 struct Topic {
     classes: Classes,
-    notifiers: Vec<((IpAddr, Origin), NotifierRate)>,
+    notifiers: Vec<(IpAddr, NotifierRate)>,
+    missed: Missed,
 }
 
 impl Topic {
     /// Counts one; returns whether its notifier is faster than `limit` a second, 0 for none.
     fn exceeds(&mut self, at: u64, gist: &Notification, limit: u32) -> bool {
-        let who = (gist.notifier, gist.origin);
+        let who = gist.notifier;
         let known = self.notifiers.iter().any(|(known, _)| *known == who);
         if !known && self.notifiers.len() < NOTIFIERS {
             self.notifiers.push((who, NotifierRate::NEW));
@@ -448,7 +450,10 @@ impl Memory {
         let flow = self.flow_of(&key, gist);
         let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);
         let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
+        let mut missed = false;
         if earlier.is_none() {
+            let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
+            missed = topic.missed.another(is_known);
             broken[4] = class.and_then(|class| topic.classes.add(class, data_class));
         }
         let company = topic.classes.company(data_class);
@@ -506,17 +511,17 @@ impl Memory {
             notice.cnp = Some(cnp);
         }
         if let Some(request) = attribution.translates {
-            if notice.origin == Origin::Ambiguous {
-                notice.may_translate = Some(request.frame);
-            } else {
+            if attribution.is_translation {
                 notice.translates = Some(FrameTime {
                     at: request.at,
                     frame: request.frame,
                 });
+            } else {
+                notice.may_translate = Some(request.frame);
             }
         }
         if let Some(key) = flow {
-            self.about(moment, seen.place, gist, &key, &mut notice);
+            self.about(moment, seen.place, (gist, missed), &key, &mut notice);
             if let (true, Some(flow)) = (attribution.answers, self.flows.get_mut(&key)) {
                 flow.answered();
             }
@@ -546,7 +551,7 @@ impl Memory {
         &mut self,
         moment: FrameTime,
         place: Place,
-        gist: &Notification,
+        (gist, missed): (&Notification, bool),
         key: &FlowKey,
         notice: &mut Notice,
     ) {
@@ -574,7 +579,7 @@ impl Memory {
             .map(|octets| rate(octets, self.settings.window));
         let is_new = notice.copy_of.is_none();
         let fast = (is_new && Marks::counts(gist)).then_some((place, several));
-        notice.broken[3] = flow.notified(moment, is_new, fast);
+        notice.broken[3] = flow.notified(moment, (is_new, missed), fast);
     }
 
     /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.

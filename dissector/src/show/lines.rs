@@ -19,8 +19,8 @@ pub enum Group {
     Kind,
     /// Congestion point that says it.
     CongestionPoint,
-    /// Receiver that says it, or proxy node or ingress PE in its place.
-    Receiver,
+    /// Who else says it: receiver, proxy node or ingress PE.
+    Other,
     /// What is to slow down.
     Subject,
     /// Congestion level.
@@ -34,7 +34,7 @@ impl Group {
     pub const ALL: [Self; 6] = [
         Self::Kind,
         Self::CongestionPoint,
-        Self::Receiver,
+        Self::Other,
         Self::Subject,
         Self::Level,
         Self::Malformed,
@@ -45,7 +45,7 @@ impl Group {
         match self {
             Self::Kind => c"Notifications by kind",
             Self::CongestionPoint => c"By congestion point",
-            Self::Receiver => c"By receiver, proxy node or ingress PE",
+            Self::Other => c"By other notifier",
             Self::Subject => c"By QP or flow",
             Self::Level => c"By congestion level",
             Self::Malformed => c"Malformed, by sender",
@@ -82,9 +82,7 @@ impl Listed {
         let gist = &notified.gist;
         let group = match gist.origin {
             Origin::Switch => Group::CongestionPoint,
-            Origin::Receiver | Origin::Proxy | Origin::IngressPe | Origin::Ambiguous => {
-                Group::Receiver
-            }
+            _ => Group::Other,
         };
         [
             Some(self.line(Group::Kind, format_args!("{}", gist.kind.name()))),

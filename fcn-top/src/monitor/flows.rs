@@ -44,6 +44,8 @@ pub struct Notified {
     pub several: bool,
     /// Whether the receiver answers the CE marks so far.
     pub answers: bool,
+    /// Whether notifications came before that were not known to be about it.
+    pub missed: bool,
 }
 
 /// The flows.

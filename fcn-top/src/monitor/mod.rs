@@ -285,8 +285,7 @@ impl Monitor {
         for (_, key, row) in self.rows.iter() {
             let aim = key.aim(self.flow_of(key, row.destination(key)));
             for notifier in row.notifiers() {
-                let who = (notifier.address, notifier.origin);
-                aims.entry(who).or_default().insert(aim);
+                aims.entry(notifier.address).or_default().insert(aim);
             }
         }
         self.notifiers.records(self.now, self.since(), aims)

@@ -33,11 +33,31 @@ impl Sum for Sent {
     }
 }
 
+/// What a notifier is by each of its notifications: evidence comes and goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Roles([u32; Origin::ALL.len()]);
+
+impl Roles {
+    #[inline]
+    pub fn add(&mut self, origin: Origin) {
+        if let Some(count) = self.0.get_mut(origin as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// What it is by most of them.
+    pub fn most(&self) -> Origin {
+        let counts = Origin::ALL.into_iter().zip(self.0);
+        let most = counts.rev().max_by_key(|(_, count)| *count);
+        most.map_or(Origin::Unknown, |(origin, _)| origin)
+    }
+}
+
 /// A notifier.
 #[derive(Clone, Debug)]
 pub struct Notifier {
     address: IpAddr,
-    origin: Origin,
+    roles: Roles,
     /// Whether the list of those who may notify has it; `None` where there is no list.
     pub trusted: Option<bool>,
     windows: Windows,
@@ -54,10 +74,10 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    fn new(address: IpAddr, origin: Origin, trusted: Option<bool>) -> Self {
+    fn new(address: IpAddr, trusted: Option<bool>) -> Self {
         Self {
             address,
-            origin,
+            roles: Roles::default(),
             trusted,
             windows: Windows::default(),
             series: Series::new(),
@@ -75,6 +95,7 @@ impl Notifier {
     /// Counts a notification of it at `at`, or a sample.
     #[inline]
     pub fn count(&mut self, at: u64, notification: &Notification, is_sample: bool) {
+        self.roles.add(notification.origin);
         self.samples += u64::from(is_sample);
         self.windows.add(at);
         let sent = Sent {
@@ -96,7 +117,8 @@ impl Notifier {
     }
 
     /// Counts a notification of it at `at` that cannot be read.
-    pub fn count_malformed(&mut self, at: u64) {
+    pub fn count_malformed(&mut self, at: u64, origin: Origin) {
+        self.roles.add(origin);
         self.malformed += 1;
         self.seen(at);
     }
@@ -117,7 +139,7 @@ impl Notifier {
         let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
-            notifier_role: self.origin,
+            notifier_role: self.roles.most(),
             trusted: self.trusted,
             flows,
             rate_now: all_seen(self.windows.rate_now(now, since)),
@@ -142,18 +164,14 @@ impl Notifier {
 }
 
 /// What each notifier has told to slow down.
-pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, RandomState>, RandomState>;
+pub type Aims = HashMap<IpAddr, HashSet<Aim, RandomState>, RandomState>;
 
-/// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
+/// Notifiers, by address. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
 pub struct Notifiers {
-    pub table: Bounded<(IpAddr, u8), Notifier>,
+    pub table: Bounded<IpAddr, Notifier>,
     /// Counts notifications, instead of a clock.
     tick: u64,
-}
-
-const fn key(address: IpAddr, origin: Origin) -> (IpAddr, u8) {
-    (address, origin as u8)
 }
 
 impl Notifiers {
@@ -171,14 +189,14 @@ impl Notifiers {
     pub fn entry(
         &mut self,
         hint: u32,
-        (address, origin): (IpAddr, Origin),
+        address: IpAddr,
         trusted: impl FnOnce() -> Option<bool>,
     ) -> (u32, &mut Notifier) {
         self.tick += 1;
         let (slot, notifier) =
             self.table
-                .get_or_insert_near(Slot::new(hint), key(address, origin), self.tick, || {
-                    Notifier::new(address, origin, trusted())
+                .get_or_insert_near(Slot::new(hint), address, self.tick, || {
+                    Notifier::new(address, trusted())
                 });
         (slot.get(), notifier)
     }
@@ -187,14 +205,14 @@ impl Notifiers {
     pub fn records(&self, now: u64, since: u64, aims: Aims) -> impl Iterator<Item = PointRecord> {
         let notifiers = self.table.iter();
         notifiers.map(move |(_, notifier)| {
-            let flows = aims.get(&(notifier.address, notifier.origin));
+            let flows = aims.get(&notifier.address);
             notifier.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
         })
     }
 
     /// One notifier over time.
-    pub fn detail(&self, (address, origin): (IpAddr, Origin), now: u64) -> Option<Detail> {
-        let notifier = self.table.get(&key(address, origin))?;
+    pub fn detail(&self, address: IpAddr, now: u64) -> Option<Detail> {
+        let notifier = self.table.get(&address)?;
         let none = Series::<u32>::new();
         let (start, step, sent, _) = notifier.series.side_by_side(&none, now);
         let course = |part: fn(&Sent) -> f32| sent.iter().map(part).collect();

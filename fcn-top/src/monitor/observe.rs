@@ -340,6 +340,7 @@ impl Monitor {
             true => Attribution {
                 origin: notification.origin,
                 translates: None,
+                is_translation: false,
                 answers: false,
             },
         };
@@ -394,6 +395,10 @@ impl Monitor {
             let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
             Some((row.classes.add(class, data)?, header.start))
         });
+        let missed = !is_copy && !is_sample && {
+            let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
+            row.missed.another(is_known)
+        };
         let counted = row.count(at, notification, one_in, settings.flow_rate);
         if is_copy {
             return observed;
@@ -404,8 +409,7 @@ impl Monitor {
         }
         let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
-        let who = (notification.notifier, notification.origin);
-        let (place, point) = notifiers.entry(hint, who, trusted);
+        let (place, point) = notifiers.entry(hint, notification.notifier, trusted);
         point.count(at, notification, is_sample);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
@@ -416,6 +420,7 @@ impl Monitor {
                 fast: Marks::counts(notification).then(|| place_of(packet)),
                 several,
                 answers: attribution.answers,
+                missed,
             };
             self.flows.get_mut(&flow)?.notified(at, &notified)
         });
@@ -489,9 +494,8 @@ impl Monitor {
             return;
         }
         let trusted = || self.settings.trusts(broken.notifier);
-        let who = (broken.notifier, broken.origin);
-        let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
-        point.count_malformed(packet.at);
+        let (_, point) = self.notifiers.entry(u32::MAX, broken.notifier, trusted);
+        point.count_malformed(packet.at, broken.origin);
         point.count_findings(number_of(findings));
         self.totals.malformed += 1;
     }

@@ -2,16 +2,18 @@
 //! Where rows are kept is in `rows.rs`.
 
 use super::gaps::Gaps;
+use super::notifiers::Roles;
 use super::samples::{OneIn, Samples};
 use super::series::{Burst, Bursts, Series};
 use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
+use fcn_observe::obedience::Missed;
 use fcn_observe::origin::Tally;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_observe::trail::Trail;
 use fcn_observe::{Class, Classes, RowKey};
-use fcn_wire::{Kind, Notification, Origin, Qp};
+use fcn_wire::{Kind, Notification, Qp};
 use std::net::IpAddr;
 
 /// Gaps are told where no more than one in so many notifications came behind a later one.
@@ -27,15 +29,15 @@ pub struct Notifier {
     pub point: u32,
     /// Source of the notifications.
     pub address: IpAddr,
-    /// Receiver or switch.
-    pub origin: Origin,
+    /// What it is.
+    roles: Roles,
 }
 
 impl Notifier {
-    const fn from_notification(notification: &Notification) -> Self {
+    fn from_notification(notification: &Notification) -> Self {
         Self {
             address: notification.notifier,
-            origin: notification.origin,
+            roles: Roles::default(),
             point: u32::MAX,
             total: 0,
             rate: NotifierRate::NEW,
@@ -44,7 +46,7 @@ impl Notifier {
 
     #[inline]
     fn is(&self, notification: &Notification) -> bool {
-        self.address == notification.notifier && self.origin == notification.origin
+        self.address == notification.notifier
     }
 }
 
@@ -75,6 +77,8 @@ pub struct Row {
     queue_max: Option<u32>,
     /// Who made the CNPs.
     pub makers: Tally,
+    /// Whether their flow was not known lately.
+    pub missed: Missed,
     /// In which classes they came.
     pub classes: Classes,
     /// Notifications over time.
@@ -122,6 +126,7 @@ impl Row {
             queue: None,
             queue_max: None,
             makers: Tally::NEW,
+            missed: Missed::default(),
             classes: Classes::default(),
             rare: None,
         }
@@ -183,6 +188,7 @@ impl Row {
                 too_fast: false,
             };
         };
+        notifier.roles.add(notification.origin);
         notifier.total = notifier.total.saturating_add(stands_for.into());
         // How fast they came, samples do not tell.
         let too_fast = limited && one_in.is_none() && notifier.rate.exceeds(at, rate);
@@ -293,7 +299,7 @@ impl Row {
             qp: qp.map(Qp::get),
             qp_side,
             kind: key.kind(),
-            notifier_role: main.origin,
+            notifier_role: main.roles.most(),
             notifier: main.address,
             notifiers: 1 + rare.others.len() as u32 + u32::from(rare.beyond > 0),
             told: self.destination(key),

@@ -80,6 +80,7 @@ pub(super) fn about(
         (Kind::Cnp, Origin::Ambiguous) => {
             "the receiver, or a node that was notified just before, in its name".to_owned()
         }
+        (Kind::Cnp, Origin::Unknown) => "a node that is not the flow's receiver".to_owned(),
         (Kind::Cnp, origin) => format!("{}, from what was notified before", origin_name(origin)),
         (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.name()),
     };
@@ -297,5 +298,6 @@ pub(super) const fn origin_name(origin: Origin) -> &'static str {
         Origin::Proxy => "proxy, inferred",
         Origin::IngressPe => "ingress PE, inferred",
         Origin::Ambiguous => "receiver, or in its name",
+        Origin::Unknown => "unknown",
     }
 }

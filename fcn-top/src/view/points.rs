@@ -13,7 +13,7 @@ use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
 use fcn_tool::quantity::grouped;
-use fcn_wire::{Kind, Origin};
+use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -99,7 +99,7 @@ impl Entry for PointRecord {
     };
 
     fn key(&self) -> Key {
-        Key::Point(self.notifier, self.notifier_role.id())
+        Key::Point(self.notifier)
     }
 
     /// Where there are no rates, those that have notified most.
@@ -122,10 +122,7 @@ impl Entry for PointRecord {
             "level_trend" => Course::Level,
             _ => Course::Notifications,
         };
-        let series = world
-            .details
-            .points
-            .get(&(self.notifier, self.notifier_role));
+        let series = world.details.points.get(&self.notifier);
         let values = world.trend(series, course, area.width);
         bars(&values, |_| style, frame, area);
     }
@@ -171,9 +168,7 @@ fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
 /// The flows that a notifier slows, those that it notified most first.
 fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
-        let its = |(by, _): &&(IpAddr, u64)| {
-            (*by, row.notifier_role) == (point.notifier, point.notifier_role)
-        };
+        let its = |(by, _): &&(IpAddr, u64)| *by == point.notifier;
         notifiers(*id, world)
             .iter()
             .filter(its)
@@ -216,14 +211,12 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     if area.is_empty() {
         return;
     }
-    let mut counts: HashMap<(IpAddr, Origin, IpAddr), u64> = HashMap::new();
+    let mut counts: HashMap<(IpAddr, IpAddr), u64> = HashMap::new();
     let mut senders: HashMap<IpAddr, u64> = HashMap::new();
     for (id, row) in most_notified(world) {
         let sender = row.sender.unwrap_or(row.told);
         for (notifier, count) in notifiers(*id, world) {
-            *counts
-                .entry((*notifier, row.notifier_role, sender))
-                .or_default() += count;
+            *counts.entry((*notifier, sender)).or_default() += count;
             *senders.entry(sender).or_default() += count;
         }
     }
@@ -241,7 +234,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let heading = Row::new(iter::once(Text::from(about)).chain(heading));
     let line = |point: &&PointRecord| {
         let counts = senders.iter().map(|(sender, _)| {
-            let count = counts.get(&(point.notifier, point.notifier_role, *sender));
+            let count = counts.get(&(point.notifier, *sender));
             let text = world.maybe(count, |count| Cell::Count(*count));
             Text::from(text).right_aligned()
         });
@@ -273,9 +266,7 @@ impl View for Points {
 
     fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
         let visible = table.visible(&world.history.shown().points);
-        wanted
-            .points
-            .extend(visible.map(|point| (point.notifier, point.notifier_role)));
+        wanted.points.extend(visible.map(|point| point.notifier));
         let rows = most_notified(world).into_iter();
         wanted.rows.extend(rows.map(|(id, _)| *id));
     }

@@ -29,7 +29,7 @@ const TITLES: [(&str, &str); 4] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Qp(RowId),
-    Point(IpAddr, &'static str),
+    Point(IpAddr),
     Hop {
         path: u32,
         hop: u8,

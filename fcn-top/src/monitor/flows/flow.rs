@@ -183,6 +183,9 @@ impl Flow {
     }
 
     pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
+        if notified.missed {
+            self.obedience.missed();
+        }
         self.obedience.notified(at);
         let at = at.max(self.last);
         if notified.answers {

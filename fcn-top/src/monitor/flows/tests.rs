@@ -32,6 +32,7 @@ const FAST: Notified = Notified {
     fast: Some(Place::new(0)),
     several: false,
     answers: false,
+    missed: false,
 };
 
 fn data(key: FlowKey) -> Data {

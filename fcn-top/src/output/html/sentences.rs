@@ -8,7 +8,7 @@ use crate::record::{Answer, Maker, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::{Kind, Severity};
+use fcn_wire::{Kind, Origin, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -80,9 +80,7 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     let tables = story.tables;
     let who = |point: &PointRecord| {
         let rows = tables.qps.iter().map(|(_, row)| row);
-        let its = rows.filter(|row| {
-            (row.notifier, row.notifier_role) == (point.notifier, point.notifier_role)
-        });
+        let its = rows.filter(|row| row.notifier == point.notifier);
         let makers: BTreeSet<&str> = its.filter_map(|row| row.made_by).map(Maker::id).collect();
         let makers: Vec<_> = makers.into_iter().collect();
         let (address, role) = (words.address(point.notifier), point.notifier_role.id());
@@ -92,7 +90,8 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
         }
         let unknown = Maker::Unknown.id();
         let is_known = |maker: &&str| *maker == role || *maker == unknown;
-        let from = match makers.iter().all(is_known) {
+        let own = ![Origin::Receiver, Origin::Ambiguous].contains(&point.notifier_role);
+        let from = match own || makers.iter().all(is_known) {
             true => "from",
             false => "in the name of",
         };

@@ -179,7 +179,7 @@
   }
   function by(row) {
     const made = row.made_by && row.made_by !== row.notifier_role ? `; made by, inferred: ${row.made_by}` : "";
-    const borrows = made && row.made_by !== "unknown";
+    const borrows = made && row.made_by !== "unknown" && ["receiver", "ambiguous"].includes(row.notifier_role);
     return `${borrows ? "in the name of " : ""}${host(row.notifier)} (${row.notifier_role}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
   }
   const estimated = (row, value, format) => (value === null ? null : `${row.sampled > 1 ? "~" : ""}${format(value)}`);
