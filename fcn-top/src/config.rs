@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Colours {
-    /// The terminal's own colours; none with NO_COLOR
+    /// For any background, and as NO_COLOR and COLORFGBG say
     #[default]
     Auto,
     /// For a dark background

@@ -194,12 +194,19 @@ impl Printer {
         (header, unchecked, strict): (&Header, &[Unchecked], bool),
         console: &mut Console<'_>,
     ) -> Result {
-        let tables = || engine.tables(Wanted::ALL);
         let (selection, words) = (&self.selection, &self.words);
+        let err = &mut *console.err;
+        let mut warn = |missing: Option<String>| {
+            if let Some(missing) = missing {
+                // A message beside what was asked for.
+                let _ = writeln!(err, "fcn-top: warning: {missing}");
+            }
+        };
         match self.printing {
             Printing::Nothing | Printing::JsonLines | Printing::CsvIntervals => Ok(()),
             Printing::Json => {
-                let tables = tables();
+                let tables = engine.tables(Wanted::ALL);
+                warn(selection.wait_to_filter(&tables, words));
                 let document = json::snapshot(&tables, selection, words);
                 match json::write(&document, console.out, false) {
                     // A text, which may be read in part.
@@ -209,16 +216,15 @@ impl Printer {
             }
             Printing::Csv => {
                 let mut csv = Csv::new(&mut *console.out, false)?;
-                csv.rows(&tables(), selection, words)?;
+                let tables = engine.tables(Wanted::ALL);
+                warn(selection.wait_to_filter(&tables, words));
+                csv.rows(&tables, selection, words)?;
                 csv.finish()
             }
             Printing::Report => {
-                let tables = tables();
+                let tables = engine.tables(Wanted::ALL);
                 let selected = selection.or_top(report::ROWS);
-                if let Some(missing) = selected.wait_for_names(&tables, words) {
-                    // A message beside what was asked for.
-                    let _ = writeln!(console.err, "fcn-top: warning: {missing}");
-                }
+                warn(selected.wait_for_names(&tables, words));
                 let text = report::report(header, &tables, selection, words);
                 say(console.out, &text)
             }

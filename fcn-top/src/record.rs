@@ -354,6 +354,12 @@ records! {
 }
 
 impl QpRecord {
+    /// The addresses in it, as far as they are known.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let ends = [self.sender, self.receiver].into_iter().flatten();
+        ends.chain([self.notifier, self.told])
+    }
+
     /// Whether what stands in that column is an estimate, of samples.
     pub fn is_estimate(&self, column: &str) -> bool {
         let sampled = match column {

@@ -369,6 +369,10 @@ fn export(
         qps: true,
         ..Wanted::default()
     });
+    if let Some(missing) = selection.wait_to_filter(&tables, words) {
+        // A message beside what was asked for, as the one below.
+        let _ = writeln!(console.err, "{PROGRAM}: warning: {missing}");
+    }
     let selected = selection.apply(&tables, words);
     let rows = selected.rows.iter().map(|(id, _)| *id).collect();
     let (count, gone) = engine

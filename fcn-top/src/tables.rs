@@ -251,12 +251,10 @@ impl Tables {
         &'t self,
         rows: impl IntoIterator<Item = &'t QpRecord>,
     ) -> impl Iterator<Item = IpAddr> {
-        let rows = rows.into_iter();
-        let rows =
-            rows.flat_map(|row| [row.sender, row.receiver, Some(row.notifier), Some(row.told)]);
-        let points = self.points.iter().map(|point| Some(point.notifier));
+        let rows = rows.into_iter().flat_map(QpRecord::addresses);
+        let points = self.points.iter().map(|point| point.notifier);
         let events = self.events.iter().flat_map(|event| [event.from, event.to]);
-        rows.chain(points).chain(events).flatten()
+        rows.chain(points).chain(events.flatten())
     }
 
     /// The row of that name.

@@ -133,7 +133,12 @@ fn names_are_data_and_no_markup() {
 
 /// What a browser makes of a page: its elements after the scripts have run. `None` without a browser.
 fn shown(page: &Path) -> Option<String> {
-    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let browsers = [
+        "chromium",
+        "chromium-headless-shell",
+        "chromium-browser",
+        "google-chrome",
+    ];
     for browser in browsers {
         let profile = tempfile::tempdir().unwrap();
         let output = Command::new(browser)
@@ -155,7 +160,7 @@ fn shown(page: &Path) -> Option<String> {
             Err(_) => {}
         }
     }
-    fcn_skip::skipped!("what a browser makes of a page: needs the program chromium");
+    fcn_skip::skipped!("what a browser makes of a page: needs chromium-headless-shell");
     None
 }
 
@@ -194,4 +199,88 @@ fn a_browser_draws_it_whole_and_runs_nothing_else() {
             .len();
         assert_eq!(body.matches("aria-expanded").count(), rows, "{read}");
     }
+}
+
+/// What a person does in a page, and what is there then.
+const CLICKS: &str = r#"
+addEventListener("load", () => {
+  const all = (css, root = document) => [...root.querySelectorAll(css)];
+  const seen = {};
+  const section = all("section").find((one) => one.querySelector("h2")?.textContent === "Who was told to slow down");
+  const rows = () => all("tbody > tr:not([hidden])", section).length;
+  seen.rows = rows();
+  dispatchEvent(new Event("beforeprint"));
+  seen.printed = rows();
+  dispatchEvent(new Event("afterprint"));
+  seen.again = rows();
+  const total = all("thead button", section).find((one) => one.textContent === "Total");
+  const column = all("thead th", section).indexOf(total.parentElement);
+  const first = () => Number(section.querySelector("tbody tr").children[column].textContent.replaceAll(",", ""));
+  total.click();
+  const most = first();
+  total.click();
+  seen.sorted = first() <= most && total.parentElement.getAttribute("aria-sort") === "ascending";
+  const details = section.querySelector("button.more");
+  details.click();
+  seen.details = details.getAttribute("aria-expanded") === "true" && section.querySelector("dl") !== null;
+  const search = section.querySelector("input[type=search]");
+  search.value = "no such words";
+  search.dispatchEvent(new Event("input"));
+  seen.found = rows();
+  const shown = () => document.querySelector(".sticky [role=status]").textContent;
+  const [plot] = all(".plot");
+  const key = (name) => plot.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+  const before = shown();
+  key("+");
+  seen.zoomed = shown() !== before;
+  key("0");
+  seen.whole = shown() === before;
+  key("ArrowRight");
+  seen.read = plot.nextElementSibling.textContent.length > 0;
+  const table = plot.parentElement.querySelector("details");
+  table.open = true;
+  table.dispatchEvent(new Event("toggle"));
+  seen.figures = all("tbody tr", table).length > 0;
+  const result = document.createElement("output");
+  result.id = "seen";
+  result.textContent = JSON.stringify(seen);
+  document.body.append(result);
+});
+"#;
+
+#[test]
+fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html");
+    top([
+        "-r",
+        &capture("all-to-all.pcapng"),
+        "--html",
+        &to.display().to_string(),
+    ])
+    .well();
+    let text = fs::read_to_string(&to).unwrap();
+    // More rows than the screen has, with a script that the page's policy would not let run.
+    let (before, block) = text.split_once("id=\"data\">").unwrap();
+    let (_, after) = block.split_once("</script>").unwrap();
+    let mut data = data(&text);
+    for (table, list) in [("snapshot", "rows"), ("filters", "rows")] {
+        let rows = data[table][list].as_array_mut().unwrap();
+        *rows = rows.iter().cycle().take(120).cloned().collect();
+    }
+    let moments = data["rows_since"].as_array_mut().unwrap();
+    *moments = moments.iter().cycle().take(120).cloned().collect();
+    let before = before.replace("http-equiv=\"Content-Security-Policy\"", "");
+    let page = format!("{before}id=\"data\">{data}</script><script>{CLICKS}</script>{after}");
+    fs::write(&to, page).unwrap();
+    let Some(page) = shown(&to) else { return };
+    let (_, seen) = page.split_once("<output id=\"seen\">").expect(&page);
+    let seen: Value = serde_json::from_str(seen.split_once("</output>").unwrap().0).unwrap();
+    assert_eq!(
+        seen,
+        serde_json::json!({
+            "rows": 50, "printed": 120, "again": 50, "sorted": true, "details": true, "found": 0,
+            "zoomed": true, "whole": true, "read": true, "figures": true,
+        })
+    );
 }

@@ -123,6 +123,36 @@ fn it_is_drawn_anew_and_left() {
 }
 
 #[test]
+fn a_terminal_may_claim_any_size() {
+    let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
+        return;
+    };
+    screen.shows("notified by");
+    let terminal = screen.output(&["list-panes", "-F", "#{pane_tty}"]);
+    let claim = |columns, lines| {
+        let words = ["-F", terminal.trim(), "cols", columns, "rows", lines];
+        assert!(Command::new("stty").args(words).status().unwrap().success());
+    };
+    for (columns, lines) in [
+        ("60000", "60000"),
+        ("0", "0"),
+        ("1", "60000"),
+        ("120", "30"),
+    ] {
+        claim(columns, lines);
+        screen.output(&["send-keys", "C-l"]);
+        if columns == "60000" {
+            screen.output(&["send-keys", "2"]);
+            screen.shows("the flows it slows");
+        }
+    }
+    screen.output(&["send-keys", "4"]);
+    screen.shows("No IOAM trace");
+    screen.output(&["send-keys", "q"]);
+    screen.ends();
+}
+
+#[test]
 fn it_ends_where_the_terminal_goes() {
     let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
         return;

@@ -2,9 +2,8 @@
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
 use fcn_observe::data::{DataPacket, FlowKey, acknowledges, answers_read, begins_answer};
-use fcn_observe::resolve::SeenFlows;
 use fcn_observe::time::Time;
-use fcn_observe::{Bounded, Pairs, Resolved, Resolver};
+use fcn_observe::{FlowTable, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,7 +24,8 @@ pub enum KnownBy {
 pub struct SenderQps {
     configured: HashMap<FlowKey, Qp>,
     resolver: Resolver,
-    seen: Seen,
+    /// The PSN of each flow's last packet.
+    seen: FlowTable<u32>,
 }
 
 impl SenderQps {
@@ -34,7 +34,7 @@ impl SenderQps {
         Self {
             configured: configured.iter().copied().collect(),
             resolver: Resolver::new(limit),
-            seen: Seen::new(limit),
+            seen: FlowTable::new(limit),
         }
     }
 
@@ -53,7 +53,13 @@ impl SenderQps {
                 };
                 if begins_answer(bth.opcode()) {
                     let (from, to) = (packet.source, packet.destination);
-                    (self.resolver).answered(from, to, packet.dest_qp, bth.psn(), &self.seen);
+                    (self.resolver).answered(
+                        from,
+                        to,
+                        packet.dest_qp,
+                        bth.psn(),
+                        self.seen.indexed(),
+                    );
                 }
                 if !answers_read(bth.opcode()) {
                     self.data(now, packet.flow(), bth.psn());
@@ -68,13 +74,15 @@ impl SenderQps {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            self.seen.data(now, flow, psn);
+            let last = self.seen.get_or_insert_with(flow, now.as_nanos(), || psn);
+            *last = psn;
         }
     }
 
     /// An acknowledgement from the receiver `from` to the QP `qp` at the sender `to` passes by.
     pub fn acknowledged(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
-        self.resolver.acknowledged(from, to, qp, psn, &self.seen);
+        self.resolver
+            .acknowledged(from, to, qp, psn, self.seen.indexed());
     }
 
     /// The QP at the sender of `flow`; its connection counts as used.
@@ -88,51 +96,6 @@ impl SenderQps {
             Resolved::Cm | Resolved::Packet => KnownBy::Cm,
         };
         Some((qp, by))
-    }
-}
-
-/// The flows whose data passed by, and the PSN of each one's last packet; those seen longest ago leave.
-#[derive(Debug)]
-struct Seen {
-    flows: Bounded<FlowKey, u32>,
-    pairs: Pairs,
-}
-
-impl Seen {
-    fn new(limit: usize) -> Self {
-        Self {
-            flows: Bounded::new(limit),
-            pairs: Pairs::new(limit),
-        }
-    }
-
-    fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
-        if let Some(last) = self.flows.touch(&flow, now.as_nanos()) {
-            *last = psn;
-            return;
-        }
-        let pairs = &mut self.pairs;
-        let (slot, _) = self.flows.get_or_insert_evicting(
-            flow,
-            now.as_nanos(),
-            || psn,
-            |slot, gone, _| pairs.unlink(slot, gone.sender, gone.receiver),
-        );
-        pairs.link(slot, flow.sender, flow.receiver);
-    }
-}
-
-impl SeenFlows for Seen {
-    fn last_psn(&self, key: &FlowKey) -> Option<u32> {
-        self.flows.get(key).copied()
-    }
-
-    fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
-        self.pairs
-            .chain(sender, receiver)
-            .filter_map(|slot| self.flows.at(slot))
-            .filter(move |(key, _)| key.sender == sender && key.receiver == receiver)
-            .map(|(key, psn)| (*key, *psn))
     }
 }
 
@@ -226,15 +189,5 @@ mod tests {
         assert_eq!(qps.sender_qp(&flow(0x222)), known(0x111, KnownBy::Cm));
         pass(&mut qps, &Setup::v6().disconnect());
         assert_eq!(qps.sender_qp(&flow(0x222)), None);
-    }
-
-    #[test]
-    fn flows_seen_longest_ago_leave_a_full_table() {
-        let mut seen = Seen::new(2);
-        for (nanos, qp) in [(0, 1), (1, 2), (2, 1), (3, 3)] {
-            seen.data(Time::from_nanos(nanos), flow(qp), qp);
-        }
-        let left: Vec<_> = seen.between(SENDER.into(), RECEIVER.into()).collect();
-        assert_eq!(left, [(flow(1), 1), (flow(3), 3)]);
     }
 }

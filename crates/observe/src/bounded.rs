@@ -180,7 +180,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     ///
     /// Where the table is full, a sixteenth of it leaves first (at least one value): those touched longest ago.
     pub fn get_or_insert_with(&mut self, key: K, at: u64, make: impl FnOnce() -> V) -> &mut V {
-        self.get_or_insert_evicting(key, at, make, |_, _, _| ()).1
+        self.get_or_insert_evicting(key, at, make, |_| ()).1
     }
 
     /// The same, and where the value is kept: at `hint`, it may be, so that nobody need search.
@@ -194,18 +194,18 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     ) -> (Slot, &mut V) {
         let place = match self.at(hint) {
             Some((there, _)) if *there == key => hint,
-            _ => self.place(&key, |_, _, _| ()),
+            _ => self.place(&key, |_| ()),
         };
         self.put(place, key, at, make)
     }
 
-    /// The same, and where the value is kept; `gone` is told what has left, and where it was.
+    /// The same, and where the value is kept; `gone` is told what has left.
     pub fn get_or_insert_evicting(
         &mut self,
         key: K,
         at: u64,
         make: impl FnOnce() -> V,
-        gone: impl FnMut(Slot, &K, &V),
+        gone: impl FnMut(&K),
     ) -> (Slot, &mut V) {
         let place = self.place(&key, gone);
         self.put(place, key, at, make)
@@ -213,7 +213,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
 
     /// The slot of `key`, made if there is none.
     #[inline]
-    fn place(&mut self, key: &K, gone: impl FnMut(Slot, &K, &V)) -> Slot {
+    fn place(&mut self, key: &K, gone: impl FnMut(&K)) -> Slot {
         let hash = self.hasher.hash_one(key);
         match self.slot_hashed(key, hash) {
             Some(slot) => slot,
@@ -262,7 +262,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
 
     /// A slot for a key with that hash.
     #[cold]
-    fn make_room(&mut self, hash: u64, gone: impl FnMut(Slot, &K, &V)) -> Slot {
+    fn make_room(&mut self, hash: u64, gone: impl FnMut(&K)) -> Slot {
         if self.len() >= self.limit {
             self.evict(gone);
         }
@@ -287,7 +287,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     }
 
     /// Lets a sixteenth of a full table go, those touched longest ago; among equals, those in the lower slots.
-    fn evict(&mut self, mut gone: impl FnMut(Slot, &K, &V)) {
+    fn evict(&mut self, mut gone: impl FnMut(&K)) {
         // It is called where the table is full: no slot is free.
         let touched = self.notes.iter().map(|note| note.touched);
         let mut ages: Vec<(u64, u32)> = touched.zip(0..).collect();
@@ -301,8 +301,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         for (_, slot) in ages {
             // Dropped in its place: values may be large.
             let entry = &mut self.entries[slot as usize];
-            if let Some((key, value)) = entry {
-                gone(Slot(slot), key, value);
+            if let Some((key, _)) = entry {
+                gone(key);
                 *entry = None;
                 self.evicted += 1;
                 self.set_free(slot);
@@ -334,9 +334,8 @@ mod tests {
         assert_eq!(table.touch(&'a', 3), Some(&mut 11));
         assert_eq!((table.len(), table.evicted()), (2, 0));
         let mut left = Vec::new();
-        let (slot, value) =
-            table.get_or_insert_evicting('c', 4, || 30, |_, key, value| left.push((*key, *value)));
-        assert_eq!((*value, left), (30, vec![('b', 20)]));
+        let (slot, value) = table.get_or_insert_evicting('c', 4, || 30, |key| left.push(*key));
+        assert_eq!((*value, left), (30, vec!['b']));
         assert_eq!(table.at(slot), Some((&'c', &30)));
         assert_eq!(
             (table.get(&'a'), table.get(&'b'), table.evicted()),
@@ -358,7 +357,7 @@ mod tests {
             assert_eq!(table.get(&key), None, "{key}");
         }
         for key in 65..1000 {
-            let (slot, ()) = table.get_or_insert_evicting(key, 2000 + key, || (), |_, _, _| ());
+            let (slot, ()) = table.get_or_insert_evicting(key, 2000 + key, || (), |_| ());
             assert!(slot.get() < 64);
         }
         assert!(table.len() <= 64);
@@ -401,11 +400,10 @@ mod tests {
             for (time, key) in keys.into_iter().enumerate() {
                 let time = time as u64 / 3;
                 let mut gone = Vec::new();
-                let (_, value) = table.get_or_insert_evicting(key, time, || key, |_, key, value| gone.push((*key, *value)));
+                let (_, value) = table.get_or_insert_evicting(key, time, || key, |key| gone.push(*key));
                 prop_assert_eq!(*value, key);
-                let most = gone.iter().map(|(key, _)| touched[key]).max();
-                for (key, value) in gone {
-                    prop_assert_eq!(key, value);
+                let most = gone.iter().map(|key| touched[key]).max();
+                for key in gone {
                     prop_assert!(touched.remove(&key).is_some());
                 }
                 prop_assert!(most.is_none_or(|most| touched.values().all(|kept| most <= *kept)));

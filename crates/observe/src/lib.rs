@@ -5,7 +5,7 @@
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
 //! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
 //! places, `trail.rs` one after another; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes; `class.rs` what packets are queued by. `bounded.rs`, `table.rs`,
-//! `pairs.rs` and `hashing.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
+//! and `flow_table.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -14,11 +14,11 @@ pub mod broken;
 pub mod class;
 pub mod connections;
 pub mod data;
+pub mod flow_table;
 pub mod labels;
 pub mod marks;
 pub mod obedience;
 pub mod origin;
-pub mod pairs;
 pub mod resolve;
 pub mod routing;
 pub mod rules;
@@ -35,10 +35,10 @@ pub use bounded::{Bounded, Slot};
 pub use class::{Class, Classes, Company};
 pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
+pub use flow_table::{FlowTable, Sequenced};
 pub use labels::Labels;
 pub use obedience::{Answer, Evidence, Obedience, Verdict};
-pub use pairs::Pairs;
-pub use resolve::{Resolved, Resolver, SeenFlows};
+pub use resolve::{Resolved, Resolver};
 pub use routing::Routing;
 pub use time::Time;
 pub use topic::{Aim, RowKey};

@@ -8,6 +8,7 @@
 use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
+use crate::flow_table::{FlowTable, Sequenced};
 use crate::time::Time;
 use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
@@ -48,15 +49,6 @@ impl Resolved {
             Self::Acks => "acks",
         }
     }
-}
-
-/// The flows whose data was seen, as whoever keeps them tells. Of answers to RDMA READ the PSNs are not the flow's own.
-pub trait SeenFlows {
-    /// Packet sequence number of a flow's last data packet that has one of its own; `None` where there is none.
-    fn last_psn(&self, key: &FlowKey) -> Option<u32>;
-
-    /// The flows from one host to another that have such a packet, and the PSN of each one's last.
-    fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)>;
 }
 
 /// What is thought to be the sender's QP of a flow.
@@ -178,7 +170,7 @@ impl Resolver {
         to: IpAddr,
         qp: Qp,
         psn: u32,
-        flows: &impl SeenFlows,
+        flows: &FlowTable<impl Sequenced>,
     ) {
         // What RDMA CM says needs no votes.
         if self.connections.flow_of(to, qp).is_some() {
@@ -187,7 +179,7 @@ impl Resolver {
         self.tick += 1;
         if let Some((key, guess)) = self.guess_of(to, qp)
             && key.receiver == from
-            && let Some(last) = flows.last_psn(&key)
+            && let Some(last) = flows.get(&key).and_then(Sequenced::last_psn)
         {
             let is_early = psn != last && fits(psn, last);
             let is_settled = fits(last, psn) && (guess.in_step || guess.holds());
@@ -203,8 +195,9 @@ impl Resolver {
         }
         let mut fitting = flows
             .between(to, from)
-            .filter(|(key, last)| fits(*last, psn) && self.connections.sender_qp(key).is_none())
-            .map(|(key, _)| key);
+            .filter(|(_, flow)| flow.last_psn().is_some_and(|last| fits(last, psn)))
+            .map(|(key, _)| *key)
+            .filter(|key| self.connections.sender_qp(key).is_none());
         if let (Some(key), None) = (fitting.next(), fitting.next()) {
             drop(fitting);
             self.vote(key, qp, psn);
@@ -213,7 +206,14 @@ impl Resolver {
 
     /// Takes in what begins the answer to an RDMA READ, from `from` to the QP `qp` at `to`, with that PSN: it acknowledges the
     /// request, and, once that is known to be of a flow, comes from the QP that was asked.
-    pub fn answered(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32, flows: &impl SeenFlows) {
+    pub fn answered(
+        &mut self,
+        from: IpAddr,
+        to: IpAddr,
+        qp: Qp,
+        psn: u32,
+        flows: &FlowTable<impl Sequenced>,
+    ) {
         self.acknowledged(from, to, qp, psn, flows);
         let Some(asked) = self.guessed_flow(to, qp).filter(|key| key.receiver == from) else {
             return;
@@ -252,9 +252,9 @@ impl Resolver {
     }
 
     fn set(&mut self, key: FlowKey, guess: Guess) {
-        let (slot, kept) =
-            self.guesses
-                .get_or_insert_evicting(key, self.tick, || guess, |_, _, _| ());
+        let (slot, kept) = self
+            .guesses
+            .get_or_insert_evicting(key, self.tick, || guess, |_| ());
         *kept = guess;
         let place = (key.sender, guess.qp);
         *self.flows.get_or_insert_with(place, self.tick, || slot) = slot;
@@ -342,22 +342,17 @@ mod tests {
     const B: Qp = Qp::truncate(0x112);
 
     /// The only flow, and its last PSN.
-    struct Only(u32);
-
-    impl SeenFlows for Only {
-        fn last_psn(&self, key: &FlowKey) -> Option<u32> {
-            (*key == FLOW).then_some(self.0)
-        }
-
-        fn between(&self, _: IpAddr, _: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
-            core::iter::once((FLOW, self.0))
-        }
+    fn only(last: u32) -> FlowTable<u32> {
+        let mut flows = FlowTable::new(1);
+        flows.get_or_insert_with(FLOW, 0, || last);
+        flows.indexed();
+        flows
     }
 
     /// Data up to `last`, and then an acknowledgement to `qp` for each of these.
     fn acknowledge(resolver: &mut Resolver, qp: Qp, acks: impl IntoIterator<Item = (u32, u32)>) {
         for (last, psn) in acks {
-            resolver.acknowledged(RECEIVER, SENDER, qp, psn, &Only(last));
+            resolver.acknowledged(RECEIVER, SENDER, qp, psn, &only(last));
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Use {
     Filter,
     /// Tests that compare with an independent implementation.
     Test,
+    /// Tests of pages, which say that they were skipped without one: not every distribution has a package.
+    Browser,
     /// Traffic between network namespaces.
     Network,
     /// Programs that the benchmark of the link compares with, and what it records arrivals with.
@@ -79,6 +81,10 @@ pub const TABLE: &[Package] = &[
     package(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
     package(Use::Test, "python3-scapy", "computes ICRCs independently")
         .by("/usr/bin/python3 -c 'import scapy'"),
+    // The smallest that draws pages: 96 MB with chromium-common, and some libraries.
+    package(Use::Browser, "chromium-headless-shell", "draws pages, and clicks in them").by(
+        "command -v chromium || command -v chromium-headless-shell || command -v chromium-browser || command -v google-chrome",
+    ),
 ];
 
 impl Package {

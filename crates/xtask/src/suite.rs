@@ -172,12 +172,19 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
 
 fn system_packages(options: &Options) -> Outcome<String> {
     let others = [Use::Test, Use::Filter, Use::Network, Use::Peer];
-    let uses = [packages::PLUGIN, &others].concat();
+    let mut uses = [packages::PLUGIN, &others].concat();
     rust_components(options)?;
     if !options.no_install {
-        return packages::ensure(&uses)
-            .todo("or leave out what needs them: cargo xtask test --no-install");
+        let done = packages::ensure(&uses)
+            .todo("or leave out what needs them: cargo xtask test --no-install")?;
+        if packages::missing(&[Use::Browser]).is_empty() {
+            return Ok(done);
+        }
+        let browser = packages::ensure(&[Use::Browser])
+            .unwrap_or_else(|failure| format!("some tests of pages will be skipped: {failure:#}"));
+        return Ok(format!("{done}; {browser}"));
     }
+    uses.push(Use::Browser);
     let lacking = packages::missing(&uses);
     if lacking.is_empty() {
         return Ok("nothing missing".to_owned());

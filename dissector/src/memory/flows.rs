@@ -6,8 +6,8 @@ use super::recent::{FrameTime, Recent};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::{Look, Place};
-use fcn_observe::{Bounded, Obedience, Pairs, SeenFlows, Verdict};
 use fcn_observe::{Class, FlowKey};
+use fcn_observe::{FlowTable, Obedience, Sequenced, Verdict};
 use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -93,7 +93,8 @@ pub struct Effect {
 }
 
 impl Flow {
-    fn new(at: u64) -> Self {
+    /// One whose first packet came at that time.
+    pub fn new(at: u64) -> Self {
         Self {
             first: at,
             last: at,
@@ -120,7 +121,7 @@ impl Flow {
 
     /// Takes in a data packet; `measured` is told of each notification whose window is over, and the octets in it.
     #[inline]
-    fn data(
+    pub fn data(
         &mut self,
         data: &Data,
         settings: &Settings,
@@ -247,6 +248,11 @@ impl Flow {
         over.then(|| self.octets.saturating_sub(waiting.octets))
     }
 
+    /// The receiver has answered the CE marks so far.
+    pub fn answered(&mut self) {
+        self.marks.answered();
+    }
+
     /// Whether its sender obeys.
     pub fn verdict(&self) -> Verdict {
         self.obedience.verdict()
@@ -258,100 +264,20 @@ impl Flow {
     }
 }
 
-/// At most so many flows; past the limit those leave first whose data was seen longest ago.
-#[derive(Debug)]
-pub struct Flows {
-    table: Bounded<FlowKey, Flow>,
-    pairs: Pairs,
-}
+/// The flows.
+pub type Flows = FlowTable<Flow>;
 
-impl Flows {
-    /// Keeps at most `limit` flows.
-    pub fn new(limit: usize) -> Self {
-        Self {
-            table: Bounded::new(limit),
-            pairs: Pairs::new(limit),
-        }
-    }
-
-    /// Takes in a data packet of `key`; `tick` says which packet it is.
-    pub fn data(
-        &mut self,
-        key: FlowKey,
-        tick: u64,
-        data: &Data,
-        settings: &Settings,
-        measured: impl FnMut(u32, u64),
-    ) -> Effect {
-        let pairs = &mut self.pairs;
-        let mut new = false;
-        let (slot, flow) = self.table.get_or_insert_evicting(
-            key,
-            tick,
-            || {
-                new = true;
-                Flow::new(data.moment.at)
-            },
-            |slot, key, _| pairs.unlink(slot, key.sender, key.receiver),
-        );
-        let effect = flow.data(data, settings, measured);
-        if new {
-            self.pairs.link(slot, key.sender, key.receiver);
-        }
-        effect
-    }
-
-    /// The flow called `key`.
-    pub fn get(&self, key: &FlowKey) -> Option<&Flow> {
-        self.table.get(key)
-    }
-
-    /// The same, to be changed.
-    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
-        self.table.get_mut(key)
-    }
-
-    /// The receiver has answered the CE marks of that flow so far.
-    pub fn answered(&mut self, key: &FlowKey) {
-        if let Some(flow) = self.table.get_mut(key) {
-            flow.marks.answered();
-        }
-    }
-
-    /// Of the flows from one host to another that came from that UDP port last, the one seen last.
-    pub fn by_port(&self, sender: IpAddr, receiver: IpAddr, port: u16) -> Option<FlowKey> {
-        self.chain(sender, receiver)
-            .filter(|(_, flow)| flow.source_port == port)
-            .max_by_key(|(_, flow)| flow.latest())
-            .map(|(key, _)| *key)
-    }
-
-    fn chain(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (&FlowKey, &Flow)> {
-        self.pairs
-            .chain(sender, receiver)
-            .filter_map(|slot| self.table.at(slot))
-            .filter(move |(key, _)| key.sender == sender && key.receiver == receiver)
-    }
-
-    /// Flows that have had to leave.
-    pub const fn evicted(&self) -> u64 {
-        self.table.evicted()
-    }
-
-    /// Flows kept.
-    #[cfg(test)]
-    pub const fn len(&self) -> usize {
-        self.table.len()
+impl Sequenced for Flow {
+    fn last_psn(&self) -> Option<u32> {
+        self.psn
     }
 }
 
-impl SeenFlows for Flows {
-    fn last_psn(&self, key: &FlowKey) -> Option<u32> {
-        self.get(key)?.psn
-    }
-
-    fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
-        self.chain(sender, receiver)
-            .filter_map(|(key, flow)| Some((*key, flow.psn?)))
-    }
+/// Of the flows from one host to another that came from that UDP port last, the one seen last.
+pub fn by_port(flows: &Flows, sender: IpAddr, receiver: IpAddr, port: u16) -> Option<FlowKey> {
+    flows
+        .between(sender, receiver)
+        .filter(|(_, flow)| flow.source_port == port)
+        .max_by_key(|(_, flow)| flow.latest())
+        .map(|(key, _)| *key)
 }

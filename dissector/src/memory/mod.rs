@@ -270,9 +270,11 @@ pub struct Memory {
 impl Memory {
     /// Nothing is known yet.
     pub fn new(settings: Settings, limits: Limits) -> Self {
+        let mut flows = Flows::new(limits.flows);
+        flows.indexed();
         Self {
             settings,
-            flows: Flows::new(limits.flows),
+            flows,
             resolver: Resolver::new(limits.connections),
             labels: Labels::new(limits.connections),
             topics: Bounded::new(limits.flows),
@@ -360,7 +362,8 @@ impl Memory {
             able,
             class: Class::from_frame(frame),
         };
-        let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
+        let flow = flows.get_or_insert_with(key, self.tick, || Flow::new(moment.at));
+        let effect = flow.data(&packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
                 notice.rate_after = Some(rate(octets as f64, settings.window));
             }
@@ -514,8 +517,8 @@ impl Memory {
         }
         if let Some(key) = flow {
             self.about(moment, seen.place, gist, &key, &mut notice);
-            if attribution.answers {
-                self.flows.answered(&key);
+            if let (true, Some(flow)) = (attribution.answers, self.flows.get_mut(&key)) {
+                flow.answered();
             }
         }
         // A frame that holds two of them counts as the last.
@@ -524,7 +527,7 @@ impl Memory {
             frame,
             self.tick,
             || notice,
-            |_, number, _| *forgotten = (*forgotten).max(*number),
+            |number| *forgotten = (*forgotten).max(*number),
         );
         *place = notice;
         // A translation leads back to the notification, and that to the data.
@@ -594,7 +597,7 @@ impl Memory {
         } = gist.subject
         {
             let (sender, receiver) = (tuple.source, tuple.destination);
-            return self.flows.by_port(sender, receiver, tuple.source_port);
+            return flows::by_port(&self.flows, sender, receiver, tuple.source_port);
         }
         key.flow(
             |label| Some(self.labels.flow_of(gist.destination, label)?.flow),

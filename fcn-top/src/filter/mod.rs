@@ -113,6 +113,11 @@ impl Filter {
         parse::filter::<R>(text, rates).map(|root| Self { root })
     }
 
+    /// Whether what passes depends on the names of addresses, where they have some.
+    pub fn seeks_names(&self) -> bool {
+        self.root.as_ref().is_some_and(Node::seeks_names)
+    }
+
     /// Whether a line passes. Words also find addresses as they are shown: by their name, or what they are masked with.
     pub fn matches_shown<R: Record>(&self, record: &R, shown: &Words) -> bool {
         let shown = shown.alters_addresses().then_some(shown);
@@ -122,6 +127,15 @@ impl Filter {
 }
 
 impl Node {
+    fn seeks_names(&self) -> bool {
+        match self {
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(Self::seeks_names),
+            Self::Not(node) => node.seeks_names(),
+            Self::Any(sought) => matches!(sought, Sought::Text { .. }),
+            Self::Column { operator, .. } => *operator == Operator::Contains,
+        }
+    }
+
     fn matches<R: Record>(&self, record: &R, shown: Option<&Words>) -> bool {
         match self {
             Self::And(all) => all.iter().all(|node| node.matches(record, shown)),

@@ -15,7 +15,8 @@ mod notifiers;
 mod observe;
 mod paths;
 mod reporter;
-mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod row;
 mod rows;
 pub(crate) mod samples;
@@ -46,7 +47,7 @@ use fcn_observe::origin::Origins;
 use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
 use fcn_observe::{Class, FlowKey};
-use fcn_observe::{Labels, Routing, RowKey};
+use fcn_observe::{Labels, Resolver, Routing, RowKey};
 use fcn_wire::{Findings, Kind, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
@@ -55,7 +56,6 @@ use mirror_clocks::MirrorClocks;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
 use reporter::Reporter;
-use resolve::Resolver;
 use row::Row;
 use rows::Rows;
 use samples::Sequences;
@@ -173,8 +173,8 @@ impl Monitor {
         Totals {
             rows: self.rows.table.len() as u64,
             rows_evicted: self.rows.table.evicted(),
-            flows: self.flows.table.len() as u64,
-            flows_evicted: self.flows.table.evicted(),
+            flows: self.flows.len() as u64,
+            flows_evicted: self.flows.evicted(),
             points: self.notifiers.table.len() as u64,
             points_evicted: self.notifiers.table.evicted(),
             findings: self.reporter.findings,

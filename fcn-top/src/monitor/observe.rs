@@ -332,7 +332,7 @@ impl Monitor {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
-        let flow = (is_request || !self.flows.table.is_empty() || !self.translations.is_empty())
+        let flow = (is_request || !self.flows.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.destination))
             .flatten();
         let attribution = match is_sample {
@@ -417,7 +417,7 @@ impl Monitor {
                 several,
                 answers: attribution.answers,
             };
-            self.flows.notified(at, &flow, &notified)
+            self.flows.get_mut(&flow)?.notified(at, &notified)
         });
         if let (Some(duties), Some(ip)) = (Duties::for_kind(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
@@ -568,24 +568,22 @@ impl Monitor {
         }
         let psn = bth.map_or(0, |bth| bth.psn());
         let answers_read = bth.is_some_and(|bth| answers_read(bth.opcode()));
-        let effect = self.flows.data(
-            at,
-            &Data {
-                key,
-                look: look(packet, ce),
-                several,
-                earlier,
-                ip_octets,
-                psn,
-                answers_read,
-                class: Class::from_frame(frame),
-                entropy: data.entropy(ip.flow_label),
-                able: access::lists(&self.settings.able, data.source),
-            },
-        );
+        let seen = Data {
+            key,
+            look: look(packet, ce),
+            several,
+            earlier,
+            ip_octets,
+            psn,
+            answers_read,
+            class: Class::from_frame(frame),
+            entropy: data.entropy(ip.flow_label),
+            able: access::lists(&self.settings.able, data.source),
+        };
+        let effect = seen.flow(at, &mut self.flows).data(at, &seen);
         if bth.is_some_and(|bth| begins_answer(bth.opcode())) {
             let (from, to) = (data.source, data.destination);
-            (self.resolver).answered(from, to, data.dest_qp, psn, self.flows.paired());
+            (self.resolver).answered(from, to, data.dest_qp, psn, self.flows.indexed());
         }
         if let Some(rule) = effect.rule {
             // The octets with the ECN field.
@@ -646,7 +644,8 @@ impl Monitor {
             entropy: data.entropy(ip.flow_label),
             able: false,
         };
-        (self.flows).sampled(at, &data_packet, packet.interface, one_in);
+        let flow = data_packet.flow(at, &mut self.flows);
+        flow.sampled(at, &data_packet, packet.interface, one_in);
         self.learn_around(at, data);
         Observed {
             flow: Some(key),
@@ -692,7 +691,7 @@ impl Monitor {
                     let (from, to) = (ip.source, ip.destination);
                     // It counts once.
                     self.is_seen_before(packet, frame, (from, to));
-                    let flows = self.flows.paired();
+                    let flows = self.flows.indexed();
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }
             }

@@ -34,7 +34,7 @@ impl Rows {
             *ever = ever.wrapping_add(1);
             Row::new(notification, *ever)
         };
-        let (slot, row) = table.get_or_insert_evicting(key, *ticks, make, |_, _, _| ());
+        let (slot, row) = table.get_or_insert_evicting(key, *ticks, make, |_| ());
         (id(slot, row), row)
     }
 

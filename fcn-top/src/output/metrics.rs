@@ -23,6 +23,7 @@ fcn_tool::families! {
     OCTETS = "fcn_top_octets_total", Counter, &[], "Octets of the packets seen, on the wire";
     NOTIFICATIONS = "fcn_top_notifications_total", Counter, &["kind"], "Congestion notifications";
     SAMPLES = "fcn_top_samples_total", Counter, &[], "Packets that are samples; whatever is not of QPs counts each as one";
+    STAMPS_BACK = "fcn_top_stamps_back_total", Counter, &[], "Packets stamped before the one that came before them, as where clocks are apart";
     DATA = "fcn_top_data_packets_total", Counter, &[], "RoCEv2 data packets";
     CE = "fcn_top_data_ce_packets_total", Counter, &[], "RoCEv2 data packets marked CE";
     UNREADABLE = "fcn_top_unreadable_packets_total", Counter, &["reason"], "Packets that could not be read: cut by the capture, or undecodable";

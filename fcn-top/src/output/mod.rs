@@ -53,10 +53,19 @@ impl Selection {
         }
     }
 
-    /// Waits, where names are looked up, for those of the addresses that are to be written; says what is missing.
+    /// Waits, where names are looked up, for those that rows may pass by; says what is missing.
+    pub fn wait_to_filter(&self, tables: &Tables, words: &Words) -> Option<String> {
+        let addresses = tables.qps.iter().flat_map(|(_, row)| row.addresses());
+        let seeks = self.filter.seeks_names();
+        seeks.then(|| words.wait(addresses, NAMES))?
+    }
+
+    /// The same, and for those of the addresses that are to be written.
     pub fn wait_for_names(&self, tables: &Tables, words: &Words) -> Option<String> {
+        let missing = self.wait_to_filter(tables, words);
         let rows = self.apply(tables, words).rows;
-        words.wait(tables.addresses(rows.iter().map(|(_, row)| row)), NAMES)
+        let shown = tables.addresses(rows.iter().map(|(_, row)| row));
+        missing.or_else(|| words.wait(shown, NAMES))
     }
 
     /// The rows of the tables that are to be written.
@@ -160,6 +169,37 @@ mod tests {
         let text = report::report(&report::Header::default(), &tables, &selection, &words);
         assert!(text.contains("sender.example"), "{text}");
         assert_eq!(selection.wait_for_names(&tables, &Words::default()), None);
+    }
+
+    #[test]
+    fn rows_are_chosen_by_names_that_come_late() {
+        let mut tables = sample::tables();
+        // More addresses than wait for an answer at a time, and that of the name behind them.
+        let last = tables.qps[0].clone();
+        let told = |number: u32| std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into();
+        let more = |number| QpRecord {
+            told: told(number),
+            ..last.1.clone()
+        };
+        tables.qps = (0..1_000).map(|n| (RowId(n.into()), more(n))).collect();
+        let names = Names::from_lookup(move |address| {
+            std::thread::sleep(Duration::from_micros(100));
+            (*address == told(999)).then(|| "last.example".to_owned())
+        });
+        let words = Words::default().with_names(Arc::new(names));
+        let filter = Filter::parse::<QpRecord>("told~example").unwrap();
+        assert!(filter.seeks_names());
+        assert!(
+            !Filter::parse::<QpRecord>("total>1 10.0.0.0/8")
+                .unwrap()
+                .seeks_names()
+        );
+        let selection = Selection {
+            filter,
+            ..Selection::default()
+        };
+        assert_eq!(selection.wait_to_filter(&tables, &words), None);
+        assert_eq!(selection.apply(&tables, &words).matched, 1);
     }
 
     /// No address of the tables, however it is written, is in any output.

@@ -324,6 +324,7 @@ fn totals(page: &mut Page, tables: &Tables) {
         notifications.add(&[kind.id()], count);
     }
     page.single(&m::SAMPLES, totals.samples);
+    page.single(&m::STAMPS_BACK, totals.stamps_back);
     page.single(&m::DATA, totals.data);
     page.single(&m::CE, totals.ce);
     let mut unreadable = page.family(&m::UNREADABLE);

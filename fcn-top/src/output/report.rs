@@ -140,7 +140,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     );
     let mut notified = grouped(totals.notified());
     if totals.notified() > 0 {
-        let _ = write!(notified, ": {}", by_kind(totals));
+        let _ = write!(notified, ": {}", by_kind(totals, Kind::id));
     }
     line("notifications", notified);
     line("data", counted(totals.data, "packet") + &marked(totals));
@@ -200,11 +200,11 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     }
 }
 
-/// The notifications of each kind that there are.
-pub(super) fn by_kind(totals: &Totals) -> String {
+/// The notifications of each kind that there are, by what `name` calls it.
+pub(super) fn by_kind(totals: &Totals, name: fn(Kind) -> &'static str) -> String {
     let kinds = Kind::ALL.iter().zip(totals.notifications);
     let kinds = kinds.filter(|(_, count)| *count > 0);
-    let kinds = kinds.map(|(kind, count)| format!("{} {}", kind.id(), grouped(count)));
+    let kinds = kinds.map(|(kind, count)| format!("{} {}", name(*kind), grouped(count)));
     kinds.collect::<Vec<_>>().join(", ")
 }
 

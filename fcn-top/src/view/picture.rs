@@ -1,5 +1,6 @@
 //! Saves a screenshot to a file, as SVG or text.
 
+use super::Colours;
 use crate::new_file;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
@@ -14,9 +15,13 @@ const CELL: (usize, usize) = (9, 19);
 ///
 /// # Errors
 /// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
-pub(super) fn write(buffer: &Buffer, to: &Path) -> Result<u64, String> {
+pub(super) fn write(buffer: &Buffer, colours: Colours, to: &Path) -> Result<u64, String> {
     let is_text = to.extension().is_some_and(|extension| extension == "txt");
-    let picture = if is_text { text(buffer) } else { svg(buffer) };
+    let picture = if is_text {
+        text(buffer)
+    } else {
+        svg(buffer, colours)
+    };
     let written = new_file::create(to)?.write_all(picture.as_bytes());
     written.map_err(|error| format!("{}: {error}", to.display()))?;
     Ok(buffer.area.height.into())
@@ -38,31 +43,36 @@ fn text(buffer: &Buffer) -> String {
     lines(buffer).map(line).collect()
 }
 
-/// A colour of the terminal as it usually is on a dark background.
-const fn colour(colour: Color) -> &'static str {
-    match colour {
-        Color::Red => "#cd3131",
-        Color::LightRed => "#f14c4c",
-        Color::Green => "#23a55a",
-        Color::Yellow => "#e5c07b",
-        Color::Blue => "#3b78ff",
-        Color::LightBlue => "#61afef",
-        Color::Magenta => "#c678dd",
-        Color::LightMagenta => "#ff79c6",
-        Color::Cyan => "#29b8db",
-        Color::DarkGray => "#808080",
-        _ => "#d4d4d4",
+/// Ground and text of a picture: light where the colours are for a light ground.
+const fn ground(colours: Colours) -> [&'static str; 2] {
+    match colours {
+        Colours::Light => ["#ffffff", "#1a1f26"],
+        _ => ["#000000", "#d4d4d4"],
     }
 }
 
-fn svg(buffer: &Buffer) -> String {
+/// A colour of the 256 above the sixteen, a cube of six by six by six and greys; any other one is `usual`.
+fn hex(colour: Color, usual: &str) -> String {
+    let Color::Indexed(number) = colour else {
+        return usual.to_owned();
+    };
+    let level = |step: u8| if step == 0 { 0 } else { 55 + step * 40 };
+    let [red, green, blue] = match number.saturating_sub(16) {
+        grey @ 216.. => [8 + (grey - 216) * 10; 3],
+        cube => [cube / 36, cube / 6 % 6, cube % 6].map(level),
+    };
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+fn svg(buffer: &Buffer, colours: Colours) -> String {
+    let [ground, text_colour] = ground(colours);
     let (width, height) = (
         usize::from(buffer.area.width) * CELL.0,
         usize::from(buffer.area.height) * CELL.1,
     );
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"15\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#1e1e1e\"/>\n"
+         <rect width=\"100%\" height=\"100%\" fill=\"{ground}\"/>\n"
     );
     for (y, line) in lines(buffer).enumerate() {
         let mut x = 0;
@@ -71,23 +81,22 @@ fn svg(buffer: &Buffer) -> String {
             let (left, wide) = (x * CELL.0, run.len() * CELL.0);
             x += run.len();
             let text: String = run.iter().map(Cell::symbol).collect();
-            let (Some(first), false) = (run.first(), text.trim().is_empty()) else {
-                continue;
-            };
-            let is_chosen = first.modifier.contains(Modifier::REVERSED);
-            if is_chosen {
+            let Some(first) = run.first() else { continue };
+            let (mut fill, mut behind) = (hex(first.fg, text_colour), hex(first.bg, ground));
+            if first.modifier.contains(Modifier::REVERSED) {
+                std::mem::swap(&mut fill, &mut behind);
+            }
+            if behind != ground {
                 let _ = writeln!(
                     svg,
-                    "<rect x=\"{left}\" y=\"{}\" width=\"{wide}\" height=\"{}\" fill=\"#d4d4d4\"/>",
+                    "<rect x=\"{left}\" y=\"{}\" width=\"{wide}\" height=\"{}\" fill=\"{behind}\"/>",
                     y * CELL.1,
                     CELL.1
                 );
             }
-            let fill = if is_chosen {
-                "#1e1e1e"
-            } else {
-                colour(first.fg)
-            };
+            if text.trim().is_empty() {
+                continue;
+            }
             let weight = if first.modifier.contains(Modifier::BOLD) {
                 " font-weight=\"bold\""
             } else {
@@ -116,20 +125,27 @@ mod tests {
     #[test]
     fn text_and_svg_have_what_the_screen_has() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 2));
-        buffer.set_string(0, 0, "a<b & c", Style::new().red().bold());
+        buffer.set_string(0, 0, "a<b & c", Style::new().fg(Color::Indexed(203)).bold());
         buffer.set_string(2, 1, "→ █", Style::new().reversed());
-        assert_eq!(text(&buffer), "a<b & c\n  → █\n");
-        let svg = svg(&buffer);
+        let stacked = Style::new().fg(Color::Indexed(26)).bg(Color::Indexed(246));
+        buffer.set_string(6, 1, "▄", stacked);
+        assert_eq!(text(&buffer), "a<b & c\n  → █ ▄\n");
+        let light = svg(&buffer, Colours::Light);
+        assert!(light.contains("fill=\"#ffffff\" xml:space=\"preserve\">→ █<"));
+        let svg = svg(&buffer, Colours::Dark);
         assert!(svg.contains(
-            "fill=\"#cd3131\" font-weight=\"bold\" xml:space=\"preserve\">a&lt;b &amp; c<"
+            "fill=\"#ff5f5f\" font-weight=\"bold\" xml:space=\"preserve\">a&lt;b &amp; c<"
         ));
-        assert!(svg.contains("fill=\"#1e1e1e\" xml:space=\"preserve\">→ █<"));
+        assert!(svg.contains("fill=\"#000000\" xml:space=\"preserve\">→ █<"));
+        assert!(
+            svg.contains("height=\"19\" fill=\"#949494\"/>") && svg.contains("fill=\"#005fd7\"")
+        );
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("screen.txt");
-        assert_eq!(write(&buffer, &to), Ok(2));
+        assert_eq!(write(&buffer, Colours::Dark, &to), Ok(2));
         assert_eq!(std::fs::read_to_string(&to).unwrap(), text(&buffer));
         assert!(
-            write(&buffer, &to)
+            write(&buffer, Colours::Dark, &to)
                 .unwrap_err()
                 .contains("choose another name")
         );

@@ -12,7 +12,7 @@ use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
 use crate::text::NOTHING;
-use fcn_wire::Origin;
+use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -41,6 +41,30 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
         None => ("unknown", Tone::Dim),
+    }
+}
+
+/// Who notifies, by its role, with the kind but for plain CNPs, and with its address where that has room.
+fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
+    let kind = match record.kind {
+        Kind::Cnp => String::new(),
+        kind => format!(", {}", kind_name(kind)),
+    };
+    let is_receiver = record.receiver == Some(record.notifier);
+    let role = match record.notifier_role {
+        Origin::Receiver if is_receiver => {
+            return fit::end(&format!("receiver{kind}"), room).into();
+        }
+        origin => origin_name(origin),
+    };
+    let both = format!("{role}{kind}");
+    match room.checked_sub(fit::width(&both) + 1) {
+        Some(left) if left >= 6 => {
+            let address = world.address(record.notifier);
+            format!("{} {both}", shortened(&address, left))
+        }
+        Some(_) => both,
+        None => fit::end(role, room).into_owned(),
     }
 }
 
@@ -84,10 +108,10 @@ impl Entry for Row {
             ("trend", 6, "course"),
             ("flow", 1, "sender → receiver"),
             ("qp", 3, "QP"),
-            ("notified_by", 7, "notified by"),
+            ("notified_by", 5, "notified by"),
             ("data_rate", 4, "data rate"),
             ("data_trend", 8, "course"),
-            ("change", 5, "change"),
+            ("change", 7, "change"),
             ("ce_share", 10, "CE"),
             ("verdict", 2, "verdict"),
             ("queue_max", 11, "deepest queue"),
@@ -115,28 +139,7 @@ impl Entry for Row {
             "qp" => qp_text(record),
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
-            "notified_by" => {
-                let kind = kind_name(record.kind);
-                let by = match record.notifier_role {
-                    Origin::Receiver if record.receiver == Some(record.notifier) => {
-                        "receiver".to_owned()
-                    }
-                    origin => {
-                        let name = origin_name(origin);
-                        let address = world.address(record.notifier);
-                        format!(
-                            "{} {name}",
-                            shortened(&address, room.saturating_sub(fit::width(name) + 1).max(6))
-                        )
-                    }
-                };
-                let text = if record.kind == fcn_wire::Kind::Cnp {
-                    by
-                } else {
-                    format!("{by}, {kind}")
-                };
-                fit::end(&text, room).into_owned()
-            }
+            "notified_by" => notifier_text(record, room, world),
             _ => {
                 let cell = self.cell(number);
                 let text = world.words.of_row(record, column, cell);

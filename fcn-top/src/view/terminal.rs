@@ -1,6 +1,6 @@
 //! The loop on a real terminal. However it ends, the terminal is as it was.
 
-use super::{App, Effect, Options, Writing, picture};
+use super::{App, Colours, Effect, Options, Writing, picture};
 use crate::tables::Watched;
 use crate::text::Words;
 use crossterm::cursor::Show;
@@ -14,9 +14,9 @@ use crossterm::terminal::{
 };
 use fcn_tool::failure::{Failure, Result};
 use nix::sys::signal::{Signal, raise};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
+use ratatui::{CompletedFrame, Terminal, TerminalOptions, Viewport};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::panic::{self, PanicHookInfo};
@@ -33,6 +33,9 @@ const SLICE: Duration = Duration::from_millis(100);
 const INPUTS: usize = 256;
 /// So many times the processor time that a picture took, the next one is waited for at least: packets go before pictures.
 const PACE: u32 = 10;
+
+/// Columns and lines that are drawn at most: a terminal may claim any size.
+const MOST: (u16, u16) = (1_000, 500);
 
 /// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
 pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
@@ -132,7 +135,9 @@ impl Screen {
 
     fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
         take(mouse)?;
-        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let viewport = Viewport::Fixed(Rect::ZERO);
+        let backend = CrosstermBackend::new(io::stdout());
+        let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport })?;
         clear(&mut terminal)?;
         Ok(terminal)
     }
@@ -145,13 +150,24 @@ impl Screen {
         clear(&mut self.terminal)
     }
 
+    /// Draws what is shown on as much of the terminal as there is now.
+    fn draw(&mut self, app: &mut App<'_>) -> io::Result<CompletedFrame<'_>> {
+        let area = area(&self.terminal)?;
+        if self.terminal.get_frame().area() != area {
+            self.terminal.resize(area)?;
+        }
+        self.terminal.draw(|frame| app.draw(frame))
+    }
+
     /// Writes a picture of what is shown.
-    fn picture(&mut self, app: &mut App<'_>, to: &Path) -> core::result::Result<u64, String> {
-        let drawn = self
-            .terminal
-            .draw(|frame| app.draw(frame))
-            .map_err(|error| error.to_string())?;
-        picture::write(drawn.buffer, to)
+    fn picture(
+        &mut self,
+        app: &mut App<'_>,
+        colours: Colours,
+        to: &Path,
+    ) -> core::result::Result<u64, String> {
+        let drawn = self.draw(app).map_err(|error| error.to_string())?;
+        picture::write(drawn.buffer, colours, to)
     }
 
     fn show(
@@ -185,7 +201,7 @@ impl Screen {
             if broken.load(Ordering::Relaxed) {
                 break;
             }
-            self.terminal.draw(|frame| app.draw(frame))?;
+            self.draw(app)?;
             if renews {
                 due = began
                     + options
@@ -207,7 +223,7 @@ impl Screen {
                     Effect::Redraw => clear(&mut self.terminal)?,
                     Effect::Suspend => self.suspend(options.mouse)?,
                     Effect::Picture(to) => {
-                        let done = self.picture(app, &to);
+                        let done = self.picture(app, options.colours, &to);
                         app.wrote(&to, done);
                     }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
@@ -228,8 +244,20 @@ fn processor_time() -> Duration {
 /// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
 /// and fail: the answer is read elsewhere, or never comes.
 fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
+    let area = area(terminal)?;
+    terminal.resize(area)
+}
+
+/// The part of the terminal that is drawn on.
+fn area(terminal: &Terminal<CrosstermBackend<Stdout>>) -> io::Result<Rect> {
     let size = terminal.size()?;
-    terminal.resize(Rect::new(0, 0, size.width, size.height))
+    let (columns, lines) = MOST;
+    Ok(Rect::new(
+        0,
+        0,
+        size.width.min(columns),
+        size.height.min(lines),
+    ))
 }
 
 /// Input from the terminal, read by a thread of its own: where the terminal is gone, reading never returns, and whoever

@@ -23,6 +23,9 @@ const page = (() => {
     return element;
   }
 
+  /** What is too wide or too high for the page: keys scroll it, too. */
+  const scroll = (kind, name, ...children) => el("div", { class: kind, tabindex: "0", role: "group", "aria-label": name }, ...children);
+
   // Numbers.
 
   const digits = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
@@ -51,8 +54,11 @@ const page = (() => {
 
   // Tables.
 
-  /** Rows to a page of a table. */
+  /** Rows to a page of a table on the screen; paper has all that were found. */
   const ROWS = 50;
+  let printing = false;
+  addEventListener("beforeprint", () => { printing = true; });
+  addEventListener("afterprint", () => { printing = false; });
   const compare = (a, b) => {
     if (a === b) return 0;
     if (a === null || a === undefined) return 1;
@@ -114,9 +120,9 @@ const page = (() => {
     }
     function turn(to) {
       first = Math.max(0, Math.min(to, Math.floor(Math.max(0, found.length - 1) / ROWS) * ROWS));
-      const shown = found.slice(first, first + ROWS);
+      const shown = printing ? found : found.slice(first, first + ROWS);
       body.replaceChildren(...shown.flatMap(line));
-      const range = found.length > ROWS ? `${show.count(first + 1)} to ${show.count(first + shown.length)} of ` : "";
+      const range = found.length > shown.length ? `${show.count(first + 1)} to ${show.count(first + shown.length)} of ` : "";
       const of = found.length < rows.length ? ` (of ${show.count(rows.length)})` : "";
       state.textContent = `Rows: ${range}${show.count(found.length)}${of}`;
       back.disabled = first === 0;
@@ -139,9 +145,10 @@ const page = (() => {
       return [el("tr", {}, cells, el("td", { class: "screen" }, button)), below];
     }
     turn(0);
+    for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => { if (found.length > ROWS) turn(first); });
     const bar = el("div", { class: "bar" }, rows.length > 5 ? search : null, state,
       rows.length > ROWS ? [back, on] : null);
-    return el("div", {}, bar, el("div", { class: "scroll" },
+    return el("div", {}, bar, scroll("scroll", caption,
       el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, titles)), body)));
   }
 
@@ -150,22 +157,27 @@ const page = (() => {
 
   // Charts.
 
+  /** Lines of a chart at most. */
+  const LINES = 8;
+  // First for lines of any meaning but a verdict's, so none red or green; those with the same dash differ by 17 at least
+  // (CIEDE2000), also to colour-blind eyes. Then for kinds of notifications, those of fcn-top's screen.
   const PALETTES = {
     light: { text: "#1a1f26", grid: "#d9dee5", rest: "#5c6773",
-      lines: ["#0b6e99", "#a82d86", "#2a7d2e", "#b04f00", "#5546bd", "#b3141d", "#4f6a00", "#7a4a1c"] },
+      lines: ["#0b6e99", "#5546bd", "#7a4a1c", "#4f6a00", "#b04f00", "#00857c", "#26302b", "#e0007a",
+        "#005fd7", "#d70087", "#5f005f", "#0000d7", "#875f00"] },
     dark: { text: "#e6eaef", grid: "#333c46", rest: "#a3aebb",
-      lines: ["#5ec8f2", "#f08cd9", "#6fd08c", "#f2b25c", "#a99cff", "#ff8f8f", "#c5d86d", "#d9b48f"] },
+      lines: ["#5ec8f2", "#a99cff", "#d9b48f", "#c5d86d", "#f2b25c", "#1fd1c1", "#ffffff", "#ff4fa3",
+        "#87ffff", "#ff00ff", "#d787af", "#d7afff", "#ffff00"] },
   };
   const WHOLE = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
   const DASHES = [[], [8, 4], [2, 3], [12, 3, 2, 3]];
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  let printing = false;
   const palette = () => PALETTES[dark.matches && !printing ? "dark" : "light"];
   const drawn = [];
   const redraw = () => drawn.forEach((chart) => chart.draw());
   dark.addEventListener("change", redraw);
-  addEventListener("beforeprint", () => { printing = true; redraw(); });
-  addEventListener("afterprint", () => { printing = false; redraw(); });
+  addEventListener("beforeprint", redraw);
+  addEventListener("afterprint", redraw);
 
   /** Most bins that are drawn unless others are chosen, and least. */
   const BINS = [16, 128];
@@ -227,15 +239,15 @@ const page = (() => {
 
   /**
    * A chart of lines over an axis. Series: `label`, `values(size)` (a figure or null for each bin of so many steps), and `line`, the
-   * number of its colour, or "rest". `format` writes a figure; `top` is the greatest that there can be; `dots` are drawn where lines
-   * have gaps, and `integer` is for counts.
+   * number of its colour, below `LINES` or that of a kind behind them, or "rest". `format` writes a figure; `top` is the greatest
+   * that there can be; `dots` are drawn where lines have gaps, and `integer` is for counts.
    */
   function chart({ title, note, axis, format, top, dots, integer, series }) {
     const plot = el("div", { class: "plot", tabindex: "0", role: "group",
       "aria-label": `Chart: ${title}. Arrow keys move the cursor, + and − zoom, 0 shows all. A table of the figures follows.` });
     const readout = el("p", { class: "readout dim" });
     const legend = el("ul", { class: "legend" });
-    const figures = el("div", { class: "scroll low" });
+    const figures = scroll("scroll low", `Figures: ${title}`);
     const details = el("details", { class: "screen", ontoggle: () => tabulate() }, el("summary", {}, "The figures as a table"), figures);
     const hidden = new Set();
     let u = null, step = null, bins = [], x = [];
@@ -355,6 +367,6 @@ const page = (() => {
     add: (...parts) => main.append(...parts),
     /** To be called at the end: that the page is whole. */
     done() { root.dataset.state ??= "ready"; },
-    LINES: PALETTES.light.lines.length,
+    LINES,
   };
 })();

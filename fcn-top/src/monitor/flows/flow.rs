@@ -7,7 +7,7 @@ use crate::monitor::windows::{ENOUGH, Least, Ring};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
-use fcn_observe::{Class, Obedience, Verdict};
+use fcn_observe::{Class, Obedience, Sequenced, Verdict};
 use fcn_wire::Rule;
 
 /// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
@@ -88,7 +88,8 @@ const fn is_not_ahead(psn: u32, before: u32) -> bool {
 }
 
 impl Flow {
-    pub(super) fn new(at: u64) -> Self {
+    /// One whose first packet was seen at that time.
+    pub fn new(at: u64) -> Self {
         Self {
             first: at,
             last: at,
@@ -106,7 +107,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn data(&mut self, stamp: u64, data: &Data) -> Effect {
+    pub fn data(&mut self, stamp: u64, data: &Data) -> Effect {
         let at = stamp.max(self.last);
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
@@ -136,14 +137,8 @@ impl Flow {
         Effect { rule, back }
     }
 
-    /// Packet sequence number of the last packet that has one of the flow's own.
-    pub fn last_psn(&self) -> Option<u32> {
-        let [own, _] = self.last_psns;
-        (own != NO_PSN).then_some(own)
-    }
-
     /// Takes in a sample of its data, one in so many, that was taken at a place. Whether it obeys, samples do not tell.
-    pub(super) fn sampled(&mut self, at: u64, data: &Data, place: u32, one_in: OneIn) {
+    pub fn sampled(&mut self, at: u64, data: &Data, place: u32, one_in: OneIn) {
         self.class = data.class;
         let known = self.samples.iter().position(|known| known.place == place);
         let number = match known {
@@ -187,7 +182,7 @@ impl Flow {
         })
     }
 
-    pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
+    pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         self.obedience.notified(at);
         let at = at.max(self.last);
         if notified.answers {
@@ -225,5 +220,12 @@ impl Flow {
     /// Whether it obeys.
     pub fn verdict(&self) -> Verdict {
         self.obedience.verdict()
+    }
+}
+
+impl Sequenced for Flow {
+    fn last_psn(&self) -> Option<u32> {
+        let [own, _] = self.last_psns;
+        (own != NO_PSN).then_some(own)
     }
 }

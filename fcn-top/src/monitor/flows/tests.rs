@@ -1,9 +1,11 @@
 //! Flows by hand-checked cases.
 
+use super::flow::Effect;
 use super::*;
-use fcn_observe::Answer;
-use fcn_wire::Qp;
-use proptest::prelude::*;
+use fcn_observe::sightings::{Look, Place};
+use fcn_observe::{Answer, Sequenced};
+use fcn_wire::{Qp, Rule};
+use std::net::IpAddr;
 
 const MS: u64 = 1_000_000;
 const START: u64 = 1_767_225_600_000_000_000;
@@ -47,6 +49,10 @@ fn data(key: FlowKey) -> Data {
     }
 }
 
+fn seen(flows: &mut Flows, at: u64, data: &Data) -> Effect {
+    data.flow(at, flows).data(at, data)
+}
+
 #[test]
 fn a_flow_says_what_it_carries() {
     let mut flows = Flows::new(10);
@@ -57,7 +63,10 @@ fn a_flow_says_what_it_carries() {
             psn: i,
             ..data(key(1, 2))
         };
-        assert_eq!(flows.data(START + u64::from(i) * 50 * MS, &data).rule, None);
+        assert_eq!(
+            seen(&mut flows, START + u64::from(i) * 50 * MS, &data).rule,
+            None
+        );
     }
     let flow = flows.get(&key(1, 2)).unwrap();
     assert_eq!(
@@ -90,7 +99,7 @@ fn answers_to_reads_count_apart_from_what_is_sent() {
             answers_read,
             ..data(key(1, 1))
         };
-        flows.data(0, &data).back
+        seen(&mut flows, 0, &data).back
     };
     let own = [100, 101, 102, 102].map(|psn| [back(psn, false), back(psn + 0x7F_0000, true)]);
     assert_eq!(own, [[false; 2], [false; 2], [false; 2], [true; 2]]);
@@ -100,7 +109,7 @@ fn answers_to_reads_count_apart_from_what_is_sent() {
         answers_read: true,
         ..data(key(1, 1))
     };
-    flows.data(0, &answers);
+    seen(&mut flows, 0, &answers);
     assert_eq!(flows.get(&key(1, 1)).unwrap().last_psn(), None);
 }
 
@@ -108,7 +117,7 @@ fn answers_to_reads_count_apart_from_what_is_sent() {
 fn a_time_that_goes_back_counts_as_the_last() {
     let mut flows = Flows::new(10);
     for at in [5 * MS, 0, 3 * MS] {
-        flows.data(START + at, &data(key(1, 2)));
+        seen(&mut flows, START + at, &data(key(1, 2)));
     }
     let flow = flows.get(&key(1, 2)).unwrap();
     assert_eq!((flow.packets, flow.last), (3, START + 5 * MS));
@@ -126,17 +135,30 @@ fn marks_beside_a_switchs_fast_cnp_are_told() {
         ..data(key(1, 2))
     };
     let mut flows = Flows::new(10);
-    assert_eq!(flows.data(START, &able).rule, None, "no Fast CNP");
-    flows.notified(START, &key(1, 2), &Notified::default());
-    assert_eq!(flows.data(START, &able).rule, None, "none from a switch");
+    assert_eq!(seen(&mut flows, START, &able).rule, None, "no Fast CNP");
+    flows
+        .get_mut(&key(1, 2))
+        .unwrap()
+        .notified(START, &Notified::default());
+    assert_eq!(
+        seen(&mut flows, START, &able).rule,
+        None,
+        "none from a switch"
+    );
     let unclear = Some(Rule::FastCnpMarkUnclear);
-    assert_eq!(flows.notified(START + MS, &key(1, 2), &FAST), unclear);
-    assert_eq!(flows.data(START + MS, &able).rule, unclear);
+    assert_eq!(
+        flows
+            .get_mut(&key(1, 2))
+            .unwrap()
+            .notified(START + MS, &FAST),
+        unclear
+    );
+    assert_eq!(seen(&mut flows, START + MS, &able).rule, unclear);
     let other = Data {
         key: key(1, 3),
         ..able
     };
-    assert_eq!(flows.data(START + 2 * MS, &other).rule, None);
+    assert_eq!(seen(&mut flows, START + 2 * MS, &other).rule, None);
     assert_eq!(
         flows.get(&key(1, 2)).unwrap().seen(true).unanswered,
         Some(START + MS)
@@ -147,7 +169,7 @@ fn marks_beside_a_switchs_fast_cnp_are_told() {
 fn a_packet_seen_again_counts_for_its_mark_alone() {
     let mut flows = Flows::new(10);
     let first = data(key(1, 2));
-    flows.data(START, &first);
+    seen(&mut flows, START, &first);
     for ce in [true, false, true] {
         let earlier = flows.get(&key(1, 2)).unwrap().ce_share() == Some(1.0);
         let again = Data {
@@ -156,7 +178,7 @@ fn a_packet_seen_again_counts_for_its_mark_alone() {
             earlier: Some(look(earlier)),
             ..first
         };
-        flows.data(START + 1, &again);
+        seen(&mut flows, START + 1, &again);
     }
     let flow = flows.get(&key(1, 2)).unwrap();
     assert_eq!((flow.packets, flow.octets), (1, 1000));
@@ -171,13 +193,13 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     for step in 0..16_000 {
         let at = START + step * MS / 40;
         if step % 800 == 799 {
-            flows.notified(at, &good, &FAST);
-            flows.notified(at, &bad, &FAST);
+            flows.get_mut(&good).unwrap().notified(at, &FAST);
+            flows.get_mut(&bad).unwrap().notified(at, &FAST);
         }
         if step < 799 || step % 800 >= 400 || step % 2 == 0 {
-            flows.data(at, &data(good));
+            seen(&mut flows, at, &data(good));
         }
-        flows.data(at, &data(bad));
+        seen(&mut flows, at, &data(bad));
     }
     let judged = |key| {
         let flow = flows.get(key).unwrap();
@@ -193,87 +215,9 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
 }
 
 #[test]
-fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
-    let mut flows = Flows::new(4);
-    for qp in 2..=5 {
-        flows.data(START + u64::from(qp), &data(key(1, qp)));
-    }
-    flows.paired();
-    flows.data(START + 10, &data(key(1, 2)));
-    // A notification about a flow that nobody saw leaves nothing.
-    flows.notified(START + 11, &key(9, 9), &FAST);
-    flows.data(START + 12, &data(key(1, 6)));
-    assert_eq!(
-        (
-            flows.table.len(),
-            flows.table.evicted(),
-            flows.table.limit()
-        ),
-        (4, 1, 4)
-    );
-    assert!(flows.get(&key(1, 3)).is_none());
-    let found: Vec<_> = flows
-        .between(key(1, 0).sender, key(1, 0).receiver)
-        .map(|(key, _)| key.receiver_qp.get())
-        .collect();
-    assert_eq!(found, [2, 4, 5, 6]);
-    assert_eq!(
-        flows.between(key(1, 0).receiver, key(1, 0).sender).count(),
-        0
-    );
-}
-
-#[test]
-fn of_a_pair_with_many_flows_some_are_found() {
-    let mut flows = Flows::new(1000);
-    for qp in 2..200 {
-        flows.data(START, &data(key(1, qp)));
-    }
-    let between = |flows: &Flows| flows.between(key(1, 0).sender, key(1, 0).receiver).count();
-    assert_eq!(
-        (flows.table.len(), between(&flows)),
-        (198, 0),
-        "nobody has asked yet"
-    );
-    assert_eq!(between(flows.paired()), fcn_observe::pairs::MAX_CHAIN);
-}
-
-#[test]
 fn a_flow_is_small() {
     // With its key, two links, and the time it was touched.
     let all = size_of::<Flow>() + size_of::<FlowKey>() + 8 + 4 * 4;
     assert!(all <= 872, "{all}");
     // Beside it, of a flow that was notified about, 470 octets more.
-}
-
-proptest! {
-    /// The index finds what the table holds, whatever has left, and from whenever on there is one.
-    #[test]
-    fn the_index_follows_the_table(
-        packets in proptest::collection::vec((0_u8..4, 2_u32..10), 1..200),
-        late in 0_usize..200,
-    ) {
-        let (mut flows, mut others) = (Flows::new(20), Flows::new(20));
-        flows.paired();
-        let found = |flows: &Flows, sender| -> Vec<FlowKey> {
-            let hosts = key(sender, 0);
-            flows.between(hosts.sender, hosts.receiver).map(|(key, _)| *key).collect()
-        };
-        for (time, (sender, qp)) in packets.into_iter().enumerate() {
-            flows.data(START + time as u64, &data(key(sender, qp)));
-            others.data(START + time as u64, &data(key(sender, qp)));
-            if time >= late {
-                others.paired();
-                for sender in 0..4 {
-                    prop_assert_eq!(found(&flows, sender), found(&others, sender));
-                }
-            }
-            let mut all: Vec<_> = (0..4).flat_map(|sender| found(&flows, sender)).collect();
-            let mut held: Vec<_> = flows.table.iter().map(|(key, _)| *key).collect();
-            held.sort_unstable();
-            all.sort_unstable();
-            prop_assert_eq!(held, all);
-            prop_assert!(flows.table.len() <= 20);
-        }
-    }
 }

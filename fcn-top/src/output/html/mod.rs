@@ -71,6 +71,8 @@ pub struct Document<'t> {
     /// When each event was, in nanoseconds since the first packet: JavaScript has no numbers for those since the epoch.
     events_since: Vec<i64>,
     filters: Filters,
+    /// What people call each kind of notification, in an order that is always the same.
+    kinds: [(&'static str, &'static str); Kind::ALL.len()],
     know: Vec<String>,
     /// Why means are more than peaks, where some are.
     mean_and_peak: Option<&'static str>,
@@ -252,6 +254,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         course: steps(story.course, since, words),
         events_since: tables.events.iter().map(|event| since(event.at)).collect(),
         filters,
+        kinds: Kind::ALL.map(|kind| (kind.id(), kind.name())),
         know: sentences::know(story, (selected.rows.len(), selected.matched), words),
         mean_and_peak: text::mean_and_peak(selected.rows.iter().map(|(_, row)| row)),
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),

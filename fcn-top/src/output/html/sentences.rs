@@ -8,7 +8,7 @@ use crate::record::{Answer, Maker, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::Severity;
+use fcn_wire::{Kind, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -68,7 +68,7 @@ fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
     format!(
         "{span}, {} ({}) for {}{} {} seen{by}, beside {data}.",
         counted(notified, "congestion notification"),
-        by_kind(totals),
+        by_kind(totals, Kind::name),
         at_least(totals.rows_evicted),
         counted(subjects, "QP or flow").replace("QP or flows", "QPs or flows"),
         if notified == 1 { "was" } else { "were" },
@@ -159,10 +159,12 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
             ""
         };
         text += &format!(
-            "; of those that do not, {qp}{} was notified most, {estimate}{} by {}",
+            "; of those that do not, {qp}{} was notified most, {estimate}{} by {} from {}{}",
             words.address(sender),
             counted(row.total, "time"),
-            row.kind.id()
+            row.kind.name(),
+            words.address(row.notifier),
+            if row.notifiers > 1 { " and others" } else { "" }
         );
     }
     text + "."

@@ -4,7 +4,7 @@
   const { el, show, table, list, axis, chart, sums, data, add, done, LINES } = page;
   const { snapshot, course, columns, filters, know, sentences } = data;
   const { totals } = snapshot;
-  const KINDS = { cnp: "CNP", fast_cnp_1: "Fast CNP 1", fast_cnp_2: "Fast CNP 2", proxy_cn: "Proxy", wan_fcn: "WAN FCN" };
+  const KINDS = Object.fromEntries(data.kinds);
   const about = Object.fromEntries(Object.entries(columns).map(([name, all]) => [name, new Map(all.map((column) => [column.id, column]))]));
 
   /** A cell as text, by what its column holds; null where there is nothing. */
@@ -71,7 +71,7 @@
     const told = chart({
       title: "Notifications in each step, by kind", axis: time, format: show.count, integer: true,
       series: kinds.map(([kind, counts]) => ({
-        label: KINDS[kind] ?? kind, line: Object.keys(KINDS).indexOf(kind), values: (size) => sums(counts, size),
+        label: KINDS[kind] ?? kind, line: LINES + Object.keys(KINDS).indexOf(kind), values: (size) => sums(counts, size),
       })),
     });
 

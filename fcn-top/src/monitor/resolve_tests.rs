@@ -1,16 +1,16 @@
 //! Resolution by votes, by RDMA CM, and of a whole capture against what its generator knows.
 
-use super::*;
-use crate::monitor::flows::Data;
+use super::flows::{Data, Flows};
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
-use fcn_observe::DataPacket;
 use fcn_observe::data::{acknowledges, answers_read, begins_answer};
 use fcn_observe::sightings::Look;
+use fcn_observe::{DataPacket, FlowKey, Resolver};
 use fcn_wire::{Frame, Message, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 fn host(number: u8) -> IpAddr {
@@ -51,13 +51,13 @@ impl Net {
             answers_read: false,
             able: false,
         };
-        self.flows.data(0, &data);
+        data.flow(0, &mut self.flows).data(0, &data);
     }
 
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
         let qp = Qp::truncate(qp);
         self.resolver
-            .acknowledged(host(100), host(sender), qp, psn, self.flows.paired());
+            .acknowledged(host(100), host(sender), qp, psn, self.flows.indexed());
     }
 
     fn qp(&self, key: FlowKey) -> Option<u32> {
@@ -177,15 +177,16 @@ fn play(name: &str, cm: bool) -> Net {
                 answers_read: answers_read(bth.opcode()),
                 able: true,
             };
-            net.flows.data(packet.at, &data);
+            let at = packet.at;
+            data.flow(at, &mut net.flows).data(at, &data);
             if begins_answer(bth.opcode()) {
                 let (from, to, qp) = (ip.source, ip.destination, bth.dest_qp());
-                (net.resolver).answered(from, to, qp, bth.psn(), net.flows.paired());
+                (net.resolver).answered(from, to, qp, bth.psn(), net.flows.indexed());
             }
         } else if acknowledges(bth.opcode()) {
             let (from, to, qp, psn) = (ip.source, ip.destination, bth.dest_qp(), bth.psn());
             net.resolver
-                .acknowledged(from, to, qp, psn, net.flows.paired());
+                .acknowledged(from, to, qp, psn, net.flows.indexed());
         }
     }
     net
@@ -229,7 +230,7 @@ fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
             assert_eq!(net.resolver.sender_qp(key), Some((*qp, from)), "{case}");
             assert_eq!(net.resolver.flow_of(key.sender, *qp), Some(*key), "{case}");
         }
-        assert_eq!(net.flows.table.len(), truth.len(), "{name}");
+        assert_eq!(net.flows.len(), truth.len(), "{name}");
     }
 }
 
@@ -242,7 +243,7 @@ fn acks_name_no_wrong_qp_in_any_scenario() {
             continue;
         };
         let (net, truth) = (play(name, false), truth(name));
-        for (key, _) in net.flows.table.iter() {
+        for (key, _) in net.flows.iter() {
             if let Some(qp) = net.resolver.sender_qp(key) {
                 let want = truth.get(key).map(|(qp, _)| (*qp, Resolved::Acks));
                 assert_eq!(Some(qp), want, "{name} {key:?}");
@@ -270,7 +271,7 @@ fn acks_and_answers_name_the_qps_that_linux_uses() {
         let net = play(&format!("soft-roce-{case}"), false);
         let right = ["198.51.100.1", "2001:db8:2::1"].map(|host| host.parse().unwrap());
         let mut found = 0;
-        for (key, _) in net.flows.table.iter() {
+        for (key, _) in net.flows.iter() {
             let Some(named) = net.resolver.sender_qp(key) else {
                 continue;
             };
@@ -283,7 +284,7 @@ fn acks_and_answers_name_the_qps_that_linux_uses() {
             assert_eq!(named, (Qp::truncate(qp), Resolved::Acks), "{case} {key:?}");
             found += 1;
         }
-        assert_eq!((net.flows.table.len(), found), (flows, named), "{case}");
+        assert_eq!((net.flows.len(), found), (flows, named), "{case}");
     }
 }
 
@@ -306,11 +307,11 @@ proptest! {
                 1 => net.ack(sender, qp + 100, psn),
                 _ => {
                     let (from, to, qp) = (answered.sender, answered.receiver, answered.receiver_qp);
-                    net.resolver.answered(from, to, qp, psn, net.flows.paired());
+                    net.resolver.answered(from, to, qp, psn, net.flows.indexed());
                 }
             }
             net.qp(answered);
-            for (key, _) in net.flows.table.iter() {
+            for (key, _) in net.flows.iter() {
                 net.qp(*key);
             }
             let (guesses, qps) = net.resolver.votes_kept();

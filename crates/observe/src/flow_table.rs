@@ -1,0 +1,194 @@
+//! The flows that are remembered, each with what its owner keeps of it: found by key, or by their hosts.
+
+use crate::bounded::Bounded;
+use crate::data::FlowKey;
+use fcn_wire::Qp;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// So many flows between two hosts are looked at for an acknowledgement.
+pub const MOST_BETWEEN: usize = 64;
+
+/// A flow whose packet sequence numbers are remembered.
+pub trait Sequenced {
+    /// Packet sequence number of its last data packet that has one of its own, which answers to RDMA READ have not; `None`
+    /// where there is none.
+    fn last_psn(&self) -> Option<u32>;
+}
+
+/// At most so many flows; past the limit those leave first whose data was seen longest ago.
+#[derive(Debug)]
+pub struct FlowTable<F> {
+    flows: Bounded<FlowKey, F>,
+    /// From when on flows are looked for by their hosts: new flows need not wait for an index that nobody looks into.
+    by_hosts: Option<BTreeSet<FlowKey>>,
+}
+
+impl<F> FlowTable<F> {
+    /// Keeps at most `limit` flows; 0 counts as 1.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            flows: Bounded::new(limit),
+            by_hosts: None,
+        }
+    }
+
+    /// The flow called `key`, whose data passes at `at`; made where it is new.
+    #[inline]
+    pub fn get_or_insert_with(
+        &mut self,
+        key: FlowKey,
+        at: u64,
+        make: impl FnOnce() -> F,
+    ) -> &mut F {
+        let mut is_new = false;
+        let by_hosts = &mut self.by_hosts;
+        let make = || {
+            is_new = true;
+            make()
+        };
+        let (_, flow) = self.flows.get_or_insert_evicting(key, at, make, |gone| {
+            if let Some(by_hosts) = by_hosts {
+                by_hosts.remove(gone);
+            }
+        });
+        if is_new && let Some(by_hosts) = &mut self.by_hosts {
+            by_hosts.insert(key);
+        }
+        flow
+    }
+
+    /// The flow called `key`.
+    pub fn get(&self, key: &FlowKey) -> Option<&F> {
+        self.flows.get(key)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut F> {
+        self.flows.get_mut(key)
+    }
+
+    /// The flows, with an index by hosts from now on.
+    pub fn indexed(&mut self) -> &Self {
+        let keys = || self.flows.iter().map(|(key, _)| *key).collect();
+        self.by_hosts.get_or_insert_with(keys);
+        self
+    }
+
+    /// All flows.
+    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &F)> {
+        self.flows.iter()
+    }
+
+    /// The flows from one host to another: [`MOST_BETWEEN`] at most, by their QPs. None before they are
+    /// [`indexed`](Self::indexed).
+    pub fn between(
+        &self,
+        sender: IpAddr,
+        receiver: IpAddr,
+    ) -> impl Iterator<Item = (&FlowKey, &F)> {
+        let key = |receiver_qp| FlowKey {
+            sender,
+            receiver,
+            receiver_qp,
+        };
+        let range = key(Qp::truncate(0))..=key(Qp::truncate(u32::MAX));
+        (self.by_hosts.iter())
+            .flat_map(move |keys| keys.range(range.clone()))
+            .take(MOST_BETWEEN)
+            .filter_map(|key| Some((key, self.flows.get(key)?)))
+    }
+
+    /// Flows kept.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Flows that have had to leave.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.flows.evicted()
+    }
+}
+
+impl Sequenced for u32 {
+    fn last_psn(&self) -> Option<u32> {
+        Some(*self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(sender: u8, qp: u32) -> FlowKey {
+        FlowKey {
+            sender: [10, 0, 1, sender].into(),
+            receiver: [10, 0, 2, 1].into(),
+            receiver_qp: Qp::truncate(qp),
+        }
+    }
+
+    fn between(flows: &FlowTable<u64>, sender: u8) -> Vec<FlowKey> {
+        let hosts = key(sender, 0);
+        let found = flows.between(hosts.sender, hosts.receiver);
+        found.map(|(key, _)| *key).collect()
+    }
+
+    #[test]
+    fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
+        let mut flows = FlowTable::new(4);
+        flows.indexed();
+        for (at, qp) in [2, 3, 4, 5, 2, 6].into_iter().enumerate() {
+            *flows.get_or_insert_with(key(1, qp), at as u64, || 0) += 1;
+        }
+        assert_eq!((flows.len(), flows.evicted()), (4, 1));
+        assert_eq!(flows.get(&key(1, 3)), None);
+        assert_eq!(flows.get(&key(1, 2)), Some(&2));
+        assert_eq!(between(&flows, 1), [2, 4, 5, 6].map(|qp| key(1, qp)));
+        let back = flows.between(key(1, 0).receiver, key(1, 0).sender);
+        assert_eq!(back.count(), 0);
+    }
+
+    #[test]
+    fn of_two_hosts_with_many_flows_some_are_found() {
+        let mut flows = FlowTable::new(1000);
+        for qp in 2..200 {
+            flows.get_or_insert_with(key(1, qp), 0, || 0);
+        }
+        assert_eq!(between(&flows, 1), [], "nobody has asked yet");
+        flows.indexed();
+        assert_eq!((flows.len(), between(&flows, 1).len()), (198, MOST_BETWEEN));
+    }
+
+    proptest! {
+        /// The index finds what the table holds, whatever has left, and from whenever on there is one.
+        #[test]
+        fn the_index_follows_the_table(
+            packets in proptest::collection::vec((0_u8..4, 2_u32..10), 1..200),
+            late in 0_usize..200,
+        ) {
+            let mut flows = FlowTable::new(20);
+            for (time, (sender, qp)) in packets.into_iter().enumerate() {
+                flows.get_or_insert_with(key(sender, qp), time as u64, || 0);
+                prop_assert!(flows.len() <= 20);
+                if time >= late {
+                    flows.indexed();
+                    let all: Vec<_> = (0..4).flat_map(|sender| between(&flows, sender)).collect();
+                    let mut held: Vec<_> = flows.flows.iter().map(|(key, _)| *key).collect();
+                    held.sort_unstable();
+                    prop_assert_eq!(held, all);
+                }
+            }
+        }
+    }
+}
