@@ -466,3 +466,14 @@ fn links_lead_somewhere() {
     }
     assert!(links > 50, "{links}");
 }
+
+#[test]
+fn the_index_has_every_page_of_the_docs() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for page in pages() {
+        if let Some(name) = page.strip_prefix("docs/") {
+            let listed = index.contains(&format!("]({name})"));
+            assert!(listed || name == "README.md", "{name}");
+        }
+    }
+}
