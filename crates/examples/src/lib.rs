@@ -28,8 +28,9 @@ const CABLES: [(&str, &str); 10] = [
 /// As many as examples use.
 const QUEUES: &str = "numtxqueues 4 numrxqueues 4";
 
-/// When an example that does not end by itself gets a Ctrl-C, and when it is given up.
+/// When an example that does not end by itself gets a Ctrl-C, after how long another one, and when it is given up.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
+const AGAIN: Duration = Duration::from_secs(10);
 const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// Lines of help that are examples.
@@ -183,13 +184,14 @@ fn to_the_end(command: &mut Command, interrupted: Option<Duration>) -> (Option<i
         String::from_utf8_lossy(&shown).into_owned()
     });
     let begun = Instant::now();
-    let mut asked = false;
+    let mut interrupted = interrupted;
     let code = loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
             break status.code();
         }
-        if !asked && interrupted.is_some_and(|after| begun.elapsed() > after) {
-            asked = true;
+        if let Some(after) = interrupted.filter(|after| begun.elapsed() > *after) {
+            // On a busy machine the first may come before there is anybody to take it.
+            interrupted = Some(after + AGAIN);
             // It may end at this moment.
             let _ = keys.write_all(b"\x03");
         }

@@ -14,7 +14,11 @@ use xtask::tshark::{TempDir, Tshark};
 use xtask::{Cli, cargo, process, system};
 
 /// Beginnings of commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 4] = [
+const NOT_RUN: [(&str, &str); 5] = [
+    (
+        "fcn-gen check congestion-point --iface eth1 --iface eth2 --speed 0.05",
+        "shows what is found of a device, as fcn-gen/tests/check.rs plays one",
+    ),
     ("fcn-top --counters", "needs an RDMA device"),
     ("journalctl", "needs systemd and the package"),
     ("systemctl", "needs systemd and the package"),
@@ -465,4 +469,15 @@ fn links_lead_somewhere() {
         }
     }
     assert!(links > 50, "{links}");
+}
+
+#[test]
+fn the_index_has_every_page_of_the_docs() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for page in pages() {
+        if let Some(name) = page.strip_prefix("docs/") {
+            let listed = index.contains(&format!("]({name})"));
+            assert!(listed || name == "README.md", "{name}");
+        }
+    }
 }
