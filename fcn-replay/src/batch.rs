@@ -48,12 +48,6 @@ impl Batch {
         self.frames.is_empty()
     }
 
-    /// The memory that its frames take.
-    #[must_use]
-    pub const fn memory(&self) -> usize {
-        self.octets.len() + self.frames.len() * OVERHEAD
-    }
-
     /// When the frame at `index` is due, and its octets' number.
     #[inline]
     #[must_use]
@@ -111,7 +105,6 @@ mod tests {
         assert_eq!((batch.interface(0), batch.interface(1)), (0, 9));
         assert_eq!(batch.frame(2), b"efgh");
         assert_eq!((batch.look(3), batch.frame(3)), (None, &b""[..]));
-        assert_eq!(batch.memory(), 8 + 3 * OVERHEAD);
         batch.clear();
         assert!(batch.is_empty());
     }

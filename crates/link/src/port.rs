@@ -108,12 +108,6 @@ impl Port {
         })
     }
 
-    /// The interface's name.
-    #[must_use]
-    pub fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// How frames come in and leave, and why not in a better way.
     #[must_use]
     pub fn mode(&self) -> &str {

@@ -71,10 +71,6 @@ fields! {
     Ecn(u8),
     /// TTL or hop limit. Not covered by the ICRC.
     HopLimit(u8),
-    /// FECN of the BTH. Not covered by the ICRC.
-    Fecn(bool),
-    /// BECN of the BTH. Not covered by the ICRC.
-    Becn(bool),
 }
 
 /// Why a frame cannot be a template, or a change cannot be made.

@@ -46,8 +46,6 @@ impl Shape {
             Field::TrafficClass,
             Field::Ecn,
             Field::HopLimit,
-            Field::Fecn,
-            Field::Becn,
             if self.v4 {
                 Field::Identification
             } else {
@@ -222,8 +220,6 @@ fn change(field: Field, seed: u128, v4: bool) -> Change {
         Field::TrafficClass => Change::TrafficClass(seed as u8),
         Field::Ecn => Change::Ecn(seed as u8),
         Field::HopLimit => Change::HopLimit(seed as u8),
-        Field::Fecn => Change::Fecn(seed & 1 == 1),
-        Field::Becn => Change::Becn(seed & 1 == 1),
     }
 }
 
@@ -260,8 +256,6 @@ fn read(frame: &Frame<'_>, field: Field) -> Change {
         Field::TrafficClass => Change::TrafficClass(ip.traffic_class),
         Field::Ecn => Change::Ecn(ip.ecn()),
         Field::HopLimit => Change::HopLimit(ip.hop_limit),
-        Field::Fecn => Change::Fecn(bth.fecn()),
-        Field::Becn => Change::Becn(bth.becn()),
     }
 }
 

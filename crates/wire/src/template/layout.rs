@@ -216,12 +216,7 @@ impl Layout {
             Field::Identification if self.is_ipv4 => (ip + ipv4::IDENTIFICATION, 2),
             Field::Identification => return Err(lacks(NO_IDENTIFICATION)),
             Field::FlowLabel if self.is_ipv4 => return Err(lacks(NO_FLOW_LABEL)),
-            Field::FlowLabel
-            | Field::TrafficClass
-            | Field::Ecn
-            | Field::HopLimit
-            | Field::Fecn
-            | Field::Becn => return Ok(()),
+            Field::FlowLabel | Field::TrafficClass | Field::Ecn | Field::HopLimit => return Ok(()),
         };
         let patch = self.patch(frame, at, len)?;
         if let Some(place) = self.patches.get_mut(field as usize) {
@@ -310,8 +305,6 @@ impl Layout {
                 ip::set_hop_limit(self.packet(frame), hops);
                 Ok(())
             }
-            Change::Fecn(on) => self.write_bth_ecn(frame, 0x80, on),
-            Change::Becn(on) => self.write_bth_ecn(frame, 0x40, on),
         }
     }
 
@@ -360,14 +353,6 @@ impl Layout {
     #[inline]
     fn packet<'f>(&self, frame: &'f mut [u8]) -> &'f mut [u8] {
         frame.get_mut(self.ip..).unwrap_or_default()
-    }
-
-    /// Sets or clears a bit of the BTH's octet that the ICRC takes as ones.
-    fn write_bth_ecn(&self, frame: &mut [u8], bit: u8, on: bool) -> Result<(), TemplateError> {
-        let at = self.bth() + bth_field::ECN;
-        let octet = with_bit(u8_at(frame, at), bit, on);
-        put(frame, at, &[octet]);
-        Ok(())
     }
 }
 
