@@ -127,18 +127,32 @@ impl Evidence<'_> {
 
     fn proxy_cn(&self, profile: &Profile) -> Claim {
         let Ok(message) = ProxyCn::new_checked(self.payload, self.outer) else {
-            return names_roce(self.payload, &[Family::V4, Family::V6], profile);
+            return self.names_roce(&[Family::V4, Family::V6], profile);
         };
         let tuple = message.five_tuple();
         // Octets that are all the same agree with themselves.
         let filler = tuple.source == tuple.destination && message.reserved() != 0;
         if message.agreement() != Agreement::Addresses || filler {
-            return names_roce(self.payload, &[message.family()], profile);
+            return self.names_roce(&[message.family()], profile);
         }
         if self.outer_len <= self.outer.max_packet() && parses(message.invoking_packet()) {
             Claim::Ours
         } else {
             Claim::Broken
+        }
+    }
+
+    /// [`Claim::Broken`] where the five-tuple, read as of one of `families`, is RoCEv2's, in front of reserved bits that are 0: those
+    /// that the capture has cut off need not be.
+    fn names_roce(&self, families: &[Family], profile: &Profile) -> Claim {
+        let is_roce = |family: &Family| {
+            let reserved_end = 2 * family.address_len() + 8;
+            self.payload.len() >= self.payload_len.min(reserved_end)
+                && flow_port(self.payload, *family) == Some(profile.rocev2_port)
+        };
+        match families.iter().any(is_roce) {
+            true => Claim::Broken,
+            false => Claim::Others,
         }
     }
 }
@@ -177,19 +191,8 @@ pub fn proves_roce(
         }
 }
 
-/// [`Claim::Broken`] where the five-tuple, read as of one of `families`, is RoCEv2's, in front of reserved bits that are 0 as far
-/// as captured.
-fn names_roce(payload: &[u8], families: &[Family], profile: &Profile) -> Claim {
-    let is_roce = |family: &Family| flow_port(payload, *family) == Some(profile.rocev2_port);
-    if families.iter().any(is_roce) {
-        Claim::Broken
-    } else {
-        Claim::Others
-    }
-}
-
 /// The UDP port that the flow in a notification to a proxy node goes to, where the five-tuple, read as of `family`, is in front of
-/// reserved bits that are 0 as far as captured.
+/// reserved bits that are 0, as far as there are any.
 #[must_use]
 pub fn flow_port(payload: &[u8], family: Family) -> Option<u16> {
     let behind = payload.get(2 * family.address_len()..)?;
@@ -336,7 +339,7 @@ mod tests {
     #[test]
     fn the_family_that_a_message_is_read_as_is_the_one_that_names_roce() {
         let mut message = vec![0x20; 32];
-        message.extend([17, 0xC0, 0, 0x12, 0xB7, 0x40]);
+        message.extend([17, 0xC0, 0, 0x12, 0xB7, 0x40, 0, 0]);
         assert_eq!(claim((1, 1021), &message, &Profile::DEFAULT), Claim::Others);
         let over_v6 = Evidence {
             ports: (1, 1021),
@@ -346,6 +349,9 @@ mod tests {
             outer_len: 128,
         };
         assert_eq!(over_v6.claim(&Profile::DEFAULT), Claim::Broken);
+        let payload = &message[..38];
+        let cut = Evidence { payload, ..over_v6 };
+        assert_eq!(cut.claim(&Profile::DEFAULT), Claim::Others);
     }
 
     #[test]

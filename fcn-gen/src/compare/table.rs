@@ -107,7 +107,12 @@ pub(super) fn heading(comparison: &Comparison, group: &Group) -> String {
         heading += &format!(", seeds {first} to {last}: median, and range where they differ");
     }
     let (duration, warm_up) = group.played_for;
-    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on")
+    let mut runs = group.played().flat_map(|(_, runs)| runs);
+    let done = match runs.any(|run| run.completion.is_some()) {
+        true => "; of runs in which all flows were done, over the time until then",
+        false => "",
+    };
+    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on{done}")
 }
 
 fn table(group: &Group) -> String {
