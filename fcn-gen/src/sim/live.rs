@@ -355,11 +355,9 @@ impl World<'_> {
             && ip::can_be_a_node(ip.source)
             && ip.start == ETHERNET
             && source[0] & 1 == 0
+            && live.neighbours.peek(&ip.source) != Some(&source)
         {
-            match live.neighbours.get(&ip.source) {
-                Some(known) => *known = source,
-                None => drop(live.neighbours.put(ip.source, source)),
-            }
+            live.neighbours.put(ip.source, source);
         }
         if ether_type == ETHERTYPE_MAC_CONTROL {
             let octets = Octets {
