@@ -1,7 +1,6 @@
 //! The command: the scenario, the interfaces, the loop, the reports.
 
 use super::bench::{Bench, parse};
-use super::judge::Outcome;
 use super::plan::{Plan, Setup, surroundings};
 use super::receiver;
 use super::report::{self, About, Ended, LinkReport, Ran};
