@@ -719,16 +719,19 @@ impl World<'_> {
         self.egress(node, first, packet);
     }
 
-    /// The port by which what is being answered came in, where packets go whose destination no route leads to.
-    pub(super) fn port_of_cause(&self) -> Option<u32> {
-        let (port, ..) = self.live.as_ref()?.cause?;
-        Some(port)
+    /// The port by which what a packet answers came in, where packets go whose destination no route leads to.
+    pub(super) fn port_of_cause(&self, packet: &Packet) -> Option<u32> {
+        let noted = self
+            .octets
+            .at(packet.extra)
+            .and_then(|octets| octets.caused);
+        noted.or_else(|| self.cause()).map(|(_, port)| port)
     }
 
-    /// When that came in.
-    pub(super) fn time_of_cause(&self) -> Option<Ps> {
-        let (_, at, _) = self.live.as_ref()?.cause?;
-        Some(at)
+    /// When what is being answered came in, and by which port.
+    pub(super) fn cause(&self) -> Option<(Ps, u32)> {
+        let (port, at, _) = self.live.as_ref()?.cause?;
+        Some((at, port))
     }
 
     /// Puts a packet on a real link, at whose other end it is at `arrival`.
@@ -809,7 +812,7 @@ impl World<'_> {
             at: arrival,
             header,
             octets: room,
-            reaction: note.map(|(kind, caused)| (kind, caused, self.now)),
+            reaction: note.map(|(kind, (caused, _))| (kind, caused, self.now)),
         });
         self.live = Some(live);
     }

@@ -581,7 +581,7 @@ impl<'s> World<'s> {
             .ok()?;
         let octets = Octets {
             note: Some(self.note(by, outgoing, kind, flow)),
-            caused: self.time_of_cause(),
+            caused: self.cause(),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)

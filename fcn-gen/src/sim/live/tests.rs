@@ -296,13 +296,17 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             .map(|node| live_node(&real, node))
             .collect();
         nodes[switch] = live_node(&of_the_switch, switch);
-        let mut count = 0;
+        let (mut count, mut astray) = (0, 0);
+        let onward = LiveNode::links(&real, index("leaf2")).collect::<Vec<_>>();
         let nodes = play(&real, nodes, |link, bytes| {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &real.profile);
             let notified = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
             let last = LiveNode::links(&real, sender).any(|of_it| of_it == link);
             count += u64::from(last && notified == Some(kind));
+            let is_fast = notified == Some(Kind::FastCnp1);
+            astray += u64::from(is_fast && onward.contains(&link));
         });
+        assert_eq!(astray, 0, "towards the receiver");
         assert!(count > 3, "{mechanism}: {count}");
         let counters = nodes[sender].0.counters();
         let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
