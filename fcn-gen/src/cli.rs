@@ -342,6 +342,9 @@ pub struct Check {
     /// No tests whose name is or begins with one of these
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub skip: Vec<String>,
+    /// End with an error also if something was not tested
+    #[arg(long)]
+    pub strict: bool,
     /// List the tests, and what would be sent; send nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -10,6 +10,11 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// Slow enough for any machine to keep up.
 const SPEED: [&str; 2] = ["--speed", "0.05"];
+/// What is told at times of its own has to be told in time.
+const SLOW: [&str; 2] = ["--speed", "0.005"];
+
+/// The device's interfaces, in the order of its links.
+const BOTH_LINKS: &str = "--iface far --iface near";
 
 /// Two links between two namespaces: the check's has `near` and `far`, the device's `far` and `near`.
 struct Bench(
@@ -39,43 +44,29 @@ impl Bench {
         Some(Self(first, second))
     }
 
-    /// A device that plays, once it says so.
+    /// A congestion point that plays, once it says so.
     fn device(&self, words: &str) -> Child {
+        self.plays(&format!("congestion-point {BOTH_LINKS} {words}"), SPEED)
+    }
+
+    /// A role that plays, once it says so.
+    fn plays(&self, words: &str, speed: [&str; 2]) -> Child {
         let mut command = self.0.command(End::Far, env!("CARGO_BIN_EXE_fcn-gen"));
-        command.args([
-            "emulate",
-            "congestion-point",
-            "--iface",
-            "far",
-            "--iface",
-            "near",
-            "--forever",
-        ]);
-        command.args(SPEED).args(words.split_whitespace());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let err = child.stderr.as_mut().unwrap();
-        let (mut said, mut octet) = (Vec::new(), [0]);
-        while !said.ends_with(b"Ctrl-C\n") && err.read(&mut octet).unwrap() == 1 {
-            said.push(octet[0]);
-        }
-        child
+        command.args(["emulate", "--forever"]);
+        command.args(speed).args(words.split_whitespace());
+        command.stdout(Stdio::null());
+        once_ready(&mut command)
     }
 
     fn command(&self, words: &str) -> Command {
+        self.checks(&format!(
+            "congestion-point --iface near --iface far {words}"
+        ))
+    }
+
+    fn checks(&self, words: &str) -> Command {
         let mut command = self.0.command(End::Near, env!("CARGO_BIN_EXE_fcn-gen"));
-        command.args([
-            "check",
-            "congestion-point",
-            "--iface",
-            "near",
-            "--iface",
-            "far",
-            "--json",
-        ]);
+        command.args(["check", "--json"]);
         command.args(words.split_whitespace());
         command
     }
@@ -84,6 +75,18 @@ impl Bench {
     fn check(&self, words: &str) -> (Value, Option<i32>) {
         report(self.command(words).args(SPEED).output().unwrap())
     }
+}
+
+/// Starts a command, and waits until it plays.
+fn once_ready(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let err = child.stderr.as_mut().unwrap();
+    let (mut said, mut octet) = (Vec::new(), [0]);
+    while !said.ends_with(b"Ctrl-C\n") && err.read(&mut octet).unwrap() == 1 {
+        said.push(octet[0]);
+    }
+    child
 }
 
 fn report(done: Output) -> (Value, Option<i32>) {
@@ -183,7 +186,7 @@ fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
     let Some(bench) = Bench::new("without_a_device") else {
         return;
     };
-    let (report, code) = bench.check("--only fastcnp");
+    let (report, code) = bench.check("--only fastcnp --strict");
     assert_eq!(
         (report["passed"].as_u64(), report["failed"].as_u64(), code),
         (Some(0), Some(0), Some(1))
@@ -210,4 +213,51 @@ fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
 
 fn report_of(child: Child) -> (Value, Option<i32>) {
     report(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn every_other_role_is_passed_on_links_too() {
+    let Some(bench) = Bench::new("every_other_role_is_passed") else {
+        return;
+    };
+    for (role, links, enable, sets) in [
+        ("receiver", 1, "", "--set mechanism=cnp"),
+        (
+            "proxy",
+            2,
+            "--enable-proxy",
+            "--config proxy --set host.s.count=1 --set mtu=1024",
+        ),
+        (
+            "ingress-pe",
+            2,
+            "--enable-wan-fcn",
+            "--config wan-fcn --node pe1 --set senders=1 --set mtu=1024",
+        ),
+    ] {
+        let [device, check] = match links {
+            1 => ["--iface far", "--iface near"],
+            _ => [BOTH_LINKS, "--iface near --iface far"],
+        };
+        let device = bench.plays(&format!("{role} {device} {enable} {sets}"), SLOW);
+        let mut command = bench.checks(&format!("{role} {check} {sets}"));
+        let (report, code) = report(command.args(SLOW).output().unwrap());
+        end(device);
+        assert_eq!(with(&report, "failed"), [""; 0], "{role}: {report:#}");
+        assert_eq!(code, Some(0), "{role}: {report:#}");
+        assert!(report["passed"].as_u64() > Some(5), "{role}: {report:#}");
+    }
+    // A sender begins by itself: whoever it asks has to be there.
+    let sets = "--set flows=4 --set mechanism=fast-cnp";
+    let mut command = bench.checks(&format!("sender --iface near {sets}"));
+    let check = once_ready(command.args(SLOW).stdout(Stdio::piped()));
+    let device = bench.plays(
+        &format!("sender --iface far --enable-fast-cnp {sets}"),
+        SLOW,
+    );
+    let (report, code) = report_of(check);
+    end(device);
+    assert_eq!(with(&report, "failed"), [""; 0], "{report:#}");
+    assert_eq!(code, Some(0), "{report:#}");
+    assert!(report["passed"].as_u64() > Some(5), "{report:#}");
 }

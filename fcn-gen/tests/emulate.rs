@@ -5,7 +5,8 @@ mod netns;
 
 use netns::{End, Options, Pair};
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -32,30 +33,7 @@ impl Line {
             "receiver" => (&self.1, End::Far, "--iface far"),
             _ => (&self.0, End::Far, "--iface far --iface near"),
         };
-        let mut command = pair.command(end, env!("CARGO_BIN_EXE_fcn-gen"));
-        command.args(["emulate", role]).args(links.split(' '));
-        // A hundredth of the rates: any machine keeps up.
-        command.args(["--json", "--speed", "0.01"]);
-        command.args(words.split_whitespace());
-        command.stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut err = child.stderr.take().unwrap();
-        let mut said = Vec::new();
-        let mut octet = [0];
-        while !said.ends_with(b"or Ctrl-C\n") && !said.ends_with(b"until    Ctrl-C\n") {
-            match err.read(&mut octet).unwrap() {
-                0 => break,
-                _ => said.push(octet[0]),
-            }
-        }
-        // Read on, or it would wait for somebody who does.
-        let rest = thread::spawn(move || {
-            let mut rest = Vec::new();
-            let _ = err.read_to_end(&mut rest);
-            rest
-        });
-        Role { child, said, rest }
+        start(pair, end, role, &format!("{links} {words}"))
     }
 
     fn leaves_nothing(&self) {
@@ -63,6 +41,34 @@ impl Line {
         assert!(!self.0.has_xdp_program(End::Far));
         assert!(!self.1.has_xdp_program(End::Far));
     }
+}
+
+/// Starts a role, and waits until it says that it has begun.
+fn start(pair: &Pair, end: End, role: &str, words: &str) -> Role {
+    let mut command = pair.command(end, env!("CARGO_BIN_EXE_fcn-gen"));
+    command.args(["emulate", role]);
+    // A hundredth of the rates: any machine keeps up.
+    command.args(["--json", "--speed", "0.01"]);
+    command.args(words.split_whitespace());
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut err = child.stderr.take().unwrap();
+    let mut said = Vec::new();
+    let mut octet = [0];
+    while !said.ends_with(b"or Ctrl-C\n") && !said.ends_with(b"until    Ctrl-C\n") {
+        match err.read(&mut octet).unwrap() {
+            0 => break,
+            _ => said.push(octet[0]),
+        }
+    }
+    // Read on, or it would wait for somebody who does.
+    let rest = thread::spawn(move || {
+        let mut rest = Vec::new();
+        let _ = err.read_to_end(&mut rest);
+        rest
+    });
+    Role { child, said, rest }
 }
 
 struct Role {
@@ -231,4 +237,87 @@ fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take
     assert!(told > 0, "{switch:#}");
     assert!(slowed(&sender, "fast_cnp_1") > 0, "{sender:#}");
     line.leaves_nothing();
+}
+
+/// The metrics that a role in this namespace serves, once they have this line; as often as it takes, within a bound.
+fn metrics_with(pair: &Pair, end: End, line: &str) -> String {
+    pair.inside(end, || {
+        let mut page = String::new();
+        for _ in 0..200 {
+            let mut server = TcpStream::connect("127.0.0.1:9464").unwrap();
+            let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+            server.write_all(request).unwrap();
+            page.clear();
+            server.read_to_string(&mut page).unwrap();
+            assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+            if page.lines().any(|l| l.starts_with(line)) {
+                return page;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        panic!("no {line}: {page}")
+    })
+}
+
+#[test]
+fn metrics_are_served_over_http_while_a_role_plays() {
+    let Some(line) = Line::new("metrics_are_served") else {
+        return;
+    };
+    let words = "--enable-fast-cnp --forever";
+    let receiver = line.start("receiver", words);
+    let metrics = format!("{words} --prometheus 127.0.0.1:9464");
+    let switch = line.start("congestion-point", &metrics);
+    let sender = line.start("sender", words);
+    let sent = "fcn_gen_notifications_total{kind=\"fast_cnp_1\"} ";
+    let page = metrics_with(&line.0, End::Far, sent);
+    sender.interrupt();
+    switch.interrupt();
+    receiver.interrupt();
+    for role in [sender, receiver] {
+        assert_eq!(role.end().1, Some(130));
+    }
+    let (switch, code) = switch.end();
+    assert_eq!(code, Some(130));
+    let value = |name: &str| -> u64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name}: {page}"))
+            .parse()
+            .unwrap()
+    };
+    let told = value(sent);
+    assert!(told > 0 && Some(told) <= switch["notified"]["fast_cnp_1"].as_u64());
+    let came = value("fcn_gen_link_packets_total{interface=\"far\",direction=\"in\"} ");
+    assert!(came > 0 && Some(came) <= switch["links"][0]["received"].as_u64());
+    assert_eq!(value("fcn_gen_link_up{interface=\"near\"} "), 1);
+    line.leaves_nothing();
+}
+
+#[test]
+fn a_switch_on_one_interface_serves_hosts_on_one_link() {
+    let Some(pair) = Pair::new("a_switch_on_one_interface") else {
+        return;
+    };
+    let mac = pair
+        .mac(End::Far)
+        .map(|octet| format!("{octet:02x}"))
+        .join(":");
+    // Both hosts have the interface at the other end: each takes what has its address.
+    let host = format!("--iface near --backend packet --peer-mac {mac} --enable-fast-cnp");
+    let receiver = start(&pair, End::Near, "receiver", &format!("{host} --forever"));
+    let switch = "--iface far --enable-fast-cnp --forever";
+    let switch = start(&pair, End::Far, "congestion-point", switch);
+    let sender = start(&pair, End::Near, "sender", &format!("{host} --duration 3s"));
+    let (sender, code) = sender.end();
+    assert_eq!(code, Some(0), "{sender:#}");
+    switch.interrupt();
+    receiver.interrupt();
+    let ((switch, code), (receiver, other)) = (switch.end(), receiver.end());
+    assert_eq!((code, other), (Some(130), Some(130)));
+    assert!(sum(&receiver, "octets_delivered") > 0, "{receiver:#}");
+    let told = switch["notified"]["fast_cnp_1"].as_u64().unwrap_or(0);
+    assert!(told > 0, "{switch:#}");
+    let obeyed = slowed(&sender, "fast_cnp_1");
+    assert!(obeyed > 0 && obeyed <= told, "{sender:#}");
+    assert!(!pair.has_xdp_program(End::Far));
 }

@@ -10,6 +10,7 @@ use fcn_link::interface::Interface;
 use fcn_link::transmit::Transmit;
 use fcn_link::xdp::Copying;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,23 +65,23 @@ fn main() -> ExitCode {
 }
 
 fn resend(mut link: impl Transmit, len: usize, for_: Duration) -> u64 {
-    let mut all = Vec::new();
+    // In turn, or the few that are back first would be used again and again.
+    let mut all = VecDeque::new();
     while let Some(slot) = link.take() {
         let frame = &mut link.bytes(&slot)[..len];
         frame.fill(0);
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xDD]);
         frame[14] = 0x60;
-        all.push(slot);
-    }
-    for slot in all {
-        link.push(slot, len);
+        all.push_back(slot);
     }
     let until = Instant::now() + for_;
     while Instant::now() < until {
-        link.flush().unwrap();
-        for _ in 0..BURST {
-            let Some(slot) = link.take() else { break };
+        for slot in all.drain(..BURST.min(all.len())) {
             link.push(slot, len);
+        }
+        link.flush().unwrap();
+        while let Some(slot) = link.take() {
+            all.push_back(slot);
         }
     }
     link.flush().unwrap();

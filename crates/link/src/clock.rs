@@ -51,6 +51,9 @@ const LONGEST_SLEEP: u64 = 50_000_000;
 const LEAST_MARGIN: u64 = 80_000;
 /// The most of a wait that is spun, in percent: together with the calls, less than a third of a core.
 const MOST_SPUN: u64 = 30;
+/// Who waits for something else is idle for so many times as long as it works, or has no precedence: it would keep whoever sends to it
+/// off their processor, each time for a few frames (a bump in the wire then forwards half as many).
+const MOSTLY: u64 = 4;
 /// Sleeps that are remembered at least, and twice as many at most: those late by more than most are one in hundreds.
 const REMEMBERED: u32 = 512;
 
@@ -115,8 +118,8 @@ impl Monotonic {
     }
 
     /// A clock as by [`new`](Self::new) for a thread that does little but to wait for it. Where that is permitted, the thread
-    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins, or waits longer for
-    /// something else ([`rested`](Clock::rested)) than it works.
+    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins, or waits for something
+    /// else ([`rested`](Clock::rested)) most of the time.
     #[must_use]
     pub fn preceding(waiting: Waiting) -> Self {
         Self {
@@ -179,7 +182,7 @@ impl Clock for Monotonic {
     fn rested(&mut self, now: u64, for_: u64) {
         if let Some(precedence) = &mut self.precedence {
             let busy = now.saturating_sub(for_).saturating_sub(self.woke);
-            match for_ > busy {
+            match for_ > MOSTLY * busy {
                 true => precedence.take(now),
                 false => precedence.keep(now),
             }

@@ -19,13 +19,14 @@ const SCRIPT: &str = include_str!("guest.sh");
 const SUITE: &str = "sid";
 
 /// Emulator, the guest's tools, and the newest kernel; then what soft RoCE is set up, used and captured with.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "qemu-system-x86",
     "busybox-static",
     "ethtool",
     "linux-image-amd64",
     "ibverbs-providers",
     "iproute2",
+    "netcat-openbsd",
     "perftest",
     "rdmacm-utils",
     "tcpdump",

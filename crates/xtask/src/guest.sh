@@ -53,6 +53,8 @@ igb) module igb
 none) for name in virtio_pci virtio_blk $MODULES; do module "$name"; done
     # Loaded by name, by whoever opens a device for soft RoCE, or ends a thread.
     put "$ROOT/etc/libibverbs.d/rxe.driver" "$ROOT/$libraries"/libibverbs/librxe-* "$ROOT/$libraries/libgcc_s.so.1"
+    # Sockets over RDMA, for programs that know TCP.
+    put "$ROOT/$libraries/rsocket/librspreload.so"
     interfaces='' ;;
 esac
 echo "$interfaces" >"$in/guest/interfaces"

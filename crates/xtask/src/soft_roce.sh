@@ -212,6 +212,35 @@ if begin switch-cnp; then
     end
 fi
 
+# fcn-gen in the place of the right host, and of the router: a receiver that the left host's RDMA CM connects to. rping wants what it
+# refuses. nc's octets are RDMA WRITEs by librdmacm's sockets, and a queue on their way marks what waits for longer than a millisecond.
+if begin receiver; then
+    as_switch
+    mount -t configfs configfs /sys/kernel/config
+    mkdir /sys/kernel/config/rdma_cm/rxe_left
+    # ECT(0).
+    echo 2 >/sys/kernel/config/rdma_cm/rxe_left/ports/1/default_roce_tos
+    for to in 198.51.100.1 2001:db8:2::1; do
+        ip -n left neigh replace $to lladdr 02:00:00:00:01:01 dev eth0 2>/dev/null ||
+            ip -n left neigh replace $to lladdr 02:00:00:00:01:01 dev eth0 nud permanent
+    done
+    $on router "$gen" emulate receiver --iface left --backend packet --forever --json --set host.receiver.ipv6=2001:db8:2::1 \
+        >"$out/$case.role.json" 2>"$out/$case.role.txt" &
+    role=$!
+    until_true grep -q Ctrl-C "$out/$case.role.txt"
+    $on left timeout 60 rping -c -a 2001:db8:2::1 -C 1 >"$out/$case.rping.txt" 2>&1 && failed "$case: rping was served"
+    $on left tc qdisc add dev eth0 root handle 1: tbf rate 8mbit burst 2kb limit 100kb
+    $on left tc qdisc add dev eth0 parent 1:1 codel ecn ce_threshold 1ms target 1s interval 2s
+    head -c 20000 /dev/urandom >/tmp/octets
+    $on left env LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so timeout 20 nc.openbsd -v -N 2001:db8:2::1 18515 \
+        </tmp/octets >"$out/$case.nc.txt" 2>&1
+    $on left tc -s qdisc show dev eth0 >"$out/$case.qdisc.txt"
+    kill -INT $role
+    wait $role
+    [ $? = 130 ] || failed "$case: $(cat "$out/$case.role.txt")"
+    end
+fi
+
 echo "all, at $(cut -d ' ' -f 1 /proc/uptime) s"
 tar c -C "$out" . >/dev/vda
 exit $status

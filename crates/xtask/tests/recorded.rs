@@ -39,7 +39,7 @@ fn every_icrc_is_right_and_nothing_breaks_a_rule() {
     };
     assert_eq!(recorded.len(), captures::CASES.len());
     for (name, frames) in recorded {
-        assert!(frames.len() > 80, "{name}: {}", frames.len());
+        assert!(frames.len() > 40, "{name}: {}", frames.len());
         for frame in frames {
             // 1 is good, 2 not verified.
             let status = if frame[0] == frame[1] { "1" } else { "2" };
@@ -69,6 +69,7 @@ fn notifications_find_the_qp_that_perftest_exchanged() {
                 ]
             }
             "soft-roce-switch-cnp" => vec![["cnp", "0x000014", "0x000014", "packet"]; 2],
+            "soft-roce-receiver" => vec![["cnp", "0x000012", "0x000012", "packet"]; 10],
             _ => Vec::new(),
         };
         assert_eq!(notifications, expected.iter().collect::<Vec<_>>(), "{name}");

@@ -1,7 +1,6 @@
 //! The command: the scenario, the interfaces, the loop, the reports.
 
 use super::bench::{Bench, parse};
-use super::judge::Outcome;
 use super::plan::{Plan, Setup, surroundings};
 use super::receiver;
 use super::report::{self, About, Ended, LinkReport, Ran};
@@ -138,7 +137,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             &report::text(&ran, &links, &outcomes, options.output.as_deref()),
         )?;
     }
-    conclude(&ran, &outcomes)
+    conclude(&ran.ended, report::counts(&outcomes), options.strict)
 }
 
 /// The scenario's name, the network around the device, and which node that is.
@@ -316,19 +315,43 @@ fn turn<C: Clock>(
 }
 
 /// Well only where something was tested, and all of it is passed.
-fn conclude(ran: &Ran, outcomes: &[Outcome]) -> Result {
-    let [passed, noted, failed, _] = report::counts(outcomes);
-    match &ran.ended {
+fn conclude(ended: &Ended, [passed, noted, failed, untested]: [usize; 4], strict: bool) -> Result {
+    let tests = |count: usize| fcn_tool::quantity::counted(count as u64, "test");
+    match ended {
         Ended::Failed(why) => Err(Failure::failed(why.clone())),
         Ended::Interrupted => Err(Failure::interrupted(format!(
             "of the tests until then {passed} passed, {failed} failed"
         ))),
-        Ended::Done if failed > 0 => Err(Failure::broken(format!(
-            "{} failed",
-            fcn_tool::quantity::counted(failed as u64, "test")
-        ))),
+        Ended::Done if failed > 0 => Err(Failure::broken(format!("{} failed", tests(failed)))),
         Ended::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
             .and("the reasons are in the report: is the device at the other end, up, and configured as the scenario says?")),
+        Ended::Done if strict && untested > 0 => Err(Failure::failed(format!(
+            "{} could not be done",
+            tests(untested)
+        ))
+        .and("the reasons are in the report")),
         Ended::Done => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_tested_is_an_error_where_that_is_asked_for() {
+        let said = |counts, strict| match conclude(&Ended::Done, counts, strict) {
+            Ok(()) => String::new(),
+            Err(failure) => failure.to_string(),
+        };
+        assert_eq!(said([1, 0, 0, 2], false), "");
+        assert_eq!(said([1, 0, 0, 0], true), "");
+        let untested = said([1, 0, 0, 2], true);
+        assert!(
+            untested.starts_with("2 tests could not be done"),
+            "{untested}"
+        );
+        assert_eq!(said([1, 0, 1, 2], true), "1 test failed");
+        assert!(said([0, 0, 0, 2], false).starts_with("nothing could be tested"));
     }
 }

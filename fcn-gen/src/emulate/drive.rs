@@ -298,12 +298,13 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
     fn turn(&mut self, until: u64) -> Result<(), String> {
         let mut any = 0;
         for link in 0..self.wire.links() {
-            let at = self.pace.to_node(self.clock.now());
             let (node, passed) = (&mut self.node, &mut self.measured.passed[link]);
+            let (clock, pace) = (&mut *self.clock, self.pace);
             any += self.wire.receive(link, &mut |frame| {
                 passed.received += 1;
                 passed.received_octets += frame.len() as u64;
-                node.on_frame(at, link, frame);
+                // Each at a time of its own: all of a turn at once would be a burst that never came.
+                node.on_frame(pace.to_node(clock.now()), link, frame);
             })?;
             self.deliver()?;
         }

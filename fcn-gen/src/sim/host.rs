@@ -12,8 +12,8 @@ use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Ignored, Reaction};
-use fcn_node::{NotificationPoint, Outgoing, ReactionPoint, Time};
-use fcn_wire::bth::Opcode;
+use fcn_node::{DataPacket, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_wire::bth::{Opcode, Qp};
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Frame, Notification};
 use rustc_hash::FxHashMap;
@@ -43,6 +43,11 @@ impl HostState {
             paused_flows: Default::default(),
             flows: FxHashMap::default(),
         }
+    }
+
+    /// What its notification point answers to a packet marked CE of a flow of this QP at the sender.
+    pub fn answer_to_ce(&mut self, now: Time, packet: &DataPacket<'_>, qp: Qp) -> Option<Outgoing> {
+        self.notification.as_mut()?.on_data(now, packet, qp)
     }
 
     /// What its roles have counted.
@@ -271,9 +276,8 @@ impl World<'_> {
         // A Fast CNP gets the trace with the packet.
         let view = data_packet(values, packet.path, CE, &simulation.profile);
         let now = self.now.into();
-        let point = self.host(node).notification.as_mut();
-        let cnp = point.and_then(|point| point.on_data(now, &view, values.sender_qp));
-        if let Some(outgoing) = cnp {
+        let host = self.host(node);
+        if let Some(outgoing) = host.answer_to_ce(now, &view, values.sender_qp) {
             self.notify(
                 (node, MadeBy::Receiver),
                 &outgoing,

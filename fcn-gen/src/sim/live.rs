@@ -8,21 +8,26 @@
 //!
 //! What the scenario plays elsewhere is not known here: its figures of other nodes stay 0.
 
+mod responder;
+
 use super::connection::psn;
 use super::event::Event;
 use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
 use super::{State, World, advertise, frames};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::outcome::Outcome;
+use crate::truth::MadeBy;
 use crate::units::Ps;
 use fcn_node::{DataPacket, Ecn};
 use fcn_observe::table::Table;
-use fcn_wire::bth::{MAX_24, Opcode};
+use fcn_wire::bth::{MAX_24, Opcode, Roce};
 use fcn_wire::header::ethernet;
 use fcn_wire::icrc::Verdict;
 use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
 use fcn_wire::proxy_cn::FiveTuple;
+use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Kind, Layer, LinkType, Message, ip};
+use responder::Responder;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Neighbours' MAC addresses remembered.
@@ -94,6 +99,8 @@ pub(super) struct Live {
     is_one: bool,
     /// The frame that is being dealt with: where it came in, when, and from which MAC address.
     cause: Option<(u32, Ps, [u8; 6])>,
+    /// A receiver's, for connections that the scenario has not.
+    responder: Responder,
     passed_over: PassedOver,
 }
 
@@ -133,6 +140,7 @@ impl<'s> LiveNode<'s> {
             spare: Vec::new(),
             is_one: false,
             cause: None,
+            responder: Responder::default(),
             passed_over: PassedOver::default(),
         }));
         world.begin_live(node);
@@ -296,7 +304,13 @@ impl<'s> LiveNode<'s> {
         let node = live.and_then(|live| self.world.nodes.get(live.node as usize));
         match node {
             Some(State::Switch(switch)) => switch.counters(),
-            Some(State::Host(host)) => host.counters(),
+            Some(State::Host(host)) => {
+                let served = live.map(|live| *live.responder.counters());
+                let served = served.filter(|served| *served != responder::Counters::default());
+                let mut all = host.counters();
+                all.extend(served.map(|served| ("responder", served.named())));
+                all
+            }
             None => Vec::new(),
         }
     }
@@ -355,11 +369,9 @@ impl World<'_> {
             && ip::can_be_a_node(ip.source)
             && ip.start == ETHERNET
             && source[0] & 1 == 0
+            && live.neighbours.peek(&ip.source) != Some(&source)
         {
-            match live.neighbours.get(&ip.source) {
-                Some(known) => *known = source,
-                None => drop(live.neighbours.put(ip.source, source)),
-            }
+            live.neighbours.put(ip.source, source);
         }
         if ether_type == ETHERTYPE_MAC_CONTROL {
             let octets = Octets {
@@ -412,7 +424,7 @@ impl World<'_> {
                 let flow = self.qps.get(&key).copied();
                 let values = flow.and_then(|flow| simulation.flows.get(flow as usize));
                 let (Some(flow), Some(values)) = (flow, values) else {
-                    return self.pass_over(|counts| &mut counts.unknown_qp);
+                    return self.respond(node, frame, &roce);
                 };
                 let is_data = values.to == node as usize;
                 let peer = if is_data {
@@ -421,7 +433,7 @@ impl World<'_> {
                     values.destination
                 };
                 if ip.source != peer {
-                    return self.pass_over(|counts| &mut counts.unknown_qp);
+                    return self.respond(node, frame, &roce);
                 }
                 if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
                     return self.pass_over(|counts| &mut counts.bad_icrc);
@@ -484,6 +496,58 @@ impl World<'_> {
                 let octets = Octets::ip(packet.unwrap_or_default().to_vec());
                 self.read_frame(node, &octets, frame);
             }
+        }
+    }
+
+    /// Connection management of a connection that the scenario has not.
+    pub(super) fn respond_to_management(&mut self, node: u32, frame: &Frame<'_>, message: &Cm<'_>) {
+        let is_receiver = self
+            .simulation
+            .flows
+            .iter()
+            .any(|flow| flow.to == node as usize);
+        let (Some(ip), Some(live), true) = (frame.ip(), &mut self.live, is_receiver) else {
+            return self.pass_over(|counts| &mut counts.unknown_qp);
+        };
+        if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
+            return self.pass_over(|counts| &mut counts.bad_icrc);
+        }
+        let (ends, profile) = ((ip.source, ip.destination), &self.simulation.profile);
+        let answer = live
+            .responder
+            .on_management(self.now, ends, message, profile);
+        self.answer(node, ip.source, answer);
+    }
+
+    /// A packet to a QP that is none of the scenario's, or not for whoever sent it.
+    fn respond(&mut self, node: u32, frame: &Frame<'_>, roce: &Roce<'_>) {
+        let (ip, live) = (frame.ip(), &mut self.live);
+        let known = ip.zip(live.as_mut()).and_then(|(ip, live)| {
+            let initiator = live.responder.initiator(ip.source, roce.bth().dest_qp())?;
+            Some((ip, live, initiator, DataPacket::from_frame(frame)?))
+        });
+        let Some((ip, live, initiator, data)) = known else {
+            return self.pass_over(|counts| &mut counts.unknown_qp);
+        };
+        if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
+            return self.pass_over(|counts| &mut counts.bad_icrc);
+        }
+        let from = (ip, data.source_port);
+        let profile = &self.simulation.profile;
+        let answer = live.responder.on_packet(self.now, from, roce, profile);
+        if data.ecn == Ecn::Ce {
+            let now = self.now.into();
+            if let Some(cnp) = self.host(node).answer_to_ce(now, &data, initiator) {
+                self.notify((node, MadeBy::Receiver), &cnp, None, NONE);
+            }
+        }
+        self.answer(node, ip.source, answer);
+    }
+
+    fn answer(&mut self, node: u32, to: IpAddr, packet: Option<Vec<u8>>) {
+        let packet = packet.and_then(|packet| self.frame(to, Octets::ip(packet)));
+        if let Some(packet) = packet {
+            self.host_sends(node, packet);
         }
     }
 
@@ -655,16 +719,19 @@ impl World<'_> {
         self.egress(node, first, packet);
     }
 
-    /// The port by which what is being answered came in, where packets go whose destination no route leads to.
-    pub(super) fn port_of_cause(&self) -> Option<u32> {
-        let (port, ..) = self.live.as_ref()?.cause?;
-        Some(port)
+    /// The port by which what a packet answers came in, where packets go whose destination no route leads to.
+    pub(super) fn port_of_cause(&self, packet: &Packet) -> Option<u32> {
+        let noted = self
+            .octets
+            .at(packet.extra)
+            .and_then(|octets| octets.caused);
+        noted.or_else(|| self.cause()).map(|(_, port)| port)
     }
 
-    /// When that came in.
-    pub(super) fn time_of_cause(&self) -> Option<Ps> {
-        let (_, at, _) = self.live.as_ref()?.cause?;
-        Some(at)
+    /// When what is being answered came in, and by which port.
+    pub(super) fn cause(&self) -> Option<(Ps, u32)> {
+        let (port, at, _) = self.live.as_ref()?.cause?;
+        Some((at, port))
     }
 
     /// Puts a packet on a real link, at whose other end it is at `arrival`.
@@ -745,7 +812,7 @@ impl World<'_> {
             at: arrival,
             header,
             octets: room,
-            reaction: note.map(|(kind, caused)| (kind, caused, self.now)),
+            reaction: note.map(|(kind, (caused, _))| (kind, caused, self.now)),
         });
         self.live = Some(live);
     }

@@ -41,7 +41,6 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use recorder::{Recorder, Totals};
 use route::Routes;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -175,9 +174,9 @@ struct World<'s> {
     recorder: Recorder<'s>,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
-    addresses: HashMap<IpAddr, u32>,
+    addresses: FxHashMap<IpAddr, u32>,
     /// By sender and QP there, by receiver and QP there: the flow.
-    qps: HashMap<(IpAddr, u32), u32>,
+    qps: FxHashMap<(IpAddr, u32), u32>,
     /// The first Fast CNP seen about each flow, for those who replay it.
     first_fast_cnps: FxHashMap<u32, Vec<u8>>,
     /// The data packet that a notification quotes.
@@ -235,12 +234,12 @@ impl<'s> World<'s> {
                 ))),
             })
             .collect();
-        let mut addresses = HashMap::new();
+        let mut addresses = FxHashMap::default();
         for (index, node) in simulation.nodes.iter().enumerate() {
             addresses.insert(IpAddr::V6(node.ipv6), index as u32);
             addresses.insert(IpAddr::V4(node.ipv4), index as u32);
         }
-        let mut qps = HashMap::new();
+        let mut qps = FxHashMap::default();
         for (index, flow) in simulation.flows.iter().enumerate() {
             qps.insert((flow.source, flow.sender_qp.get()), index as u32);
             qps.insert((flow.destination, flow.receiver_qp.get()), index as u32);
@@ -582,7 +581,7 @@ impl<'s> World<'s> {
             .ok()?;
         let octets = Octets {
             note: Some(self.note(by, outgoing, kind, flow)),
-            caused: self.time_of_cause(),
+            caused: self.cause(),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)

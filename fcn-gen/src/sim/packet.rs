@@ -120,8 +120,8 @@ pub struct Octets {
     pub macs: Option<([u8; 6], [u8; 6])>,
     /// On a real link: what roles want to know, where it is data.
     pub seen: Option<Seen>,
-    /// On a real link: when what this notification answers came in.
-    pub caused: Option<Ps>,
+    /// On a real link: when, and by which port, what this notification answers came in.
+    pub caused: Option<(Ps, u32)>,
 }
 
 /// What roles want to know of a data packet that is octets. Places count from where [`Octets::bytes`] begin.

@@ -133,13 +133,15 @@ impl World<'_> {
             _ => message.remote_comm_id(),
         };
         let flow = id.unwrap_or(0) & INDEX;
-        let Some(values) = self.simulation.flows.get(flow as usize) else {
+        let values = self.simulation.flows.get(flow as usize);
+        let values = match self.live {
+            Some(_) => values.filter(|values| is_about(values, frame, &message)),
+            None => values,
+        };
+        let Some(values) = values else {
+            self.respond_to_management(node, frame, &message);
             return true;
         };
-        if self.live.is_some() && !is_about(values, frame, &message) {
-            self.pass_over(|counts| &mut counts.unknown_qp);
-            return true;
-        }
         match message {
             Cm::ConnectRequest(_) if values.to as u32 == node => {
                 if self.live.is_some() {

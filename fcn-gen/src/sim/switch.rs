@@ -176,7 +176,7 @@ impl World<'_> {
     pub(super) fn forward(&mut self, node: u32, packet: Packet) {
         if packet.to == NONE {
             // Of whoever is on real links.
-            return match (packet.came_by, self.port_of_cause()) {
+            return match (packet.came_by, self.port_of_cause(&packet)) {
                 (NONE, Some(port)) => self.egress(node, port, packet),
                 _ => self.flood_octets(node, packet),
             };
@@ -496,7 +496,7 @@ impl World<'_> {
             }
         };
         let out = match packet.to {
-            NONE => self.port_of_cause(),
+            NONE => self.port_of_cause(packet),
             to => self
                 .routes
                 .port(node as usize, to as usize, || self.entropy(packet)),

@@ -11,7 +11,6 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 use rustix::net::{SendFlags, send};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +41,8 @@ pub(super) struct Sending {
     transmit: Producer<XdpDesc>,
     /// The first slot: those in front of it are for receiving.
     first: u32,
-    free: VecDeque<u32>,
+    /// The one that came back last leaves first: it is in the cache.
+    free: Vec<u32>,
     /// Pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
     chunk: usize,
@@ -166,7 +166,7 @@ impl Sending {
             *pieces = pieces.saturating_sub(1);
             if *pieces == 0 {
                 self.counts.completed += 1;
-                self.free.push_back(slot as u32);
+                self.free.push(slot as u32);
             }
         }
         if any {
@@ -203,7 +203,7 @@ impl Sending {
         if self.free.is_empty() {
             self.reap(socket);
         }
-        self.free.pop_front().map(Slot)
+        self.free.pop().map(Slot)
     }
 
     #[inline]

@@ -30,7 +30,7 @@ const RECORDER_RING: &str = "65536";
 const TICKS: f64 = 100.0;
 /// The MAC address of the receiving interface, as in `fcn-gen`'s frames. Frames to any other die earlier in the kernel, and
 /// so arrive cheaper.
-const RECEIVER_MAC: &str = "02:00:00:00:00:02";
+pub const RECEIVER_MAC: &str = "02:00:00:00:00:02";
 
 /// Two namespaces joined by a veth pair, apart from every other network; they go when this is dropped.
 #[derive(Debug)]
@@ -54,14 +54,36 @@ impl Link {
         };
         let pair = Pair::with("a benchmark", &options);
         let pair = pair.context("no network namespaces can be made")?;
-        for end in End::BOTH {
-            let silent = "arp off multicast off".split(' ');
-            let words = ["link", "set", pair.interface(end)].into_iter();
-            pair.ip(end, &words.chain(silent).collect::<Vec<_>>());
-        }
         let far = pair.interface(End::Far);
         pair.ip(End::Far, &["link", "set", far, "address", RECEIVER_MAC]);
-        Ok(Self(pair))
+        let link = Self(pair);
+        for end in End::BOTH {
+            link.quiet(end, end);
+        }
+        Ok(link)
+    }
+
+    /// The interface of one end, in the namespace of that end or of another, is up and sends nothing of its own.
+    fn quiet(&self, end: End, at: End) {
+        let interface = self.0.interface(end);
+        let words = "up arp off multicast off".split(' ');
+        let words = ["link", "set", interface].into_iter().chain(words);
+        self.0.ip(at, &words.collect::<Vec<_>>());
+    }
+
+    /// The interface to send on by `next` goes to where this link's frames arrive: a node there has both.
+    pub fn goes_on_by(&self, next: &Self) {
+        let near = next.sending();
+        let here = self.0.namespace(End::Far);
+        next.0.ip(End::Near, &["link", "set", near, "netns", here]);
+        self.quiet(End::Near, End::Far);
+        next.0.wait_for_carrier(End::Far);
+    }
+
+    /// Whether a program takes what arrives.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.0.has_xdp_program(End::Far)
     }
 
     /// The interface to send on.

@@ -1,11 +1,12 @@
 //! `cargo xtask bench link`: how fast and how exactly frames leave, over a veth pair between two network namespaces, against a
 //! bare AF_XDP loop and other programs in the same run. Counted is what arrives, never what a sender says.
 //!
-//! Top speed is in `top.rs`, replaying at a capture's own times in `replay.rs`, exact rates in `exact.rs`; what they
+//! Top speed is in `top.rs`, what nodes in the wire cost in `forward.rs`, replaying at a capture's own times in `replay.rs`, exact rates in `exact.rs`; what they
 //! send in `load.rs`.
 
 pub mod arrivals;
 mod exact;
+mod forward;
 pub mod load;
 // Where the tests of the tools send, too.
 #[allow(clippy::pedantic, reason = "tests' own habits")]
@@ -37,6 +38,8 @@ pub enum Part {
     Top,
     /// Exact rates
     Exact,
+    /// Forwarding by a congestion point, and how long its and a proxy's notifications take
+    Forward,
     /// Replay at a capture's own times
     Replay,
 }
@@ -72,6 +75,10 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome<Vec<Ratio>> {
         heading("\nExact rate: arrivals a second against what was asked");
         exact::run(&programs, fastest)?;
     }
+    if wanted(Part::Forward) {
+        heading("\nA node in the wire: forwarding, and notifying");
+        forward::run(&programs, rounds)?;
+    }
     if !wanted(Part::Replay) {
         return Ok(ratios);
     }
@@ -102,6 +109,10 @@ pub struct Programs {
     pub bare_loop: PathBuf,
     /// Has nothing to do but to keep time.
     pub bare_timer: PathBuf,
+    /// Passes frames on, or back, unread.
+    pub bare_forwarder: PathBuf,
+    /// Measures how long answers take.
+    pub round_trip: PathBuf,
     /// Other programs, as far as they are at hand.
     pub peers: Vec<Peer>,
     /// Where files may be put.
@@ -130,6 +141,8 @@ impl Programs {
             replayer: cargo::build_tool(cargo::REPLAYER, true)?,
             bare_loop: cargo::build_example("fcn-link", "bare_loop", true)?,
             bare_timer: cargo::build_example("fcn-link", "bare_timer", true)?,
+            bare_forwarder: cargo::build_example("fcn-link", "bare_forwarder", true)?,
+            round_trip: cargo::build_example("fcn-link", "round_trip", true)?,
             peers: at_hand,
             scratch: cargo::target_folder("bench-link/scratch")?,
             senders: (processors - 1).to_string(),

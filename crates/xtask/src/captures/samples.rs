@@ -163,7 +163,7 @@ const COMPOSED: [(&str, &str); 2] = [
 pub const RECORDED: &str = "soft-roce";
 
 /// The cases that were captured, in the order in which they are listed, and what each shows.
-pub const CASES: [(&str, &str); 10] = [
+pub const CASES: [(&str, &str); 11] = [
     (
         "rping-ipv4",
         "rping over IPv4: RDMA CM sets up and takes down; sends, writes and reads between",
@@ -197,6 +197,10 @@ pub const CASES: [(&str, &str); 10] = [
     (
         "switch-cnp",
         "The same with plain CNPs from the switch, in the receiver's name",
+    ),
+    (
+        "receiver",
+        "rping and a socket of librdmacm to `fcn-gen emulate receiver`, which answers CE with CNPs",
     ),
 ];
 
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (53, 53));
+        assert_eq!((names.len(), all().len()), (54, 54));
     }
 
     #[test]

@@ -5,6 +5,14 @@ use super::*;
 use crate::scenario::{Play, Source, load};
 use crate::sim;
 use crate::sim::outcome::Outcome;
+use fcn_wire::bth::{BthRepr, Deth, Qp, Reth};
+use fcn_wire::compose::{self, Part};
+use fcn_wire::emit::Carrier;
+use fcn_wire::icrc::Policy;
+use fcn_wire::mad::GSI_Q_KEY;
+use fcn_wire::rdma_cm::{
+    CmRepr, ConnectRequestRepr, DisconnectRequestRepr, MessageRepr, Transport,
+};
 use fcn_wire::{Findings, IcrcCheck};
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -238,10 +246,10 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
         ),
         ("not for it", sender, data.clone(), "not_for_us"),
         (
-            "another's connection",
+            "another's connection, damaged",
             receiver,
             changed(request, source, 0x40),
-            "unknown_qp",
+            "bad_icrc",
         ),
         ("too short", receiver, vec![0; 9], "unreadable"),
     ] {
@@ -288,13 +296,17 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             .map(|node| live_node(&real, node))
             .collect();
         nodes[switch] = live_node(&of_the_switch, switch);
-        let mut count = 0;
+        let (mut count, mut astray) = (0, 0);
+        let onward = LiveNode::links(&real, index("leaf2")).collect::<Vec<_>>();
         let nodes = play(&real, nodes, |link, bytes| {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &real.profile);
             let notified = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
             let last = LiveNode::links(&real, sender).any(|of_it| of_it == link);
             count += u64::from(last && notified == Some(kind));
+            let is_fast = notified == Some(Kind::FastCnp1);
+            astray += u64::from(is_fast && onward.contains(&link));
         });
+        assert_eq!(astray, 0, "towards the receiver");
         assert!(count > 3, "{mechanism}: {count}");
         let counters = nodes[sender].0.counters();
         let reaction = counters.iter().find(|(role, _)| *role == "reaction_point");
@@ -365,4 +377,216 @@ fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
     // What is not for it would go round for ever.
     assert_eq!(answered(&mut live, &frame_of(s1, there, here)), []);
     assert_eq!(live.passed_over().not_for_us, 1);
+}
+
+/// An initiator that the scenario has not: a real one.
+struct Initiator<'a> {
+    own: IpAddr,
+    receiver: IpAddr,
+    simulation: &'a Simulation,
+    live: LiveNode<'a>,
+    at: Ps,
+}
+
+/// QP and communication ID of the initiator.
+const QP: u32 = 0x11;
+const ID: u32 = 0xC0FF_EE00;
+
+impl Initiator<'_> {
+    /// What is answered to a packet, and to whatever was sent before and is due by then.
+    fn sends(&mut self, traffic_class: u8, parts: &[Part<'_>]) -> Vec<Vec<u8>> {
+        let profile = &self.simulation.profile;
+        let carrier = Carrier {
+            traffic_class,
+            ..Carrier::new(self.own, self.receiver)
+        };
+        let mut all = vec![
+            Part::Ethernet {
+                source: [2, 7, 7, 7, 7, 7],
+                destination: [2; 6],
+            },
+            carrier.ip().unwrap(),
+            Part::udp(50_000, profile.rocev2_port),
+        ];
+        all.extend_from_slice(parts);
+        all.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
+        self.at = self.at + Ps(1_000_000_000);
+        let frame = compose::packet(&all, profile).unwrap();
+        self.live.on_frame(self.at, 0, &frame);
+        self.live.on_timer(self.at + Ps(1_000_000));
+        let mut leaving = Vec::new();
+        self.live.take_leaving(&mut leaving);
+        let whole = |frame: &Leaving| <[&[u8]; 2]>::from(frame.parts()).concat();
+        leaving.iter().map(whole).collect()
+    }
+
+    fn manages(&mut self, message: impl Into<MessageRepr>) -> Vec<Vec<u8>> {
+        let mad = CmRepr::new(1, message).to_bytes().unwrap();
+        let deth = Deth {
+            qkey: GSI_Q_KEY,
+            source_qp: Qp::GSI,
+        };
+        let bth = BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, 0);
+        let parts = [Part::Bth(bth), Part::Deth(deth), Part::Bytes(&mad)];
+        self.sends(0, &parts)
+    }
+
+    /// A request of this opcode, marked CE or not, that asks for an acknowledgement.
+    fn asks(&mut self, opcode: Opcode, qp: u32, psn: u32, is_marked: bool) -> Vec<Vec<u8>> {
+        let bth = BthRepr {
+            ack_request: true,
+            ..BthRepr::new(opcode, Qp::truncate(qp), psn)
+        };
+        let reth = Reth {
+            address: 0x7000,
+            rkey: 1,
+            length: 64,
+        };
+        let payload = [7; 64];
+        let parts = [Part::Bth(bth), Part::Reth(reth), Part::Bytes(&payload)];
+        let with_reth = opcode == Opcode::RC_WRITE_ONLY;
+        let plain = [Part::Bth(bth), Part::Bytes(&payload)];
+        let class = if is_marked { 3 } else { 2 };
+        self.sends(class, if with_reth { &parts } else { &plain })
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        let counters = self.live.counters();
+        let responder = counters.iter().find(|(role, _)| *role == "responder");
+        let counter = responder.unwrap().1.iter().find(|(is, _)| *is == name);
+        counter.unwrap().1
+    }
+}
+
+#[test]
+fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
+    let simulation = simulation("receiver-cnp", &[]);
+    let nodes = &simulation.nodes;
+    let receiver = nodes.iter().position(|n| n.name == "r1").unwrap();
+    let mut initiator = Initiator {
+        own: "2001:db8:9::9".parse().unwrap(),
+        receiver: nodes[receiver].ipv6.into(),
+        simulation: &simulation,
+        live: LiveNode::new(&simulation, receiver, vec![[2; 6]], None),
+        at: Ps(0),
+    };
+    let profile = &simulation.profile;
+    let read = |bytes: &[u8], see: &mut dyn FnMut(&Frame<'_>)| {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+        assert!(matches!(frame.verify_icrc(), Verdict::Good(_)));
+        assert_eq!(bytes[..6], [2, 7, 7, 7, 7, 7], "to whence it came");
+        see(&frame);
+    };
+    let managed = |frames: &[Vec<u8>]| {
+        assert_eq!(frames.len(), 1);
+        let mut answer = None;
+        read(&frames[0], &mut |frame| match frame.message() {
+            Message::RdmaCm(_, message) => answer = CmRepr::parse(&message).map(|cm| cm.message),
+            other => panic!("{other:?}"),
+        });
+        answer.unwrap()
+    };
+    // Of an AETH, or of a CNP: syndrome (0 for none), PSN.
+    let answered = |frames: &[Vec<u8>]| {
+        let mut all = Vec::new();
+        for bytes in frames {
+            read(bytes, &mut |frame| {
+                let (bth, answer) = match frame.message() {
+                    Message::Roce(bth, Some(roce)) => {
+                        let aeth = roce.aeth().unwrap();
+                        (bth, ((aeth.syndrome, aeth.msn), bth.psn()))
+                    }
+                    Message::Cnp(cnp) => (cnp.bth(), ((0, 0), 0)),
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(bth.dest_qp().get(), QP);
+                all.push(answer);
+            });
+        }
+        all
+    };
+    let ends = ((initiator.own, 50_000), (initiator.receiver, 18_515));
+    let request = ConnectRequestRepr {
+        local_comm_id: ID,
+        local_qpn: QP,
+        ..ConnectRequestRepr::roce(ends.0, ends.1).unwrap()
+    };
+    let datagram = ConnectRequestRepr {
+        transport: Transport::Uc,
+        ..request
+    };
+    match managed(&initiator.manages(datagram)) {
+        MessageRepr::ConnectReject(no) => assert_eq!((no.remote_comm_id, no.reason), (ID, 9)),
+        other => panic!("{other:?}"),
+    }
+    let MessageRepr::ConnectReply(reply) = managed(&initiator.manages(request)) else {
+        panic!("not accepted")
+    };
+    assert_eq!(reply.remote_comm_id, ID);
+    // The answer was lost.
+    let again = managed(&initiator.manages(request));
+    assert_eq!(again, MessageRepr::ConnectReply(reply));
+    let (qp, psn) = (reply.local_qpn, reply.starting_psn);
+    let write = Opcode::RC_WRITE_ONLY;
+    let ack = |messages, psn| ((0x1F, messages), psn);
+    assert_eq!(
+        answered(&initiator.asks(write, qp, psn, false)),
+        [ack(1, psn)]
+    );
+    // Marked: a CNP, too.
+    let both = [ack(2, psn + 1), ((0, 0), 0)];
+    assert_eq!(answered(&initiator.asks(write, qp, psn + 1, true)), both);
+    // One is missing, which is said once; what was there before is acknowledged again.
+    let missing = ((0x60, 2), psn + 2);
+    assert_eq!(
+        answered(&initiator.asks(write, qp, psn + 3, false)),
+        [missing]
+    );
+    assert_eq!(answered(&initiator.asks(write, qp, psn + 4, false)), []);
+    assert_eq!(
+        answered(&initiator.asks(write, qp, psn, false)),
+        [ack(2, psn + 1)]
+    );
+    assert_eq!(
+        answered(&initiator.asks(write, qp, psn + 2, false)),
+        [ack(3, psn + 2)]
+    );
+    let refused = ((0x61, 3), psn + 3);
+    let send = Opcode::RC_SEND_ONLY;
+    assert_eq!(
+        answered(&initiator.asks(send, qp, psn + 3, false)),
+        [refused]
+    );
+    assert_eq!(answered(&initiator.asks(write, qp + 1, psn, false)), []);
+    assert_eq!(initiator.live.passed_over().unknown_qp, 1);
+    for (name, count) in [
+        ("accepted", 1),
+        ("rejected", 1),
+        ("writes", 3),
+        ("octets", 192),
+    ] {
+        assert_eq!(initiator.counted(name), count, "{name}");
+    }
+    for (name, count) in [("out_of_order", 2), ("again", 1), ("refused", 1)] {
+        assert_eq!(initiator.counted(name), count, "{name}");
+    }
+    let end = DisconnectRequestRepr {
+        local_comm_id: ID,
+        remote_comm_id: reply.local_comm_id,
+        remote_qpn: qp,
+        ..DisconnectRequestRepr::default()
+    };
+    for _ in 0..2 {
+        match managed(&initiator.manages(end)) {
+            MessageRepr::DisconnectReply(done) => {
+                assert_eq!(
+                    (done.local_comm_id, done.remote_comm_id),
+                    (reply.local_comm_id, ID)
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(initiator.counted("disconnected"), 1);
+    assert_eq!(answered(&initiator.asks(write, qp, psn + 3, false)), []);
 }

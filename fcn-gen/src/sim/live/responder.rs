@@ -1,0 +1,300 @@
+//! The responder's end of reliable connections that others than the scenario's senders open (InfiniBand volume 1, sections 9.7 and
+//! 12): RDMA CM is answered, RDMA WRITEs are taken and acknowledged, what else is asked is refused. Nothing that is written is kept:
+//! any address and key will do. Octets in, octets out.
+
+use crate::units::Ps;
+use fcn_wire::bth::{Aeth, BthRepr, Deth, MAX_24, Opcode, Qp, Roce};
+use fcn_wire::compose::{self, Part};
+use fcn_wire::emit::Carrier;
+use fcn_wire::icrc::Policy;
+use fcn_wire::mad::GSI_Q_KEY;
+use fcn_wire::rdma_cm::{
+    Cm, CmRepr, ConnectRejectRepr, ConnectReplyRepr, DisconnectReplyRepr, MessageRepr,
+    REP_PRIVATE_LEN, Transport,
+};
+use fcn_wire::{Profile, ip};
+use std::net::IpAddr;
+
+/// Connections at once. Further ones are refused.
+const CONNECTIONS: u32 = 1_024;
+/// A connection of which nothing was heard for so long makes room for another.
+const FORGOTTEN_AFTER: Ps = Ps(60 * Ps::SECOND.0);
+/// QP number of the first connection.
+const FIRST_QP: u32 = 0x00F0_0000;
+/// Communication ID of the first connection.
+const FIRST_ID: u32 = 0x0C00_0000;
+/// PSN that initiators are to begin with.
+const FIRST_PSN: u32 = 0;
+/// Why a ConnectRequest is refused (section 12.6.7.2): no QP is left, or it is not for a reliable connection.
+const NO_QP: u16 = 1;
+const INVALID_TRANSPORT: u16 = 9;
+/// Syndromes of an AETH (section 9.7.5.2.1): acknowledged, without end-to-end flow control; a PSN is missing; not supported.
+const ACK: u8 = 0x1F;
+const NAK_SEQUENCE: u8 = 0x60;
+const NAK_INVALID_REQUEST: u8 = 0x61;
+
+/// A connection.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    peer: IpAddr,
+    peer_id: u32,
+    peer_qp: Qp,
+    /// The PSN that comes next.
+    expected: u32,
+    /// Messages completed, modulo 2²⁴.
+    messages: u32,
+    nak_sent: bool,
+    heard: Ps,
+}
+
+/// What it has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Those that could not be.
+    pub rejected: u64,
+    /// Those taken down by their initiators.
+    pub disconnected: u64,
+    /// Packets of RDMA WRITEs taken in order.
+    pub writes: u64,
+    /// Octets of payload of these.
+    pub octets: u64,
+    /// Requests for which a packet before them is missing.
+    pub out_of_order: u64,
+    /// Requests that were there before.
+    pub again: u64,
+    /// Requests that are no RDMA WRITE, and were refused.
+    pub refused: u64,
+}
+
+impl Counters {
+    /// By name.
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("accepted", self.accepted),
+            ("rejected", self.rejected),
+            ("disconnected", self.disconnected),
+            ("writes", self.writes),
+            ("octets", self.octets),
+            ("out_of_order", self.out_of_order),
+            ("again", self.again),
+            ("refused", self.refused),
+        ]
+    }
+}
+
+/// The responder.
+#[derive(Debug, Default)]
+pub struct Responder {
+    /// By number.
+    connections: Vec<Option<Connection>>,
+    counters: Counters,
+}
+
+impl Responder {
+    /// What it has done.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Answers a message of connection management that came between these addresses.
+    pub fn on_management(
+        &mut self,
+        now: Ps,
+        (peer, own): (IpAddr, IpAddr),
+        message: &Cm<'_>,
+        profile: &Profile,
+    ) -> Option<Vec<u8>> {
+        let answer: MessageRepr = match message {
+            Cm::ConnectRequest(request) => {
+                let peer_id = request.local_comm_id();
+                let refused = |reason| ConnectRejectRepr {
+                    remote_comm_id: peer_id,
+                    reason,
+                    ..ConnectRejectRepr::default()
+                };
+                let place = match request.transport() {
+                    Transport::Rc => self.place(now, (peer, peer_id)).ok_or(NO_QP),
+                    _ => Err(INVALID_TRANSPORT),
+                };
+                match place {
+                    Ok(place) => {
+                        let there = &mut self.connections[place];
+                        // Repeated, where the answer was lost.
+                        if !there.is_some_and(|c| (c.peer, c.peer_id) == (peer, peer_id)) {
+                            self.counters.accepted += 1;
+                            *there = Some(Connection {
+                                peer,
+                                peer_id,
+                                peer_qp: Qp::truncate(request.local_qpn()),
+                                expected: FIRST_PSN,
+                                messages: 0,
+                                nak_sent: false,
+                                heard: now,
+                            });
+                        }
+                        let number = place as u32;
+                        let reply = ConnectReplyRepr {
+                            local_comm_id: FIRST_ID + number,
+                            remote_comm_id: peer_id,
+                            local_qpn: FIRST_QP + number,
+                            starting_psn: FIRST_PSN,
+                            rnr_retry_count: request.rnr_retry_count(),
+                            private_data: for_rsockets(),
+                            ..ConnectReplyRepr::default()
+                        };
+                        reply.into()
+                    }
+                    Err(reason) => {
+                        self.counters.rejected += 1;
+                        refused(reason).into()
+                    }
+                }
+            }
+            Cm::DisconnectRequest(request) => {
+                let (local, remote) = (request.remote_comm_id(), request.local_comm_id());
+                let there = self.connections.iter_mut();
+                let mut those =
+                    there.filter(|c| c.is_some_and(|c| (c.peer, c.peer_id) == (peer, remote)));
+                if let Some(there) = those.next() {
+                    *there = None;
+                    self.counters.disconnected += 1;
+                }
+                // Also of what is down already: the answer was lost.
+                let reply = DisconnectReplyRepr {
+                    local_comm_id: local,
+                    remote_comm_id: remote,
+                    ..DisconnectReplyRepr::default()
+                };
+                reply.into()
+            }
+            _ => return None,
+        };
+        let mad = CmRepr::new(1, answer).to_bytes().ok()?;
+        let carrier = Carrier {
+            traffic_class: 0,
+            ..Carrier::new(own, peer)
+        };
+        let bth = BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, 0);
+        let deth = Deth {
+            qkey: GSI_Q_KEY,
+            source_qp: Qp::GSI,
+        };
+        let parts = [Part::Bth(bth), Part::Deth(deth), Part::Bytes(&mad)];
+        packet(&carrier, &parts, profile)
+    }
+
+    /// The number of a peer's connection of that ID, or one that is free.
+    fn place(&mut self, now: Ps, ends: (IpAddr, u32)) -> Option<usize> {
+        let is = |c: &Option<Connection>| c.is_some_and(|c| (c.peer, c.peer_id) == ends);
+        let is_free =
+            |c: &Option<Connection>| c.is_none_or(|c| now.since(c.heard) > FORGOTTEN_AFTER);
+        let known = self.connections.iter().position(is);
+        let free = known.or_else(|| self.connections.iter().position(is_free));
+        free.or_else(|| {
+            let place = self.connections.len();
+            (place < CONNECTIONS as usize).then(|| self.connections.push(None))?;
+            Some(place)
+        })
+    }
+
+    /// The QP at the initiator, of a connection that this address has with this QP here.
+    pub fn initiator(&self, peer: IpAddr, own: Qp) -> Option<Qp> {
+        let connection = self.connections.get(place_of(own)?)?.as_ref()?;
+        (connection.peer == peer).then_some(connection.peer_qp)
+    }
+
+    /// Takes a packet of a connection that [`initiator`](Self::initiator) knows, and answers it.
+    pub fn on_packet(
+        &mut self,
+        now: Ps,
+        (ip, source_port): (&ip::Ip, u16),
+        roce: &Roce<'_>,
+        profile: &Profile,
+    ) -> Option<Vec<u8>> {
+        let bth = roce.bth();
+        let place = place_of(bth.dest_qp())?;
+        let connection = self.connections.get_mut(place)?.as_mut()?;
+        connection.heard = now;
+        let ahead = bth.psn().wrapping_sub(connection.expected) & MAX_24;
+        let before = connection.expected.wrapping_sub(1) & MAX_24;
+        let (syndrome, psn) = if ahead > MAX_24 / 2 {
+            self.counters.again += 1;
+            (ACK, before)
+        } else if ahead > 0 {
+            self.counters.out_of_order += 1;
+            if std::mem::replace(&mut connection.nak_sent, true) {
+                return None;
+            }
+            (NAK_SEQUENCE, connection.expected)
+        } else if WRITES.contains(&bth.opcode()) {
+            connection.nak_sent = false;
+            connection.expected = bth.psn().wrapping_add(1) & MAX_24;
+            let ends = LAST.contains(&bth.opcode());
+            connection.messages = connection.messages.wrapping_add(ends.into()) & MAX_24;
+            self.counters.writes += 1;
+            self.counters.octets += roce.payload().len() as u64;
+            if !bth.ack_request() {
+                return None;
+            }
+            (ACK, bth.psn())
+        } else {
+            self.counters.refused += 1;
+            (NAK_INVALID_REQUEST, bth.psn())
+        };
+        let carrier = Carrier {
+            traffic_class: ip.traffic_class & 0xFC,
+            udp_source: source_port,
+            ..Carrier::new(ip.destination, ip.source)
+        };
+        let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, connection.peer_qp, psn);
+        let aeth = Aeth {
+            syndrome,
+            msn: connection.messages,
+        };
+        packet(&carrier, &[Part::Bth(bth), Part::Aeth(aeth)], profile)
+    }
+}
+
+/// RDMA WRITEs, with and without immediate data.
+const WRITES: [Opcode; 6] = [
+    Opcode::RC_WRITE_FIRST,
+    Opcode::RC_WRITE_MIDDLE,
+    Opcode::RC_WRITE_LAST,
+    Opcode::RC_WRITE_LAST_IMM,
+    Opcode::RC_WRITE_ONLY,
+    Opcode::RC_WRITE_ONLY_IMM,
+];
+/// Of these, the last packet of a message.
+const LAST: [Opcode; 4] = [
+    Opcode::RC_WRITE_LAST,
+    Opcode::RC_WRITE_LAST_IMM,
+    Opcode::RC_WRITE_ONLY,
+    Opcode::RC_WRITE_ONLY_IMM,
+];
+
+/// What an rsocket (librdmacm) reads in an answer's private data, and everybody else passes over: the version, how often it may write
+/// (16 bits), an address and key for what it never asks of a socket that sends nothing, and where it may write: address, key, length.
+fn for_rsockets() -> [u8; REP_PRIVATE_LEN] {
+    const LENGTH_AT: usize = 4 + 4 + 16 + 12;
+    let mut data = [0; REP_PRIVATE_LEN];
+    data[..4].copy_from_slice(&[1, 0, 0xFF, 0xFF]);
+    data[LENGTH_AT..][..4].copy_from_slice(&i32::MAX.to_be_bytes());
+    data
+}
+
+/// The connection's number.
+fn place_of(own: Qp) -> Option<usize> {
+    Some(own.get().checked_sub(FIRST_QP)? as usize)
+}
+
+fn packet(carrier: &Carrier, inner: &[Part<'_>], profile: &Profile) -> Option<Vec<u8>> {
+    let mut parts = vec![
+        carrier.ip().ok()?,
+        Part::udp(carrier.udp_source, profile.rocev2_port),
+    ];
+    parts.extend_from_slice(inner);
+    parts.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
+    compose::packet(&parts, profile).ok()
+}
