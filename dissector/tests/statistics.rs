@@ -19,7 +19,7 @@ type Counts = BTreeMap<String, u64>;
 
 const KIND: &str = "Notifications by kind";
 const POINT: &str = "By congestion point";
-const RECEIVER: &str = "By receiver, proxy node or ingress PE";
+const RECEIVER: &str = "By other notifier";
 const SUBJECT: &str = "By QP or flow";
 const LEVEL: &str = "By congestion level";
 const MALFORMED: &str = "Malformed, by sender";

@@ -241,8 +241,8 @@ records! {
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
         evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
-        made_by: Option<Maker> = "Made by", 10, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where several did, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
-        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where it is mixed, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
+        made_by: Option<Maker> = "Made by", 10, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
+        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);

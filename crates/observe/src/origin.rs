@@ -839,10 +839,15 @@ impl Tally {
             evidence: Evidence::Several(all.counts),
         };
         let undecided = unknown - all.early;
-        Some(if of_known + unknown != sum {
+        // A proxy node or an ingress PE is one of the network: which it is shows where it was seen to be asked.
+        let by_network = all.counts[Maker::Receiver as usize] == 0;
+        let is_mixed = of_known + unknown != sum;
+        Some(if is_mixed && !by_network {
             several(Maker::Mixed)
-        } else if undecided > of_known / FEW || all.early > of_known {
+        } else if undecided > (sum - unknown) / FEW || all.early > sum - unknown {
             several(Maker::Unknown)
+        } else if is_mixed {
+            several(Maker::Network)
         } else {
             known
         })
@@ -1559,7 +1564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_several_makers_is_mixed() {
+    fn a_row_of_several_makers_is_of_the_network_or_mixed() {
         let origins = after(&[ACK; 3]);
         let mut tally = Tally::NEW;
         for n in 0..100 {
@@ -1574,7 +1579,7 @@ mod tests {
             tally.add(cnp(nearer, origin, US), &origins);
         }
         let mixed = Inference {
-            maker: Maker::Mixed,
+            maker: Maker::Network,
             evidence: counts([(Maker::Network, 99), (Maker::Proxy, 1)]),
         };
         assert_eq!(tally.judge(&origins), Some(mixed));

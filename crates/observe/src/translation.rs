@@ -174,13 +174,6 @@ impl Translations {
         if notification.kind != Kind::Cnp {
             return by_bytes;
         }
-        if let Some(first) = copy_of {
-            let first = self.attributions.get(&u64::from(first)).copied();
-            return first.map_or(by_bytes, |first| Attribution {
-                answers: false,
-                ..first
-            });
-        }
         let in_name = flow.filter(|flow| flow.receiver == notification.notifier);
         let by_bytes = Attribution {
             origin: match flow {
@@ -190,6 +183,13 @@ impl Translations {
             answers: in_name.is_some(),
             ..by_bytes
         };
+        if let Some(first) = copy_of {
+            let first = self.attributions.get(&u64::from(first)).copied();
+            return Attribution {
+                answers: false,
+                ..first.unwrap_or(by_bytes)
+            };
+        }
         if self.is_empty() {
             return by_bytes;
         }
@@ -423,6 +423,17 @@ mod tests {
         let answers = false;
         assert_eq!(copy(2), Attribution { answers, ..first });
         assert_eq!((copy(3).origin, copy(3).answers), (Origin::Receiver, false));
+        // Of a node that nobody has told.
+        let cnp = notification(Kind::Cnp, PE.into(), FLOW.sender);
+        for copy_of in [None, Some(4)] {
+            let seen = (1003, 11);
+            let attribution = (flow.tables).attribute(seen, &cnp, Some(&FLOW), copy_of);
+            let by = attribution.origin;
+            assert_eq!(
+                by,
+                [Origin::IngressPe, Origin::Unknown][usize::from(copy_of.is_some())]
+            );
+        }
     }
 
     proptest! {

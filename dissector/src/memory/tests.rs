@@ -193,7 +193,7 @@ fn who_translates_is_no_receiver_for_a_while() {
         origin: Origin::Receiver,
         ..gist(Kind::Cnp, 5)
     };
-    for (frame, at, by) in [(2, 1, Origin::Proxy), (3, 100 * MS, Origin::Receiver)] {
+    for (frame, at, by) in [(2, 1, Origin::Proxy), (3, 100 * MS, Origin::Unknown)] {
         notify(&mut memory, seen(frame, at), &cnp);
         assert_eq!(notice(&memory, frame).origin, by);
     }

@@ -94,7 +94,7 @@ pub struct Monitor {
     mirror_clocks: MirrorClocks,
     /// When the packet that is being taken in was captured, whatever a mirror's clock says.
     captured: u64,
-    /// Data packets whose PSN is not ahead of the one before it in its flow.
+    /// Data packets whose PSN its flow has had just before.
     repeated: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,

@@ -594,7 +594,7 @@ impl Monitor {
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
         }
-        if effect.back {
+        if effect.repeats {
             self.repeated += 1;
             let data = self.totals.data;
             if self.repeated >= ENOUGH_REPEATED && self.repeated > data / MOST_REPEATED {

@@ -27,6 +27,7 @@ pub struct Flow {
     ce: u64,
     /// Packet sequence numbers of the last packet of its own, and of the last that answers an RDMA READ.
     last_psns: [u32; 2],
+    psns: LastPsns,
     /// What the last packet is queued by.
     pub class: Option<Class>,
     /// Octets that are not in the series yet: less than a part.
@@ -76,6 +77,31 @@ pub struct Effect {
     pub rule: Option<Rule>,
     /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
     pub back: bool,
+    /// Whether its PSN was seen before, among the last 64.
+    pub repeats: bool,
+}
+
+/// Which of the last 64 PSNs were seen, as of RFC 6479: reordering repeats none.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastPsns {
+    /// One bit each, the lowest for the highest PSN.
+    seen: u64,
+    highest: u32,
+}
+
+impl LastPsns {
+    fn has_seen(&mut self, psn: u32) -> bool {
+        let ahead = psn.wrapping_sub(self.highest) & 0xFF_FFFF;
+        if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
+            (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
+            return false;
+        }
+        let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
+        let bit = 1_u64.checked_shl(behind).unwrap_or(0);
+        let is_known = self.seen & bit != 0;
+        self.seen |= bit;
+        is_known
+    }
 }
 
 /// The PSN of no packet.
@@ -98,6 +124,7 @@ impl Flow {
             ce: 0,
             marks: Marks::default(),
             last_psns: [NO_PSN; 2],
+            psns: LastPsns::default(),
             class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
@@ -115,11 +142,16 @@ impl Flow {
         let several = (data.several, data.several);
         let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
         if earlier.is_some() {
-            return Effect { rule, back: false };
+            return Effect {
+                rule,
+                back: false,
+                repeats: false,
+            };
         }
         let last_psn = &mut self.last_psns[usize::from(data.answers_read)];
         let back = is_not_ahead(data.psn, *last_psn);
         *last_psn = data.psn;
+        let repeats = !data.answers_read && self.psns.has_seen(data.psn);
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
@@ -134,7 +166,11 @@ impl Flow {
             .add(stamp, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.first = self.first.min(stamp);
         self.last = at;
-        Effect { rule, back }
+        Effect {
+            rule,
+            back,
+            repeats,
+        }
     }
 
     /// Takes in a sample of its data, one in so many, that was taken at a place. Whether it obeys, samples do not tell.
