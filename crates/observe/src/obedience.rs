@@ -1458,6 +1458,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
+        let mut missed = Missed::default();
+        let known = [true, false, false, true, true, false, true];
+        let told = known.map(|known| missed.another(known));
+        assert_eq!(told, [false, false, false, true, false, false, true]);
+    }
+
+    #[test]
     fn evidence_is_a_sentence() {
         let less = |at_least, window, than| {
             let less = Less {

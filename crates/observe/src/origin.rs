@@ -1586,6 +1586,29 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_compared_is_left_aside_only_before_the_first_that_can() {
+        let origins = after(&[ACK; 3]);
+        let nearer = Passing {
+            hop_limit: 63,
+            ..ACK
+        };
+        let nearer = cnp(nearer, Origin::Receiver, US);
+        let elsewhere = Cnp {
+            place: Place::new(5),
+            ..cnp(ACK, Origin::Receiver, US)
+        };
+        let maker = |is_nearer: fn(usize) -> bool| {
+            let mut tally = Tally::NEW;
+            for n in 0..100 {
+                tally.add(if is_nearer(n) { nearer } else { elsewhere }, &origins);
+            }
+            tally.judge(&origins).map(|judged| judged.maker)
+        };
+        assert_eq!(maker(|n| n >= 40), Some(Maker::Network));
+        assert_eq!(maker(|n| n % 2 == 0), Some(Maker::Unknown));
+    }
+
+    #[test]
     fn what_is_known_of_a_few_beside_nothing_of_most_is_not_said_of_all() {
         let mut origins = after(&[]);
         let nearer = Passing {

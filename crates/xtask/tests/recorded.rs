@@ -39,7 +39,9 @@ fn every_icrc_is_right_and_nothing_breaks_a_rule() {
     };
     assert_eq!(recorded.len(), captures::CASES.len());
     for (name, frames) in recorded {
-        assert!(frames.len() > 40, "{name}: {}", frames.len());
+        // The receiver's has one connection of 20,016 octets.
+        let least = if name == "soft-roce-receiver" { 40 } else { 80 };
+        assert!(frames.len() > least, "{name}: {}", frames.len());
         for frame in frames {
             // 1 is good, 2 not verified.
             let status = if frame[0] == frame[1] { "1" } else { "2" };

@@ -226,3 +226,18 @@ impl Notifiers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notifier_is_what_most_of_its_notifications_say() {
+        let mut roles = Roles::default();
+        roles.add(Origin::Ambiguous);
+        roles.add(Origin::Receiver);
+        assert_eq!(roles.most(), Origin::Receiver, "as many of both");
+        roles.add(Origin::Ambiguous);
+        assert_eq!(roles.most(), Origin::Ambiguous);
+    }
+}
