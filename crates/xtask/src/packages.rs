@@ -79,6 +79,8 @@ pub const TABLE: &[Package] = &[
         .by("PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen"),
     package(Use::Peer, "tcpdump", "records when frames arrive"),
     package(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
+    package(Use::Test, "zsh", "reads its completions"),
+    package(Use::Test, "fish", "reads its completions"),
     package(Use::Test, "python3-scapy", "computes ICRCs independently")
         .by("/usr/bin/python3 -c 'import scapy'"),
     // The smallest that draws pages: 96 MB with chromium-common, and some libraries.
