@@ -176,6 +176,7 @@ impl World<'_> {
     pub(super) fn forward(&mut self, node: u32, packet: Packet) {
         if packet.to == NONE {
             // Of whoever is on real links.
+            self.recorder.switches[node as usize].forwarded += 1;
             return match (packet.came_by, self.port_of_cause(&packet)) {
                 (NONE, Some(port)) => self.egress(node, port, packet),
                 _ => self.flood_octets(node, packet),

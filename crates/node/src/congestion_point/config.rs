@@ -169,7 +169,7 @@ impl Config {
 counters! {
     /// What a congestion point has done and left undone, and why. Packets, unless said otherwise.
     pub struct Counters {
-        /// Packets seen.
+        /// Packets judged: of a switch, those that meet a queue above Kmin.
         pub packets: u64,
         /// Of these, those that met congestion.
         pub congested: u64,

@@ -298,7 +298,7 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
         nodes[switch] = live_node(&of_the_switch, switch);
         let (mut count, mut astray) = (0, 0);
         let onward = LiveNode::links(&real, index("leaf2")).collect::<Vec<_>>();
-        let nodes = play(&real, nodes, |link, bytes| {
+        let mut nodes = play(&real, nodes, |link, bytes| {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &real.profile);
             let notified = fcn_wire::Notification::from_frame(&frame).map(|n| n.kind);
             let last = LiveNode::links(&real, sender).any(|of_it| of_it == link);
@@ -320,6 +320,9 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             taken.unwrap().1 + 3 > count,
             "{mechanism}: {reaction:?} of {count}"
         );
+        let truth = nodes.swap_remove(switch).0.end("spine1").truth;
+        let passed = truth.switches.iter().find(|s| s.name == "spine1");
+        assert!(passed.unwrap().forwarded > count, "{passed:?}");
     }
 }
 
