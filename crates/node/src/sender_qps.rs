@@ -1,7 +1,7 @@
 //! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
-use fcn_observe::data::{DataPacket, FlowKey, acknowledges, answers_read, begins_answer};
+use fcn_observe::data::{DataPacket, FlowKey, acknowledges, begins_answer, connection_psn};
 use fcn_observe::time::Time;
 use fcn_observe::{FlowTable, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Qp};
@@ -61,8 +61,8 @@ impl SenderQps {
                         self.seen.indexed(),
                     );
                 }
-                if !answers_read(bth.opcode()) {
-                    self.data(now, packet.flow(), bth.psn());
+                if let Some(psn) = connection_psn(&bth) {
+                    self.data(now, packet.flow(), psn);
                 }
             }
             _ => {}
@@ -74,8 +74,13 @@ impl SenderQps {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            let last = self.seen.get_or_insert_with(flow, now.as_nanos(), || psn);
+            let (last, is_anew) = self
+                .seen
+                .data(flow, now.as_nanos(), Some(psn), || psn);
             *last = psn;
+            if is_anew {
+                self.resolver.begins_anew(&flow);
+            }
         }
     }
 

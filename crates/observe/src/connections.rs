@@ -374,11 +374,13 @@ impl Connections {
     pub fn flow_of(&self, sender: IpAddr, sender_qp: Qp) -> Option<FlowKey> {
         // From the other end the receiver is the sender.
         let end = self.end_at((sender, sender_qp))?;
-        Some(FlowKey {
+        let flow = FlowKey {
             sender,
             receiver: end.sender,
             receiver_qp: self.ends.get(&end)?.sender_qp,
-        })
+        };
+        // A later connection may have taken over the QP at the receiver.
+        (self.sender_qp(&flow) == Some(sender_qp)).then_some(flow)
     }
 
     /// The QP at the sender that is connected to the one at the receiver, whichever of the hosts asked for the connection.

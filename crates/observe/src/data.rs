@@ -1,7 +1,7 @@
 //! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
 
 use core::hash::{Hash, Hasher};
-use fcn_wire::bth::Transport;
+use fcn_wire::bth::{Bth, Transport};
 use fcn_wire::frame::Upper;
 use fcn_wire::ioam::OptType;
 use fcn_wire::{Frame, Layer, Message, Opcode, Qp};
@@ -205,6 +205,18 @@ pub fn answers_read(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
     let answers = Opcode::RC_READ_RESPONSE_FIRST.0..=Opcode::RC_READ_RESPONSE_ONLY.0;
     known_service && answers.contains(&(opcode.0 & 0x1F))
+}
+
+/// The PSN of a data packet in the sequence of the flow's connection: answers to RDMA READ have the PSNs of whoever asked, and
+/// datagrams those of one of the QPs that send to the same.
+#[must_use]
+pub fn connection_psn(bth: &Bth<'_>) -> Option<u32> {
+    let opcode = bth.opcode();
+    let is_connected = matches!(
+        opcode.transport(),
+        Transport::Rc | Transport::Uc | Transport::Xrc
+    );
+    (is_connected && !answers_read(opcode)).then(|| bth.psn())
 }
 
 /// Whether packets of that opcode begin the answer to an RDMA READ: their PSN is that of the request.

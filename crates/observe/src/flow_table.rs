@@ -8,6 +8,13 @@ use std::net::IpAddr;
 
 /// So many flows between two hosts are looked at for an acknowledgement.
 pub const MOST_BETWEEN: usize = 64;
+/// PSNs further apart than this, either way, are of two connections: the QP number was given again \[choice\]. A message may
+/// have as many packets as this, and as many be lost; of connections that begin at random 3 % begin nearer.
+const FAR: u32 = 1 << 18;
+/// So are PSN 0 and one that is further behind it \[choice\]: there are libraries whose connections all begin at 0.
+const FAR_FROM_0: u32 = 1 << 12;
+/// PSNs have 24 bits.
+const PSN_MASK: u32 = 0x00FF_FFFF;
 
 /// A flow whose packet sequence numbers are remembered.
 pub trait Sequenced {
@@ -34,21 +41,27 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// The flow called `key`, whose data passes at `at`; made where it is new.
+    /// The flow called `key`, whose data passes at `at`, with that PSN where it [has](crate::data::connection_psn) one; made
+    /// where it is new. Made anew, too, where the PSN is that of another connection, to which the QP number was given since:
+    /// the second result says so.
     #[inline]
-    pub fn get_or_insert_with(
+    pub fn data(
         &mut self,
         key: FlowKey,
         at: u64,
-        make: impl FnOnce() -> F,
-    ) -> &mut F {
+        psn: Option<u32>,
+        make: impl Fn() -> F,
+    ) -> (&mut F, bool)
+    where
+        F: Sequenced,
+    {
         let mut is_new = false;
         let by_hosts = &mut self.by_hosts;
-        let make = || {
+        let first = || {
             is_new = true;
             make()
         };
-        let (_, flow) = self.flows.get_or_insert_evicting(key, at, make, |gone| {
+        let (_, flow) = self.flows.get_or_insert_evicting(key, at, first, |gone| {
             if let Some(by_hosts) = by_hosts {
                 by_hosts.remove(gone);
             }
@@ -56,7 +69,12 @@ impl<F> FlowTable<F> {
         if is_new && let Some(by_hosts) = &mut self.by_hosts {
             by_hosts.insert(key);
         }
-        flow
+        let psns = psn.zip(flow.last_psn());
+        let is_anew = psns.is_some_and(|(psn, last)| are_of_two_connections(last, psn));
+        if is_anew {
+            *flow = make();
+        }
+        (flow, is_anew)
     }
 
     /// The flow called `key`.
@@ -119,6 +137,12 @@ impl<F> FlowTable<F> {
     }
 }
 
+fn are_of_two_connections(last: u32, psn: u32) -> bool {
+    let ahead = psn.wrapping_sub(last) & PSN_MASK;
+    let behind = last.wrapping_sub(psn) & PSN_MASK;
+    ahead.min(behind) > FAR || psn == 0 && ahead > behind && behind > FAR_FROM_0
+}
+
 impl Sequenced for u32 {
     fn last_psn(&self) -> Option<u32> {
         Some(*self)
@@ -138,7 +162,7 @@ mod tests {
         }
     }
 
-    fn between(flows: &FlowTable<u64>, sender: u8) -> Vec<FlowKey> {
+    fn between(flows: &FlowTable<u32>, sender: u8) -> Vec<FlowKey> {
         let hosts = key(sender, 0);
         let found = flows.between(hosts.sender, hosts.receiver);
         found.map(|(key, _)| *key).collect()
@@ -149,7 +173,7 @@ mod tests {
         let mut flows = FlowTable::new(4);
         flows.indexed();
         for (at, qp) in [2, 3, 4, 5, 2, 6].into_iter().enumerate() {
-            *flows.get_or_insert_with(key(1, qp), at as u64, || 0) += 1;
+            *flows.data(key(1, qp), at as u64, None, || 0).0 += 1;
         }
         assert_eq!((flows.len(), flows.evicted()), (4, 1));
         assert_eq!(flows.get(&key(1, 3)), None);
@@ -163,11 +187,36 @@ mod tests {
     fn of_two_hosts_with_many_flows_some_are_found() {
         let mut flows = FlowTable::new(1000);
         for qp in 2..200 {
-            flows.get_or_insert_with(key(1, qp), 0, || 0);
+            flows.data(key(1, qp), 0, None, || 0);
         }
         assert_eq!(between(&flows, 1), [], "nobody has asked yet");
         flows.indexed();
         assert_eq!((flows.len(), between(&flows, 1).len()), (198, MOST_BETWEEN));
+    }
+
+    #[test]
+    fn a_flow_begins_anew_with_the_psns_of_another_connection() {
+        for (last, psn, is_anew) in [
+            (5, 6, false),
+            (5, 5, false),
+            (0xFF_FFF0, 0, false),
+            (0x100, 0, false),
+            (0x2000, 0, true),
+            (0x2000, 1, false),
+            (0x10_0000, 0x14_0000, false),
+            (0x14_0000, 0x10_0000, false),
+            (0x10_0000, 0x14_0001, true),
+            (0x14_0001, 0x10_0000, true),
+            (0xFF_0000, 0x02_0000, false),
+        ] {
+            let mut flows = FlowTable::new(2);
+            *flows.data(key(1, 2), 0, Some(7), || 0).0 = last;
+            let (flow, anew) = flows.data(key(1, 2), 1, Some(psn), || psn);
+            assert_eq!((anew, *flow == psn), (is_anew, is_anew || last == psn));
+        }
+        let mut flows = FlowTable::new(2);
+        *flows.data(key(1, 2), 0, None, || 0).0 = 0x80_0000;
+        assert!(!flows.data(key(1, 2), 1, None, || 0).1, "of a datagram");
     }
 
     proptest! {
@@ -179,7 +228,7 @@ mod tests {
         ) {
             let mut flows = FlowTable::new(20);
             for (time, (sender, qp)) in packets.into_iter().enumerate() {
-                flows.get_or_insert_with(key(sender, qp), time as u64, || 0);
+                flows.data(key(sender, qp), time as u64, None, || 0);
                 prop_assert!(flows.len() <= 20);
                 if time >= late {
                     flows.indexed();

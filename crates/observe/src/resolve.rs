@@ -260,6 +260,14 @@ impl Resolver {
         *self.flows.get_or_insert_with(place, self.tick, || slot) = slot;
     }
 
+    /// Forgets what acknowledgements have told of a flow that [begins anew](FlowTable::data): its QP at the receiver is another
+    /// connection's now.
+    pub fn begins_anew(&mut self, key: &FlowKey) {
+        if let Some(guess) = self.guesses.touch(key, self.tick) {
+            *guess = Guess::new(guess.qp, NO_PSN, 0, Resolved::Acks);
+        }
+    }
+
     /// How many flows and how many QPs have votes.
     #[must_use]
     pub const fn votes_kept(&self) -> (usize, usize) {
@@ -344,7 +352,7 @@ mod tests {
     /// The only flow, and its last PSN.
     fn only(last: u32) -> FlowTable<u32> {
         let mut flows = FlowTable::new(1);
-        flows.get_or_insert_with(FLOW, 0, || last);
+        flows.data(FLOW, 0, None, || last);
         flows.indexed();
         flows
     }

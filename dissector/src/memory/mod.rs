@@ -17,7 +17,7 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::data::{acknowledges, answers_read, begins_answer};
+use fcn_observe::data::{acknowledges, begins_answer, connection_psn};
 use fcn_observe::marks::Marks;
 use fcn_observe::obedience::Missed;
 use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
@@ -357,14 +357,17 @@ impl Memory {
             several,
             earlier: earlier.flatten(),
             source_port: data.source_port,
-            psn: (!answers_read(bth.opcode())).then(|| bth.psn()),
+            psn: connection_psn(&bth),
             octets,
             entropy: data.entropy(ip.flow_label),
             ce,
             able,
             class: Class::from_frame(frame),
         };
-        let flow = flows.get_or_insert_with(key, self.tick, || Flow::new(moment.at));
+        let (flow, is_anew) = flows.data(key, self.tick, packet.psn, || Flow::new(moment.at));
+        if is_anew {
+            resolver.begins_anew(&key);
+        }
         let effect = flow.data(&packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
                 notice.rate_after = Some(rate(octets as f64, settings.window));
@@ -655,6 +658,8 @@ impl Memory {
 
     fn notice(&self, frame: u32, mut notice: Notice) -> Context {
         let flow = notice.flow.and_then(|key| self.flows.get(&key));
+        // It may have begun anew since.
+        let flow = flow.filter(|flow| flow.first <= notice.at);
         if notice.rate_after.is_none() {
             let octets = flow.and_then(|flow| flow.octets_after(frame, self.now, &self.settings));
             notice.rate_after = octets.map(|octets| rate(octets as f64, self.settings.window));

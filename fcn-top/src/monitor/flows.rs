@@ -27,10 +27,10 @@ pub struct Data {
     pub entropy: u32,
     /// What it is queued by.
     pub class: Option<Class>,
-    /// Packet sequence number, 24 bits.
-    pub psn: u32,
-    /// Whether it answers an RDMA READ, and so counts as whoever asked does.
-    pub answers_read: bool,
+    /// Packet sequence number, 24 bits, where it is one of the flow's connection.
+    pub connection_psn: Option<u32>,
+    /// That of an answer to RDMA READ, which counts as whoever asked does.
+    pub answer_psn: Option<u32>,
     /// Whether its sender is known to handle Fast CNPs.
     pub able: bool,
 }
@@ -55,10 +55,10 @@ pub struct Notified {
 pub type Flows = FlowTable<Flow>;
 
 impl Data {
-    /// Its flow, which is made where it is new.
+    /// Its flow, which is made where it is new, and whether that [begins anew](FlowTable::data).
     #[inline]
-    pub fn flow<'f>(&self, at: u64, flows: &'f mut Flows) -> &'f mut Flow {
-        flows.get_or_insert_with(self.key, at, || Flow::new(at))
+    pub fn flow<'f>(&self, at: u64, flows: &'f mut Flows) -> (&'f mut Flow, bool) {
+        flows.data(self.key, at, self.connection_psn, || Flow::new(at))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::record::RowId;
 use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
-use fcn_observe::data::{acknowledges, answers_read, begins_answer};
+use fcn_observe::data::{acknowledges, answers_read, begins_answer, connection_psn};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
@@ -570,24 +570,27 @@ impl Monitor {
             };
             self.traffic.add(at, step);
         }
-        let psn = bth.map_or(0, |bth| bth.psn());
-        let answers_read = bth.is_some_and(|bth| answers_read(bth.opcode()));
+        let answers = bth.filter(|bth| answers_read(bth.opcode()));
         let seen = Data {
             key,
             look: look(packet, ce),
             several,
             earlier,
             ip_octets,
-            psn,
-            answers_read,
+            connection_psn: bth.and_then(|bth| connection_psn(&bth)),
+            answer_psn: answers.map(|bth| bth.psn()),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: access::lists(&self.settings.able, data.source),
         };
-        let effect = seen.flow(at, &mut self.flows).data(at, &seen);
-        if bth.is_some_and(|bth| begins_answer(bth.opcode())) {
+        let (flow, is_anew) = seen.flow(at, &mut self.flows);
+        let effect = flow.data(at, &seen);
+        if is_anew {
+            self.resolver.begins_anew(&key);
+        }
+        if let Some(bth) = answers.filter(|bth| begins_answer(bth.opcode())) {
             let (from, to) = (data.source, data.destination);
-            (self.resolver).answered(from, to, data.dest_qp, psn, self.flows.indexed());
+            (self.resolver).answered(from, to, data.dest_qp, bth.psn(), self.flows.indexed());
         }
         if let Some(rule) = effect.rule {
             // The octets with the ECN field.
@@ -642,13 +645,13 @@ impl Monitor {
             several: false,
             earlier: None,
             ip_octets,
-            psn: 0,
-            answers_read: false,
+            connection_psn: None,
+            answer_psn: None,
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: false,
         };
-        let flow = data_packet.flow(at, &mut self.flows);
+        let (flow, _) = data_packet.flow(at, &mut self.flows);
         flow.sampled(at, &data_packet, packet.interface, one_in);
         self.learn_around(at, data);
         Observed {

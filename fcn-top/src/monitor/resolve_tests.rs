@@ -3,7 +3,7 @@
 use super::flows::{Data, Flows};
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
-use fcn_observe::data::{acknowledges, answers_read, begins_answer};
+use fcn_observe::data::{acknowledges, answers_read, begins_answer, connection_psn};
 use fcn_observe::sightings::Look;
 use fcn_observe::{DataPacket, FlowKey, Resolver};
 use fcn_wire::{Frame, Message, Profile, Qp};
@@ -47,11 +47,15 @@ impl Net {
             ip_octets: 1000,
             class: None,
             entropy: 0,
-            psn,
-            answers_read: false,
+            connection_psn: Some(psn),
+            answer_psn: None,
             able: false,
         };
-        data.flow(0, &mut self.flows).data(0, &data);
+        let (flow, is_anew) = data.flow(0, &mut self.flows);
+        flow.data(0, &data);
+        if is_anew {
+            self.resolver.begins_anew(&key);
+        }
     }
 
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
@@ -173,12 +177,16 @@ fn play(name: &str, cm: bool) -> Net {
                 ip_octets: (ip.end - ip.start) as u64,
                 class: None,
                 entropy: 0,
-                psn: bth.psn(),
-                answers_read: answers_read(bth.opcode()),
+                connection_psn: connection_psn(&bth),
+                answer_psn: answers_read(bth.opcode()).then(|| bth.psn()),
                 able: true,
             };
             let at = packet.at;
-            data.flow(at, &mut net.flows).data(at, &data);
+            let (flow, is_anew) = data.flow(at, &mut net.flows);
+            flow.data(at, &data);
+            if is_anew {
+                net.resolver.begins_anew(&data.key);
+            }
             if begins_answer(bth.opcode()) {
                 let (from, to, qp) = (ip.source, ip.destination, bth.dest_qp());
                 (net.resolver).answered(from, to, qp, bth.psn(), net.flows.indexed());

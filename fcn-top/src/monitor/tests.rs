@@ -449,6 +449,39 @@ fn a_flow_that_several_kinds_tell_has_one_name() {
     told_by_all_kinds(acknowledge, Resolved::Acks);
 }
 
+/// The QP at the receiver is given again: to another QP of the same sender.
+#[test]
+fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
+    for by_cm in [false, true] {
+        let mut monitor = Monitor::new(Settings::default());
+        for (sender_qp, first_psn, packets) in [(0x111, 5_000, 90), (0x222, 9_000_000, 30)] {
+            let setup = Setup {
+                active_end: (sender_qp, sender_qp),
+                passive_end: (sender_qp, 7),
+                ..Setup::v6()
+            };
+            for message in setup.messages().into_iter().filter(|_| by_cm) {
+                see(&mut monitor, START, 0, &message);
+            }
+            for psn in first_psn..first_psn + packets {
+                see(&mut monitor, START, 0, &data(psn, false));
+                let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(sender_qp), psn);
+                let ack = [UDP, Part::Bth(bth), Part::Bytes(&[0; 4])];
+                see(&mut monitor, START, 0, &frame(RECEIVER, &ack, GOOD));
+            }
+            for _ in 0..5 {
+                see(&mut monitor, START, 0, &cnp(sender_qp));
+            }
+        }
+        let rows = monitor.rows().map(|(_, row)| (row.qp, row.data_packets));
+        let mut flows: Vec<_> = rows.collect();
+        flows.sort_unstable();
+        // Of the first one's flow nothing is left; none of it is said of the second.
+        let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
+        assert_eq!(flows, expected, "RDMA CM: {by_cm}");
+    }
+}
+
 #[test]
 fn what_passes_several_interfaces_counts_once() {
     const MICROSECOND: u64 = 1_000;
@@ -545,6 +578,10 @@ fn a_capture_that_has_every_packet_twice_is_told_of() {
         // Those that overtake one another repeat nothing.
         for psn in 0..300 {
             see(&mut monitor, START, 0, &data(1_000 + (psn ^ 7), false));
+        }
+        // A second place, whose clock is behind by 300 packets.
+        for psn in (0..300).filter(|_| doubtful) {
+            see(&mut monitor, START, 0, &data(1_000 + psn, false));
         }
         let events: Vec<_> = monitor.events().map(|event| event.what).collect();
         let expected = doubtful.then_some("capture.data.repeated");

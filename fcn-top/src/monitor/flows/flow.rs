@@ -25,7 +25,7 @@ pub struct Flow {
     /// Octets of their IP packets.
     pub octets: u64,
     ce: u64,
-    /// Packet sequence numbers of the last packet of its own, and of the last that answers an RDMA READ.
+    /// Packet sequence numbers of the last packet of its connection, and of the last that answers an RDMA READ.
     last_psns: [u32; 2],
     psns: LastPsns,
     /// What the last packet is queued by.
@@ -77,11 +77,11 @@ pub struct Effect {
     pub rule: Option<Rule>,
     /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
     pub back: bool,
-    /// Whether its PSN was seen before, among the last 64.
+    /// Whether its PSN was seen before, or is 64 or more behind.
     pub repeats: bool,
 }
 
-/// Which of the last 64 PSNs were seen, as of RFC 6479: reordering repeats none.
+/// Which of the last 64 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. What is further behind does.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
@@ -97,7 +97,9 @@ impl LastPsns {
             return false;
         }
         let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
-        let bit = 1_u64.checked_shl(behind).unwrap_or(0);
+        let Some(bit) = 1_u64.checked_shl(behind) else {
+            return true;
+        };
         let is_known = self.seen & bit != 0;
         self.seen |= bit;
         is_known
@@ -148,10 +150,15 @@ impl Flow {
                 repeats: false,
             };
         }
-        let last_psn = &mut self.last_psns[usize::from(data.answers_read)];
-        let back = is_not_ahead(data.psn, *last_psn);
-        *last_psn = data.psn;
-        let repeats = !data.answers_read && self.psns.has_seen(data.psn);
+        let mut back = false;
+        let psns = [data.connection_psn, data.answer_psn];
+        for (psn, last) in psns.into_iter().zip(&mut self.last_psns) {
+            if let Some(psn) = psn {
+                back |= is_not_ahead(psn, *last);
+                *last = psn;
+            }
+        }
+        let repeats = (data.connection_psn).is_some_and(|psn| self.psns.has_seen(psn));
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;

@@ -44,14 +44,14 @@ fn data(key: FlowKey) -> Data {
         ip_octets: 1000,
         class: None,
         entropy: 0,
-        psn: 7,
-        answers_read: false,
+        connection_psn: Some(7),
+        answer_psn: None,
         able: false,
     }
 }
 
 fn seen(flows: &mut Flows, at: u64, data: &Data) -> Effect {
-    data.flow(at, flows).data(at, data)
+    data.flow(at, flows).0.data(at, data)
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_flow_says_what_it_carries() {
     for i in 0..40 {
         let data = Data {
             look: look(i % 4 == 0),
-            psn: i,
+            connection_psn: Some(i),
             ..data(key(1, 2))
         };
         assert_eq!(
@@ -94,20 +94,22 @@ fn a_flow_says_what_it_carries() {
 #[test]
 fn answers_to_reads_count_apart_from_what_is_sent() {
     let mut flows = Flows::new(10);
-    let mut back = |psn, answers_read| {
+    let mut back = |connection_psn, answer_psn| {
         let data = Data {
-            psn,
-            answers_read,
+            connection_psn,
+            answer_psn,
             ..data(key(1, 1))
         };
         seen(&mut flows, 0, &data).back
     };
-    let own = [100, 101, 102, 102].map(|psn| [back(psn, false), back(psn + 0x7F_0000, true)]);
+    let own =
+        [100, 101, 102, 102].map(|psn| [back(Some(psn), None), back(None, Some(psn + 0x7F_0000))]);
     assert_eq!(own, [[false; 2], [false; 2], [false; 2], [true; 2]]);
-    assert!(!back(103, false));
+    assert!(!back(Some(103), None));
     let mut flows = Flows::new(10);
     let answers = Data {
-        answers_read: true,
+        connection_psn: None,
+        answer_psn: Some(7),
         ..data(key(1, 1))
     };
     seen(&mut flows, 0, &answers);
