@@ -61,6 +61,9 @@ const HINTED: f64 = 1.25;
 /// rate is steady without notifications: a rate that swings by itself looks the same where notifications come in step with it.
 /// The NICs known cut within tens of microseconds.
 const SOON: u64 = 1 << 16;
+/// Of what the rate goes down by while it is notified, so much must have come with the first notifications: a rate that wanders
+/// goes down at any time.
+const EARLY: f64 = 0.5;
 /// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
 const ALONE: u64 = 10_000_000;
 
@@ -123,7 +126,7 @@ pub enum Evidence {
     Slower(Less),
     /// Less data while it was notified than without notifications.
     SlowerThanQuiet {
-        /// By how much.
+        /// By how much at least: two standard errors from the mean.
         less: f32,
     },
     /// The entropy changed soon after so many notifications.
@@ -307,7 +310,7 @@ impl fmt::Display for Evidence {
             ),
             Self::SlowerThanQuiet { less } => write!(
                 f,
-                "{} less data while it was notified than while it was left alone, before the first notification or long after one",
+                "at least {} less data while it was notified than while it was left alone, before the first notification or long after one",
                 Percent(less)
             ),
             Self::OtherPath { after } => {
@@ -336,7 +339,10 @@ impl fmt::Display for Evidence {
                 "as much data while it was notified as without notifications; more than {} less can be excluded",
                 Percent(most)
             ),
-            Self::NoData => write!(f, "no notification lies between data of the flow"),
+            Self::NoData => write!(
+                f,
+                "by their time stamps, no notification lies between data of the flow"
+            ),
             Self::TooFew => write!(f, "too few notifications or data packets"),
             Self::Sampled => write!(
                 f,
@@ -344,7 +350,7 @@ impl fmt::Display for Evidence {
             ),
             Self::NeverQuiet => write!(
                 f,
-                "notified all the time, with too little data in between to see an answer"
+                "too little data between one notification and the next, or too late after it, to see an answer"
             ),
             Self::Varies { less, chance } => write!(
                 f,
@@ -849,7 +855,7 @@ impl Obedience {
                         .max(self.typical.saturating_mul(4))
                         .min(u64::MAX / 2);
                     let since = to.saturating_sub(self.first.saturating_add(self.alone));
-                    if (enough..enough + enough / 4).contains(&since) {
+                    if (enough..2 * enough).contains(&since) {
                         self.early.add(&batch);
                     }
                     &mut self.notified
@@ -1197,8 +1203,10 @@ impl Obedience {
 
     fn judge(&self) -> (Answer, Evidence) {
         use Answer::{DoesNotObey, Obeys, Unclear};
+        let is_coarse = self.packets / 4 > self.stamped;
         if self.measured == 0 {
-            return (Unclear, Evidence::NoData);
+            let coarse = is_coarse.then_some(Evidence::Coarse);
+            return (Unclear, coarse.unwrap_or(Evidence::NoData));
         }
         // Half the time between notifications against the other half: where a change comes by chance, it is in either.
         for (after, other) in [
@@ -1314,12 +1322,14 @@ impl Obedience {
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
             // What a reader would count, which batches that are far slower than others weigh less in.
             let counted = 1.0 - (notified.rate() - quiet.rate()).exp();
+            let at_least = less.min(quiet.rate() - notified.rate()) - 2.0 * error;
+            let at_least = 1.0 - (-at_least).exp();
             // It may have slowed down by itself before it was notified at all.
             let before = self.just_before.rate();
             let sank = before.is_none_or(|before| before - notified.mean() > 0.5 * less);
             // It may have gone on for long as if it had not been notified, and then slowed down by itself.
             let early = self.early.rate();
-            let answered = early.is_none_or(|early| quiet.rate() - early > 0.25 * less);
+            let answered = early.is_none_or(|early| quiet.rate() - early > EARLY * less);
             // An opening burst is no rate.
             let lasted = self.left_alone || self.alone >= self.typical / 4;
             if too_late.is_none()
@@ -1329,8 +1339,9 @@ impl Obedience {
                 && less.min(counted) > 0.1
                 && less > 1.2 * usual
                 && less > 4.0 * error
+                && at_least > FINEST
             {
-                let less = counted as f32;
+                let less = at_least as f32;
                 return (Obeys, Evidence::SlowerThanQuiet { less });
             }
             faster = less < -0.1 && -less > 4.0 * error;
@@ -1422,7 +1433,7 @@ impl Obedience {
             let late = too_late.map(|shape| self.doubted(&shape, Doubt::TooLate));
             return (Unclear, late.unwrap_or(why));
         }
-        if self.packets / 4 > self.stamped && per_gap < 16.0 {
+        if is_coarse && per_gap < 16.0 {
             return (Unclear, Evidence::Coarse);
         }
         let between: f64 = self.shapes().map(|shape| shape.stamps).sum();
