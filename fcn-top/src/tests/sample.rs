@@ -341,6 +341,7 @@ fn points() -> Vec<PointRecord> {
     let switch = PointRecord {
         notifier: address("2001:db8:ffff::1"),
         notifier_role: Origin::Switch,
+        made_by: None,
         trusted: Some(true),
         flows: 3,
         rate_now: Some(1_250.0),
@@ -364,6 +365,7 @@ fn points() -> Vec<PointRecord> {
     let receiver = PointRecord {
         notifier: address("198.18.2.4"),
         notifier_role: Origin::Receiver,
+        made_by: Some(Maker::Network),
         trusted: None,
         flows: 1,
         rate_now: Some(0.0),

@@ -148,6 +148,7 @@ pub fn change(tables: &mut Tables, act: impl FnOnce(&mut Vec<(RowId, QpRecord)>)
 }
 
 fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
+    use Maker::{Mixed, Network, Receiver, Unknown};
     let mut rows = Vec::new();
     for i in 0..8u32 {
         let (rate, obeys) = (f64::from(900 - i * 110), i != 3);
@@ -163,6 +164,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             sender_qp_from: Some(Resolved::Packet),
             receiver: Some(address("10.0.9.20")),
             receiver_qp: Some(0x88),
+            made_by: Some([Network, Receiver, Unknown, Mixed][i as usize % 4]),
             rate_now: Some(if i == 7 { 0.0 } else { rate * 1.1 }),
             rate_1s: Some(if i == 7 { 0.0 } else { rate }),
             rate_10s: Some(if i == 7 { 0.0 } else { rate * 0.97 }),
@@ -202,7 +204,6 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     alone: true,
                 }
             }),
-            made_by: Some(Maker::Network),
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
                 receiver: 3,
@@ -345,6 +346,7 @@ fn points(now: u64) -> Vec<PointRecord> {
     let point = |notifier: &str, origin, flows, rate: f64, total| PointRecord {
         notifier: address(notifier),
         notifier_role: origin,
+        made_by: (origin == Origin::Receiver).then_some(Maker::Mixed),
         trusted: Some(notifier != "10.255.7.1"),
         flows,
         rate_now: Some(rate * 1.1),
