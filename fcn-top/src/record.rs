@@ -317,6 +317,8 @@ records! {
         notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
+        pfc: u64 = "PFC", 8, Count, "Of them PFC frames that pause at least one class; a NIC that acts on them may keep them from the capture", |v| Cell::Count(*v);
+        paused: Option<Arc<str>> = "Paused", 18, Text, "How many of these pause which class (0 to 7), as in class 3 ×12, 4 ×2; nothing where there are none", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
         undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
         dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);

@@ -269,6 +269,33 @@ fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
     }
 }
 
+/// Frames that let classes send again do not pause them.
+#[test]
+fn what_pfc_pauses_is_counted_where_it_passes() {
+    for (name, pfc, paused) in [
+        ("pfc", [3, 3, 3, 2].as_slice(), Some("class 3 ×3")),
+        (
+            "formats-pfc",
+            &[3],
+            Some("class 0 ×1, 1 ×1, 2 ×1, 3 ×3, 4 ×2, 5 ×1, 6 ×1, 7 ×1"),
+        ),
+        ("incast", &[0, 0], None),
+    ] {
+        let file = capture(&format!("{name}.pcapng"));
+        let json = top_words(&format!("-r {file} --json")).well().json();
+        let interfaces = json["interfaces"].as_array().unwrap();
+        let counts: Vec<_> = interfaces
+            .iter()
+            .map(|one| one["pfc"].as_u64().unwrap())
+            .collect();
+        assert_eq!(counts, pfc, "{name}");
+        assert_eq!(json["totals"]["pfc"].as_u64(), Some(pfc.iter().sum()));
+        assert_eq!(interfaces[0]["paused"].as_str(), paused);
+        let report = top_words(&format!("-r {file} --report")).well().out;
+        assert_eq!(report.contains(" PFC "), paused.is_some(), "{report}");
+    }
+}
+
 #[test]
 fn rows_are_chosen_and_in_order() {
     let file = capture("attack.pcapng");

@@ -55,9 +55,15 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     }
     hops(&mut out, tables, words);
     findings(&mut out, tables, words);
-    let columns =
-        "name state received notifications data cut undecodable dropped_kernel dropped_interface";
-    section(&mut out, "Interfaces", &tables.interfaces, columns, words);
+    let pfc = if tables.totals.pfc > 0 {
+        "pfc paused"
+    } else {
+        ""
+    };
+    let columns = format!(
+        "name state received notifications data {pfc} cut undecodable dropped_kernel dropped_interface"
+    );
+    section(&mut out, "Interfaces", &tables.interfaces, &columns, words);
     if !tables.nics.counters.is_empty() {
         nics(&mut out, &tables.nics, words);
     }

@@ -467,6 +467,8 @@ fn interfaces(second: u64) -> Vec<InterfaceRecord> {
         notifications: 11_530 + second * 2_234,
         data: 4_700_000,
         other: 1_204,
+        pfc: 0,
+        paused: None,
         cut: 3,
         undecodable: 1,
         dropped_kernel: Some(0),
@@ -574,6 +576,9 @@ fn detail(now: u64) -> Detail {
 /// The same with drops.
 pub fn lossy(second: u64) -> Tables {
     let mut tables = incast(second);
-    tables.interfaces[0].dropped_kernel = Some(1_234);
+    let first = &mut tables.interfaces[0];
+    first.dropped_kernel = Some(1_234);
+    (first.pfc, first.paused) = (46, Some("class 3 ×46, 4 ×2".into()));
+    tables.totals.pfc = 46;
     tables
 }

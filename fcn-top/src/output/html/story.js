@@ -272,7 +272,7 @@
   }
   if (snapshot.interfaces.length > 0) {
     section("Where it was captured", plain("interfaces", "Interfaces", snapshot.interfaces,
-      ["name", "state", "received", "notifications", "data", "other", "cut", "undecodable", "dropped_kernel", "dropped_interface", "about"]));
+      ["name", "state", "received", "notifications", "data", "other", "paused", "cut", "undecodable", "dropped_kernel", "dropped_interface", "about"]));
   }
   if (snapshot.counters.length > 0) {
     section("What NICs of this host count", plain("counters", "Counters of RDMA devices", snapshot.counters,
