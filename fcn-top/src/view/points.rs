@@ -1,4 +1,4 @@
-//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it slows down.
+//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it notified.
 
 use super::Records;
 use super::explanation::flow_text;
