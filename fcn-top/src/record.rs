@@ -199,7 +199,7 @@ records! {
         qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        notifier_role: Origin = "Role", 8, Name, "Which node the notifier's address belongs to, even where a switch uses the receiver's (see made_by): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications", |v| Cell::Name(v.id());
+        notifier_role: Origin = "Acts as", 14, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
@@ -252,7 +252,8 @@ records! {
     /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        notifier_role: Origin = "Role", 8, Name, "Which node the notifier's address belongs to, even where a switch uses the receiver's (see made_by of the rows): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications", |v| Cell::Name(v.id());
+        notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
+        made_by: Option<Maker> = "Made by", 10, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
@@ -316,6 +317,8 @@ records! {
         notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
+        pfc: u64 = "PFC", 8, Count, "Of them PFC frames that pause at least one class; a NIC that acts on them may keep them from the capture", |v| Cell::Count(*v);
+        paused: Option<Arc<str>> = "Paused", 18, Text, "How many of these pause which class (0 to 7), as in class 3 ×12, 4 ×2; nothing where there are none", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
         undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
         dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);

@@ -277,7 +277,7 @@ mod tests {
             let error = options(words, Way::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
-                Some("points") => "notifier, notifier_role, trusted, flows, ",
+                Some("points") => "notifier, notifier_role, made_by, trusted, ",
                 Some("events") => "at, severity, what, times, ",
                 Some("paths") => "path, traces, hop, node, ",
                 _ => "name, state, received, ",

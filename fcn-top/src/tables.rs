@@ -38,6 +38,8 @@ pub struct Totals {
     pub ce: u64,
     /// Packets that are neither and could be read.
     pub other: u64,
+    /// Of them PFC frames that pause at least one class.
+    pub pfc: u64,
     /// Packets of which the capture has too little to read them.
     pub cut: u64,
     /// Notifications and data of which the capture has not all octets, so that their ICRC, for one, cannot be verified.

@@ -6,10 +6,12 @@ mod units;
 pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
+use crate::monitor::NOTIFIERS;
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Cell, Column, Holds, QpRecord};
+use crate::record::{Cell, Column, Holds, Maker, QpRecord};
 use crate::tables::Totals;
 use fcn_tool::quantity::counted;
+use fcn_wire::Origin;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -17,6 +19,37 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a notifier is by what it sends, and by who made its plain CNPs, where that is inferred. What is cut off at the end does not
+/// turn it into another.
+pub const fn acts_as(role: Origin, made_by: Option<Maker>) -> &'static str {
+    match (role, made_by) {
+        (Origin::Switch, _) => "switch",
+        (Origin::Proxy, _) => "proxy, inferred",
+        (Origin::IngressPe, _) => "ingress PE, inferred",
+        (Origin::Unknown, Some(Maker::Network)) => "network, inferred",
+        (Origin::Unknown, _) => "unknown",
+        (Origin::Receiver | Origin::Ambiguous, Some(Maker::Receiver))
+        | (Origin::Receiver, None) => "receiver",
+        (_, Some(Maker::Network)) => "network, in receiver's name",
+        (_, Some(Maker::Proxy)) => "proxy, in receiver's name",
+        (_, Some(Maker::IngressPe)) => "ingress PE, in receiver's name",
+        (_, Some(Maker::Mixed)) => "network and receiver",
+        (_, Some(Maker::Unknown) | None) => "network or receiver",
+    }
+}
+
+/// How many have notified beside the one that is named, where there are several.
+pub fn more_notifiers(row: &QpRecord) -> Option<String> {
+    let more = row.notifiers.saturating_sub(1);
+    // Beyond that they are not told apart.
+    let least = if more < NOTIFIERS as u32 {
+        ""
+    } else {
+        "at least "
+    };
+    (more > 0).then(|| format!("and {least}{more} more"))
+}
 
 /// What the number of a row's notifications rests on, where it is an estimate.
 pub fn samples(row: &QpRecord) -> Option<String> {
@@ -227,6 +260,29 @@ mod tests {
     use super::*;
     use crate::record::{EventRecord, Record};
     use crate::tests::sample;
+
+    #[test]
+    fn a_role_does_not_contradict_who_made_the_cnps() {
+        for role in Origin::ALL {
+            for maker in Maker::ALL {
+                let text = acts_as(role, Some(maker));
+                let is_receiver = text == "receiver";
+                let expected = [Origin::Receiver, Origin::Ambiguous].contains(&role)
+                    && maker == Maker::Receiver;
+                assert_eq!(is_receiver, expected, "{role:?} {maker:?}");
+                // Cut as short as a column becomes.
+                assert!(is_receiver || !text.starts_with("receiver"), "{text}");
+            }
+        }
+        let mut row = sample::qp();
+        let mut more = |notifiers| {
+            row.notifiers = notifiers;
+            more_notifiers(&row)
+        };
+        assert_eq!(more(1), None);
+        assert_eq!(more(4).as_deref(), Some("and 3 more"));
+        assert_eq!(more(5).as_deref(), Some("and at least 4 more"));
+    }
 
     #[test]
     fn moments_are_in_the_zone_wanted() {

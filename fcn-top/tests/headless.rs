@@ -237,6 +237,65 @@ fn every_way_of_printing_shows_the_same() {
     }
 }
 
+/// CNPs that a switch makes in the receiver's name, and those of which nothing tells.
+#[test]
+fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
+    for (name, role, maker) in [
+        ("switch-cnp", "network, in receiver's name", "network"),
+        (
+            "soft-roce-switch-cnp",
+            "network, in receiver's name",
+            "network",
+        ),
+        ("fast-cnp", "network or receiver", "unknown"),
+        ("receiver-cnp-ipv4", "receiver", "receiver"),
+    ] {
+        let file = capture(&format!("{name}.pcapng"));
+        let report = top_words(&format!("-r {file} --report")).with(0).out;
+        let (_, points) = report.split_once("\nWho notifies\n").unwrap();
+        let (points, _) = points.split_once("\n\n").unwrap();
+        assert!(points.contains(&format!(" {role} ")), "{report}");
+        let (_, makers) = report
+            .split_once("\nWho made the CNPs, inferred\n")
+            .unwrap();
+        let makers = makers.lines().nth(1).unwrap();
+        assert!(makers.contains(&format!(" {maker} ")), "{report}");
+        let json = top_words(&format!("-r {file} --json")).with(0).json();
+        let mut points = json["points"].as_array().unwrap().iter();
+        let point = points.find(|point| point["notifier_role"] == "receiver");
+        assert_eq!(point.unwrap()["made_by"], maker);
+        let mut cnps = rows(&json).iter().filter(|row| row["kind"] == "cnp");
+        assert!(cnps.all(|row| row["made_by"] == maker));
+    }
+}
+
+/// Frames that let classes send again do not pause them.
+#[test]
+fn what_pfc_pauses_is_counted_where_it_passes() {
+    for (name, pfc, paused) in [
+        ("pfc", [3, 3, 3, 2].as_slice(), Some("class 3 ×3")),
+        (
+            "formats-pfc",
+            &[3],
+            Some("class 0 ×1, 1 ×1, 2 ×1, 3 ×3, 4 ×2, 5 ×1, 6 ×1, 7 ×1"),
+        ),
+        ("incast", &[0, 0], None),
+    ] {
+        let file = capture(&format!("{name}.pcapng"));
+        let json = top_words(&format!("-r {file} --json")).well().json();
+        let interfaces = json["interfaces"].as_array().unwrap();
+        let counts: Vec<_> = interfaces
+            .iter()
+            .map(|one| one["pfc"].as_u64().unwrap())
+            .collect();
+        assert_eq!(counts, pfc, "{name}");
+        assert_eq!(json["totals"]["pfc"].as_u64(), Some(pfc.iter().sum()));
+        assert_eq!(interfaces[0]["paused"].as_str(), paused);
+        let report = top_words(&format!("-r {file} --report")).well().out;
+        assert_eq!(report.contains(" PFC "), paused.is_some(), "{report}");
+    }
+}
+
 #[test]
 fn rows_are_chosen_and_in_order() {
     let file = capture("attack.pcapng");

@@ -310,7 +310,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.press_for("?", &["Help: QPs", "Esc closes"]);
     screen.press(&["Escape"]);
     screen.until("no help", |text| !text.contains("Help: QPs"));
-    screen.press_for("2", &["notifiers  by", "the flows it slows"]);
+    screen.press_for("2", &["notifiers  by", "flows notified"]);
     screen.press_for("3", &["Notified by", &format!("QP {name} at the sender")]);
     screen.press_for("4", &["No IOAM trace"]);
     screen.press_for("5", &["by severity"]);

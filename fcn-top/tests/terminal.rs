@@ -143,7 +143,7 @@ fn a_terminal_may_claim_any_size() {
         screen.output(&["send-keys", "C-l"]);
         if columns == "60000" {
             screen.output(&["send-keys", "2"]);
-            screen.shows("the flows it slows");
+            screen.shows("flows notified");
         }
     }
     screen.output(&["send-keys", "4"]);

@@ -73,6 +73,34 @@ identified! {
     }
 }
 
+/// One in so many CNPs may be of an unknown maker where the others are of one.
+const FEW: u32 = 32;
+
+impl Maker {
+    /// Who made CNPs that were judged one by one: `counts` are by number in [`Maker::ALL`]. `early` of the unknown ones came
+    /// when there was nothing to compare them with yet.
+    #[must_use]
+    pub fn of(counts: &[u32; Self::ALL.len()], early: u32) -> Self {
+        let count = |maker: Self| counts[maker as usize];
+        let known = Self::ALL
+            .into_iter()
+            .filter(|maker| *maker != Self::Unknown);
+        let mut makers = known.clone().filter(|maker| count(*maker) > 0);
+        let sum = known.map(count).fold(0, u32::saturating_add);
+        let undecided = count(Self::Unknown).saturating_sub(early);
+        match (makers.next(), makers.next()) {
+            // A proxy node or an ingress PE is one of the network: which it is shows where it was seen to be asked.
+            (Some(_), Some(_)) if count(Self::Receiver) > 0 || count(Self::Mixed) > 0 => {
+                Self::Mixed
+            }
+            _ if undecided > sum / FEW || early > sum => Self::Unknown,
+            (Some(maker), None) => maker,
+            (Some(_), Some(_)) => Self::Network,
+            (None, _) => Self::Unknown,
+        }
+    }
+}
+
 /// What an inference rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
@@ -749,9 +777,6 @@ fn pair(from: IpAddr, to: IpAddr) -> ((IpAddr, IpAddr), bool) {
     }
 }
 
-/// One in so many CNPs may be of an unknown maker where the others are of one.
-const FEW: u32 = 32;
-
 /// Who made the CNPs about one QP.
 #[derive(Clone, Debug)]
 pub struct Tally {
@@ -832,24 +857,16 @@ impl Tally {
         let Some(known) = all.known else {
             return Some(last);
         };
+        let maker = Maker::of(&all.counts, all.early);
         let [of_known, unknown] = [known.maker, Maker::Unknown].map(|m| all.counts[m as usize]);
         let sum = all.counts.iter().copied().fold(0, u32::saturating_add);
-        let several = |maker| Inference {
-            maker,
-            evidence: Evidence::Several(all.counts),
-        };
-        let undecided = unknown - all.early;
-        // A proxy node or an ingress PE is one of the network: which it is shows where it was seen to be asked.
-        let by_network = all.counts[Maker::Receiver as usize] == 0;
-        let is_mixed = of_known + unknown != sum;
-        Some(if is_mixed && !by_network {
-            several(Maker::Mixed)
-        } else if undecided > (sum - unknown) / FEW || all.early > sum - unknown {
-            several(Maker::Unknown)
-        } else if is_mixed {
-            several(Maker::Network)
-        } else {
-            known
+        let is_one = of_known + unknown == sum && maker != Maker::Unknown;
+        Some(match is_one {
+            true => known,
+            false => Inference {
+                maker,
+                evidence: Evidence::Several(all.counts),
+            },
         })
     }
 }

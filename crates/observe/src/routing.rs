@@ -5,8 +5,11 @@
 //! No LSDB: of each router's statement about a prefix the last one counts until it is purged, or until its LSP or LSA comes
 //! without it. One that is not newer than what was heard of that LSP or LSA, by its sequence number, says nothing: it was sent
 //! again, or overtaken. An advertisement is judged by those before it, so a router is given the time to hear of a flag that is
-//! new. Whether a router that passes on
-//! a prefix says so depends on the protocol:
+//! new. Whatever is said in one LSP or LSA is said at once, and a router keeps the flag if any one of its current ones has it.
+//! That cannot be waited for: nothing tells how many fragments a router's LSP has, so the flag, or at level 1 the
+//! router's own prefix, may be in one that comes later. The rule's words say so.
+//!
+//! Whether a router that passes on a prefix says so depends on the protocol:
 //!
 //! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that writes no extended
 //!   LSA at all is not seen: that takes the legacy LSAs.
@@ -135,11 +138,18 @@ impl Routing {
         }
         // What a capture has cut off is read as far as it goes.
         each_edition(protocol, bytes, usize::MAX, |edition, found| {
-            if self.is_news(&edition) {
-                for found in found {
-                    if self.advertised(edition, &found) {
-                        not_kept(found.offset);
-                    }
+            if !self.is_news(&edition) {
+                return;
+            }
+            let without = found.filter_map(|found| {
+                let (key, statement) = self.advertised(edition, &found)?;
+                (!statement.pnc).then_some((key, statement, found.offset))
+            });
+            // All of it is said at once.
+            let without: Vec<_> = without.collect();
+            for (key, statement, offset) in without {
+                if self.is_missing(&key, &statement) {
+                    not_kept(offset);
                 }
             }
         });
@@ -172,11 +182,13 @@ impl Routing {
         Session::between(open((speaker, listener)), open((listener, speaker)))
     }
 
-    /// Whether PNC is missing.
-    fn advertised(&mut self, edition: Edition, found: &Advertisement<'_>) -> bool {
-        let Some((key, statement)) = statement(edition, found).filter(|_| !found.ignored) else {
-            return false;
-        };
+    /// Takes in an advertisement; returns what it says, if that counts.
+    fn advertised(
+        &mut self,
+        edition: Edition,
+        found: &Advertisement<'_>,
+    ) -> Option<(Key, Statement)> {
+        let (key, statement) = statement(edition, found).filter(|_| !found.ignored)?;
         if matches!(
             found.origin,
             Origin::IsIs {
@@ -186,48 +198,47 @@ impl Routing {
         ) {
             self.level1.put(statement.router, ());
         }
-        let at_level1 = self.level1.peek(&statement.router).is_some();
         let mut all = self.prefixes.remove(&key).unwrap_or_default();
         all.retain(|other| {
-            let same = (other.router, other.scope) == (statement.router, statement.scope);
-            // Its LSP or LSA may have come without the prefix since.
+            // Its LSP or LSA may have come anew since, perhaps without the prefix.
             let Edition {
                 source, sequence, ..
             } = other.edition;
-            !same && self.sources.peek(&source) == Some(&sequence)
+            self.sources.peek(&source) == Some(&sequence)
         });
         let counts = edition.lifetime != Some(0) && all.len() < STATEMENTS;
         if counts {
             all.push(statement);
         }
-        let missing = counts && is_missing(&all, &statement, at_level1);
         if !all.is_empty() {
             self.prefixes.put(key, all);
         }
-        missing
+        counts.then_some((key, statement))
     }
-}
 
-/// Whether a statement lacks the PNC that the prefix has in the level or area from which it was passed on. Where
-/// it comes from several, all of them have to have it: nobody knows which one was taken.
-fn is_missing(all: &[Statement], of: &Statement, at_level1: bool) -> bool {
-    let mine = |one: &Statement| one.router == of.router && one.scope == LEVEL1;
-    // Only at IS-IS's level 2 nothing is said.
-    let inferred = || at_level1 && !all.iter().any(mine);
-    if of.pnc || !of.passed_on.unwrap_or_else(inferred) {
-        return false;
+    /// Whether a statement lacks the PNC that the prefix has in the level or area from which it was passed on. Where
+    /// it comes from several, all of them have to have it: nobody knows which one was taken.
+    fn is_missing(&self, key: &Key, of: &Statement) -> bool {
+        let all = self.prefixes.peek(key).map_or(&[][..], Vec::as_slice);
+        let mine = |one: &Statement| one.router == of.router && one.scope == LEVEL1;
+        // Only at IS-IS's level 2 nothing is said.
+        let inferred = || self.level1.peek(&of.router).is_some() && !all.iter().any(mine);
+        let keeps = |one: &Statement| (one.router, one.scope) == (of.router, of.scope) && one.pnc;
+        if all.iter().any(keeps) || !of.passed_on.unwrap_or_else(inferred) {
+            return false;
+        }
+        // A prefix reaches an area from the backbone, and the backbone from the areas that it belongs to.
+        let of_backbone = |one: &Statement| one.scope == BACKBONE;
+        let from_backbone = !of_backbone(of) && all.iter().any(of_backbone);
+        let mut sources = all
+            .iter()
+            .filter(|one| match from_backbone {
+                true => of_backbone(one),
+                false => one.scope != of.scope && one.passed_on != Some(true),
+            })
+            .peekable();
+        sources.peek().is_some() && sources.all(|one| one.pnc)
     }
-    // A prefix reaches an area from the backbone, and the backbone from the areas that it belongs to.
-    let of_backbone = |one: &Statement| one.scope == BACKBONE;
-    let from_backbone = !of_backbone(of) && all.iter().any(of_backbone);
-    let mut sources = all
-        .iter()
-        .filter(|one| match from_backbone {
-            true => of_backbone(one),
-            false => one.scope != of.scope && one.passed_on != Some(true),
-        })
-        .peekable();
-    sources.peek().is_some() && sources.all(|one| one.pnc)
 }
 
 /// Hands over each LSP or LSA of a message of IS-IS or OSPF with what it advertises, be it nothing; LSAs that are malformed are left out. There were

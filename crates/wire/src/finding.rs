@@ -277,7 +277,7 @@ rules! {
     PncNotHost = "pnc.prefix.not_host", Pnc, Warning, proxy_cn!("section 5.1; reading chosen by us"),
         "PNC is set on a prefix that is not a host's (/32 or /128)";
     PncNotKept = "pnc.not_preserved", Pnc, Warning, proxy_cn!("sections 5.1.1 to 5.1.3"),
-        "PNC is set for the prefix in the level or area that it comes from, and is missing where a router passes it on";
+        "PNC is set for the prefix where it comes from, and is missing where a router passes it on; a fragment not seen yet may have it";
 
     PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",
         "The PFC frame is shorter than its class vector and pause times";

@@ -8,8 +8,10 @@ use crate::tables::Dropped;
 use crate::text::span;
 use core::fmt::Write as _;
 use fcn_observe::trail::{Step, Takes, Trail};
+use fcn_tool::quantity::grouped;
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
+use fcn_wire::pfc::{CLASSES, Pfc};
 use fcn_wire::sflow;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
@@ -56,6 +58,9 @@ struct Interface {
     dropped: Dropped,
     /// By [`Sort`].
     sorts: [u64; 5],
+    /// PFC frames that pause a class, and how many of them each class.
+    pfc: u64,
+    paused: [u64; CLASSES],
     octets: u64,
     windows: Windows,
 }
@@ -69,6 +74,8 @@ impl Interface {
             about: Arc::from(""),
             dropped: (None, None),
             sorts: [0; 5],
+            pfc: 0,
+            paused: [0; CLASSES],
             octets: 0,
             windows: Windows::default(),
         }
@@ -76,6 +83,9 @@ impl Interface {
 
     fn record(&self, now: u64, since: u64) -> InterfaceRecord {
         let packets = |sort: Sort| self.sorts.get(sort as usize).copied().unwrap_or(0);
+        let paused = self.paused.iter().enumerate();
+        let paused = paused.filter(|(_, frames)| **frames > 0);
+        let paused = paused.map(|(class, frames)| format!("{class} ×{}", grouped(*frames)));
         InterfaceRecord {
             name: Arc::clone(&self.name),
             state: self.state,
@@ -85,6 +95,9 @@ impl Interface {
             notifications: packets(Sort::Notification),
             data: packets(Sort::Data),
             other: packets(Sort::Other),
+            pfc: self.pfc,
+            paused: (self.pfc > 0)
+                .then(|| format!("class {}", paused.collect::<Vec<_>>().join(", ")).into()),
             cut: packets(Sort::Cut),
             undecodable: packets(Sort::Undecodable),
             dropped_kernel: self.dropped.0,
@@ -273,6 +286,19 @@ impl Interfaces {
         }
         interface.octets += packet.octets();
         interface.windows.add(packet.at);
+    }
+
+    /// Counts a PFC frame that passed the interface at `place`, if it pauses any class.
+    pub fn pause(&mut self, place: u32, pfc: &Pfc<'_>) -> bool {
+        let mut pauses = false;
+        if let Some(interface) = self.list.get_mut(place as usize) {
+            for (class, _) in pfc.enabled().filter(|(_, time)| *time > 0) {
+                pauses = true;
+                interface.paused[class] += 1;
+            }
+            interface.pfc += u64::from(pauses);
+        }
+        pauses
     }
 
     /// Whether there are several.

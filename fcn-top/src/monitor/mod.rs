@@ -53,7 +53,7 @@ use flows::Flows;
 use interfaces::Interfaces;
 use local::Locals;
 use mirror_clocks::MirrorClocks;
-use notifiers::{Aims, Notifiers};
+use notifiers::{ByNotifier, Notifiers};
 use paths::Paths;
 use reporter::Reporter;
 use row::Row;
@@ -281,14 +281,22 @@ impl Monitor {
     /// Who notifies, in no particular order.
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
         // Counted now, as what has been learnt since may have shown two rows to be about one flow.
-        let mut aims = Aims::default();
+        let mut told = ByNotifier::default();
         for (_, key, row) in self.rows.iter() {
             let aim = key.aim(self.flow_of(key, row.destination(key)));
+            let (made, _) = self.made_by(key, row).unzip();
+            let several = row.notifiers().nth(1).is_some();
             for notifier in row.notifiers() {
-                aims.entry(notifier.address).or_default().insert(aim);
+                let its = told.entry(notifier.address).or_default();
+                its.aims.insert(aim);
+                // Which of several made what, the row does not tell.
+                let made = made.map(|made| if several { Maker::Unknown } else { made });
+                if let Some(count) = made.and_then(|made| its.makers.get_mut(made as usize)) {
+                    *count = count.saturating_add(notifier.total.try_into().unwrap_or(u32::MAX));
+                }
             }
         }
-        self.notifiers.records(self.now, self.since(), aims)
+        self.notifiers.records(self.now, self.since(), told)
     }
 
     /// The hops that IOAM traces tell of, path by path.
@@ -442,6 +450,15 @@ impl Monitor {
         )
     }
 
+    /// Who made a row's CNPs, and what that rests on.
+    fn made_by(&self, key: &RowKey, row: &Row) -> Option<(Maker, origin::Evidence)> {
+        if row.samples().is_some() && key.kind() == Kind::Cnp {
+            return Some((Maker::Unknown, origin::Evidence::Sampled));
+        }
+        let made = row.makers.judge(&self.origins)?;
+        Some((made.maker, made.evidence))
+    }
+
     /// The row with all that is known of it.
     fn record(&self, key: &RowKey, row: &Row) -> QpRecord {
         let mut record = row.record(key, self.now, self.since());
@@ -456,13 +473,7 @@ impl Monitor {
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
             record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
         }
-        let made = row.makers.judge(&self.origins);
-        record.made_by = made.map(|made| made.maker);
-        record.made_by_evidence = made.map(|made| made.evidence);
-        if is_sampled && key.kind() == Kind::Cnp {
-            record.made_by = Some(Maker::Unknown);
-            record.made_by_evidence = Some(origin::Evidence::Sampled);
-        }
+        (record.made_by, record.made_by_evidence) = self.made_by(key, row).unzip();
         let Some(key) = self.flow_of(key, row.destination(key)) else {
             return record;
         };

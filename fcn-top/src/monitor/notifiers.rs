@@ -2,7 +2,7 @@
 
 use super::series::{Series, Sum};
 use super::windows::Windows;
-use crate::record::PointRecord;
+use crate::record::{Maker, PointRecord};
 use crate::tables::Detail;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
@@ -34,6 +34,8 @@ impl Sum for Sent {
 }
 
 /// What a notifier is by each of its notifications: evidence comes and goes.
+///
+/// [`Unknown`](Origin::Unknown) says that it is not the receiver of the flow, and so agrees with whatever else it was found to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Roles([u32; Origin::ALL.len()]);
 
@@ -47,8 +49,17 @@ impl Roles {
 
     /// What it is by most of them.
     pub fn most(&self) -> Origin {
-        let counts = Origin::ALL.into_iter().zip(self.0);
-        let most = counts.rev().max_by_key(|(_, count)| *count);
+        let mut counts = self.0;
+        let count = |origin: &Origin| self.0[*origin as usize];
+        let others = [Origin::IngressPe, Origin::Proxy, Origin::Switch];
+        if let Some(other) = others.into_iter().max_by_key(count)
+            && count(&other) > 0
+        {
+            let unknown = std::mem::take(&mut counts[Origin::Unknown as usize]);
+            counts[other as usize] = count(&other).saturating_add(unknown);
+        }
+        let most = Origin::ALL.into_iter().zip(counts).rev();
+        let most = most.max_by_key(|(_, count)| *count);
         most.map_or(Origin::Unknown, |(origin, _)| origin)
     }
 }
@@ -133,15 +144,17 @@ impl Notifier {
         self.findings += findings;
     }
 
-    fn record(&self, now: u64, since: u64, flows: u64) -> PointRecord {
+    fn record(&self, now: u64, since: u64, told: Option<&Told>) -> PointRecord {
         let total = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         // What several places have sampled must not be added up, and each may have had all of it.
         let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
             notifier_role: self.roles.most(),
+            made_by: (total(Kind::Cnp) > 0)
+                .then(|| told.map_or(Maker::Unknown, |told| Maker::of(&told.makers, 0))),
             trusted: self.trusted,
-            flows,
+            flows: told.map_or(0, |told| told.aims.len() as u64),
             rate_now: all_seen(self.windows.rate_now(now, since)),
             rate_1s: all_seen(self.windows.rate_1s(now, since)),
             rate_10s: all_seen(self.windows.rate_10s(now, since)),
@@ -163,8 +176,17 @@ impl Notifier {
     }
 }
 
-/// What each notifier has told to slow down.
-pub type Aims = HashMap<IpAddr, HashSet<Aim, RandomState>, RandomState>;
+/// What a notifier's rows tell of it.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// What it has told to slow down.
+    pub aims: HashSet<Aim, RandomState>,
+    /// Who made its CNPs, by number in [`Maker::ALL`].
+    pub makers: [u32; Maker::ALL.len()],
+}
+
+/// What each notifier's rows tell of it.
+pub type ByNotifier = HashMap<IpAddr, Told, RandomState>;
 
 /// Notifiers, by address. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
@@ -202,12 +224,14 @@ impl Notifiers {
     }
 
     /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
-    pub fn records(&self, now: u64, since: u64, aims: Aims) -> impl Iterator<Item = PointRecord> {
+    pub fn records(
+        &self,
+        now: u64,
+        since: u64,
+        told: ByNotifier,
+    ) -> impl Iterator<Item = PointRecord> {
         let notifiers = self.table.iter();
-        notifiers.map(move |(_, notifier)| {
-            let flows = aims.get(&notifier.address);
-            notifier.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
-        })
+        notifiers.map(move |(_, notifier)| notifier.record(now, since, told.get(&notifier.address)))
     }
 
     /// One notifier over time.
@@ -233,11 +257,28 @@ mod tests {
 
     #[test]
     fn a_notifier_is_what_most_of_its_notifications_say() {
+        use Origin::{Ambiguous, IngressPe, Proxy, Receiver, Switch, Unknown};
         let mut roles = Roles::default();
-        roles.add(Origin::Ambiguous);
-        roles.add(Origin::Receiver);
-        assert_eq!(roles.most(), Origin::Receiver, "as many of both");
-        roles.add(Origin::Ambiguous);
-        assert_eq!(roles.most(), Origin::Ambiguous);
+        roles.add(Ambiguous);
+        roles.add(Receiver);
+        assert_eq!(roles.most(), Receiver, "as many of both");
+        roles.add(Ambiguous);
+        assert_eq!(roles.most(), Ambiguous);
+        let most = |counts: &[(Origin, u32)]| {
+            let mut roles = Roles::default();
+            for (origin, count) in counts {
+                roles.0[*origin as usize] = *count;
+            }
+            roles.most()
+        };
+        // Whoever translated once is no receiver of the flows whose notifications the capture does not have.
+        for other in [Switch, Proxy, IngressPe] {
+            assert_eq!(most(&[(other, 1), (Unknown, 99)]), other);
+            assert_eq!(most(&[(other, 1), (Unknown, 99), (Receiver, 60)]), other);
+            assert_eq!(most(&[(other, 1), (Unknown, 9), (Receiver, 60)]), Receiver);
+        }
+        assert_eq!(most(&[(Proxy, 2), (IngressPe, 1), (Unknown, 9)]), Proxy);
+        // A receiver it is also where nothing is known of the flow: that is no evidence.
+        assert_eq!(most(&[(Receiver, 1), (Unknown, 2)]), Unknown);
     }
 }

@@ -703,6 +703,10 @@ impl Monitor {
                 }
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
+            Message::Pfc(pfc) => {
+                let pauses = self.interfaces.pause(packet.interface, &pfc);
+                self.totals.pfc += u64::from(pauses);
+            }
             Message::Other if quotes_fast_cnp(frame) => {
                 let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
                 if hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts)) {

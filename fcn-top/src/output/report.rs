@@ -55,9 +55,15 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     }
     hops(&mut out, tables, words);
     findings(&mut out, tables, words);
-    let columns =
-        "name state received notifications data cut undecodable dropped_kernel dropped_interface";
-    section(&mut out, "Interfaces", &tables.interfaces, columns, words);
+    let pfc = if tables.totals.pfc > 0 {
+        "pfc paused"
+    } else {
+        ""
+    };
+    let columns = format!(
+        "name state received notifications data {pfc} cut undecodable dropped_kernel dropped_interface"
+    );
+    section(&mut out, "Interfaces", &tables.interfaces, &columns, words);
     if !tables.nics.counters.is_empty() {
         nics(&mut out, &tables.nics, words);
     }
@@ -278,6 +284,10 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     let about = |row: &QpRecord, id: &str| match (id, row.qp, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
+        ("notifier", ..) => {
+            let more = text::more_notifiers(row)?;
+            Some(format!("{}\n{more}", words.address(row.notifier)))
+        }
         ("sender", ..) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
         _ if row.is_estimate(id) => {
             let number = column_named::<QpRecord>(id)?;
@@ -317,6 +327,39 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     for (subject, verdict, evidence) in judged {
         let _ = writeln!(out, "{subject} {}: {evidence}", verdict.id());
     }
+    makers(out, &records, words);
+}
+
+/// Who made the CNPs of these rows, those of one notifier by one maker together.
+fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
+    let mut lines: Vec<(String, &str, String, u64)> = Vec::new();
+    for row in records {
+        let Some((maker, evidence)) = row.made_by.zip(row.made_by_evidence) else {
+            continue;
+        };
+        let more = text::more_notifiers(row).map_or_else(String::new, |more| format!("\n{more}"));
+        let notifier = words.address(row.notifier) + &more;
+        let (maker, evidence) = (maker.id(), evidence.to_string());
+        let is_same = |line: &&mut (String, &str, String, u64)| {
+            (&line.0, line.1, &line.2) == (&notifier, maker, &evidence)
+        };
+        match lines.iter_mut().find(is_same) {
+            Some((.., rows)) => *rows += 1,
+            None => lines.push((notifier, maker, evidence, 1)),
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("\nWho made the CNPs, inferred\n");
+    let mut table = bare_table(["Notifier", "Made by", "Rows", "Evidence"], &[2]);
+    for (notifier, maker, evidence, rows) in lines {
+        table.add_row([notifier, maker.to_owned(), grouped(rows), evidence]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    push(out, table);
 }
 
 fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
@@ -339,7 +382,10 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     let columns = format!(
         "notifier notifier_role {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
     );
-    table(out, &points, &columns, words, |_, _| None);
+    table(out, &points, &columns, words, |point, id| {
+        let role = || text::acts_as(point.notifier_role, point.made_by).to_owned();
+        (id == "notifier_role").then(role)
+    });
 }
 
 fn hops(out: &mut String, tables: &Tables, words: &Words) {

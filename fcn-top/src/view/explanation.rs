@@ -8,7 +8,7 @@ use super::theme::Tone;
 use super::views::{headed, labelled};
 use super::world::{World, kind_name};
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
-use crate::text::{NO_VERDICT, NOTHING, samples};
+use crate::text::{NO_VERDICT, NOTHING, acts_as, samples};
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -74,15 +74,13 @@ pub(super) fn about(
         }
     };
     let how = match (record.kind, record.notifier_role) {
-        (Kind::Cnp, Origin::Receiver) => {
-            "the receiver, as the CNPs come from its address".to_owned()
-        }
+        (Kind::Cnp, Origin::Receiver) => "the receiver's address".to_owned(),
         (Kind::Cnp, Origin::Ambiguous) => {
-            "the receiver, or a node that was notified just before, in its name".to_owned()
+            "the receiver's address, where another node was notified just before".to_owned()
         }
         (Kind::Cnp, Origin::Unknown) => "a node that is not the flow's receiver".to_owned(),
-        (Kind::Cnp, origin) => format!("{}, from what was notified before", origin_name(origin)),
-        (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.name()),
+        (Kind::Cnp, origin) => format!("{}, from what was notified before", acts_as(origin, None)),
+        (kind, origin) => format!("a {}, as {} says", acts_as(origin, None), kind.name()),
     };
     let from = match record.sender_qp_from {
         Some(Resolved::Packet) => " as notified",
@@ -125,7 +123,7 @@ pub(super) fn about(
             Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
-            Maker::Mixed => "several",
+            Maker::Mixed => "the receiver, and others in its name",
             Maker::Unknown => "not known",
         };
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
@@ -288,16 +286,4 @@ pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> Stri
     let sender = shortened(&sender, first);
     let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
     format!("{sender} → {}", shortened(&receiver, second))
-}
-
-/// What a notifier is, marked where that is inferred.
-pub(super) const fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Receiver => "receiver",
-        Origin::Switch => "switch",
-        Origin::Proxy => "proxy, inferred",
-        Origin::IngressPe => "ingress PE, inferred",
-        Origin::Ambiguous => "receiver, or in its name",
-        Origin::Unknown => "unknown",
-    }
 }

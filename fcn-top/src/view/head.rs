@@ -255,6 +255,7 @@ fn draw_state(
             "samples, counted as they are",
             Tone::Plain,
         ),
+        (4, totals.pfc, "PFC pauses", Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
         (6, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
         (7, totals.icrc_bad, "bad ICRC", Tone::Bad),

@@ -7,7 +7,7 @@ use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted};
 use super::world::World;
-use crate::record::{Cell, InterfaceRecord, MADE_UP};
+use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
 use crate::text;
 use fcn_wire::Kind;
 use ratatui::widgets::Paragraph;
@@ -26,10 +26,12 @@ impl Entry for InterfaceRecord {
             ("notifications", 5, "notifications"),
             ("data", 6, "RoCEv2 data"),
             ("other", 7, "other"),
-            ("cut", 8, "cut short"),
-            ("undecodable", 9, "unreadable"),
-            ("octets", 10, "octets"),
-            ("about", 11, "about"),
+            ("pfc", 8, "PFC pauses"),
+            ("paused", 9, "by class"),
+            ("cut", 10, "cut short"),
+            ("undecodable", 11, "unreadable"),
+            ("octets", 12, "octets"),
+            ("about", 13, "about"),
         ],
         order: "name",
         ..Schema::for_record::<Self>()
@@ -39,8 +41,13 @@ impl Entry for InterfaceRecord {
         Key::Interface(Arc::clone(&self.name))
     }
 
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        column.id == "pfc" && self.pfc == 0 || self.cell(number) == Cell::None
+    }
+
     fn tone(&self, id: &str) -> Tone {
         match id {
+            "pfc" | "paused" if self.pfc > 0 => Tone::Warn,
             "dropped_kernel" if self.dropped_kernel.unwrap_or(0) > 0 => Tone::Bad,
             "dropped_interface" if self.dropped_interface.unwrap_or(0) > 0 => Tone::Bad,
             "cut" if self.cut > 0 => Tone::Warn,
@@ -92,7 +99,8 @@ impl View for Interfaces {
 
     fn about(&self) -> &'static str {
         "Where packets come from, and what was lost on the way: only with both drop counters at 0 is everything counted. A \
-         question mark or dash means that nothing is said about it. Below, sums over all interfaces."
+         question mark or dash means that nothing is said about it. PFC pauses: frames that stop a class of traffic for a time; \
+         senders that wait for it look as if they obeyed. Below, sums over all interfaces."
     }
 }
 
@@ -151,7 +159,14 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             ),
             Tone::Plain,
         ),
-        ("Other packets", count(totals.other), Tone::Plain),
+        (
+            "Other packets",
+            match totals.pfc {
+                0 => count(totals.other),
+                pfc => format!("{}, of them PFC pauses {}", count(totals.other), count(pfc)),
+            },
+            bad(totals.pfc > 0, Tone::Warn),
+        ),
         (
             "Unreadable",
             format!(

@@ -1,17 +1,18 @@
-//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it slows down.
+//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it notified.
 
 use super::Records;
-use super::explanation::{flow_text, origin_name};
+use super::explanation::flow_text;
 use super::fit;
 use super::graph::bars;
 use super::hits::Place;
-use super::qps::verdict;
+use super::qps::{qp_text, verdict};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, parted};
 use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
+use crate::text::acts_as;
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use ratatui::Frame;
@@ -32,7 +33,7 @@ const COLUMN: u16 = 10;
 /// Rows of which it is asked who notified them how often: those notified most.
 const ROWS: usize = 256;
 /// Cells beside what names a flow.
-const FLOW: u16 = 9 + 6 + 8 + 3;
+const FLOW: u16 = 9 + 6 + 12 + 8 + 4;
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
@@ -78,8 +79,8 @@ impl Entry for PointRecord {
             ("total", 4, "total"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
-            ("notifier_role", 1, "is a"),
-            ("flows", 2, "flows slowed"),
+            ("notifier_role", 1, "acts as"),
+            ("flows", 2, "flows notified"),
             ("level_max", 5, "level"),
             ("level_trend", 8, "course"),
             ("queue_max", 6, "deepest queue"),
@@ -109,7 +110,9 @@ impl Entry for PointRecord {
 
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         match (column.id, self.cell(number)) {
-            ("notifier_role", _) => origin_name(self.notifier_role).to_owned(),
+            ("notifier_role", _) => {
+                fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
+            }
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
             (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
@@ -165,7 +168,7 @@ fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
     series.map_or(&[], |series| &series.notifiers)
 }
 
-/// The flows that a notifier slows, those that it notified most first.
+/// The flows that a notifier notified, those most often first.
 fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
         let its = |(by, _): &&(IpAddr, u64)| *by == point.notifier;
@@ -185,6 +188,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         Row::new([
             Text::from(world.words.cell(Cell::Count(*count))).right_aligned(),
             kind.into(),
+            Text::from(qp_text(row)).right_aligned(),
             flow_text(row, area.width.saturating_sub(FLOW), world).into(),
             world.span(verdict, tone).into(),
         ])
@@ -192,12 +196,14 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     let heading = Row::new([
         Text::from("notified").right_aligned(),
         "kind".into(),
+        Text::from("QP").right_aligned(),
         "sender → receiver".into(),
         "verdict".into(),
     ]);
     let widths = [
         Constraint::Length(9),
         Constraint::Length(6),
+        Constraint::Length(12),
         Constraint::Max(60),
         Constraint::Length(8),
     ];
@@ -290,9 +296,9 @@ impl View for Points {
             all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
         };
         let title = format!(
-            " {}, {}: the flows it slows{of} ",
+            " {}, acts as {}: flows notified{of} ",
             world.words.address(point.notifier),
-            origin_name(point.notifier_role)
+            acts_as(point.notifier_role, point.made_by)
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);
@@ -317,9 +323,9 @@ impl View for Points {
 
     fn about(&self) -> &'static str {
         "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
-         much, over the last minute, and how deep queues were. Below, the flows that the chosen one slows, and where there is \
-         room how often each has notified which sender. Enter shows them \
-         in the table of QPs."
+         much, over the last minute, and how deep queues were. Acts as: by what it sends, which anybody can forge, and who made \
+         plain CNPs, as far as that is inferred. Below, the flows that the chosen one notified, whatever they made of it, and \
+         where there is room how often each has notified which sender. Enter shows them in the table of QPs."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {

@@ -1,6 +1,6 @@
 //! The first view: one line a QP or flow, those notified most often first, and the story of the one chosen below.
 
-use super::explanation::{self, flow_text, origin_name};
+use super::explanation::{self, flow_text};
 use super::fit;
 use super::graph::bars;
 use super::hits::Place;
@@ -11,8 +11,8 @@ use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
-use crate::text::NOTHING;
-use fcn_wire::{Kind, Origin};
+use crate::text::{NOTHING, acts_as, more_notifiers};
+use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -22,7 +22,7 @@ type Row = (RowId, QpRecord);
 
 /// The QP that the row is about: plain as the sender's own, `~` before one that was inferred, `→` before the receiver's; or
 /// the flow label.
-fn qp_text(record: &QpRecord) -> String {
+pub(super) fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
         (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => {
@@ -44,27 +44,20 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     }
 }
 
-/// Who notifies, by its role, with the kind but for plain CNPs, and with its address where that has room.
+/// Who notifies, by what it is, and where that has room with its address, unless that is the flow's receiver's.
 fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
-    let kind = match record.kind {
-        Kind::Cnp => String::new(),
-        kind => format!(", {}", kind_name(kind)),
+    let role = acts_as(record.notifier_role, record.made_by);
+    let both = match record.kind {
+        Kind::Cnp => role.to_owned(),
+        // Only the kind says so.
+        kind => format!("as {role}, {}", kind_name(kind)),
     };
-    let is_receiver = record.receiver == Some(record.notifier);
-    let role = match record.notifier_role {
-        Origin::Receiver if is_receiver => {
-            return fit::end(&format!("receiver{kind}"), room).into();
-        }
-        origin => origin_name(origin),
-    };
-    let both = format!("{role}{kind}");
     match room.checked_sub(fit::width(&both) + 1) {
-        Some(left) if left >= 6 => {
+        Some(left) if left >= 6 && record.receiver != Some(record.notifier) => {
             let address = world.address(record.notifier);
             format!("{} {both}", shortened(&address, left))
         }
-        Some(_) => both,
-        None => fit::end(role, room).into_owned(),
+        _ => fit::end(&both, room).into_owned(),
     }
 }
 
@@ -98,7 +91,7 @@ impl Entry for Row {
                 "notified_by",
                 "notifier",
                 36,
-                "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
+                "Who notifies, and who made plain CNPs, as far as that is inferred; of other kinds, as what it notifies, and by which kind. Without an address where that is the flow's receiver's",
             ),
             Extra::graph("data_trend", "data_rate", 10, "Data over the same time"),
         ],
@@ -140,6 +133,7 @@ impl Entry for Row {
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
             "notified_by" => notifier_text(record, room, world),
+            "notifier_role" => acts_as(record.notifier_role, record.made_by).to_owned(),
             _ => {
                 let cell = self.cell(number);
                 let text = world.words.of_row(record, column, cell);
@@ -193,7 +187,7 @@ impl Entry for Row {
                 _ => "",
             }
             .to_owned(),
-            "notified_by" if record.notifiers > 1 => format!("and {} more", record.notifiers - 1),
+            "notified_by" => more_notifiers(record).unwrap_or_default(),
             "data_rate" => record.data_packets.map_or_else(String::new, |packets| {
                 format!("{} pkts", words.cell(Cell::Rate(packets as f64)))
             }),
@@ -291,7 +285,8 @@ impl View for Qps {
 
     fn about(&self) -> &'static str {
         "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
-         often, over the last second; behind it the course of the last minute, each row on its own scale. QP: the sender's own as it is, with \
+         often, over the last second; behind it the course of the last minute, each row on its own scale. Notified by: who made plain \
+         CNPs, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
          sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
          notifications than at other times. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \

@@ -692,7 +692,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "bar" => 8,
         "data_trend" if room < 100 => 6,
         "data_trend" => 10,
-        "notified_by" if room < 100 => 11,
+        "notified_by" | "notifier_role" if room < 100 => 11,
         "notified_by" if room < 130 => 22,
         "notified_by" => 26,
         "what" | "evidence" => 22,

@@ -148,6 +148,7 @@ pub fn change(tables: &mut Tables, act: impl FnOnce(&mut Vec<(RowId, QpRecord)>)
 }
 
 fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
+    use Maker::{Mixed, Network, Receiver, Unknown};
     let mut rows = Vec::new();
     for i in 0..8u32 {
         let (rate, obeys) = (f64::from(900 - i * 110), i != 3);
@@ -163,6 +164,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             sender_qp_from: Some(Resolved::Packet),
             receiver: Some(address("10.0.9.20")),
             receiver_qp: Some(0x88),
+            made_by: Some([Network, Receiver, Unknown, Mixed][i as usize % 4]),
             rate_now: Some(if i == 7 { 0.0 } else { rate * 1.1 }),
             rate_1s: Some(if i == 7 { 0.0 } else { rate }),
             rate_10s: Some(if i == 7 { 0.0 } else { rate * 0.97 }),
@@ -202,7 +204,6 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     alone: true,
                 }
             }),
-            made_by: Some(Maker::Network),
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
                 receiver: 3,
@@ -345,6 +346,7 @@ fn points(now: u64) -> Vec<PointRecord> {
     let point = |notifier: &str, origin, flows, rate: f64, total| PointRecord {
         notifier: address(notifier),
         notifier_role: origin,
+        made_by: (origin == Origin::Receiver).then_some(Maker::Mixed),
         trusted: Some(notifier != "10.255.7.1"),
         flows,
         rate_now: Some(rate * 1.1),
@@ -465,6 +467,8 @@ fn interfaces(second: u64) -> Vec<InterfaceRecord> {
         notifications: 11_530 + second * 2_234,
         data: 4_700_000,
         other: 1_204,
+        pfc: 0,
+        paused: None,
         cut: 3,
         undecodable: 1,
         dropped_kernel: Some(0),
@@ -572,6 +576,9 @@ fn detail(now: u64) -> Detail {
 /// The same with drops.
 pub fn lossy(second: u64) -> Tables {
     let mut tables = incast(second);
-    tables.interfaces[0].dropped_kernel = Some(1_234);
+    let first = &mut tables.interfaces[0];
+    first.dropped_kernel = Some(1_234);
+    (first.pfc, first.paused) = (46, Some("class 3 ×46, 4 ×2".into()));
+    tables.totals.pfc = 46;
     tables
 }

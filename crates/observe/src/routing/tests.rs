@@ -183,6 +183,45 @@ fn isis_keeps_it_between_levels() {
     assert_eq!(broken(&twice), [1, 2]);
 }
 
+/// An LSP's fragment with that number.
+fn fragment(
+    level: Level,
+    system: u8,
+    number: u8,
+    prefixes: &[(Prefix, How)],
+) -> (Protocol, Vec<u8>) {
+    let (protocol, mut bytes) = isis(level, system, prefixes);
+    // Discriminator to maximum area addresses, length, lifetime, and the other octets of the LSP ID.
+    bytes[8 + 2 + 2 + 7] = number;
+    (protocol, bytes)
+}
+
+#[test]
+fn any_fragment_may_have_it() {
+    use Level::{L1, L2};
+    let kept = How { down: true, ..PNC };
+    let own = || isis(L2, 1, &[(PROXY, PNC)]);
+    let without = || fragment(L1, 2, 0, &[(PROXY, DOWN)]);
+    let with = || fragment(L1, 2, 1, &[(PROXY, kept)]);
+    assert_eq!(broken(&[own(), with(), without()]), []);
+    // Neither does the flag go as one of them comes anew, unless it is the one.
+    assert_eq!(broken(&[own(), with(), without(), without(), with()]), []);
+    let gone = || fragment(L1, 2, 1, &[(OTHER, DOWN)]);
+    assert_eq!(broken(&[own(), with(), without(), gone(), without()]), [4]);
+    // All that one LSP says is said at once.
+    let both = [(PROXY, DOWN), (PROXY, kept)];
+    assert_eq!(broken(&[own(), isis(L1, 2, &both)]), []);
+    assert_eq!(broken(&[own(), isis(L1, 2, &[both[1], both[0]])]), []);
+    let neither = [(PROXY, DOWN), (PROXY, DOWN)];
+    assert_eq!(broken(&[own(), isis(L1, 2, &neither)]), [1, 1]);
+    // What comes later nobody knows: the rule says so.
+    assert_eq!(broken(&[own(), without(), with(), without()]), [1]);
+    assert!(Rule::PncNotKept.info().text.contains("not seen yet"));
+    // Nor which of several that say otherwise was passed on.
+    let plain = || fragment(L2, 1, 1, &[(PROXY, PLAIN)]);
+    assert_eq!(broken(&[own(), plain(), without()]), []);
+}
+
 #[test]
 fn ospf_keeps_it_between_areas() {
     assert_eq!(broken(&[intra(1, 1, true), inter(0, 2, false)]), [1]);

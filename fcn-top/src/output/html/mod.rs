@@ -84,6 +84,8 @@ pub struct Document<'t> {
     /// Which part of that was looked at; `None` for all.
     part: Option<String>,
     read: Vec<String>,
+    /// Who notifies, of each row.
+    rows_by: Vec<String>,
     /// The moments in each row, in nanoseconds since the first packet, by column.
     rows_since: Vec<BTreeMap<&'static str, i64>>,
     schema: &'static str,
@@ -265,6 +267,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
             .words()
             .map(|part| words.text(&part).into_owned()),
         read: read.map(|read| words.text(read).into_owned()).collect(),
+        rows_by: (selected.rows.iter()).map(|(_, row)| by(row)).collect(),
         rows_since: (selected.rows.iter())
             .map(|(_, row)| moments(row, since))
             .collect(),
@@ -279,6 +282,17 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
             }
         }),
         version: 1,
+    }
+}
+
+/// Who notifies, behind the address.
+fn by(row: &QpRecord) -> String {
+    let role = text::acts_as(row.notifier_role, row.made_by);
+    let more = text::more_notifiers(row).map(|more| format!(" {more}"));
+    match row.kind {
+        Kind::Cnp => format!("({role}){}", more.unwrap_or_default()),
+        // Only the kind says so.
+        _ => format!("(as {role}){}", more.unwrap_or_default()),
     }
 }
 

@@ -4,12 +4,12 @@ use super::super::audit::{self, Audited};
 use super::super::report::{by_kind, drops, marked};
 use super::Story;
 use crate::monitor::events::DAMAGED;
-use crate::record::{Answer, Maker, PointRecord, QpRecord, QpSide};
+use crate::record::{Answer, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::{Kind, Origin, Severity};
-use std::collections::{BTreeMap, BTreeSet};
+use fcn_wire::{Kind, Severity};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Most warnings about the capture.
@@ -79,24 +79,11 @@ fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
 fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     let tables = story.tables;
     let who = |point: &PointRecord| {
-        let rows = tables.qps.iter().map(|(_, row)| row);
-        let its = rows.filter(|row| row.notifier == point.notifier);
-        let makers: BTreeSet<&str> = its.filter_map(|row| row.made_by).map(Maker::id).collect();
-        let makers: Vec<_> = makers.into_iter().collect();
-        let (address, role) = (words.address(point.notifier), point.notifier_role.id());
-        // Who made a CNP, its bytes do not tell.
-        if makers.iter().all(|maker| *maker == role) {
-            return format!("from {address} ({role} by what it sends)");
-        }
-        let unknown = Maker::Unknown.id();
-        let is_known = |maker: &&str| *maker == role || *maker == unknown;
-        let own = ![Origin::Receiver, Origin::Ambiguous].contains(&point.notifier_role);
-        let from = match own || makers.iter().all(is_known) {
-            true => "from",
-            false => "in the name of",
-        };
-        let makers = makers.join(", ");
-        format!("{from} {address} ({role}; made by, as far as can be inferred: {makers})")
+        let role = text::acts_as(point.notifier_role, point.made_by);
+        format!(
+            "from {} (by what it sends: {role})",
+            words.address(point.notifier)
+        )
     };
     let most = (tables.points.iter())
         .filter(|point| point.total > 0)

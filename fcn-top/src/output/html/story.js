@@ -51,7 +51,7 @@
   // Over time.
 
   const steps = course.data.length;
-  const rows = snapshot.rows.map((row, place) => ({ row, filter: filters.rows[place], since: data.rows_since[place] }));
+  const rows = snapshot.rows.map((row, place) => ({ row, filter: filters.rows[place], since: data.rows_since[place], by: data.rows_by[place] }));
   const key = ({ sender, receiver, receiver_qp }) => `${sender} ${receiver} ${receiver_qp}`;
   const rowOf = new Map(rows.map(({ row }) => [key(row), row]));
   let choose = null;
@@ -177,18 +177,13 @@
     if (row.qp === null) return row.flow_label === null ? "not named" : `label ${show.hex(row.flow_label, 5)}`;
     return `${show.hex(row.qp)}${row.qp_side === "receiver" ? " (receiver’s)" : ""}`;
   }
-  function by(row) {
-    const made = row.made_by && row.made_by !== row.notifier_role ? `; made by, inferred: ${row.made_by}` : "";
-    const borrows = made && row.made_by !== "unknown" && ["receiver", "ambiguous"].includes(row.notifier_role);
-    return `${borrows ? "in the name of " : ""}${host(row.notifier)} (${row.notifier_role}${made})${row.notifiers > 1 ? ` and ${show.count(row.notifiers - 1)} more` : ""}`;
-  }
   const estimated = (row, value, format) => (value === null ? null : `${row.sampled > 1 ? "~" : ""}${format(value)}`);
   const qp = (id) => about.qps.get(id);
   const rowColumns = [
     { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender === null ? "not known" : host(row.sender)} → ${row.receiver === null ? "not known" : host(row.receiver)}` },
     { title: "QP", about: qp("qp").about, value: ({ row }) => row.qp, cell: ({ row }) => subject(row) },
     { title: "Kind", about: qp("kind").about, value: ({ row }) => row.kind, cell: ({ row }) => KINDS[row.kind] ?? row.kind },
-    { title: "Notified by", about: qp("notifier").about, value: ({ row }) => row.notifier, cell: ({ row }) => by(row) },
+    { title: "Notified by", about: qp("notifier").about, value: ({ row }) => row.notifier, cell: ({ row, by }) => `${host(row.notifier)} ${by}` },
     { title: "Total", number: true, about: qp("total").about, value: ({ row }) => row.total, cell: ({ row }) => estimated(row, row.total, show.count) },
     { title: "Mean/s", number: true, about: qp("rate_mean").about, value: ({ row }) => row.rate_mean, cell: ({ row }) => estimated(row, row.rate_mean, show.rate) },
     { title: "Peak/s", number: true, about: qp("rate_peak").about, value: ({ row }) => row.rate_peak, cell: ({ row }) => text(qp("rate_peak"), row.rate_peak) },
@@ -226,7 +221,7 @@
   }
   if (snapshot.points.length > 0) {
     section("Who notified", plain("points", "Notifiers, by the source address of their notifications", [...snapshot.points].sort((a, b) => b.total - a.total),
-      ["notifier", "notifier_role", "trusted", "flows", "total", "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
+      ["notifier", "notifier_role", "made_by", "trusted", "flows", "total", "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
@@ -277,7 +272,7 @@
   }
   if (snapshot.interfaces.length > 0) {
     section("Where it was captured", plain("interfaces", "Interfaces", snapshot.interfaces,
-      ["name", "state", "received", "notifications", "data", "other", "cut", "undecodable", "dropped_kernel", "dropped_interface", "about"]));
+      ["name", "state", "received", "notifications", "data", "other", "paused", "cut", "undecodable", "dropped_kernel", "dropped_interface", "about"]));
   }
   if (snapshot.counters.length > 0) {
     section("What NICs of this host count", plain("counters", "Counters of RDMA devices", snapshot.counters,
