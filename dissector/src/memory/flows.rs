@@ -52,7 +52,7 @@ pub struct Data {
 /// A flow of which data was seen.
 #[derive(Debug)]
 pub struct Flow {
-    first: u64,
+    pub first: u64,
     /// The latest time of those that are counted.
     last: u64,
     octets: u64,
