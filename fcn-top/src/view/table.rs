@@ -4,6 +4,7 @@
 use super::fit;
 use super::hits::{Hit, Place};
 use super::theme::Tone;
+use super::time_series::SECOND;
 use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
@@ -13,9 +14,13 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row, TableState};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// How long lines sorted by a rate stay in their order, with new ones behind them, so that they can be read.
+const HELD: u64 = 5 * SECOND;
 
 /// Headings of columns that are not usual, other than the records' own.
 const TITLES: [(&str, &str); 4] = [
@@ -26,7 +31,7 @@ const TITLES: [(&str, &str); 4] = [
 ];
 
 /// Names a line for as long as it is in its table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Qp(RowId),
     Point(IpAddr),
@@ -248,6 +253,8 @@ pub(super) struct Table {
     /// Numbers of the lines that pass the filter, in order, and their names.
     pub lines: Vec<u32>,
     pub keys: Vec<Key>,
+    /// By what the lines were put in order last, and of which moment they were.
+    sorted: Option<(Order, u64)>,
     /// Columns not shown, as no line has anything in them.
     pub empty: Vec<usize>,
     /// Columns that have no room.
@@ -279,6 +286,7 @@ impl Table {
             all: 0,
             lines: Vec::new(),
             keys: Vec::new(),
+            sorted: None,
             empty: Vec::new(),
             more: 0,
         }
@@ -297,6 +305,7 @@ impl Table {
             text => Some((self.schema.filter)(text)?),
         };
         text.trim().clone_into(&mut self.typed);
+        self.sorted = None;
         // Other lines may do with less room.
         self.widest.fill(0);
         Ok(())
@@ -306,7 +315,7 @@ impl Table {
     pub(super) fn only(&mut self, id: &str, cell: Option<Cell<'static>>) {
         self.only = self.schema.named(id).zip(cell);
         self.widest.fill(0);
-        (self.chosen, self.top) = (None, 0);
+        (self.chosen, self.top, self.sorted) = (None, 0, None);
     }
 
     /// Whether lines may be left out.
@@ -363,22 +372,38 @@ impl Table {
             let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
             empty = self.columns.iter().filter_map(with_column).collect();
         }
+        let now = world.history.shown().now;
+        let column = self.schema.column(order.column);
+        let changes = column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
+            && !self.empty.contains(&order.column);
+        let held = self.sorted.filter(|(by, at)| {
+            let is_soon = (*at..at.saturating_add(HELD)).contains(&now);
+            changes && *by == order && is_soon && world.ended.is_none()
+        });
+        self.sorted = held.or(Some((order, now)));
+        // Where each line stood, where they stay.
+        let places: FxHashMap<&Key, usize> = match held {
+            Some(_) => self.keys.iter().zip(0..).collect(),
+            None => FxHashMap::default(),
+        };
+        let place = |line: &E| places.get(&line.key()).copied().unwrap_or(usize::MAX);
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
-        let mut keys: Vec<(SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
+        let mut keys: Vec<(usize, SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
                 empty.retain(|&(number, column)| line.is_empty(number, column));
                 let key = SortKey::from_cell(line.cell(order.column));
-                (key, line.rank(at as usize), at)
+                (place(line), key, line.rank(at as usize), at)
             })
             .collect();
-        keys.sort_unstable_by(|(a, one, _), (b, other, _)| {
+        keys.sort_unstable_by(|(first, a, one, _), (second, b, other, _)| {
             let ranks = if order.descending {
                 other.cmp(one)
             } else {
                 one.cmp(other)
             };
-            order.compare_keys(a, b).then(ranks)
+            let places = first.cmp(second);
+            places.then(order.compare_keys(a, b)).then(ranks)
         });
         self.empty = match keys.as_slice() {
             [] => Vec::new(),
