@@ -5,7 +5,7 @@ use super::fit;
 use super::graph::stacked;
 use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
-use super::table::Table;
+use super::table::{HELD, Table};
 use super::theme::Tone;
 use super::time_series::{SECOND, Steps};
 use super::world::{World, kind_name};
@@ -412,6 +412,10 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let sign = if table.order.descending { '▼' } else { '▲' };
         let by = format!("by {} {sign}", table.schema.title(column));
         pieces.push((5, Span::raw(by)));
+        if table.holds(world) {
+            let every = format!("every {} s", HELD / SECOND);
+            pieces.push((8, world.span(every, Tone::Dim)));
+        }
     }
     if let Some((_, only)) = table.only {
         let only = format!("only {}", world.words.cell(only));

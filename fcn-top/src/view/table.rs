@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How long lines sorted by a rate stay in their order, with new ones behind them, so that they can be read.
-const HELD: u64 = 5 * SECOND;
+pub(super) const HELD: u64 = 5 * SECOND;
 
 /// Headings of columns that are not usual, other than the records' own.
 const TITLES: [(&str, &str); 4] = [
@@ -357,6 +357,14 @@ impl Table {
         }
     }
 
+    /// Whether lines stay in their order for [`HELD`]: what they are sorted by changes all the time.
+    pub(super) fn holds(&self, world: &World<'_>) -> bool {
+        let column = self.schema.column(self.order.column);
+        column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
+            && !self.empty.contains(&self.order.column)
+            && world.ended.is_none()
+    }
+
     /// Filters and orders `lines`, and finds the chosen one again.
     pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
@@ -373,12 +381,9 @@ impl Table {
             empty = self.columns.iter().filter_map(with_column).collect();
         }
         let now = world.history.shown().now;
-        let column = self.schema.column(order.column);
-        let changes = column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
-            && !self.empty.contains(&order.column);
+        let holds = self.holds(world);
         let held = self.sorted.filter(|(by, at)| {
-            let is_soon = (*at..at.saturating_add(HELD)).contains(&now);
-            changes && *by == order && is_soon && world.ended.is_none()
+            holds && *by == order && (*at..at.saturating_add(HELD)).contains(&now)
         });
         self.sorted = held.or(Some((order, now)));
         // Where each line stood, where they stay.
