@@ -14,7 +14,6 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row, TableState};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ const TITLES: [(&str, &str); 4] = [
 ];
 
 /// Names a line for as long as it is in its table.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Qp(RowId),
     Point(IpAddr),
@@ -381,24 +380,34 @@ impl Table {
             empty = self.columns.iter().filter_map(with_column).collect();
         }
         let now = world.history.shown().now;
-        let holds = self.holds(world);
+        let mut stood = self.lines.iter().zip(&self.keys);
         let held = self.sorted.filter(|(by, at)| {
-            holds && *by == order && (*at..at.saturating_add(HELD)).contains(&now)
+            self.holds(world)
+                && *by == order
+                && (*at..at.saturating_add(HELD)).contains(&now)
+                // Where others have taken the place of some, looking for each takes longer than sorting all.
+                && stood.all(|(at, key)| lines.get(*at as usize).is_some_and(|line| line.key() == *key))
         });
         self.sorted = held.or(Some((order, now)));
         // Where each line stood, where they stay.
-        let places: FxHashMap<&Key, usize> = match held {
-            Some(_) => self.keys.iter().zip(0..).collect(),
-            None => FxHashMap::default(),
-        };
-        let place = |line: &E| places.get(&line.key()).copied().unwrap_or(usize::MAX);
+        let mut places = vec![u32::MAX; if held.is_some() { lines.len() } else { 0 }];
+        for (place, at) in (0..).zip(&self.lines) {
+            if let Some(line) = places.get_mut(*at as usize) {
+                *line = place;
+            }
+        }
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
-        let mut keys: Vec<(usize, SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
+        let mut keys: Vec<(u32, SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
                 empty.retain(|&(number, column)| line.is_empty(number, column));
                 let key = SortKey::from_cell(line.cell(order.column));
-                (place(line), key, line.rank(at as usize), at)
+                (
+                    places.get(at as usize).copied().unwrap_or(0),
+                    key,
+                    line.rank(at as usize),
+                    at,
+                )
             })
             .collect();
         keys.sort_unstable_by(|(first, a, one, _), (second, b, other, _)| {
