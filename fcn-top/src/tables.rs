@@ -163,7 +163,7 @@ pub struct Course {
 pub struct PastPacket {
     /// When it was captured, in nanoseconds since the epoch.
     pub at: u64,
-    /// Octets on the wire.
+    /// Octets on the wire; 0 where it counts elsewhere already, and was marked CE on the way here.
     pub octets: u32,
     /// Whether it is a notification, and not data.
     pub notifies: bool,
@@ -180,7 +180,7 @@ pub struct WantedDetails {
     pub rows: Vec<RowId>,
     /// Those of these notifiers.
     pub points: Vec<IpAddr>,
-    /// The packets kept of this row.
+    /// The packets kept of this row, and when its notifications came.
     pub packets: Option<RowId>,
 }
 
@@ -195,6 +195,8 @@ pub struct Details {
     pub points: HashMap<IpAddr, Detail>,
     /// The packets kept of a row and of the flow that it is about, the oldest first.
     pub packets: Vec<PastPacket>,
+    /// From when on the time of every notification is remembered, and those of that row, the oldest first.
+    pub notified: Option<(u64, Vec<u64>)>,
 }
 
 /// Packets dropped by the kernel and by an interface, or by all of them, where that is known.
@@ -220,6 +222,8 @@ pub struct Tables {
     pub now: u64,
     /// The earliest time that a packet is stamped with; `None` before there is one.
     pub started: Option<u64>,
+    /// From when on packets were watched.
+    pub since: u64,
     /// What each QP is told.
     pub qps: Vec<(RowId, QpRecord)>,
     /// Who tells.

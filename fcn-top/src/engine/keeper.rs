@@ -10,6 +10,8 @@ use fcn_observe::FlowKey;
 use std::collections::VecDeque;
 use std::mem::size_of;
 
+/// Times of notifications remembered, of all rows: a MiB, and mostly much more of the past than whole packets.
+const TIMES: usize = 1 << 16;
 /// Octets of a piece, at least and at most.
 const PIECE: (usize, usize) = (4 << 10, 1 << 20);
 
@@ -28,7 +30,7 @@ pub struct Kept {
     pub flow: Option<FlowKey>,
     /// Whether it was seen before, at another place.
     pub copy: bool,
-    /// Whether it is marked CE.
+    /// Whether it is marked CE, and was not where it was seen before.
     pub ce: bool,
     /// Whether its PSN is not behind that of the packet before.
     pub back: bool,
@@ -78,6 +80,8 @@ pub struct Keeper {
     /// Octets of all of them but the last.
     full: usize,
     gone: u64,
+    /// When the latest notifications came, and of which rows, whether their packets are kept or not.
+    notified: VecDeque<(u64, RowId)>,
 }
 
 impl Keeper {
@@ -89,6 +93,7 @@ impl Keeper {
             pieces: VecDeque::new(),
             full: 0,
             gone: 0,
+            notified: VecDeque::new(),
         }
     }
 
@@ -117,6 +122,12 @@ impl Keeper {
             len: len as u32,
         });
         piece.octets.extend_from_slice(packet.bytes);
+        if let Some(row) = about.row.filter(|_| !about.copy && !about.samples) {
+            if self.notified.len() == TIMES {
+                self.notified.pop_front();
+            }
+            self.notified.push_back((packet.at, row));
+        }
         let last = piece.size();
         while self.full + last > self.room && self.pieces.len() > 1 {
             if let Some(oldest) = self.pieces.pop_front() {
@@ -142,6 +153,17 @@ impl Keeper {
     /// The packets kept, the oldest first; one that is about several rows or flows once for each, with the same octets.
     pub fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
         self.pieces.iter().flat_map(Piece::packets)
+    }
+
+    /// From when on the time of every notification is remembered, and those of a row.
+    pub fn notified(&self, row: RowId) -> (u64, Vec<u64>) {
+        let all = self.notified.len() < TIMES;
+        let first = self.notified.front().filter(|_| !all);
+        let of_it = self.notified.iter().filter(|(_, of)| *of == row);
+        (
+            first.map_or(0, |(at, _)| *at),
+            of_it.map(|(at, _)| *at).collect(),
+        )
     }
 
     /// How many have left, for want of room.
@@ -203,6 +225,28 @@ mod tests {
         keeper.keep(&packet(3, &long), &Observed::default());
         let kept: Vec<u64> = keeper.packets().map(|(kept, _)| kept.at).collect();
         assert_eq!((kept, keeper.gone()), (vec![3], 2));
+    }
+
+    #[test]
+    fn times_of_notifications_stay_when_their_packets_have_left() {
+        let mut keeper = Keeper::new(1);
+        let about = |row, copy| Observed {
+            row: Some(RowId(row)),
+            copy,
+            ..Observed::default()
+        };
+        for at in 0..TIMES as u64 {
+            keeper.keep(&packet(at, &[0; 100]), &about(at % 2, at % 4 == 1));
+        }
+        assert!(keeper.packets().count() < 100);
+        let (since, times) = keeper.notified(RowId(1));
+        assert_eq!((since, times.len()), (0, TIMES / 4), "copies do not count");
+        for at in 0..TIMES as u64 {
+            keeper.keep(&packet(1_000_000 + at, &[0; 100]), &about(2, false));
+        }
+        let (since, times) = keeper.notified(RowId(2));
+        assert_eq!((since, times.len()), (1_000_000, TIMES));
+        assert!(keeper.notified(RowId(1)).1.is_empty());
     }
 
     #[test]

@@ -420,9 +420,10 @@ impl Watched for Engine {
         let guard = self.state.lock();
         let mut details = guard.monitor.details(wanted);
         if let (Some(row), Some(keeper)) = (wanted.packets, &guard.keeper) {
+            details.notified = Some(keeper.notified(row));
             let flow = guard.monitor.flow_of_row(row);
             let of_it = keeper.packets().map(|(kept, _)| kept).filter(|kept| {
-                !kept.copy
+                (!kept.copy || kept.ce)
                     && !kept.samples
                     && (kept.row == Some(row)
                         || flow.is_some() && kept.flow == flow && kept.row.is_none())
@@ -430,7 +431,7 @@ impl Watched for Engine {
             details.packets = of_it
                 .map(|kept| PastPacket {
                     at: kept.at,
-                    octets: kept.wire_len,
+                    octets: if kept.copy { 0 } else { kept.wire_len },
                     notifies: kept.row.is_some(),
                     ce: kept.ce,
                     back: kept.back,
@@ -660,6 +661,55 @@ mod tests {
         }
         let mut reader = CaptureReader::open(&folder.path().join("all")).unwrap();
         assert_eq!(reader.next().unwrap().unwrap().bytes, &bytes[..len]);
+    }
+
+    #[test]
+    fn a_mark_shows_wherever_the_packet_was_seen_with_it() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv6.pcapng");
+        let mut reader = CaptureReader::open(&file).unwrap();
+        let keeper = Keeper::new(1 << 20);
+        let monitor = Monitor::new(Settings::default());
+        let engine = Engine::new(monitor, Some(keeper), Limits::default(), false);
+        for name in ["leaf1:r1", "leaf1:s1"] {
+            let described = Described {
+                name: name.to_owned(),
+                about: String::new(),
+                link: fcn_wire::LinkType::Ethernet,
+                snap_len: 0,
+            };
+            engine.taking().know_interface(described, "ended");
+        }
+        let mut number = 0;
+        while let Some(packet) = reader.next().unwrap() {
+            number += 1;
+            let packet = Packet {
+                at: packet.at,
+                bytes: packet.bytes,
+                wire_len: packet.wire_len as usize,
+                link: packet.link.unwrap(),
+                interface: packet.interface,
+                number,
+            };
+            assert!(engine.taking().take(&packet));
+        }
+        let mut seen_again = 0;
+        for (row, record) in Watched::tables(&engine, Wanted::ALL).qps {
+            let wanted = WantedDetails {
+                packets: Some(row),
+                ..WantedDetails::default()
+            };
+            let packets = engine.details(&wanted).packets;
+            let count = |is: fn(&&PastPacket) -> bool| packets.iter().filter(is).count() as f64;
+            let data = count(|packet| !packet.notifies && packet.octets > 0);
+            assert_eq!(record.data_packets, Some(data as u64));
+            assert_eq!(record.ce_share, Some(count(|packet| packet.ce) / data));
+            seen_again += packets.iter().filter(|packet| packet.octets == 0).count();
+        }
+        assert_eq!(
+            seen_again, 19,
+            "unmarked before the switch, and marked behind it"
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod settings;
 mod tests;
 mod windows;
 
-pub(crate) use windows::ENOUGH;
+pub(crate) use windows::{ENOUGH, TENTH};
 
 pub use local::Seen;
 pub use observe::Observed;
@@ -274,7 +274,7 @@ impl Monitor {
             points: points
                 .filter_map(|&who| Some((who, self.notifiers.detail(who, self.now)?)))
                 .collect(),
-            packets: Vec::new(),
+            ..Details::default()
         }
     }
 
@@ -414,6 +414,7 @@ impl Monitor {
         Tables {
             now: self.now,
             started: self.started,
+            since: self.since(),
             qps: all(wanted.qps, || self.rows()),
             points: all(wanted.points, || self.points()),
             hops: all(wanted.hops, || self.hops()),

@@ -56,7 +56,7 @@ pub struct Observed {
     pub data: bool,
     /// Whether it was seen before, at another place.
     pub copy: bool,
-    /// Whether it is data that is marked CE.
+    /// Whether it is data that is marked CE, and was not where it was seen before.
     pub ce: bool,
     /// Whether it is data whose PSN is not behind that of the flow's packet before: sent again, or out of order.
     pub back: bool,
@@ -610,7 +610,7 @@ impl Monitor {
             flow: Some(key),
             data: true,
             copy: earlier.is_some(),
-            ce,
+            ce: new_mark,
             back: effect.back,
             samples: false,
         }

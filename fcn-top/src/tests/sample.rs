@@ -179,6 +179,7 @@ pub(crate) fn tables() -> Tables {
     Tables {
         now: after(10_000),
         started: Some(START),
+        since: START,
         qps: rows(),
         points: points(),
         hops: hops(),

@@ -4,12 +4,12 @@ use super::Records;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, labelled, parted};
+use super::views::{Opened, TableId, View, draw, headed, labelled, parted, tell};
 use super::world::World;
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_wire::{Rule, Severity};
 use ratatui::layout::Constraint;
-use ratatui::widgets::{self, Paragraph, Row};
+use ratatui::widgets::{self, Row};
 use std::sync::Arc;
 
 records! {
@@ -183,7 +183,7 @@ impl View for Events {
         let panel = if area.height < 12 || table.lines.is_empty() {
             0
         } else {
-            (area.height / 3).min(if self.opened { 8 } else { 14 })
+            (area.height / 3).min(14)
         };
         let areas = parted(area, panel);
         let nothing = Some("Nothing worth telling");
@@ -193,7 +193,7 @@ impl View for Events {
             };
             let panel = headed(format!(" {} ", event.what), areas[1], place.frame, world);
             let text = labelled(in_full(event, world), panel.width, world);
-            place.frame.render_widget(Paragraph::new(text), panel);
+            tell(text, panel, place.frame);
         } else if let Some(rule) = draw(table, &self.rules, nothing, place, areas, world) {
             let panel = headed(
                 format!(" {}: the last of them ", rule.what),

@@ -5,14 +5,15 @@ use super::fit;
 use super::graph::graph;
 use super::table::shortened;
 use super::theme::Tone;
-use super::views::{headed, labelled};
+use super::time_series::SECOND;
+use super::views::{headed, labelled, tell};
 use super::world::{World, kind_name};
+use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::{NO_VERDICT, NOTHING, acts_as, samples};
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::widgets::Paragraph;
 
 /// Lines from which on two graphs have room.
 const GRAPHS: u16 = 4;
@@ -49,6 +50,30 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     )
 }
 
+/// How many notifications there were, and how many a second: over the times that there are rates of, which are no longer than
+/// what was watched.
+fn rates(record: &QpRecord, world: &World<'_>) -> String {
+    let shown = world.history.shown();
+    let over = |unit: u64| {
+        let watched = (shown.now / unit).saturating_sub(shown.since.div_ceil(unit));
+        format!("over {} s", (watched.min(10) * unit) as f64 / 1e9)
+    };
+    let rates = [
+        (record.rate_now, "now".to_owned()),
+        (record.rate_1s, over(TENTH)),
+        (record.rate_10s, over(SECOND)),
+        (record.rate_mean, "mean".to_owned()),
+        (record.rate_peak, "peak".to_owned()),
+    ];
+    let rates = rates.into_iter().filter_map(|(rate, name)| {
+        let rate = world.words.cell(Cell::Rate(rate?));
+        Some(format!("{rate} {name}"))
+    });
+    let rates: Vec<_> = rates.collect();
+    let total = world.words.cell(Cell::Count(record.total));
+    format!("{total} in all; a second: {}", rates.join(", "))
+}
+
 /// All that is known, the most important first.
 pub(super) fn about(
     id: RowId,
@@ -56,7 +81,6 @@ pub(super) fn about(
     world: &World<'_>,
 ) -> Vec<(&'static str, String, Tone)> {
     let words = world.words;
-    let rate = |rate: Option<f64>| world.maybe(rate, Cell::Rate);
     let span = |span: Option<u64>| world.maybe(span, Cell::Span);
     let count = |count: u64| words.cell(Cell::Count(count));
     let notifiers = world
@@ -100,19 +124,7 @@ pub(super) fn about(
             ),
             Tone::Kind(record.kind),
         ),
-        (
-            "Notifications",
-            format!(
-                "{} in all; a second: {} now, {} over 1 s, {} over 10 s, {} mean, {} peak",
-                count(record.total),
-                rate(record.rate_now),
-                rate(record.rate_1s),
-                rate(record.rate_10s),
-                rate(record.rate_mean),
-                rate(record.rate_peak),
-            ),
-            Tone::Plain,
-        ),
+        ("Notifications", rates(record, world), Tone::Plain),
     ];
     if let Some(text) = samples(record) {
         lines.push(("Estimated", text, Tone::Plain));
@@ -164,23 +176,25 @@ pub(super) fn about(
         ),
         Tone::Plain,
     ));
-    let now_and_most = |now: Option<u32>, most: Option<u32>| {
+    let now_and_most = |now: Option<u32>, most: Option<u32>, unit| {
         most.map(|most| {
             format!(
-                "{}, most {}",
+                "{}, most {}{unit}",
                 now.map_or_else(|| NOTHING.to_owned(), |now| count(now.into())),
                 count(most.into())
             )
         })
     };
-    let level = now_and_most(record.level.map(u32::from), record.level_max.map(u32::from));
+    let (level, most) = (record.level.map(u32::from), record.level_max.map(u32::from));
+    let unit = " in the unit of its IOAM namespace";
     for (name, text) in [
-        ("Level", level),
-        ("Queue", now_and_most(record.queue, record.queue_max)),
+        ("Level", now_and_most(level, most, "")),
+        ("Queue", now_and_most(record.queue, record.queue_max, unit)),
     ] {
         lines.extend(text.map(|text| (name, text, Tone::Plain)));
     }
-    let seen = |at| words.cell(Cell::Moment(at));
+    let is_short = record.last_seen.saturating_sub(record.first_seen) < SECOND;
+    let seen = |at| words.clock(at, if is_short { 6 } else { 3 });
     let place = record
         .interface
         .as_ref()
@@ -233,7 +247,7 @@ pub(super) fn panel(
         Constraint::Length(u16::from(graphs > 0)),
         Constraint::Length(graphs),
     ]));
-    frame.render_widget(Paragraph::new(text), text_area);
+    tell(text, text_area, frame);
     let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
         return;
     };

@@ -8,7 +8,7 @@ use super::hits::Place;
 use super::table::Table;
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{TableId, View, labelled, say};
+use super::views::{TableId, View, labelled, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
 use crate::monitor::ENOUGH;
@@ -19,7 +19,7 @@ use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Sparkline};
+use ratatui::widgets::Sparkline;
 
 /// The longest time shown.
 const LONGEST: u64 = 120 * SECOND;
@@ -44,7 +44,13 @@ pub(super) struct Flow {
 /// What one column of the graphs stands for.
 struct Columns {
     notified: Vec<f64>,
+    /// Whether each notification is in its column, and not a part of what a step holds.
+    single: bool,
+    /// Notifications, and steps that have some where single ones are not remembered.
+    marks: Vec<f64>,
     data: Vec<f64>,
+    /// Whether each packet of data is in its column.
+    data_single: bool,
     ce: Vec<f64>,
     back: Vec<f64>,
 }
@@ -66,9 +72,10 @@ impl Flow {
         (end.saturating_sub(span), end)
     }
 
-    /// When notifications came: single ones as far back as packets are kept, before that the steps that have some.
-    fn notifications(series: &Detail, packets: &[PastPacket]) -> Vec<u64> {
-        let kept = packets.first().map_or(u64::MAX, |packet| packet.at);
+    /// When notifications came: single ones as far back as they are remembered, before that the steps that have some.
+    fn notifications(series: &Detail, world: &World<'_>) -> Vec<u64> {
+        let single = world.details.notified.as_ref();
+        let since = single.map_or(u64::MAX, |(since, _)| *since);
         let steps = series
             .notifications
             .iter()
@@ -80,14 +87,9 @@ impl Flow {
                     .start
                     .saturating_add(step.saturating_mul(series.step))
             })
-            .filter(|start| start.saturating_add(series.step) <= kept)
+            .filter(|start| start.saturating_add(series.step) <= since)
             .collect();
-        times.extend(
-            packets
-                .iter()
-                .filter(|packet| packet.notifies)
-                .map(|packet| packet.at),
-        );
+        times.extend(single.iter().flat_map(|(_, times)| times));
         times
     }
 
@@ -96,7 +98,7 @@ impl Flow {
         let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else {
             return;
         };
-        let times = Self::notifications(series, &world.details.packets);
+        let times = Self::notifications(series, world);
         let next = match (self.mark, back) {
             (None, _) => times.last(),
             (Some(mark), true) => times.iter().rev().find(|at| **at < mark),
@@ -105,59 +107,58 @@ impl Flow {
         self.mark = next.copied().or(self.mark);
     }
 
-    /// What lies in each column: from single packets where they reach back far enough, else from the series.
+    /// What lies in each column: from what is known of single packets where that reaches back far enough, else from the series.
     fn columns(
         series: &Detail,
         packets: &[PastPacket],
         window: (u64, u64),
         parts: u16,
         world: &World<'_>,
-    ) -> (Columns, bool) {
-        let exact = packets.first().is_some_and(|first| {
-            first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
-        });
-        let columns = |count: &dyn Fn(&PastPacket) -> f64| {
+    ) -> Columns {
+        let columns = |single: &mut dyn Iterator<Item = (u64, f64)>| {
             let mut values = vec![0.0; parts.into()];
             let span = (window.1 - window.0).max(1);
-            for packet in packets
-                .iter()
-                .filter(|packet| (window.0..=window.1).contains(&packet.at))
-            {
-                let place = u128::from(packet.at - window.0) * u128::from(parts) / u128::from(span);
+            for (at, amount) in single.filter(|(at, _)| (window.0..=window.1).contains(at)) {
+                let place = u128::from(at - window.0) * u128::from(parts) / u128::from(span);
                 if let Some(sum) =
                     values.get_mut((place as usize).min(usize::from(parts.saturating_sub(1))))
                 {
-                    *sum += count(packet);
+                    *sum += amount;
                 }
             }
             values
         };
-        let flag = |flag: bool| f64::from(u8::from(flag));
+        let of_packets = |amount: fn(&PastPacket) -> f64| {
+            columns(&mut packets.iter().map(|packet| (packet.at, amount(packet))))
+        };
         let steps = world.steps(series.start, series.step);
         let whole = |values: &[f32]| {
             steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
         };
-        let columns = Columns {
-            notified: if exact {
-                columns(&|packet| flag(packet.notifies))
+        let times = Self::notifications(series, world);
+        let marks = columns(&mut times.iter().map(|at| (*at, 1.0)));
+        let since = world.details.notified.as_ref().map(|(since, _)| *since);
+        let single = since.is_some_and(|since| since <= window.0);
+        let data_single = packets.first().is_some_and(|first| {
+            first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
+        });
+        Columns {
+            notified: if single {
+                marks.clone()
             } else {
                 whole(&series.notifications)
             },
-            data: if exact {
-                columns(&|packet| {
-                    if packet.notifies {
-                        0.0
-                    } else {
-                        packet.octets.into()
-                    }
-                })
+            single,
+            marks,
+            data: if data_single {
+                of_packets(|packet| f64::from(if packet.notifies { 0 } else { packet.octets }))
             } else {
                 whole(&series.data)
             },
-            ce: columns(&|packet| flag(packet.ce)),
-            back: columns(&|packet| flag(packet.back)),
-        };
-        (columns, exact)
+            data_single,
+            ce: of_packets(|packet| u8::from(packet.ce).into()),
+            back: of_packets(|packet| u8::from(packet.back).into()),
+        }
     }
 
     /// The notification that is looked at, and the data around it.
@@ -168,12 +169,14 @@ impl Flow {
         world: &World<'_>,
     ) -> Option<String> {
         let mark = self.mark?;
-        let times = Self::notifications(series, packets);
+        let times = Self::notifications(series, world);
         let place = times.iter().position(|at| *at == mark)?;
         let (from, to) = self.window(series, packets, world);
         let span = ((to - from) / PART).max(1);
         let data = |from: u64, to: u64| {
-            let within = |packet: &&PastPacket| !packet.notifies && (from..to).contains(&packet.at);
+            let within = |packet: &&PastPacket| {
+                !packet.notifies && packet.octets > 0 && (from..to).contains(&packet.at)
+            };
             let data = packets.iter().filter(within);
             data.fold((0_u32, 0), |(count, octets), packet| {
                 (count + 1, octets + u64::from(packet.octets))
@@ -213,7 +216,7 @@ impl Flow {
     ) {
         let packets = &world.details.packets;
         let window = self.window(series, packets, world);
-        let (columns, exact) = Self::columns(series, packets, window, area.width, world);
+        let columns = Self::columns(series, packets, window, area.width, world);
         let each = (window.1 - window.0) / u64::from(area.width.max(1));
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
@@ -235,25 +238,29 @@ impl Flow {
         ]));
         let rate =
             |values: &[f64]| values.iter().copied().fold(0.0, f64::max) * 1e9 / each.max(1) as f64;
-        let source = if exact {
-            "single packets"
-        } else {
-            "sums of some time each"
+        let source = |single| match single {
+            true => String::new(),
+            false => format!(
+                ", from sums of {}",
+                world.words.cell(Cell::Span(series.step))
+            ),
         };
         let notified = format!(
-            "  most {}/s  a column is {}, from {source}",
+            "  most {}/s  a column is {}{}",
             world.words.cell(Cell::Rate(rate(&columns.notified))),
-            world.words.cell(Cell::Span(each))
+            world.words.cell(Cell::Span(each)),
+            source(columns.single)
         );
         let data = if any(&columns.data) {
             format!(
-                "  most {}  coloured where it was notified",
-                world.words.cell(Cell::Bits(rate(&columns.data) * 8.0))
+                "  most {}{}  coloured where it was notified",
+                world.words.cell(Cell::Bits(rate(&columns.data) * 8.0)),
+                source(columns.data_single)
             )
         } else {
             "  none of this flow was seen in this time".to_owned()
         };
-        let notified_at = |at: usize| columns.notified.get(at).is_some_and(|count| *count > 0.0);
+        let notified_at = |at: usize| columns.marks.get(at).is_some_and(|count| *count > 0.0);
         let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
         graph(
             "Notifications",
@@ -304,15 +311,17 @@ impl Flow {
         }
         // The time at both ends.
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
-        let [left, middle, right] = axis.layout(&Layout::horizontal([Constraint::Fill(1); 3]));
-        let dim = world.style(Tone::Dim);
-        let clock = |at| world.words.clock(at, digits);
-        frame.render_widget(Line::styled(clock(window.0), dim), left);
-        frame.render_widget(
-            Line::styled(world.words.cell(Cell::Span(window.1 - window.0)), dim).centered(),
-            middle,
-        );
-        frame.render_widget(Line::styled(clock(window.1), dim).right_aligned(), right);
+        let clock = |at| Line::styled(world.words.clock(at, digits), world.style(Tone::Dim));
+        let ends = [clock(window.0), clock(window.1)];
+        let [left, middle, right] = axis.layout(&Layout::horizontal([
+            Constraint::Length(fit::cells(ends[0].width())),
+            Constraint::Fill(1),
+            Constraint::Length(fit::cells(ends[1].width())),
+        ]));
+        let span = world.words.cell(Cell::Span(window.1 - window.0));
+        frame.render_widget(world.span(span, Tone::Dim).into_centered_line(), middle);
+        frame.render_widget(&ends[0], left);
+        frame.render_widget(&ends[1], right);
     }
 }
 
@@ -361,6 +370,7 @@ impl View for Flow {
             flow_text(record, place.area.width / 2, world),
             subject(record, world)
         );
+        let heading = fit::end(&heading, place.area.width);
         let text = labelled(about(row, record, world), place.area.width, world);
         // The graphs are what the view is for: they get three fifths of the room, and what they need first.
         let room = place.area.height.saturating_sub(1);
@@ -380,8 +390,9 @@ impl View for Flow {
         place
             .frame
             .render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
-        place.frame.render_widget(Paragraph::new(text), above);
+        tell(text, above, place.frame);
         if let Some(mark) = mark {
+            let mark = fit::end(&mark, mark_area.width);
             place.frame.render_widget(
                 Line::styled(mark, world.theme.bold(Tone::Kind(record.kind))),
                 mark_area,
@@ -423,17 +434,18 @@ impl View for Flow {
 
     fn about(&self) -> &'static str {
         "One QP over time: notifications above, its data below, on one axis. Data in whose column a notification came is \
-         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows all of it; ← and → go \
-         from notification to notification (or n and N). As far back as packets are kept (--keep), every packet is in its \
-         place, with CE marks, and PSNs that went back; before that, sums. ↑ ↓ go to the rows beside it in the table of QPs."
+         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows all of it; n and N \
+         (or Right and Left) go from notification to notification. As far back as packets are kept (--keep), every packet is in its \
+         place, with CE marks, and PSNs that went back; before that, sums. Notifications are remembered longer. Up and \
+         Down go to the rows beside it in the table of QPs."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("Esc", "QPs"),
-            ("← →", "notification"),
+            ("n N", "notification"),
             ("+ -", "time"),
-            ("↑ ↓", "other row"),
+            ("j k", "other row"),
             ("x", "packets"),
         ]
     }

@@ -1,5 +1,6 @@
 //! Graphs of series: bars of one colour each, bars stacked by kind, and a heading above them.
 
+use super::fit;
 use super::theme::Tone;
 use super::world::World;
 use ratatui::Frame;
@@ -91,6 +92,7 @@ pub(super) fn graph(
     if area.is_empty() {
         return;
     }
+    let room = area.width.saturating_sub(fit::width(what));
     let [title, area] = area.layout(&Layout::vertical([
         Constraint::Length(1),
         Constraint::Fill(1),
@@ -98,7 +100,7 @@ pub(super) fn graph(
     frame.render_widget(
         Line::from(vec![
             world.span(what, Tone::Strong),
-            world.span(text, Tone::Dim),
+            world.span(fit::end(&text, room).into_owned(), Tone::Dim),
         ]),
         title,
     );

@@ -5,7 +5,7 @@ use super::fit;
 use super::graph::stacked;
 use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
-use super::table::Table;
+use super::table::{HELD, Table};
 use super::theme::Tone;
 use super::time_series::{SECOND, Steps};
 use super::world::{World, kind_name};
@@ -186,17 +186,22 @@ fn draw_state(
         ),
     };
     let [notes, warnings, errors] = totals.findings;
-    let found = notes + warnings + errors;
-    let badge = match found {
-        0 => "no findings".to_owned(),
-        _ if area.width < 60 => counted(found, "finding"),
-        _ => format!("{} ▸ 5", counted(found, "finding")),
+    let is_narrow = area.width < 60;
+    let (mut badge, style) = match (errors, warnings, notes) {
+        (0, 0, 0) => ("no findings".to_owned(), world.style(Tone::Dim)),
+        // Nobody broke a rule.
+        (0, 0, notes) => (counted(notes, "note"), world.style(Tone::Plain)),
+        (errors, warnings, _) => {
+            let counts = [(errors, "error"), (warnings, "warning")];
+            let counts = counts.iter().filter(|(count, _)| *count > 0);
+            let counts: Vec<_> = counts.map(|(count, what)| counted(*count, what)).collect();
+            let worst = if is_narrow { &counts[..1] } else { &counts };
+            (worst.join(", "), world.theme.bold(Tone::Bad))
+        }
     };
-    let style = match (found, errors + warnings) {
-        (0, _) => world.style(Tone::Dim),
-        (_, 0) => world.style(Tone::Plain),
-        _ => world.theme.bold(Tone::Bad),
-    };
+    if notes + warnings + errors > 0 && !is_narrow {
+        badge += " (5)";
+    }
     let width = fit::width(&badge);
     let at = area.right().saturating_sub(width).max(area.x);
     let place = Rect::new(at, area.y, area.right() - at, 1);
@@ -401,10 +406,17 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let row = format!("row {}", grouped(table.at as u64 + 1));
         pieces.push((4, Span::raw(row)));
     }
-    if let Some(column) = table.schema.column(table.order.column) {
+    // Where nothing is in the column sorted by, other things decide.
+    if let Some(column) = table.schema.column(table.order.column)
+        && !table.empty.contains(&table.order.column)
+    {
         let sign = if table.order.descending { '▼' } else { '▲' };
         let by = format!("by {} {sign}", table.schema.title(column));
         pieces.push((5, Span::raw(by)));
+        if table.holds(world) {
+            let every = format!("every {} s", HELD / SECOND);
+            pieces.push((8, world.span(every, Tone::Dim)));
+        }
     }
     if let Some((_, only)) = table.only {
         let only = format!("only {}", world.words.cell(only));

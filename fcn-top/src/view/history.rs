@@ -115,6 +115,7 @@ impl History {
         let tables = Tables {
             now: live.now,
             started: live.started,
+            since: live.since,
             qps,
             points: live.points.iter().take(KEPT_LINES).cloned().collect(),
             hops: live.hops.iter().take(KEPT_LINES).cloned().collect(),

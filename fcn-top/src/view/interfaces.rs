@@ -5,12 +5,11 @@ use super::fit;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{TableId, View, draw, headed, labelled, parted};
+use super::views::{TableId, View, draw, headed, labelled, parted, tell};
 use super::world::World;
 use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
 use crate::text;
 use fcn_wire::Kind;
-use ratatui::widgets::Paragraph;
 use std::sync::Arc;
 
 impl Entry for InterfaceRecord {
@@ -88,7 +87,7 @@ impl View for Interfaces {
         if !panel.is_empty() {
             let panel = headed(" All interfaces ", panel, place.frame, world);
             let text = labelled(totals(world), panel.width, world);
-            place.frame.render_widget(Paragraph::new(text), panel);
+            tell(text, panel, place.frame);
         }
     }
 

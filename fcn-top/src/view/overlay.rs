@@ -257,7 +257,7 @@ impl Overlay {
         let last = (self.top + self.page).min(self.lines);
         let hint = match (hint, self.lines > self.page) {
             ("", true) => format!(
-                "lines {} to {last} of {} · ↑ ↓ PgUp PgDn · Esc closes",
+                "lines {} to {last} of {} · Esc closes",
                 self.top + 1,
                 self.lines
             ),

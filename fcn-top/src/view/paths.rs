@@ -115,7 +115,7 @@ impl View for Paths {
         let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
         path.sort_by_key(|hop| hop.hop);
         let title = format!(
-            " Path {}: {}, {}; queue in the last trace, and the deepest ",
+            " Path {}: {}, {}; queue, last and deepest, in the namespace's unit ",
             chosen.path,
             counted(path.len() as u64, "node"),
             counted(chosen.traces, "trace")

@@ -222,7 +222,9 @@ impl Qps {
         if area.height < 16 {
             return [area, Rect::ZERO];
         }
-        if area.width >= 240 {
+        let wanted = fit::cells(lines * 2 + 1).max(8);
+        // Beside few lines it would leave more than half of the screen empty.
+        if area.width >= 240 && wanted > area.height / 2 {
             let [left, _, story] = area.layout(&Layout::horizontal([
                 Constraint::Min(150),
                 Constraint::Length(2),
@@ -231,7 +233,6 @@ impl Qps {
             return [left, story];
         }
         // The story has what the lines leave, and at least half of it where there are many.
-        let wanted = fit::cells(lines * 2 + 1).max(8);
         let story = (area.height - 1)
             .saturating_sub(wanted)
             .clamp(9.min(area.height / 2), area.height / 2);

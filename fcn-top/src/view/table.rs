@@ -4,6 +4,7 @@
 use super::fit;
 use super::hits::{Hit, Place};
 use super::theme::Tone;
+use super::time_series::SECOND;
 use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
@@ -16,6 +17,9 @@ use ratatui::widgets::{self, Row, TableState};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// How long lines sorted by a rate stay in their order, with new ones behind them, so that they can be read.
+pub(super) const HELD: u64 = 5 * SECOND;
 
 /// Headings of columns that are not usual, other than the records' own.
 const TITLES: [(&str, &str); 4] = [
@@ -248,6 +252,8 @@ pub(super) struct Table {
     /// Numbers of the lines that pass the filter, in order, and their names.
     pub lines: Vec<u32>,
     pub keys: Vec<Key>,
+    /// By what the lines were put in order last, and of which moment they were.
+    sorted: Option<(Order, u64)>,
     /// Columns not shown, as no line has anything in them.
     pub empty: Vec<usize>,
     /// Columns that have no room.
@@ -279,6 +285,7 @@ impl Table {
             all: 0,
             lines: Vec::new(),
             keys: Vec::new(),
+            sorted: None,
             empty: Vec::new(),
             more: 0,
         }
@@ -297,6 +304,7 @@ impl Table {
             text => Some((self.schema.filter)(text)?),
         };
         text.trim().clone_into(&mut self.typed);
+        self.sorted = None;
         // Other lines may do with less room.
         self.widest.fill(0);
         Ok(())
@@ -306,7 +314,7 @@ impl Table {
     pub(super) fn only(&mut self, id: &str, cell: Option<Cell<'static>>) {
         self.only = self.schema.named(id).zip(cell);
         self.widest.fill(0);
-        (self.chosen, self.top) = (None, 0);
+        (self.chosen, self.top, self.sorted) = (None, 0, None);
     }
 
     /// Whether lines may be left out.
@@ -348,6 +356,14 @@ impl Table {
         }
     }
 
+    /// Whether lines stay in their order for [`HELD`]: what they are sorted by changes all the time.
+    pub(super) fn holds(&self, world: &World<'_>) -> bool {
+        let column = self.schema.column(self.order.column);
+        column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
+            && !self.empty.contains(&self.order.column)
+            && world.ended.is_none()
+    }
+
     /// Filters and orders `lines`, and finds the chosen one again.
     pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
@@ -363,22 +379,45 @@ impl Table {
             let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
             empty = self.columns.iter().filter_map(with_column).collect();
         }
+        let now = world.history.shown().now;
+        let mut stood = self.lines.iter().zip(&self.keys);
+        let held = self.sorted.filter(|(by, at)| {
+            self.holds(world)
+                && *by == order
+                && (*at..at.saturating_add(HELD)).contains(&now)
+                // Where others have taken the place of some, looking for each takes longer than sorting all.
+                && stood.all(|(at, key)| lines.get(*at as usize).is_some_and(|line| line.key() == *key))
+        });
+        self.sorted = held.or(Some((order, now)));
+        // Where each line stood, where they stay.
+        let mut places = vec![u32::MAX; if held.is_some() { lines.len() } else { 0 }];
+        for (place, at) in (0..).zip(&self.lines) {
+            if let Some(line) = places.get_mut(*at as usize) {
+                *line = place;
+            }
+        }
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
-        let mut keys: Vec<(SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
+        let mut keys: Vec<(u32, SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
                 empty.retain(|&(number, column)| line.is_empty(number, column));
                 let key = SortKey::from_cell(line.cell(order.column));
-                (key, line.rank(at as usize), at)
+                (
+                    places.get(at as usize).copied().unwrap_or(0),
+                    key,
+                    line.rank(at as usize),
+                    at,
+                )
             })
             .collect();
-        keys.sort_unstable_by(|(a, one, _), (b, other, _)| {
+        keys.sort_unstable_by(|(first, a, one, _), (second, b, other, _)| {
             let ranks = if order.descending {
                 other.cmp(one)
             } else {
                 one.cmp(other)
             };
-            order.compare_keys(a, b).then(ranks)
+            let places = first.cmp(second);
+            places.then(order.compare_keys(a, b)).then(ranks)
         });
         self.empty = match keys.as_slice() {
             [] => Vec::new(),

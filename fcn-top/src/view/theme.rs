@@ -108,7 +108,9 @@ pub(super) fn to_ascii(buffer: &mut Buffer) {
             '←' => '<',
             '▲' | '↑' => '^',
             '▼' | '↓' | '▾' => 'v',
-            '…' | '·' => '.',
+            // One cell, and not the end of a sentence.
+            '…' => '~',
+            '·' => '.',
             '●' => 'o',
             'µ' => 'u',
             '×' => 'x',

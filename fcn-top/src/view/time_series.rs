@@ -3,13 +3,15 @@
 /// So many nanoseconds are a second.
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// Sums in steps of one length, of which the last one may not be over.
+/// Sums in steps of one length, of which the first may have begun before there was anything, and the last may not be over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     /// Start of the first step, in nanoseconds since the epoch.
     pub start: u64,
     /// Length of a step.
     pub step: u64,
+    /// Nothing was counted before this moment.
+    pub since: u64,
     /// Nothing was counted behind this moment.
     pub until: u64,
 }
@@ -61,6 +63,7 @@ impl Steps {
             let end = start
                 .saturating_add(self.step)
                 .min(self.until.max(start.saturating_add(1)));
+            let start = start.max(self.since.min(end - 1));
             let (start, end) = (place(start), place(end));
             let first = start.max(0.0) as usize;
             let last = end.min(f64::from(parts)).ceil().max(0.0) as usize;
@@ -83,6 +86,7 @@ mod tests {
     const STEPS: Steps = Steps {
         start: 1_000,
         step: 100,
+        since: 0,
         until: 1_950,
     };
 
@@ -97,6 +101,15 @@ mod tests {
         // The last step is half over: all of it was in that half.
         let last = [0.0; 9].into_iter().chain([6.0]);
         assert_eq!(STEPS.parts(last, (1_900, 2_000), 2), [6.0, 0.0]);
+        // Nothing came before 1,080: all of the first step was behind it.
+        let since = Steps {
+            since: 1_080,
+            ..STEPS
+        };
+        assert_eq!(
+            since.parts([6.0, 8.0], (1_080, 1_200), 2),
+            [6.0 + 8.0 * 0.4, 8.0 * 0.6]
+        );
         assert_eq!(
             STEPS.most([4.0, 8.0, 2.0], (1_000, 1_300), 2),
             [8.0, 8.0],
@@ -110,7 +123,7 @@ mod tests {
             values in prop::collection::vec(0.0..1e6f64, 0..64), start in 0u64..1 << 60, step in 1u64..1 << 40, parts in 1u16..300,
         ) {
             let end = start + step * 64;
-            let steps = Steps { start, step, until: end };
+            let steps = Steps { start, step, since: 0, until: end };
             let sum: f64 = steps.parts(values.iter().copied(), (start, end), parts).iter().sum();
             let all: f64 = values.iter().sum();
             prop_assert!((sum - all).abs() <= all * 1e-3 + 1e-9, "{sum} {all}");
@@ -118,10 +131,10 @@ mod tests {
 
         #[test]
         fn odd_values_do_no_harm(
-            values in prop::collection::vec(any::<f64>(), 0..70), start in any::<u64>(), step in any::<u64>(), until in any::<u64>(),
+            values in prop::collection::vec(any::<f64>(), 0..70), start in any::<u64>(), step in any::<u64>(), since in any::<u64>(), until in any::<u64>(),
             from in any::<u64>(), to in any::<u64>(), parts in 0u16..300,
         ) {
-            let steps = Steps { start, step, until };
+            let steps = Steps { start, step, since, until };
             let values_by_part = steps.parts(values, (from, to), parts);
             prop_assert_eq!(values_by_part.len(), usize::from(parts));
             prop_assert!(values_by_part.iter().all(|value| value.is_finite()));

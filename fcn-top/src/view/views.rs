@@ -11,7 +11,7 @@ use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Text};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Paragraph};
 
 /// The tables that views show.
@@ -155,7 +155,9 @@ pub(super) fn headed(
     frame: &mut Frame<'_>,
     world: &World<'_>,
 ) -> Rect {
-    let title = title.into().patch_style(world.style(Tone::Strong));
+    let title = title.into().to_string();
+    let title = fit::end(&title, area.width).into_owned();
+    let title = Line::styled(title, world.style(Tone::Strong));
     let block = Block::new()
         .borders(Borders::TOP)
         .border_style(world.style(Tone::Dim))
@@ -163,6 +165,22 @@ pub(super) fn headed(
     let within = block.inner(area);
     frame.render_widget(block, area);
     within
+}
+
+/// Draws as much of a text as has room; that there is more is seen at its end.
+pub(super) fn tell(mut text: Text<'static>, area: Rect, frame: &mut Frame<'_>) {
+    if text.height() > usize::from(area.height) {
+        text.lines.truncate(area.height.into());
+        if let Some(Line { spans, .. }) = text.lines.last_mut()
+            && let Some(last) = spans.pop()
+        {
+            let before: usize = spans.iter().map(Span::width).sum();
+            let room = area.width.saturating_sub(fit::cells(before));
+            let more = format!("{} …", last.content);
+            spans.push(Span::styled(fit::end(&more, room).into_owned(), last.style));
+        }
+    }
+    frame.render_widget(Paragraph::new(text), area);
 }
 
 /// Labels with texts beside them, which go on below where they are too long.

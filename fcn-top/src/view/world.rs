@@ -65,10 +65,15 @@ impl World<'_> {
         }
     }
 
-    /// When nothing is counted any more: what a step that is not over holds lies before that.
+    /// Steps, and between which moments what they hold lies: the first may begin before any packet, the last may not be over.
     pub(super) fn steps(&self, start: u64, step: u64) -> Steps {
-        let until = self.history.live().now.saturating_add(1);
-        Steps { start, step, until }
+        let live = self.history.live();
+        Steps {
+            start,
+            step,
+            since: live.started.unwrap_or(0),
+            until: live.now.saturating_add(1),
+        }
     }
 
     /// The bars of a small graph of a series, over the time of all small graphs.

@@ -1,13 +1,15 @@
 //! What keys and mouse do.
 
-use super::sample::{SECOND, START, change, incast};
+use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::QpRecord;
 use fcn_top::record::RowId;
-use fcn_top::tables::Tables;
+use fcn_top::tables::{Details, Tables, Traffic, TrafficStep};
 use fcn_top::text::Words;
 use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use std::path::{Path, PathBuf};
 
 fn busy(words: &Words) -> App<'_> {
@@ -122,6 +124,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     assert_eq!(chosen(&mut app).unwrap().0, 8);
     // It sinks to the bottom, and the screen goes with it.
     change(&mut tables, |rows| rows[0].1.rate_1s = Some(-1.0));
+    tables.now += 5 * SECOND;
     app.update(tables);
     assert_eq!(chosen(&mut app).unwrap().0, 29);
 }
@@ -484,7 +487,7 @@ fn the_head_takes_a_quarter_of_the_height_at_most() {
             .position(|line| line.starts_with("▼notified"));
         assert!(head.unwrap() <= usize::from(height) / 4, "{picture}");
         // What tells whether there is congestion, whether it is all, and what is wrong is always there.
-        for part in ["drops 0", "24 findings", "eth1 is down"] {
+        for part in ["drops 0", "3 errors, 17 warnings", "eth1 is down"] {
             assert!(picture.contains(part), "{picture}");
         }
     }
@@ -598,7 +601,7 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
         line.unwrap_or_else(|| panic!("no {what} in\n{seen}"))
             .to_owned()
     };
-    assert!(bar(&mut app, "Notifications  most").contains("from single packets"));
+    assert!(!bar(&mut app, "Notifications  most").contains("from sums"));
     press(&mut app, KeyCode::Left);
     assert!(bar(&mut app, "Notification 100 of the last 100 at").contains("08:15:19.800"));
     press(&mut app, KeyCode::Left);
@@ -626,6 +629,132 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     assert!(!seen(&mut app).contains("of the last 100 at"));
 }
 
+/// What is seen with these courses over time.
+fn seen_with(app: &mut App<'_>, details: &Details) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    terminal.draw(|frame| app.draw(frame)).unwrap();
+    app.detail(details.clone());
+    terminal.draw(|frame| app.draw(frame)).unwrap();
+    text(terminal.backend().buffer())
+}
+
+#[test]
+fn notifications_are_marked_where_they_came_when_packets_have_left() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Enter);
+    let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
+    // Each step has one, as far as the sums tell; three are remembered one by one.
+    let steps = details.rows.values_mut().next().unwrap();
+    let columns = |seen: &str| {
+        let marks = seen.lines().find(|line| line.contains('·')).unwrap();
+        marks.chars().filter(|c| *c == '·').count()
+    };
+    steps.notifications.fill(1.0);
+    details.packets.drain(..1_900);
+    details.notified = Some((0, [5, 9, 14].map(|at| START + at * SECOND).to_vec()));
+    let seen = seen_with(&mut app, &details);
+    assert_eq!(columns(&seen), 3, "{seen}");
+    assert!(
+        seen.contains("Data  most") && seen.contains("from sums of 268 ms"),
+        "{seen}"
+    );
+    // Where no single one is remembered, each step is marked once.
+    details.notified = None;
+    let seen = seen_with(&mut app, &details);
+    assert_eq!(columns(&seen), 64, "{seen}");
+    assert_eq!(seen.matches("from sums of 268 ms").count(), 2, "{seen}");
+}
+
+#[test]
+fn the_part_marked_is_that_of_all_packets_from_the_first_on() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    let started = tables.now - SECOND / 8;
+    (tables.started, tables.since) = (Some(started), started);
+    let mut details = sample::details(&app.wanted_details(), tables.now);
+    // The first step began long before the first packet.
+    let step = |data, ce| TrafficStep {
+        data,
+        ce,
+        ..TrafficStep::default()
+    };
+    details.traffic = Traffic {
+        start: started - SECOND / 16,
+        step: SECOND / 8,
+        steps: vec![step(50, 50), step(50, 0)],
+    };
+    app.update(tables);
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("CE    50 %"), "{seen}");
+}
+
+#[test]
+fn no_rate_is_over_more_time_than_was_watched() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("1,234 over 1 s, 990 over 10 s, 1,300 peak"));
+    let mut tables = incast(20);
+    tables.since = tables.now - 5 * SECOND - SECOND / 2;
+    app.update(tables.clone());
+    assert!(seen(&mut app).contains("1,234 over 1 s, 990 over 5 s"));
+    tables.since = tables.now - SECOND / 2;
+    change(&mut tables, |rows| {
+        rows.iter_mut().for_each(|(_, row)| row.rate_10s = None);
+    });
+    app.update(tables);
+    assert!(seen(&mut app).contains("1,234 over 0.5 s, 1,300 peak"));
+}
+
+#[test]
+fn lines_keep_their_order_for_some_seconds() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    // What stands between the course and the verdict is the same whatever the rate.
+    let senders = |app: &mut App<'_>| -> Vec<String> {
+        let sender = |line: &String| line.chars().skip(30).take(20).collect();
+        lines(app).iter().map(sender).collect()
+    };
+    let before = senders(&mut app);
+    let turned = |app: &mut App<'_>, second| {
+        let mut tables = incast(second);
+        change(&mut tables, |rows| {
+            for (i, (_, record)) in (1_u32..).zip(rows) {
+                record.rate_1s = Some(f64::from(i) * 100.0);
+            }
+        });
+        app.update(tables);
+        senders(app)
+    };
+    assert_eq!(turned(&mut app, 21), before);
+    assert_eq!(turned(&mut app, 24), before);
+    let after = turned(&mut app, 25);
+    assert_ne!(after, before);
+    // What was asked for is done at once.
+    typed(&mut app, "r");
+    assert_ne!(senders(&mut app), after);
+}
+
+#[test]
+fn notes_are_not_in_the_count_of_what_is_wrong() {
+    let words = Words::default();
+    for (findings, badge) in [
+        ([9, 0, 0], "9 notes (5)"),
+        ([9, 2, 0], "2 warnings (5)"),
+        ([9, 0, 1], "1 error (5)"),
+        ([0, 0, 0], "no findings"),
+    ] {
+        let mut app = busy(&words);
+        let mut tables = incast(21);
+        tables.totals.findings = findings;
+        app.update(tables);
+        let seen = seen(&mut app);
+        assert!(seen.lines().nth(1).unwrap().ends_with(badge), "{seen}");
+    }
+}
+
 #[test]
 fn a_terminal_without_unicode_gets_ascii() {
     let words = Words::default();
@@ -641,6 +770,9 @@ fn a_terminal_without_unicode_gets_ascii() {
             typed(&mut app, keys);
             let seen = seen(&mut app);
             assert!(seen.is_ascii(), "{seen}");
+            // `<` and `>` are keys of their own.
+            let keys = seen.lines().last().unwrap();
+            assert!(!keys.contains(['<', '>', '^']), "{keys}");
         }
     }
 }

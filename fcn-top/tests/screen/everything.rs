@@ -143,6 +143,9 @@ fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
             .map(|who| (*who, detail.clone()))
             .collect(),
         packets: at.iter().map(packet).collect(),
+        notified: at
+            .split_first()
+            .map(|(since, times)| (*since, times.to_vec())),
     }
 }
 

@@ -49,6 +49,7 @@ pub fn incast(second: u64) -> Tables {
     Tables {
         now,
         started: Some(START),
+        since: START,
         qps: qps(now),
         points: points(now),
         hops: hops(now),
@@ -536,6 +537,10 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             .iter()
             .map(|who| (*who, course.clone()))
             .collect(),
+        notified: wanted.packets.map(|_| {
+            let times = packets.clone().filter(|packet| packet.notifies);
+            (0, times.map(|packet| packet.at).collect())
+        }),
         packets: wanted.packets.map_or_else(Vec::new, |_| packets.collect()),
     }
 }
