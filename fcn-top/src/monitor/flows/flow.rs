@@ -77,16 +77,19 @@ pub struct Effect {
     pub rule: Option<Rule>,
     /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
     pub back: bool,
-    /// Whether its PSN was seen before, or is 64 or more behind.
+    /// Whether its PSN was seen before, as far as that is known.
     pub repeats: bool,
 }
 
-/// Which of the last 64 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. What is further behind does.
+/// Which of the last 64 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. One that is further behind is taken
+/// for a copy where it follows one that is new: a sender that goes back goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
     seen: u64,
     highest: u32,
+    /// Whether the last one was new.
+    was_new: bool,
 }
 
 impl LastPsns {
@@ -94,11 +97,13 @@ impl LastPsns {
         let ahead = psn.wrapping_sub(self.highest) & 0xFF_FFFF;
         if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
+            self.was_new = true;
             return false;
         }
+        let follows_new = std::mem::replace(&mut self.was_new, false);
         let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
         let Some(bit) = 1_u64.checked_shl(behind) else {
-            return true;
+            return follows_new;
         };
         let is_known = self.seen & bit != 0;
         self.seen |= bit;
