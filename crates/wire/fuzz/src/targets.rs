@@ -6,6 +6,7 @@
 //! never taken for a packet that is broken.
 
 use fcn_wire::bth::{Bth, BthRepr, ExtendedHeader, Opcode, Roce};
+use fcn_wire::claim::must_prove_roce;
 use fcn_wire::cnp::{CNP_BODY_LEN, CNP_LEN, Cnp, CnpRepr};
 use fcn_wire::fast_cnp::{FastCnpRepr, MAX_TRACE_LEN};
 use fcn_wire::frame::{MAX_LAYERS, MAX_TUNNELS, Span, Upper};
@@ -265,9 +266,15 @@ pub fn notification(data: &[u8]) {
         let cut = capture.parse(len.min(capture.bytes.len()));
         let (of_cut, notification_of_cut) = findings_and_notification(&cut);
         // Of a tunnel cut inside, the outer packet is the innermost that is left. Where a BGP message begins in a segment
-        // is a guess that hangs on what follows.
+        // is a guess that hangs on what follows; so is whose it is what goes to a port of both RoCEv2 and a message, or what
+        // only its ICRC shows to be RoCEv2.
         let start = |frame: &Frame<'_>| frame.ip().map(|ip| ip.start);
-        let same = start(&cut) == start(&whole) && !matches!(cut.upper(), Upper::Bgp(..));
+        let one_port = capture.profile.proxy_cn_port == capture.profile.rocev2_port;
+        let needs_icrc = cut.datagram().is_some_and(|datagram| {
+            must_prove_roce(datagram.source_port, capture.profile.rocev2_port)
+        });
+        let is_guess = one_port || needs_icrc || matches!(cut.upper(), Upper::Bgp(..));
+        let same = start(&cut) == start(&whole) && !is_guess;
         if same && findings.dropped() == 0 {
             for finding in &of_cut {
                 assert!(
@@ -1162,7 +1169,9 @@ pub fn bgp(data: &[u8]) {
         return;
     };
     let defaults = prefixes.iter().filter(|prefix| prefix.bits() == 0).count();
-    let applies = nhc.is_some_and(|nhc| nhc.next_hop == next_hop);
+    // A link-local address alone names nobody.
+    let is_global = !matches!(next_hop, IpAddr::V6(hop) if hop.is_unicast_link_local());
+    let applies = nhc.is_some_and(|nhc| nhc.next_hop == next_hop && is_global);
     if defaults <= 1 && !prefixes.is_empty() {
         let with = if applies { prefixes.len() } else { 0 };
         expect(Protocol::Bgp, &out, prefixes.len(), with);
