@@ -74,9 +74,7 @@ impl SenderQps {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            let (last, is_anew) = self
-                .seen
-                .data(flow, now.as_nanos(), Some(psn), || psn);
+            let (last, is_anew) = self.seen.data(flow, now.as_nanos(), Some(psn), || psn);
             *last = psn;
             if is_anew {
                 self.resolver.begins_anew(&flow);

@@ -336,6 +336,11 @@ impl<'a> Frame<'a> {
         if self.beyond.is_some() {
             return self.beyond;
         }
+        let stated = ip.start
+            + match ip.source.is_ipv4() {
+                true => ipv4::LENGTH,
+                false => ipv6::LENGTH,
+            };
         if let End::Malformed(e) = &self.end
             && e.offset == ip.payload
             && matches!(
@@ -346,16 +351,12 @@ impl<'a> Frame<'a> {
                     | Layer::Authentication
             )
         {
-            return Some(e.offset);
+            // Nothing of it may be there.
+            let is_there = e.offset < ip.end;
+            return Some(if is_there { e.offset } else { stated });
         }
         let datagram = self.datagram()?;
         // 0: the carrier's end was taken for the packet's, with whatever pads it.
-        let length = if ip.source.is_ipv4() {
-            ipv4::LENGTH
-        } else {
-            ipv6::LENGTH
-        };
-        let stated = ip.start + length;
         let short = datagram.payload_at() + datagram.payload_len < ip.end
             && self.bytes.get(stated..stated + 2) != Some(&[0, 0]);
         short.then_some(datagram.start + udp::LENGTH)
