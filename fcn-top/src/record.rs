@@ -282,8 +282,8 @@ records! {
         hop: u8 = "Hop", 3, Number, "Place on the path, 1 for the node passed first", |v| Cell::Count((*v).into());
         node: Option<u64> = "Node", 10, Number, "The node's number, from the trace", |v| count(v);
         namespace: u16 = "Ns", 6, Number, "IOAM namespace of the trace", |v| Cell::Count((*v).into());
-        ingress: Option<u32> = "In", 6, Number, "Ingress interface", |v| count(v);
-        egress: Option<u32> = "Out", 6, Number, "Egress interface", |v| count(v);
+        ingress: Option<u32> = "In", 6, Number, "Ingress interface in the last trace", |v| count(v);
+        egress: Option<u32> = "Out", 6, Number, "Egress interface in the last trace", |v| count(v);
         queue: Option<u32> = "Queue", 9, Count, "Queue depth in the last trace, in the unit of the namespace", |v| count(v);
         queue_mean: Option<f64> = "Mean", 9, Rate, "Mean queue depth", |v| some(v, Cell::Rate);
         queue_max: Option<u32> = "Max", 9, Count, "Greatest queue depth", |v| count(v);

@@ -1,7 +1,7 @@
 //! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
-use fcn_observe::data::{DataPacket, FlowKey, acknowledges, begins_answer, connection_psn};
+use fcn_observe::data::{DataPacket, FlowKey, Sequence, acknowledges, begins_answer};
 use fcn_observe::time::Time;
 use fcn_observe::{FlowTable, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Qp};
@@ -61,7 +61,7 @@ impl SenderQps {
                         self.seen.indexed(),
                     );
                 }
-                if let Some(psn) = connection_psn(&bth) {
+                if let Some(psn) = Sequence::of(&bth).of_connection() {
                     self.data(now, packet.flow(), psn);
                 }
             }
@@ -74,11 +74,9 @@ impl SenderQps {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            let (last, is_anew) = self.seen.data(flow, now.as_nanos(), Some(psn), || psn);
+            let (last, begins) = (self.seen).data(flow, now.as_nanos(), Some(psn), || psn);
             *last = psn;
-            if is_anew {
-                self.resolver.begins_anew(&flow);
-            }
+            self.resolver.begins(&flow, begins);
         }
     }
 

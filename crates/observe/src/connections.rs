@@ -88,6 +88,8 @@ struct Found {
     /// Whether the sender is the side that asked.
     by_sender: bool,
     confirmed: bool,
+    /// Whether data of it was seen.
+    has_data: bool,
 }
 
 impl Found {
@@ -309,6 +311,7 @@ impl Connections {
                 active_id: key.active_id,
                 by_sender: end.sender == key.active,
                 confirmed,
+                has_data: false,
             };
             // What is confirmed gives way only to what is.
             let held = |end: &FlowKey| self.ends.get(end).is_some_and(|found| found.confirmed);
@@ -341,6 +344,19 @@ impl Connections {
                     self.senders.remove(&target);
                 }
             }
+        }
+    }
+
+    /// Data of the flow begins, for the first time that is remembered or anew. A connection that has had data before is not the
+    /// one that the QP belongs to now, and goes.
+    pub(crate) fn begins(&mut self, flow: &FlowKey, is_anew: bool) {
+        let Some(found) = self.ends.get_mut(flow) else {
+            return;
+        };
+        if std::mem::replace(&mut found.has_data, true) && is_anew {
+            let key = found.key(flow);
+            self.drop_half_open(key);
+            self.drop_open(key);
         }
     }
 

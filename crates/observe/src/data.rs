@@ -207,16 +207,38 @@ pub fn answers_read(opcode: Opcode) -> bool {
     known_service && answers.contains(&(opcode.0 & 0x1F))
 }
 
-/// The PSN of a data packet in the sequence of the flow's connection: answers to RDMA READ have the PSNs of whoever asked, and
-/// datagrams those of one of the QPs that send to the same.
-#[must_use]
-pub fn connection_psn(bth: &Bth<'_>) -> Option<u32> {
-    let opcode = bth.opcode();
-    let is_connected = matches!(
-        opcode.transport(),
-        Transport::Rc | Transport::Uc | Transport::Xrc
-    );
-    (is_connected && !answers_read(opcode)).then(|| bth.psn())
+/// Which sequence the PSN of a data packet is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// The flow's connection's.
+    Connection(u32),
+    /// Whoever's it was that asked: the packet answers an RDMA READ.
+    Answer(u32),
+    /// One of the QPs' that send datagrams to the same.
+    Datagram,
+}
+
+impl Sequence {
+    /// That of a data packet.
+    #[must_use]
+    pub fn of(bth: &Bth<'_>) -> Self {
+        match bth.opcode() {
+            opcode if answers_read(opcode) => Self::Answer(bth.psn()),
+            opcode => match opcode.transport() {
+                Transport::Rc | Transport::Uc | Transport::Xrc => Self::Connection(bth.psn()),
+                _ => Self::Datagram,
+            },
+        }
+    }
+
+    /// The PSN, where it is of the flow's connection.
+    #[must_use]
+    pub const fn of_connection(self) -> Option<u32> {
+        match self {
+            Self::Connection(psn) => Some(psn),
+            _ => None,
+        }
+    }
 }
 
 /// Whether packets of that opcode begin the answer to an RDMA READ: their PSN is that of the request.

@@ -16,6 +16,17 @@ const FAR_FROM_0: u32 = 1 << 12;
 /// PSNs have 24 bits.
 const PSN_MASK: u32 = 0x00FF_FFFF;
 
+/// When a flow begins, of which data passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// It has begun before.
+    Before,
+    /// Now, as far as is remembered.
+    First,
+    /// Now: what had that key before was another connection.
+    Anew,
+}
+
 /// A flow whose packet sequence numbers are remembered.
 pub trait Sequenced {
     /// Packet sequence number of its last data packet that has one of its own, which answers to RDMA READ have not; `None`
@@ -41,9 +52,9 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// The flow called `key`, whose data passes at `at`, with that PSN where it [has](crate::data::connection_psn) one; made
-    /// where it is new. Made anew, too, where the PSN is that of another connection, to which the QP number was given since:
-    /// the second result says so.
+    /// The flow called `key`, whose data passes at `at`, with that PSN where it is [of its
+    /// connection](crate::data::Sequence); made where it is new. Made anew, too, where the PSN is that of another connection, to
+    /// which the QP number was given since.
     #[inline]
     pub fn data(
         &mut self,
@@ -51,7 +62,7 @@ impl<F> FlowTable<F> {
         at: u64,
         psn: Option<u32>,
         make: impl Fn() -> F,
-    ) -> (&mut F, bool)
+    ) -> (&mut F, Begins)
     where
         F: Sequenced,
     {
@@ -74,7 +85,12 @@ impl<F> FlowTable<F> {
         if is_anew {
             *flow = make();
         }
-        (flow, is_anew)
+        let begins = match (is_new, is_anew) {
+            (_, true) => Begins::Anew,
+            (true, _) => Begins::First,
+            _ => Begins::Before,
+        };
+        (flow, begins)
     }
 
     /// The flow called `key`.
@@ -212,11 +228,13 @@ mod tests {
             let mut flows = FlowTable::new(2);
             *flows.data(key(1, 2), 0, Some(7), || 0).0 = last;
             let (flow, anew) = flows.data(key(1, 2), 1, Some(psn), || psn);
-            assert_eq!((anew, *flow == psn), (is_anew, is_anew || last == psn));
+            let is = (anew == Begins::Anew, *flow == psn);
+            assert_eq!(is, (is_anew, is_anew || last == psn));
         }
         let mut flows = FlowTable::new(2);
         *flows.data(key(1, 2), 0, None, || 0).0 = 0x80_0000;
-        assert!(!flows.data(key(1, 2), 1, None, || 0).1, "of a datagram");
+        let (_, begins) = flows.data(key(1, 2), 1, None, || 0);
+        assert_eq!(begins, Begins::Before, "of a datagram");
     }
 
     proptest! {

@@ -35,7 +35,7 @@ pub use bounded::{Bounded, Slot};
 pub use class::{Class, Classes, Company};
 pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
-pub use flow_table::{FlowTable, Sequenced};
+pub use flow_table::{Begins, FlowTable, Sequenced};
 pub use labels::Labels;
 pub use obedience::{Answer, Evidence, Obedience, Verdict};
 pub use resolve::{Resolved, Resolver};

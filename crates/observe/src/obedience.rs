@@ -18,6 +18,7 @@
 //! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
 //! Nothing is kept of single packets: about 800 octets a flow, whatever it sends.
 
+use crate::data::Sequence;
 use core::fmt;
 
 /// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
@@ -157,6 +158,10 @@ pub enum Evidence {
     TooFew,
     /// Only samples of its packets were seen.
     Sampled,
+    /// Several QPs may send datagrams to one.
+    Datagrams,
+    /// Many of its packets come twice.
+    Repeats,
     /// It was notified all the time: it may have been held at a lower rate.
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
@@ -347,6 +352,11 @@ impl fmt::Display for Evidence {
                 "by their time stamps, no notification lies between data of the flow"
             ),
             Self::TooFew => write!(f, "too few notifications or data packets"),
+            Self::Datagrams => write!(f, "datagrams, which several QPs may send to this one"),
+            Self::Repeats => write!(
+                f,
+                "more than one in four of its packets comes twice: sent again, or captured twice"
+            ),
             Self::Sampled => write!(
                 f,
                 "only samples were seen, which do not tell when data follows notifications"
@@ -628,6 +638,10 @@ pub struct Obedience {
     in_step: u32,
     /// Data packets stamped before one that came earlier.
     late: u32,
+    /// Data packets whose PSN was seen before.
+    repeats: u32,
+    psns: LastPsns,
+    datagrams: bool,
 }
 
 /// The bin that a time since a notification lies in.
@@ -656,6 +670,36 @@ const fn bounds(bin: usize) -> (u64, u64) {
     (from, to)
 }
 
+/// Which of the last 32 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. One that is further behind is taken
+/// for a copy where it follows one that is new: a sender that goes back goes on from there.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastPsns {
+    /// One bit each, the lowest for the highest PSN.
+    seen: u32,
+    highest: u32,
+    /// Whether the last one was new.
+    was_new: bool,
+}
+
+impl LastPsns {
+    fn has_seen(&mut self, psn: u32) -> bool {
+        let ahead = psn.wrapping_sub(self.highest) & 0xFF_FFFF;
+        if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
+            (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
+            self.was_new = true;
+            return false;
+        }
+        let follows_new = core::mem::replace(&mut self.was_new, false);
+        let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
+        let Some(bit) = 1_u32.checked_shl(behind) else {
+            return follows_new;
+        };
+        let is_known = self.seen & bit != 0;
+        self.seen |= bit;
+        is_known
+    }
+}
+
 impl Obedience {
     /// Nothing seen yet.
     #[must_use]
@@ -679,6 +723,21 @@ impl Obedience {
             self.turned_behind |= self.waiting.is_some();
             self.entropy = entropy;
         }
+    }
+
+    /// The latest data has that PSN. Returns whether it was seen before, as far as that is known.
+    #[inline]
+    pub fn sequenced(&mut self, sequence: Sequence) -> bool {
+        let repeats = match sequence {
+            Sequence::Connection(psn) => self.psns.has_seen(psn),
+            Sequence::Answer(_) => false,
+            Sequence::Datagram => {
+                self.datagrams = true;
+                false
+            }
+        };
+        self.repeats = self.repeats.saturating_add(u32::from(repeats));
+        repeats
     }
 
     /// The latest data was marked CE before it was seen.
@@ -1206,6 +1265,12 @@ impl Obedience {
 
     fn judge(&self) -> (Answer, Evidence) {
         use Answer::{DoesNotObey, Obeys, Unclear};
+        if self.datagrams {
+            return (Unclear, Evidence::Datagrams);
+        }
+        if self.repeats > self.packets / 4 {
+            return (Unclear, Evidence::Repeats);
+        }
         let is_coarse = self.packets / 4 > self.stamped;
         if self.measured == 0 {
             let coarse = is_coarse.then_some(Evidence::Coarse);
@@ -1663,8 +1728,8 @@ mod tests {
     #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-        assert!(size_of::<Obedience>() <= 288, "{}", size_of::<Obedience>());
-        assert!(all <= 864, "{all}");
+        assert!(size_of::<Obedience>() <= 312, "{}", size_of::<Obedience>());
+        assert!(all <= 888, "{all}");
     }
 
     proptest! {

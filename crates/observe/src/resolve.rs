@@ -8,7 +8,7 @@
 use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
-use crate::flow_table::{FlowTable, Sequenced};
+use crate::flow_table::{Begins, FlowTable, Sequenced};
 use crate::time::Time;
 use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
@@ -260,10 +260,19 @@ impl Resolver {
         *self.flows.get_or_insert_with(place, self.tick, || slot) = slot;
     }
 
-    /// Forgets what acknowledgements have told of a flow that [begins anew](FlowTable::data): its QP at the receiver is another
-    /// connection's now.
-    pub fn begins_anew(&mut self, key: &FlowKey) {
-        if let Some(guess) = self.guesses.touch(key, self.tick) {
+    /// Takes in whether a flow begins with the data that passes. Of one that begins anew what was known of the connection
+    /// before is forgotten, as its QP at the receiver is another connection's now.
+    #[inline]
+    pub fn begins(&mut self, key: &FlowKey, begins: Begins) {
+        if begins != Begins::Before {
+            self.begins_now(key, begins == Begins::Anew);
+        }
+    }
+
+    #[cold]
+    fn begins_now(&mut self, key: &FlowKey, is_anew: bool) {
+        self.connections.begins(key, is_anew);
+        if is_anew && let Some(guess) = self.guesses.touch(key, self.tick) {
             *guess = Guess::new(guess.qp, NO_PSN, 0, Resolved::Acks);
         }
     }

@@ -351,8 +351,8 @@ impl<'a> Frame<'a> {
                     | Layer::Authentication
             )
         {
-            // Nothing of it may be there.
-            let is_there = e.offset < ip.end;
+            // Nothing of it may be there, or not even its length.
+            let is_there = e.offset + 2 <= ip.end;
             return Some(if is_there { e.offset } else { stated });
         }
         let datagram = self.datagram()?;

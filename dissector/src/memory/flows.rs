@@ -3,6 +3,7 @@
 use super::Settings;
 use super::rate::{self, Steps};
 use super::recent::{FrameTime, Recent};
+use fcn_observe::data::Sequence;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::{Look, Place};
@@ -35,8 +36,8 @@ pub struct Data {
     pub earlier: Option<Look>,
     /// UDP source port.
     pub source_port: u16,
-    /// Packet sequence number, if it is one of the flow's own: answers to an RDMA READ have that of whoever asked.
-    pub psn: Option<u32>,
+    /// Its packet sequence number.
+    pub sequence: Sequence,
     /// Octets of its IP packet.
     pub octets: u64,
     /// What the network may choose its path by.
@@ -131,10 +132,11 @@ impl Flow {
         self.recent.push(data.moment);
         self.source_port = data.source_port;
         self.class = data.class;
-        self.psn = data.psn.or(self.psn);
+        self.psn = data.sequence.of_connection().or(self.psn);
         if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             self.obedience.data(at, data.octets, data.entropy);
+            self.obedience.sequenced(data.sequence);
             if data.ce {
                 self.obedience.marked();
             }

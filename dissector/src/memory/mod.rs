@@ -17,7 +17,7 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::data::{acknowledges, begins_answer, connection_psn};
+use fcn_observe::data::{Sequence, acknowledges, begins_answer};
 use fcn_observe::marks::Marks;
 use fcn_observe::obedience::Missed;
 use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
@@ -357,17 +357,16 @@ impl Memory {
             several,
             earlier: earlier.flatten(),
             source_port: data.source_port,
-            psn: connection_psn(&bth),
+            sequence: Sequence::of(&bth),
             octets,
             entropy: data.entropy(ip.flow_label),
             ce,
             able,
             class: Class::from_frame(frame),
         };
-        let (flow, is_anew) = flows.data(key, self.tick, packet.psn, || Flow::new(moment.at));
-        if is_anew {
-            resolver.begins_anew(&key);
-        }
+        let psn = packet.sequence.of_connection();
+        let (flow, begins) = flows.data(key, self.tick, psn, || Flow::new(moment.at));
+        resolver.begins(&key, begins);
         let effect = flow.data(&packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
                 notice.rate_after = Some(rate(octets as f64, settings.window));

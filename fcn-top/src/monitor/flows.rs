@@ -7,8 +7,9 @@ mod flow;
 
 pub use flow::{Flow, PART};
 
+use fcn_observe::data::Sequence;
 use fcn_observe::sightings::{Look, Place};
-use fcn_observe::{Class, FlowKey, FlowTable};
+use fcn_observe::{Begins, Class, FlowKey, FlowTable};
 
 /// What is to be known of a data packet.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +28,8 @@ pub struct Data {
     pub entropy: u32,
     /// What it is queued by.
     pub class: Option<Class>,
-    /// Packet sequence number, 24 bits, where it is one of the flow's connection.
-    pub connection_psn: Option<u32>,
-    /// That of an answer to RDMA READ, which counts as whoever asked does.
-    pub answer_psn: Option<u32>,
+    /// Its packet sequence number.
+    pub sequence: Sequence,
     /// Whether its sender is known to handle Fast CNPs.
     pub able: bool,
 }
@@ -55,10 +54,12 @@ pub struct Notified {
 pub type Flows = FlowTable<Flow>;
 
 impl Data {
-    /// Its flow, which is made where it is new, and whether that [begins anew](FlowTable::data).
+    /// Its flow, which is made where it is new, and whether that [begins](FlowTable::data) with it.
     #[inline]
-    pub fn flow<'f>(&self, at: u64, flows: &'f mut Flows) -> (&'f mut Flow, bool) {
-        flows.data(self.key, at, self.connection_psn, || Flow::new(at))
+    pub fn flow<'f>(&self, at: u64, flows: &'f mut Flows) -> (&'f mut Flow, Begins) {
+        flows.data(self.key, at, self.sequence.of_connection(), || {
+            Flow::new(at)
+        })
     }
 }
 

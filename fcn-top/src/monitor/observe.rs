@@ -12,7 +12,7 @@ use crate::record::RowId;
 use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
-use fcn_observe::data::{acknowledges, answers_read, begins_answer, connection_psn};
+use fcn_observe::data::{Sequence, acknowledges, begins_answer};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
@@ -549,6 +549,8 @@ impl Monitor {
         // One may be marked behind the place where it was seen first.
         let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.totals.ce += u64::from(new_mark);
+        // A mark counts with its packet, when that was seen first.
+        let counts_at = earlier.map_or(at, |earlier| earlier.at);
         if let Some(courses) = &mut self.courses
             && (earlier.is_none() || new_mark)
         {
@@ -559,7 +561,7 @@ impl Monitor {
                 ce: new_mark.into(),
                 octets: if is_new { ip_octets } else { 0 },
             };
-            courses.data(at, key, step);
+            courses.data(counts_at, key, step);
         }
         if earlier.is_none() || new_mark {
             let step = TrafficStep {
@@ -568,27 +570,23 @@ impl Monitor {
                 octets: if earlier.is_none() { ip_octets } else { 0 },
                 ..TrafficStep::default()
             };
-            self.traffic.add(at, step);
+            self.traffic.add(counts_at, step);
         }
-        let answers = bth.filter(|bth| answers_read(bth.opcode()));
         let seen = Data {
             key,
             look: look(packet, ce),
             several,
             earlier,
             ip_octets,
-            connection_psn: bth.and_then(|bth| connection_psn(&bth)),
-            answer_psn: answers.map(|bth| bth.psn()),
+            sequence: bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth)),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: access::lists(&self.settings.able, data.source),
         };
-        let (flow, is_anew) = seen.flow(at, &mut self.flows);
+        let (flow, begins) = seen.flow(at, &mut self.flows);
         let effect = flow.data(at, &seen);
-        if is_anew {
-            self.resolver.begins_anew(&key);
-        }
-        if let Some(bth) = answers.filter(|bth| begins_answer(bth.opcode())) {
+        self.resolver.begins(&key, begins);
+        if let Some(bth) = bth.filter(|bth| begins_answer(bth.opcode())) {
             let (from, to) = (data.source, data.destination);
             (self.resolver).answered(from, to, data.dest_qp, bth.psn(), self.flows.indexed());
         }
@@ -645,8 +643,7 @@ impl Monitor {
             several: false,
             earlier: None,
             ip_octets,
-            connection_psn: None,
-            answer_psn: None,
+            sequence: Sequence::Datagram,
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: false,

@@ -150,7 +150,7 @@ impl Reporter {
 
     /// Says that so many datagrams with samples are missing.
     pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
-        let text = "Datagrams of sFlow that are missing by their numbers: estimates are too low";
+        let text = "Datagrams of sFlow that are missing by their numbers, or come out of order: if they are missing, estimates are too low";
         let event = EventRecord {
             times: datagrams.into(),
             frame: None,

@@ -3,7 +3,7 @@
 use super::flows::{Data, Flows};
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
-use fcn_observe::data::{acknowledges, answers_read, begins_answer, connection_psn};
+use fcn_observe::data::{Sequence, acknowledges, begins_answer};
 use fcn_observe::sightings::Look;
 use fcn_observe::{DataPacket, FlowKey, Resolver};
 use fcn_wire::{Frame, Message, Profile, Qp};
@@ -47,15 +47,12 @@ impl Net {
             ip_octets: 1000,
             class: None,
             entropy: 0,
-            connection_psn: Some(psn),
-            answer_psn: None,
+            sequence: Sequence::Connection(psn),
             able: false,
         };
-        let (flow, is_anew) = data.flow(0, &mut self.flows);
+        let (flow, begins) = data.flow(0, &mut self.flows);
         flow.data(0, &data);
-        if is_anew {
-            self.resolver.begins_anew(&key);
-        }
+        self.resolver.begins(&key, begins);
     }
 
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
@@ -177,16 +174,13 @@ fn play(name: &str, cm: bool) -> Net {
                 ip_octets: (ip.end - ip.start) as u64,
                 class: None,
                 entropy: 0,
-                connection_psn: connection_psn(&bth),
-                answer_psn: answers_read(bth.opcode()).then(|| bth.psn()),
+                sequence: Sequence::of(&bth),
                 able: true,
             };
             let at = packet.at;
-            let (flow, is_anew) = data.flow(at, &mut net.flows);
+            let (flow, begins) = data.flow(at, &mut net.flows);
             flow.data(at, &data);
-            if is_anew {
-                net.resolver.begins_anew(&data.key);
-            }
+            net.resolver.begins(&data.key, begins);
             if begins_answer(bth.opcode()) {
                 let (from, to, qp) = (ip.source, ip.destination, bth.dest_qp());
                 (net.resolver).answered(from, to, qp, bth.psn(), net.flows.indexed());

@@ -452,9 +452,10 @@ fn a_flow_that_several_kinds_tell_has_one_name() {
 /// The QP at the receiver is given again: to another QP of the same sender.
 #[test]
 fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
-    for by_cm in [false, true] {
+    for by_cm in [[false, false], [true, true], [true, false], [false, true]] {
         let mut monitor = Monitor::new(Settings::default());
-        for (sender_qp, first_psn, packets) in [(0x111, 5_000, 90), (0x222, 9_000_000, 30)] {
+        let connections = [(0x111, 5_000, 90), (0x222, 9_000_000, 30)];
+        for ((sender_qp, first_psn, packets), by_cm) in connections.into_iter().zip(by_cm) {
             let setup = Setup {
                 active_end: (sender_qp, sender_qp),
                 passive_end: (sender_qp, 7),
@@ -478,7 +479,7 @@ fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
         flows.sort_unstable();
         // Of the first one's flow nothing is left; none of it is said of the second.
         let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
-        assert_eq!(flows, expected, "RDMA CM: {by_cm}");
+        assert_eq!(flows, expected, "RDMA CM: {by_cm:?}");
     }
 }
 

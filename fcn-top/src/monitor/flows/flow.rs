@@ -4,6 +4,7 @@ use super::{Data, Notified};
 use crate::monitor::samples::{OneIn, Samples};
 use crate::monitor::series::Series;
 use crate::monitor::windows::{ENOUGH, Least, Ring};
+use fcn_observe::data::Sequence;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
@@ -27,7 +28,6 @@ pub struct Flow {
     ce: u64,
     /// Packet sequence numbers of the last packet of its connection, and of the last that answers an RDMA READ.
     last_psns: [u32; 2],
-    psns: LastPsns,
     /// What the last packet is queued by.
     pub class: Option<Class>,
     /// Octets that are not in the series yet: less than a part.
@@ -81,36 +81,6 @@ pub struct Effect {
     pub repeats: bool,
 }
 
-/// Which of the last 64 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. One that is further behind is taken
-/// for a copy where it follows one that is new: a sender that goes back goes on from there.
-#[derive(Clone, Copy, Debug, Default)]
-struct LastPsns {
-    /// One bit each, the lowest for the highest PSN.
-    seen: u64,
-    highest: u32,
-    /// Whether the last one was new.
-    was_new: bool,
-}
-
-impl LastPsns {
-    fn has_seen(&mut self, psn: u32) -> bool {
-        let ahead = psn.wrapping_sub(self.highest) & 0xFF_FFFF;
-        if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
-            (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
-            self.was_new = true;
-            return false;
-        }
-        let follows_new = std::mem::replace(&mut self.was_new, false);
-        let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
-        let Some(bit) = 1_u64.checked_shl(behind) else {
-            return follows_new;
-        };
-        let is_known = self.seen & bit != 0;
-        self.seen |= bit;
-        is_known
-    }
-}
-
 /// The PSN of no packet.
 const NO_PSN: u32 = u32::MAX;
 
@@ -131,7 +101,6 @@ impl Flow {
             ce: 0,
             marks: Marks::default(),
             last_psns: [NO_PSN; 2],
-            psns: LastPsns::default(),
             class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
@@ -155,15 +124,15 @@ impl Flow {
                 repeats: false,
             };
         }
-        let mut back = false;
-        let psns = [data.connection_psn, data.answer_psn];
-        for (psn, last) in psns.into_iter().zip(&mut self.last_psns) {
-            if let Some(psn) = psn {
-                back |= is_not_ahead(psn, *last);
-                *last = psn;
-            }
-        }
-        let repeats = (data.connection_psn).is_some_and(|psn| self.psns.has_seen(psn));
+        let last = match data.sequence {
+            Sequence::Connection(psn) => Some((psn, 0)),
+            Sequence::Answer(psn) => Some((psn, 1)),
+            Sequence::Datagram => None,
+        };
+        let back = last.is_some_and(|(psn, of)| {
+            is_not_ahead(psn, std::mem::replace(&mut self.last_psns[of], psn))
+        });
+        let repeats = self.obedience.sequenced(data.sequence);
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;

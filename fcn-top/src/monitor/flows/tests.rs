@@ -2,6 +2,7 @@
 
 use super::flow::Effect;
 use super::*;
+use fcn_observe::data::Sequence;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Answer, Sequenced};
 use fcn_wire::{Qp, Rule};
@@ -44,8 +45,7 @@ fn data(key: FlowKey) -> Data {
         ip_octets: 1000,
         class: None,
         entropy: 0,
-        connection_psn: Some(7),
-        answer_psn: None,
+        sequence: Sequence::Connection(7),
         able: false,
     }
 }
@@ -61,7 +61,7 @@ fn a_flow_says_what_it_carries() {
     for i in 0..40 {
         let data = Data {
             look: look(i % 4 == 0),
-            connection_psn: Some(i),
+            sequence: Sequence::Connection(i),
             ..data(key(1, 2))
         };
         assert_eq!(
@@ -94,22 +94,20 @@ fn a_flow_says_what_it_carries() {
 #[test]
 fn answers_to_reads_count_apart_from_what_is_sent() {
     let mut flows = Flows::new(10);
-    let mut back = |connection_psn, answer_psn| {
+    let mut back = |sequence| {
         let data = Data {
-            connection_psn,
-            answer_psn,
+            sequence,
             ..data(key(1, 1))
         };
         seen(&mut flows, 0, &data).back
     };
-    let own =
-        [100, 101, 102, 102].map(|psn| [back(Some(psn), None), back(None, Some(psn + 0x7F_0000))]);
-    assert_eq!(own, [[false; 2], [false; 2], [false; 2], [true; 2]]);
-    assert!(!back(Some(103), None));
+    let (own, answer) = (Sequence::Connection, Sequence::Answer);
+    let pairs = [100, 101, 102, 102].map(|psn| [back(own(psn)), back(answer(psn + 0x7F_0000))]);
+    assert_eq!(pairs, [[false; 2], [false; 2], [false; 2], [true; 2]]);
+    assert!(!back(own(103)));
     let mut flows = Flows::new(10);
     let answers = Data {
-        connection_psn: None,
-        answer_psn: Some(7),
+        sequence: answer(7),
         ..data(key(1, 1))
     };
     seen(&mut flows, 0, &answers);
@@ -199,10 +197,14 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
             flows.get_mut(&good).unwrap().notified(at, &FAST);
             flows.get_mut(&bad).unwrap().notified(at, &FAST);
         }
+        let next = |key| Data {
+            sequence: Sequence::Connection(step as u32),
+            ..data(key)
+        };
         if step < 799 || step % 800 >= 400 || step % 2 == 0 {
-            seen(&mut flows, at, &data(good));
+            seen(&mut flows, at, &next(good));
         }
-        seen(&mut flows, at, &data(bad));
+        seen(&mut flows, at, &next(bad));
     }
     let judged = |key| {
         let flow = flows.get(key).unwrap();
