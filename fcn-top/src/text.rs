@@ -51,6 +51,11 @@ pub fn more_notifiers(row: &QpRecord) -> Option<String> {
     (more > 0).then(|| format!("and {least}{more} more"))
 }
 
+/// What stands before a value in that column of a row where it is an estimate.
+pub fn estimate(row: &QpRecord, column: &str) -> &'static str {
+    if row.is_estimate(column) { "~" } else { "" }
+}
+
 /// What the number of a row's notifications rests on, where it is an estimate.
 pub fn samples(row: &QpRecord) -> Option<String> {
     let one_in = row.sampled.filter(|_| row.is_estimate("total"))?;
@@ -219,9 +224,9 @@ impl Words {
     /// A value in its column of a row, marked where it is an estimate.
     pub fn of_row(&self, row: &QpRecord, column: &Column, cell: Cell<'_>) -> String {
         let text = self.in_column(column, cell);
-        match cell != Cell::None && row.is_estimate(column.id) {
-            true => format!("~{text}"),
-            false => text,
+        match cell {
+            Cell::None => text,
+            _ => format!("{}{text}", estimate(row, column.id)),
         }
     }
 

@@ -21,7 +21,8 @@ use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord
 use crate::record::{PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
 use crate::text::Words;
-use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use fcn_tool::quantity::{counted, grouped};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -190,7 +191,12 @@ impl<'a> App<'a> {
 
     /// Takes what all input has come to an end with, where it has.
     pub fn ended(&mut self, why: Option<String>) {
+        let had_ended = self.has_ended();
         self.world.ended = why.map(|why| self.world.words.text(&why).into_owned());
+        // What does not change any more is in order at once.
+        if self.has_ended() && !had_ended {
+            self.arrange();
+        }
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -302,6 +308,11 @@ impl<'a> App<'a> {
         if key.kind == KeyEventKind::Release {
             return;
         }
+        // Terminals report Shift beside what it makes of a key, which says enough.
+        let key = KeyEvent {
+            modifiers: key.modifiers - KeyModifiers::SHIFT,
+            ..key
+        };
         let command = keys::command(key);
         match command {
             Some(Command::Redraw) => self.effects.push(Effect::Redraw),
@@ -498,7 +509,10 @@ impl<'a> App<'a> {
     }
 
     fn export_prompt(&mut self) {
-        let row = match (self.table_tab(), &self.table().chosen) {
+        let tab = self.table_tab();
+        let table = self.table();
+        // The one explained, that is.
+        let row = match (tab, table.chosen.as_ref().or(table.keys.first())) {
             (Tab::Qps, Some(Key::Qp(row))) => *row,
             _ => {
                 let how = "packets are kept by QP: choose a row of the QPs first (1, then arrows), then x";

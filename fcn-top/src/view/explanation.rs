@@ -10,10 +10,23 @@ use super::views::{headed, labelled, tell};
 use super::world::{World, kind_name};
 use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
-use crate::text::{NO_VERDICT, NOTHING, acts_as, samples};
+use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples};
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+
+/// What a graph says where only samples are known, which chance has chosen.
+pub(super) const SAMPLES: &str = "  samples: no time course";
+
+/// Why a row has no course of data, or not `any` in the time shown.
+pub(super) const fn no_data(record: &QpRecord, any: bool) -> Option<&'static str> {
+    match (record.data_sampled, record.data_packets, any) {
+        (Some(_), ..) => Some(SAMPLES),
+        (.., true) => None,
+        (_, None, _) => Some("  none that was seen is known to be its"),
+        _ => Some("  none of this flow was seen in this time"),
+    }
+}
 
 /// Lines from which on two graphs have room.
 const GRAPHS: u16 = 4;
@@ -70,8 +83,12 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         Some(format!("{rate} {name}"))
     });
     let rates: Vec<_> = rates.collect();
-    let total = world.words.cell(Cell::Count(record.total));
-    format!("{total} in all; a second: {}", rates.join(", "))
+    let (mark, total) = (estimate(record, "total"), Cell::Count(record.total));
+    let all = format!("{mark}{} in all", world.words.cell(total));
+    match rates.as_slice() {
+        [] => all,
+        rates => format!("{all}; a second: {}", rates.join(", ")),
+    }
 }
 
 /// All that is known, the most important first.
@@ -159,8 +176,9 @@ pub(super) fn about(
         lines.push((
             "Data",
             format!(
-                "{}, {} packets, CE {}",
+                "{}, {}{} packets, CE {}",
                 world.maybe(record.data_rate, Cell::Bits),
+                estimate(record, "data_packets"),
                 count(packets),
                 world.maybe(record.ce_share, Cell::Share),
             ),
@@ -263,10 +281,13 @@ pub(super) fn panel(
     };
     let most =
         |parts: &[f64]| parts.iter().copied().fold(0.0, f64::max) / second.max(f64::MIN_POSITIVE);
-    let columns = parts(&series.notifications);
-    let rate = world.words.cell(Cell::Rate(most(&columns)));
+    let (mut columns, mut text) = (Vec::new(), SAMPLES.to_owned());
+    if record.sampled.is_none() {
+        columns = parts(&series.notifications);
+        let rate = world.words.cell(Cell::Rate(most(&columns)));
+        text = format!("  {last}, most {rate}/s");
+    }
     let tone = world.style(Tone::Kind(record.kind));
-    let text = format!("  {last}, most {rate}/s");
     graph(
         "Notifications",
         text,
@@ -278,7 +299,11 @@ pub(super) fn panel(
     );
     let columns = parts(&series.data);
     let rate = world.words.cell(Cell::Bits(most(&columns) * 8.0));
-    let text = format!("  {last}, most {rate}");
+    let any = columns.iter().any(|octets| *octets > 0.0);
+    let text = match no_data(record, any) {
+        Some(why) => why.to_owned(),
+        None => format!("  {last}, most {rate}"),
+    };
     let tone = world.style(Tone::Plain);
     graph("Data", text, &columns, |_| tone, frame, data, world);
 }

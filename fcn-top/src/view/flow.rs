@@ -1,11 +1,11 @@
 //! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
-use super::explanation::{about, flow_text, subject};
+use super::explanation::{SAMPLES, about, flow_text, no_data, subject};
 use super::graph::graph;
 use super::history::Mode;
 use super::hits::Place;
-use super::table::Table;
+use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::views::{TableId, View, labelled, say, tell};
@@ -35,6 +35,8 @@ const PART: u64 = 16;
 pub(super) struct Flow {
     /// The row shown.
     row: Option<RowId>,
+    /// The one chosen because it comes first, until somebody moves.
+    first: Option<Key>,
     /// How often the time shown is halved.
     zoom: u32,
     /// When the notification was that is looked at.
@@ -57,17 +59,14 @@ struct Columns {
 
 impl Flow {
     /// The time shown, around the notification that is looked at.
-    fn window(&self, series: &Detail, packets: &[PastPacket], world: &World<'_>) -> (u64, u64) {
-        let now = world.history.shown().now;
-        let first = packets
-            .first()
-            .map_or(u64::MAX, |packet| packet.at)
-            .min(series.start.max(world.history.shown().started.unwrap_or(0)));
-        let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
+    fn window(&self, world: &World<'_>) -> (u64, u64) {
+        let (first, now) = world.latest(LONGEST);
+        let all = now.saturating_sub(first).max(SHORTEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
         let end = self.mark.map_or(now, |mark| {
             mark.saturating_add(span / 2)
-                .clamp(now.saturating_sub(all).saturating_add(span), now.max(mark))
+                .max(now.saturating_sub(all).saturating_add(span))
+                .min(now.max(mark))
         });
         (end.saturating_sub(span), end)
     }
@@ -91,6 +90,14 @@ impl Flow {
             .collect();
         times.extend(single.iter().flat_map(|(_, times)| times));
         times
+    }
+
+    /// The packets that were captured themselves, and are kept.
+    fn packets<'w>(record: &QpRecord, world: &'w World<'_>) -> &'w [PastPacket] {
+        match record.data_sampled {
+            None => &world.details.packets,
+            Some(_) => &[],
+        }
     }
 
     /// Goes to the next notification, or the one before.
@@ -171,7 +178,7 @@ impl Flow {
         let mark = self.mark?;
         let times = Self::notifications(series, world);
         let place = times.iter().position(|at| *at == mark)?;
-        let (from, to) = self.window(series, packets, world);
+        let (from, to) = self.window(world);
         let span = ((to - from) / PART).max(1);
         let data = |from: u64, to: u64| {
             let within = |packet: &&PastPacket| {
@@ -214,9 +221,9 @@ impl Flow {
         area: Rect,
         world: &World<'_>,
     ) {
-        let packets = &world.details.packets;
-        let window = self.window(series, packets, world);
-        let columns = Self::columns(series, packets, window, area.width, world);
+        let packets = Self::packets(record, world);
+        let window = self.window(world);
+        let mut columns = Self::columns(series, packets, window, area.width, world);
         let each = (window.1 - window.0) / u64::from(area.width.max(1));
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
@@ -245,20 +252,35 @@ impl Flow {
                 world.words.cell(Cell::Span(series.step))
             ),
         };
-        let notified = format!(
-            "  most {}/s  a column is {}{}",
-            world.words.cell(Cell::Rate(rate(&columns.notified))),
-            world.words.cell(Cell::Span(each)),
-            source(columns.single)
-        );
-        let data = if any(&columns.data) {
+        let notified = if record.sampled.is_some() {
+            columns.notified.clear();
+            SAMPLES.to_owned()
+        } else {
             format!(
+                "  most {}/s  a column is {}{}",
+                world.words.cell(Cell::Rate(rate(&columns.notified))),
+                world.words.cell(Cell::Span(each)),
+                source(columns.single)
+            )
+        };
+        let data = match no_data(record, any(&columns.data)) {
+            Some(why) => why.to_owned(),
+            None => format!(
                 "  most {}{}  coloured where it was notified",
                 world.words.cell(Cell::Bits(rate(&columns.data) * 8.0)),
                 source(columns.data_single)
-            )
-        } else {
-            "  none of this flow was seen in this time".to_owned()
+            ),
+        };
+        let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
+        // Where there are but sums, these do not tell of single packets.
+        let kept = match packets.first() {
+            Some(first) if !columns.data_single => {
+                format!(
+                    "  kept since {}",
+                    world.words.clock(first.at, digits.max(3))
+                )
+            }
+            _ => String::new(),
         };
         let notified_at = |at: usize| columns.marks.get(at).is_some_and(|count| *count > 0.0);
         let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
@@ -274,7 +296,7 @@ impl Flow {
         graph("Data", data, &columns.data, coloured, frame, second, world);
         graph(
             "CE marks",
-            "  as far back as packets are kept".to_owned(),
+            kept.clone(),
             &columns.ce,
             |_| world.style(Tone::Plain),
             frame,
@@ -283,7 +305,7 @@ impl Flow {
         );
         graph(
             "PSN went back",
-            "  sent again, or out of order; inferred".to_owned(),
+            format!("  sent again, or out of order; inferred{kept}"),
             &columns.back,
             |_| world.style(Tone::Warn),
             frame,
@@ -310,7 +332,6 @@ impl Flow {
             frame.render_widget(Span::styled("▲", style), place);
         }
         // The time at both ends.
-        let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         let clock = |at| Line::styled(world.words.clock(at, digits), world.style(Tone::Dim));
         let ends = [clock(window.0), clock(window.1)];
         let [left, middle, right] = axis.layout(&Layout::horizontal([
@@ -333,12 +354,15 @@ impl View for Flow {
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         table.arrange(rows, world);
-        // What is opened before there is anything shows the first row that there is.
-        if table.chosen.is_none() {
+        // What is opened before there is anything shows the row that comes first.
+        if table.chosen == self.first {
             table.choose(0);
+            self.first.clone_from(&table.chosen);
+        } else {
+            self.first = None;
         }
         let row = match &table.chosen {
-            Some(super::table::Key::Qp(row)) => Some(*row),
+            Some(Key::Qp(row)) => Some(*row),
             _ => None,
         };
         if row != self.row {
@@ -380,7 +404,7 @@ impl View for Flow {
             .details
             .rows
             .get(&row)
-            .and_then(|series| self.mark_text(series, &world.details.packets, world));
+            .and_then(|series| self.mark_text(series, Self::packets(record, world), world));
         let [title, above, mark_area, graphs] = place.area.layout(&Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(height),
@@ -425,6 +449,7 @@ impl View for Flow {
             KeyCode::Right | KeyCode::Char('l' | 'n') => self.step(false, world),
             _ => return false,
         }
+        self.first = None;
         true
     }
 

@@ -12,7 +12,7 @@ use super::world::{World, kind_name};
 use crate::monitor::ENOUGH;
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
 use crate::tables::{Traffic, TrafficStep};
-use crate::text::clean;
+use crate::text::{NOTHING, clean};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
 use ratatui::Frame;
@@ -188,6 +188,8 @@ fn draw_state(
     let [notes, warnings, errors] = totals.findings;
     let is_narrow = area.width < 60;
     let (mut badge, style) = match (errors, warnings, notes) {
+        // Losses are none, but stand among the events.
+        (0, 0, 0) if lost => ("losses (5)".to_owned(), world.style(Tone::Plain)),
         (0, 0, 0) => ("no findings".to_owned(), world.style(Tone::Dim)),
         // Nobody broke a rule.
         (0, 0, notes) => (counted(notes, "note"), world.style(Tone::Plain)),
@@ -249,18 +251,17 @@ fn draw_state(
     pieces.push((
         4,
         world.span(
-            format!("{} notifications in all", grouped(totals.notified())),
+            format!("{} in all", counted(totals.notified(), "notification")),
             Tone::Plain,
         ),
     ));
+    let samples = match area.width {
+        0..100 => "samples",
+        _ => "samples, counted as they are",
+    };
     for (weight, count, what, tone) in [
-        (
-            4,
-            totals.samples,
-            "samples, counted as they are",
-            Tone::Plain,
-        ),
-        (4, totals.pfc, "PFC pauses", Tone::Warn),
+        (1, totals.samples, samples, Tone::Plain),
+        (2, totals.pfc, "PFC pauses", Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
         (6, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
         (7, totals.icrc_bad, "bad ICRC", Tone::Bad),
@@ -291,6 +292,10 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
         Some(rate) => format!("{}/s", words.cell(Cell::Rate(rate))),
         None => words.cell(Cell::Count(shown.totals.notified())),
     };
+    // Several places may have sampled the same data, which must not be added up.
+    if shown.totals.samples > 0 {
+        return [notified, NOTHING.to_owned(), NOTHING.to_owned()];
+    }
     // Data and marks of the last second, or of all where that is less.
     let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
     let sum = |field: fn(&TrafficStep) -> u64| {
@@ -317,15 +322,9 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
-    let shown = world.history.shown();
     let Traffic { start, step, .. } = world.details.traffic;
     let all = &world.details.traffic.steps;
-    let begun = if all.is_empty() {
-        shown.now
-    } else {
-        start.max(shown.started.unwrap_or(0))
-    };
-    let window = (begun.max(shown.now.saturating_sub(SPAN)), shown.now);
+    let window = world.latest(SPAN);
     let steps = world.steps(start, step);
     let [notified, data, ce] = traffic(window, steps, world);
     let course = |kind: Kind, parts| {

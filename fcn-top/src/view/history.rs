@@ -61,14 +61,19 @@ impl History {
         }
     }
 
+    /// The last moment remembered; before there is one, that of the first packet, where that has come.
+    fn last(&self) -> Option<u64> {
+        let last = self.kept.back().map(|last| last.now);
+        last.or(self.live.started)
+    }
+
     /// Whether all tables are wanted with the next update, which comes in about `refresh` nanoseconds.
     pub(super) fn all_wanted(&self, refresh: u64) -> bool {
         // A file played fast may go further in one step than the refresh is long.
         let next = self.live.now.saturating_add(refresh.max(self.step));
         let due = self
-            .kept
-            .back()
-            .is_none_or(|last| next >= last.now.saturating_add(SECOND));
+            .last()
+            .is_none_or(|last| next >= last.saturating_add(SECOND));
         due || self.is_incomplete()
     }
 
@@ -95,10 +100,10 @@ impl History {
 
     /// Whether the moment that is now is to be remembered.
     pub(super) fn due(&self, refresh: u64) -> bool {
-        let since = |last: &Rc<Tables>| self.live.now.saturating_sub(last.now);
-        self.kept
-            .back()
-            .is_none_or(|last| since(last) > 0 && since(last).saturating_add(refresh / 2) >= SECOND)
+        let since = |last: u64| self.live.now.saturating_sub(last);
+        self.last().is_some_and(|last| {
+            since(last) > 0 && since(last).saturating_add(refresh / 2) >= SECOND
+        })
     }
 
     /// Remembers the moment that is now, with those QP rows first that `first` numbers.
@@ -243,6 +248,7 @@ mod tests {
     fn at(second: u64, notified: u64) -> Tables {
         let mut tables = Tables {
             now: second * SECOND,
+            started: Some(0),
             ..Tables::default()
         };
         tables.totals.notifications[0] = notified;

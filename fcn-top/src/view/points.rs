@@ -12,7 +12,7 @@ use super::views::{Opened, TableId, View, draw, headed, parted};
 use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use crate::text::acts_as;
+use crate::text::{acts_as, estimate};
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use ratatui::Frame;
@@ -182,11 +182,12 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         return frame.render_widget("none of them is kept", area);
     }
     rows.sort_by_key(|(count, _)| Reverse(*count));
+    let times = |count, mark| format!("{mark}{}", world.words.cell(Cell::Count(count)));
     let line = |(count, row): &(u64, &QpRecord)| {
         let (verdict, tone) = verdict(row.verdict);
         let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
         Row::new([
-            Text::from(world.words.cell(Cell::Count(*count))).right_aligned(),
+            Text::from(times(*count, estimate(row, "total"))).right_aligned(),
             kind.into(),
             Text::from(qp_text(row)).right_aligned(),
             flow_text(row, area.width.saturating_sub(FLOW), world).into(),
@@ -217,32 +218,46 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     if area.is_empty() {
         return;
     }
-    let mut counts: HashMap<(IpAddr, IpAddr), u64> = HashMap::new();
-    let mut senders: HashMap<IpAddr, u64> = HashMap::new();
+    let mut places: HashMap<_, (u64, &str)> = HashMap::new();
     for (id, row) in most_notified(world) {
         let sender = row.sender.unwrap_or(row.told);
+        let place = row.sampled.and(row.interface.as_deref());
         for (notifier, count) in notifiers(*id, world) {
-            *counts.entry((*notifier, sender)).or_default() += count;
-            *senders.entry(sender).or_default() += count;
+            let (sum, mark) = places.entry((*notifier, sender, place)).or_default();
+            *sum += count;
+            *mark = estimate(row, "total").max(*mark);
         }
+    }
+    // What several places have sampled may be the same packets: the one that has most counts.
+    let mut counts: HashMap<(IpAddr, IpAddr), (u64, &str)> = HashMap::new();
+    for ((notifier, sender, _), count) in places {
+        let most = counts.entry((notifier, sender)).or_default();
+        *most = count.max(*most);
+    }
+    let mut senders: HashMap<IpAddr, u64> = HashMap::new();
+    for ((_, sender), (count, _)) in &counts {
+        *senders.entry(*sender).or_default() += count;
     }
     let mut senders: Vec<_> = senders.into_iter().collect();
     senders.sort_by_key(|(sender, count)| (Reverse(*count), *sender));
+    let all = senders.len();
     senders.truncate(usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1)));
     let name = |address, room| shortened(&world.address(address), room).into_owned();
     let heading = senders
         .iter()
         .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
-    let about = match world.until_now() {
-        "" => "notifies",
-        until_now => until_now.trim_start(),
+    let about = match (world.until_now(), senders.len()) {
+        (_, shown) if shown < all => format!("{shown} of {all} senders"),
+        ("", _) => "notifies".to_owned(),
+        (until_now, _) => until_now.trim_start().to_owned(),
     };
     let heading = Row::new(iter::once(Text::from(about)).chain(heading));
     let line = |point: &&PointRecord| {
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, *sender));
-            let text = world.maybe(count, |count| Cell::Count(*count));
-            Text::from(text).right_aligned()
+            let mark = count.map_or("", |(_, mark)| mark);
+            let text = world.maybe(count, |(count, _)| Cell::Count(*count));
+            Text::from(format!("{mark}{text}")).right_aligned()
         });
         let style = world.style(Tone::Kind(kind(point)));
         let name = Text::styled(name(point.notifier, NAME), style);

@@ -11,7 +11,7 @@ use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{NOTHING, acts_as, more_notifiers};
+use crate::text::{NOTHING, acts_as, estimate, more_notifiers};
 use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -172,7 +172,7 @@ impl Entry for Row {
         let words = world.words;
         match column.id {
             "trend" if !is_shown("total") => {
-                let mark = if record.is_estimate("total") { "~" } else { "" };
+                let mark = estimate(record, "total");
                 format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
             }
             "flow" => match record.gap_p50 {

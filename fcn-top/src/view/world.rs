@@ -42,9 +42,14 @@ pub(super) struct World<'a> {
 impl World<'_> {
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
+        self.latest(MINUTE)
+    }
+
+    /// So much time until the moment shown, or that since the first packet where it is less.
+    pub(super) fn latest(&self, most: u64) -> (u64, u64) {
         let shown = self.history.shown();
         let begun = shown.started.unwrap_or(shown.now);
-        (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
+        (begun.max(shown.now.saturating_sub(most)), shown.now)
     }
 
     /// What is said of counts that are of now, where another moment is shown.

@@ -250,6 +250,14 @@ fn a_pause_stands_still_and_says_how_long() {
 fn it_goes_back_in_time() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
+    // Before the first packet, and when it came, there was nothing to see.
+    app.update(Tables::default());
+    for second in [0, 1, 2, 4] {
+        app.update(incast(second));
+    }
+    typed(&mut app, "(");
+    assert!(seen(&mut app).contains("FROZEN -2 s"), "{}", seen(&mut app));
+    typed(&mut app, ")");
     for second in 0..200 {
         let mut tables = incast(second);
         change(&mut tables, |rows| {
@@ -355,9 +363,10 @@ fn enter_opens_and_escape_goes_back() {
 fn exports_ask_for_a_name_and_say_how_it_went() {
     let words = Words::default();
     let mut app = busy(&words);
-    typed(&mut app, "x");
+    typed(&mut app, "2x");
     assert!(seen(&mut app).contains("choose a row"));
-    typed(&mut app, "jx");
+    // The first is explained where none is chosen.
+    typed(&mut app, "1x");
     app.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("a file needs a name"));
@@ -604,7 +613,7 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     assert!(!bar(&mut app, "Notifications  most").contains("from sums"));
     press(&mut app, KeyCode::Left);
     assert!(bar(&mut app, "Notification 100 of the last 100 at").contains("08:15:19.800"));
-    press(&mut app, KeyCode::Left);
+    typed(&mut app, "N");
     assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
     typed(&mut app, "+++++");
     // Each is a column of its own now, and the one looked at stands in the middle.
@@ -659,11 +668,135 @@ fn notifications_are_marked_where_they_came_when_packets_have_left() {
         seen.contains("Data  most") && seen.contains("from sums of 268 ms"),
         "{seen}"
     );
+    assert!(seen.contains("CE marks  kept since 08:15:19.000"), "{seen}");
     // Where no single one is remembered, each step is marked once.
     details.notified = None;
     let seen = seen_with(&mut app, &details);
     assert_eq!(columns(&seen), 64, "{seen}");
     assert_eq!(seen.matches("from sums of 268 ms").count(), 2, "{seen}");
+}
+
+#[test]
+fn of_samples_there_is_no_course() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| {
+        rows.truncate(1);
+        for (_, row) in rows {
+            (row.sampled, row.data_sampled) = (Some(4), Some(4));
+            (row.rate_now, row.rate_1s, row.rate_10s) = (None, None, None);
+            (row.rate_mean, row.rate_peak) = (None, None);
+        }
+    });
+    app.update(tables);
+    for view in ["1", "3", "n"] {
+        typed(&mut app, view);
+        let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
+        for course in details.rows.values_mut() {
+            course.data.clear();
+        }
+        let seen = seen_with(&mut app, &details);
+        for graph in ["Notifications", "Data"] {
+            assert!(
+                seen.contains(&format!("{graph}  samples: no time course")),
+                "{seen}"
+            );
+        }
+        assert!(seen.contains("~12,000 in all\n"), "{seen}");
+        assert!(seen.contains(", ~612,345 packets, CE"), "{seen}");
+        for part in ["most 0", "CE marks", "none of this flow", ": data"] {
+            assert!(!seen.contains(part), "{part}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn what_several_places_have_sampled_is_not_added_up() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| {
+        let (_, one) = rows[0].clone();
+        *rows = [("leaf1", 172), ("spine1", 128), ("leaf2", 108)]
+            .iter()
+            .zip(1..)
+            .map(|((place, total), id)| {
+                let row = QpRecord {
+                    total: *total,
+                    sampled: Some(4),
+                    interface: Some((*place).into()),
+                    ..one.clone()
+                };
+                (RowId(id), row)
+            })
+            .collect();
+    });
+    app.update(tables.clone());
+    typed(&mut app, "2");
+    let mut details = sample::details(&app.wanted_details(), tables.now);
+    for (id, row) in &tables.qps {
+        let course = details.rows.get_mut(id).unwrap();
+        course.notifiers = vec![(row.notifier, row.total)];
+    }
+    let seen = seen_with(&mut app, &details);
+    assert_eq!(seen.matches(" ~172").count(), 2, "{seen}");
+    assert!(seen.contains("~108") && !seen.contains("408"), "{seen}");
+}
+
+#[test]
+fn the_flow_is_that_of_the_first_row_until_somebody_moves() {
+    let words = Words::default();
+    let options = Options {
+        view: Tab::Flow,
+        ..Options::default()
+    };
+    for (keys, row) in [("", 3), ("j", 1), ("+", 9)] {
+        let mut app = App::new(&options, &words);
+        app.update(incast(20));
+        assert_eq!(app.wanted_details().packets, Some(RowId(9)));
+        typed(&mut app, keys);
+        let mut tables = incast(26);
+        change(&mut tables, |rows| rows[2].1.rate_1s = Some(9_000.0));
+        app.update(tables);
+        assert_eq!(app.wanted_details().packets, Some(RowId(row)), "{keys}");
+    }
+}
+
+#[test]
+fn a_notification_at_the_beginning_of_time_is_gone_to() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    (tables.now, tables.started) = (5_000, Some(0));
+    app.update(tables);
+    press(&mut app, KeyCode::Enter);
+    let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
+    (details.notified, details.packets) = (Some((0, vec![3_000])), Vec::new());
+    let _ = seen_with(&mut app, &details);
+    typed(&mut app, "n");
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("Notification 1 of the last 1 at"), "{seen}");
+}
+
+#[test]
+fn the_time_of_all_begins_with_the_first_packet() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.started = Some(START + 15 * SECOND);
+    let mut details = sample::details(&app.wanted_details(), tables.now);
+    // Neither data nor notifications came at once.
+    details.traffic.start = START + 18 * SECOND;
+    details.traffic.steps.truncate(4);
+    app.update(tables);
+    assert!(seen_with(&mut app, &details).contains("last 5.00 s"));
+    typed(&mut app, "3");
+    let seen = seen(&mut app);
+    assert!(
+        seen.contains("08:15:15  ") && seen.contains(" 5.00 s "),
+        "{seen}"
+    );
 }
 
 #[test]
@@ -730,6 +863,10 @@ fn lines_keep_their_order_for_some_seconds() {
     };
     assert_eq!(turned(&mut app, 21), before);
     assert_eq!(turned(&mut app, 24), before);
+    app.ended(Some("end of file".to_owned()));
+    let exact = senders(&mut app);
+    assert_ne!(exact, before);
+    app.ended(None);
     let after = turned(&mut app, 25);
     assert_ne!(after, before);
     // What was asked for is done at once.
@@ -752,6 +889,27 @@ fn notes_are_not_in_the_count_of_what_is_wrong() {
         app.update(tables);
         let seen = seen(&mut app);
         assert!(seen.lines().nth(1).unwrap().ends_with(badge), "{seen}");
+    }
+}
+
+#[test]
+fn the_head_says_what_its_numbers_are_of() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let mut tables = sample::lossy(20);
+    tables.totals.notifications = [1, 0, 0, 0, 0];
+    tables.totals.findings = [0; 3];
+    app.update(tables.clone());
+    let wide = seen(&mut app);
+    for part in ["1 notification in all", " losses (5)", "data  9"] {
+        assert!(wide.contains(part), "{wide}");
+    }
+    tables.totals.samples = 77;
+    tables.interfaces[0].dropped_kernel = Some(0);
+    app.update(tables);
+    let narrow = text(&picture(&mut app, 80, 24));
+    for part in [" 77 samples ", " 46 PFC pauses", "data  –"] {
+        assert!(narrow.contains(part), "{narrow}");
     }
 }
 

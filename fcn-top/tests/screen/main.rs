@@ -53,9 +53,13 @@ pub fn seen(app: &mut App<'_>) -> String {
     text(&picture(app, 120, 40))
 }
 
-/// Presses a key.
+/// Presses a key, with Shift where terminals report that.
 pub fn press(app: &mut App<'_>, code: KeyCode) {
-    app.key(KeyEvent::new(code, KeyModifiers::NONE));
+    let modifiers = match code {
+        KeyCode::Char(c) if c.is_uppercase() => KeyModifiers::SHIFT,
+        _ => KeyModifiers::NONE,
+    };
+    app.key(KeyEvent::new(code, modifiers));
 }
 
 /// Types a text.

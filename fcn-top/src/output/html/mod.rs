@@ -488,6 +488,13 @@ mod tests {
         tables.totals.samples = 7;
         text += &told(&tables);
         assert_snapshot!("sentences", text);
+        // Who made plain CNPs, these do not say.
+        tables.points.retain(|point| point.made_by.is_some());
+        let text = told(&tables);
+        assert!(
+            text.contains("(inferred: network, in receiver's name)"),
+            "{text}"
+        );
     }
 
     #[test]

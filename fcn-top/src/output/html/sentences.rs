@@ -8,7 +8,7 @@ use crate::record::{Answer, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::{Kind, Severity};
+use fcn_wire::{Kind, Origin, Severity};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -80,10 +80,13 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     let tables = story.tables;
     let who = |point: &PointRecord| {
         let role = text::acts_as(point.notifier_role, point.made_by);
-        format!(
-            "from {} (by what it sends: {role})",
-            words.address(point.notifier)
-        )
+        // Who made plain CNPs, these do not say.
+        let is_plain = matches!(point.notifier_role, Origin::Receiver | Origin::Ambiguous);
+        let how = match point.made_by.filter(|_| is_plain) {
+            Some(_) => "inferred",
+            None => "by what it sends",
+        };
+        format!("from {} ({how}: {role})", words.address(point.notifier))
     };
     let most = (tables.points.iter())
         .filter(|point| point.total > 0)
