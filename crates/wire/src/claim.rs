@@ -99,7 +99,12 @@ impl Evidence<'_> {
         match claim {
             Claim::Others if !is_default => Claim::Broken,
             Claim::Broken if is_default && may_answer => Claim::Others,
-            Claim::Ours if is_default && KEEP_ALIVE.iter().any(|octets| self.payload == octets) => {
+            Claim::Ours
+                if is_default
+                    && KEEP_ALIVE
+                        .iter()
+                        .any(|octets| octets.starts_with(self.payload)) =>
+            {
                 Claim::Others
             }
             Claim::Ours
