@@ -1268,13 +1268,13 @@ impl Obedience {
         if self.datagrams {
             return (Unclear, Evidence::Datagrams);
         }
-        if self.repeats > self.packets / 4 {
-            return (Unclear, Evidence::Repeats);
-        }
         let is_coarse = self.packets / 4 > self.stamped;
         if self.measured == 0 {
             let coarse = is_coarse.then_some(Evidence::Coarse);
             return (Unclear, coarse.unwrap_or(Evidence::NoData));
+        }
+        if self.repeats > self.packets / 4 {
+            return (Unclear, Evidence::Repeats);
         }
         // Half the time between notifications against the other half: where a change comes by chance, it is in either.
         for (after, other) in [
