@@ -566,6 +566,22 @@ fn a_capture_that_does_not_say_where_is_told_of_once() {
 }
 
 #[test]
+fn a_mark_behind_a_switch_counts_when_its_packet_was_seen_in_front_of_it() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "in", "");
+    monitor.know_interface(1, "out", "");
+    let copies = (0..400).flat_map(|i| [(i, i, 0), (i + 5, i, 1)]);
+    let mut copies: Vec<_> = copies.collect();
+    copies.sort_unstable();
+    for (ms, psn, interface) in copies {
+        let bytes = data(psn as u32, interface == 1);
+        see(&mut monitor, START + ms * MILLISECOND, interface, &bytes);
+    }
+    let steps = monitor.details(&WantedDetails::default()).traffic.steps;
+    assert!(steps.iter().all(|step| step.ce == step.data), "{steps:?}");
+}
+
+#[test]
 fn a_capture_that_has_every_packet_twice_is_told_of() {
     for (copies_of, doubtful) in [(2, true), (1, false)] {
         let mut monitor = Monitor::new(Settings::default());
