@@ -1726,6 +1726,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_come_twice_and_datagrams_bear_no_verdict() {
+        let evidence = |sequence: fn(u32) -> Sequence| {
+            let mut judged = Obedience::new();
+            for n in 0..2_000 {
+                judged.data(u64::from(n) * 1_000, 1_000, 0);
+                judged.sequenced(sequence(n));
+                if n % 100 == 50 {
+                    judged.notified(u64::from(n) * 1_000 + 1);
+                }
+            }
+            judged.verdict().evidence
+        };
+        let once = evidence(Sequence::Connection);
+        assert!(matches!(once, Evidence::Steady { .. }), "{once:?}");
+        let twice = evidence(|n| Sequence::Connection(n / 2));
+        assert_eq!(twice, Evidence::Repeats);
+        assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
+    }
+
+    #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
         assert!(size_of::<Obedience>() <= 312, "{}", size_of::<Obedience>());
