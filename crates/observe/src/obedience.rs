@@ -1745,6 +1745,24 @@ mod tests {
         assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
     }
 
+    /// One that knows nothing of notifications, and was never seen without: with few packets it may be held down.
+    #[test]
+    fn few_packets_of_one_that_was_never_left_alone_bear_no_verdict() {
+        let answer = |packets: u64| {
+            let mut judged = Obedience::new();
+            for n in 0..packets {
+                judged.data(n * 1_000, 1_000, 0);
+                if n % 20 == 2 {
+                    judged.notified(n * 1_000 + 1);
+                }
+            }
+            judged.verdict().answer
+        };
+        let least = u64::from(HELD_LEAST);
+        assert_eq!(answer(least - 10), Answer::Unclear);
+        assert_eq!(answer(least + 10), Answer::DoesNotObey);
+    }
+
     #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
