@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -135,26 +134,13 @@ impl Bench {
         round: usize,
         random: &mut Rng,
     ) -> Outcome<Vec<Packet>> {
-        let from = self.file(base)?;
-        let damaged = match change {
-            Change::Octets(rate) => {
-                let to = from.with_extension("changed");
-                let mut command = Command::new("editcap");
-                command.args(["-E", &(f64::from(rate) / 1000.0).to_string()]);
-                command.args(["--seed", &random.u32(..1 << 31).to_string()]);
-                process::stdout(command.arg(&from).arg(&to))?;
-                let changed = packets::read(&to)?.packets;
-                fs_err::remove_file(to)?;
-                changed
-            }
-            Change::Fields => {
-                let places = fields::places(&self.with, &from)?;
-                change.apply(base, &places, round, random)
-            }
-            _ => change.apply(base, &[], round, random),
-        };
-        fs_err::remove_file(from)?;
-        Ok(damaged)
+        let mut places = Vec::new();
+        if change == Change::Fields {
+            let file = self.file(base)?;
+            places = fields::places(&self.with, &file)?;
+            fs_err::remove_file(file)?;
+        }
+        Ok(change.apply(base, &places, round, random))
     }
 
     /// What is amiss with these packets with the plugin, and without where something is.
