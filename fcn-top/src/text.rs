@@ -6,10 +6,10 @@ mod units;
 pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
-use crate::monitor::NOTIFIERS;
 use crate::names::{Names, Pseudonyms};
 use crate::record::{Cell, Column, Holds, Maker, QpRecord};
 use crate::tables::Totals;
+use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::counted;
 use fcn_wire::Origin;
 use jiff::Timestamp;

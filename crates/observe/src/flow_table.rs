@@ -3,6 +3,7 @@
 use crate::bounded::Bounded;
 use crate::data::FlowKey;
 use fcn_wire::Qp;
+use fcn_wire::bth::MAX_24;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -13,8 +14,6 @@ pub const MOST_BETWEEN: usize = 64;
 const FAR: u32 = 1 << 18;
 /// So are PSN 0 and one that is further behind it \[choice\]: there are libraries whose connections all begin at 0.
 const FAR_FROM_0: u32 = 1 << 12;
-/// PSNs have 24 bits.
-const PSN_MASK: u32 = 0x00FF_FFFF;
 
 /// When a flow begins, of which data passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +153,8 @@ impl<F> FlowTable<F> {
 }
 
 fn are_of_two_connections(last: u32, psn: u32) -> bool {
-    let ahead = psn.wrapping_sub(last) & PSN_MASK;
-    let behind = last.wrapping_sub(psn) & PSN_MASK;
+    let ahead = psn.wrapping_sub(last) & MAX_24;
+    let behind = last.wrapping_sub(psn) & MAX_24;
     ahead.min(behind) > FAR || psn == 0 && ahead > behind && behind > FAR_FROM_0
 }
 

@@ -20,6 +20,7 @@
 
 use crate::data::Sequence;
 use core::fmt;
+use fcn_wire::bth::MAX_24;
 
 /// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
 const BINS: usize = 11;
@@ -683,14 +684,14 @@ struct LastPsns {
 
 impl LastPsns {
     fn has_seen(&mut self, psn: u32) -> bool {
-        let ahead = psn.wrapping_sub(self.highest) & 0xFF_FFFF;
+        let ahead = psn.wrapping_sub(self.highest) & MAX_24;
         if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
             self.was_new = true;
             return false;
         }
         let follows_new = core::mem::replace(&mut self.was_new, false);
-        let behind = self.highest.wrapping_sub(psn) & 0xFF_FFFF;
+        let behind = self.highest.wrapping_sub(psn) & MAX_24;
         let Some(bit) = 1_u32.checked_shl(behind) else {
             return follows_new;
         };

@@ -10,14 +10,13 @@ use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::flow_table::{Begins, FlowTable, Sequenced};
 use crate::time::Time;
+use fcn_wire::bth::MAX_24;
 use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
 /// How far an acknowledgement's PSN may be behind the last data packet's.
 const REACH: u32 = 1024;
-/// PSNs have 24 bits.
-const PSN_MASK: u32 = 0x00FF_FFFF;
 /// So many votes in a row make a QP known.
 const ENOUGH: u8 = 2;
 /// One acknowledgement in so many may be of data that is yet to come: the capture has lost that, or is not quite in order.
@@ -340,7 +339,7 @@ impl Resolver {
 
 /// Whether an acknowledgement of `psn` may be about the flow whose last data packet had the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
-    last.wrapping_sub(psn) & PSN_MASK < REACH
+    last.wrapping_sub(psn) & MAX_24 < REACH
 }
 
 #[cfg(test)]
@@ -399,7 +398,7 @@ mod tests {
         assert_eq!(from(FIRST_PSNS - 1), None);
         assert_eq!(from(FIRST_PSNS), Some(A));
         // Those that wrap have not begun there.
-        assert_eq!(from(PSN_MASK - 100), Some(A));
+        assert_eq!(from(MAX_24 - 100), Some(A));
     }
 
     #[test]

@@ -30,7 +30,6 @@ pub(crate) use windows::{ENOUGH, TENTH};
 
 pub use local::Seen;
 pub use observe::Observed;
-pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
 use crate::record::RowId;

@@ -9,7 +9,7 @@ use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::obedience::Missed;
 use fcn_observe::origin::Tally;
-pub use fcn_observe::rules::NOTIFIERS;
+use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_observe::trail::Trail;
 use fcn_observe::{Class, Classes, RowKey};
