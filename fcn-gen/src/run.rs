@@ -19,8 +19,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::{self, Write};
     use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     /// Exit code, standard output, standard error.
     fn run_with(words: &str, colour: bool) -> (u8, String, String) {
@@ -69,6 +71,39 @@ mod tests {
                 err.starts_with("fcn-gen: ") && !err.contains('\x1b'),
                 "{err}"
             );
+        }
+    }
+
+    #[test]
+    fn ctrl_c_is_caught_before_a_file_is_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.pcap");
+        let begun = || fs::read_dir(folder.path()).unwrap().count();
+        let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny.toml");
+        for what in [
+            &["stress-cnp", "--count=1000000000"][..],
+            &["formats"],
+            &[scenario],
+        ] {
+            let words = ["fcn-gen", "run", "-o", file.to_str().unwrap()];
+            let mut err = Vec::new();
+            let code = run(
+                words.iter().chain(what).map(OsString::from),
+                &mut Console {
+                    out: &mut io::sink(),
+                    err: &mut err,
+                    out_is_terminal: false,
+                    err_is_terminal: false,
+                    colour: false,
+                    catch_interrupt: &|| {
+                        assert_eq!(begun(), 0);
+                        Ok(Arc::new(AtomicBool::new(true)))
+                    },
+                },
+            );
+            assert_eq!(code, 130, "{}", String::from_utf8(err).unwrap());
+            assert_eq!(begun(), 1);
+            fs::remove_file(&file).unwrap();
         }
     }
 

@@ -111,7 +111,14 @@ struct Act {
 }
 
 impl Act {
-    fn open(&self, slots: Option<SlotCount>, longest: Option<usize>) -> Result<Opened> {
+    /// Opens what is sent into, with Ctrl-C caught before: a file begun is not left behind.
+    fn open(
+        &self,
+        slots: Option<SlotCount>,
+        longest: Option<usize>,
+        console: &Console<'_>,
+    ) -> Result<(Opened, Stop)> {
+        let stop = (console.catch_interrupt)()?;
         let program = concat!("fcn-gen ", env!("CARGO_PKG_VERSION"));
         let longest = match self.options.link.output {
             Some(_) => Some(longest.unwrap_or(LONGEST_IN_FILE)),
@@ -123,7 +130,7 @@ impl Act {
                 file.wrap(Box::new(Mirrors::new(how, self.options.seed.unwrap_or(0))));
             }
         }
-        Ok(opened)
+        Ok((opened, stop))
     }
 
     fn one_queue(&self) -> Result {
@@ -145,18 +152,12 @@ impl Act {
         Schedule::from_options(&self.options, speed, default)
     }
 
-    /// Catches Ctrl-C, and says what is going to be sent.
-    fn begin(
-        &self,
-        opened: &Opened,
-        announcement: &Lines,
-        console: &mut Console<'_>,
-    ) -> Result<Stop> {
-        let stop = (console.catch_interrupt)()?;
-        if !self.options.quiet {
-            announce(opened, announcement, console)?;
+    /// Says what is going to be sent.
+    fn announce(&self, opened: &Opened, announcement: &Lines, console: &mut Console<'_>) -> Result {
+        if self.options.quiet {
+            return Ok(());
         }
-        Ok(stop)
+        announce(opened, announcement, console)
     }
 
     /// Sends what each queue's source has.
@@ -232,7 +233,7 @@ impl Act {
             zero_copy: stress.pattern.slots(zero_copy),
             copying: stress.pattern.slots(copying),
         };
-        let opened = self.open(Some(slots), Some(longest))?;
+        let (opened, stop) = self.open(Some(slots), Some(longest), console)?;
         if let Some(interface) = &opened.interface
             && longest > 14 + interface.mtu() as usize
         {
@@ -277,7 +278,7 @@ impl Act {
         let sources = sources
             .collect::<std::result::Result<_, _>>()
             .map_err(|error| Failure::usage("--queues").and(error))?;
-        let stop = self.begin(&opened, &announcement, console)?;
+        self.announce(&opened, &announcement, console)?;
         let sent = self.send::<StressSource>(opened, sources, &settings, &stop, console);
         let kinds = kinds(stress, &sent.0);
         let text = kinds
@@ -298,7 +299,7 @@ impl Act {
         self.one_queue()?;
         let capture = selection.play();
         let capture = capture.map_err(|error| Failure::bad_scenario(&error))?;
-        let opened = self.open(None, None)?;
+        let (opened, stop) = self.open(None, None, console)?;
         let link = self.link(&opened);
         let all = capture.packets.len();
         let whole = |packet: &Packet| packet.link == LinkType::Ethernet && packet.is_whole();
@@ -325,7 +326,7 @@ impl Act {
         }
         announcement.push(("pace", schedule.describe(options)));
         announcement.push(("until", until(options, end)));
-        let stop = self.begin(&opened, &announcement, console)?;
+        self.announce(&opened, &announcement, console)?;
         let source = FrameList::new(frames, options.forever);
         let sent = self.send(opened, vec![source], &settings, &stop, console);
         let more = json!({"kind": "gallery", "left_out": left_out});
@@ -339,7 +340,7 @@ impl Act {
         let (vantage, names) = self.vantage(&simulation)?;
         // Taken before the work, as in `write`.
         let truth_file = options.truth.as_deref().map(Pending::create).transpose()?;
-        let mut opened = self.open(None, None)?;
+        let (mut opened, stop) = self.open(None, None, console)?;
         let schedule = self.schedule(&opened, Schedule::Own(1.0))?;
         let speed = match schedule {
             Schedule::Own(factor) => factor,
@@ -387,7 +388,7 @@ impl Act {
                 file.describe(SeenAt::named(names.clone()));
             }
         }
-        let stop = self.begin(&opened, &announcement, console)?;
+        self.announce(&opened, &announcement, console)?;
         let played = Played::default();
         let (sent, truth) = thread::scope(|scope| {
             let (player, frames) = pair(&played);
