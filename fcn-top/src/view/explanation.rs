@@ -75,8 +75,8 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         (record.rate_now, "now".to_owned()),
         (record.rate_1s, over(TENTH)),
         (record.rate_10s, over(SECOND)),
-        (record.rate_mean, "mean".to_owned()),
-        (record.rate_peak, "peak".to_owned()),
+        (record.rate_mean, "from the first to the last".to_owned()),
+        (record.rate_peak, "in the busiest second".to_owned()),
     ];
     let rates = rates.into_iter().filter_map(|(rate, name)| {
         let rate = world.words.cell(Cell::Rate(rate?));

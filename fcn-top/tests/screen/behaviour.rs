@@ -828,7 +828,7 @@ fn no_rate_is_over_more_time_than_was_watched() {
     let words = Words::default();
     let mut app = busy(&words);
     press(&mut app, KeyCode::Enter);
-    assert!(seen(&mut app).contains("1,234 over 1 s, 990 over 10 s, 1,300 peak"));
+    assert!(seen(&mut app).contains("1,234 over 1 s, 990 over 10 s, 1,300 in the busiest second"));
     let mut tables = incast(20);
     tables.since = tables.now - 5 * SECOND - SECOND / 2;
     app.update(tables.clone());
@@ -838,7 +838,7 @@ fn no_rate_is_over_more_time_than_was_watched() {
         rows.iter_mut().for_each(|(_, row)| row.rate_10s = None);
     });
     app.update(tables);
-    assert!(seen(&mut app).contains("1,234 over 0.5 s, 1,300 peak"));
+    assert!(seen(&mut app).contains("1,234 over 0.5 s, 1,300 in the busiest second"));
 }
 
 #[test]
