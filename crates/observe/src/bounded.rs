@@ -119,6 +119,10 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
+        // What is not there need not be hashed.
+        if self.slots.is_empty() {
+            return None;
+        }
         self.slot_hashed(key, self.hasher.hash_one(key))
     }
 
