@@ -238,7 +238,7 @@ records! {
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen; where data_sampled says so, an estimate", |v| count(v);
         data_sampled: Option<u64> = "Data 1 in", 9, Count, "Of how many of the flow's data packets one was sampled, on average, so that their number and rate are estimates: of several places, those of the one that has sampled most; nothing where all were seen", |v| count(v);
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
-        measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
+        measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, wherever seen, with data between them and the next one: what the verdict rests on", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
         evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
         made_by: Option<Maker> = "Made by", 10, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));

@@ -83,7 +83,7 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
 
 /// Why there is no verdict on a row: there may be data of its sender all the same.
 pub const NO_VERDICT: &str =
-    "not known: no data seen is known to be its (by RDMA CM or acknowledgements)";
+    "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
 
 /// Why the mean rate of a row may be more than its peak, where one is.
 pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option<&'static str> {

@@ -152,7 +152,7 @@ pub enum Evidence {
         /// What can be excluded: more than this much less.
         most: f32,
     },
-    /// No notification lies between data.
+    /// No data lies between one notification and the next.
     #[default]
     NoData,
     /// Too few notifications or packets.
@@ -350,7 +350,7 @@ impl fmt::Display for Evidence {
             ),
             Self::NoData => write!(
                 f,
-                "by their time stamps, no notification lies between data of the flow"
+                "by their time stamps, no two notifications have data of the flow between them"
             ),
             Self::TooFew => write!(f, "too few notifications or data packets"),
             Self::Datagrams => write!(f, "datagrams, which several QPs may send to this one"),
@@ -409,7 +409,7 @@ impl fmt::Display for Evidence {
 pub struct Verdict {
     /// The answer.
     pub answer: Answer,
-    /// Notifications measured: those with data before and after them. Several between two data packets count once.
+    /// Notifications measured, of any kind about the flow: those with data between them and the next one.
     pub measured: u32,
     /// What the answer rests on.
     pub evidence: Evidence,

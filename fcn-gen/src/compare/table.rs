@@ -54,7 +54,13 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
         let changes: Vec<String> = changes.collect();
         let drifts = (!changes.is_empty()).then(|| {
             let changes = listed(&changes);
-            format!("from the earlier to the later half of the time counted {changes}")
+            let seeds = row.runs().map_or(0, <[_]>::len);
+            let which = if seeds > 1 {
+                " under the seed that changed most"
+            } else {
+                ""
+            };
+            format!("from the earlier to the later half of the time counted {changes}{which}")
         });
         let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
         if !why.is_empty() {
@@ -112,7 +118,8 @@ pub(super) fn heading(comparison: &Comparison, group: &Group) -> String {
         true => "; of runs in which all flows were done, over the time until then",
         false => "",
     };
-    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on{done}")
+    let counted = format!("; {duration} played, mean queue to fairness from {warm_up} on{done}");
+    heading + &counted + "; drifts are the change between the halves of that, of the greater one"
 }
 
 fn table(group: &Group) -> String {

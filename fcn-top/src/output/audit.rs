@@ -76,7 +76,7 @@ impl Audited {
     pub fn cut(self) -> Option<String> {
         let cut = counted(self.incomplete, "packet");
         (self.incomplete > 0).then(|| {
-            format!("cut: {cut}, of which the ICRC and what else is missing are not checked")
+            format!("not whole: {cut}, of which the ICRC and what else is missing are not checked")
         })
     }
 }
@@ -340,7 +340,7 @@ mod tests {
         let text = audit.summary(&[], cut);
         let verdict = "no rule is broken in what was captured of 1,234 packets";
         assert!(
-            text.contains("cut: 30 packets, of which the ICRC"),
+            text.contains("not whole: 30 packets, of which the ICRC"),
             "{text}"
         );
         assert!(text.contains(verdict), "{text}");

@@ -153,7 +153,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     line(
         "others",
         format!(
-            "{} readable, {} cut by the capture, {} undecodable",
+            "{} readable, {} cut too short to read, {} undecodable",
             grouped(totals.other),
             grouped(totals.cut),
             grouped(totals.undecodable)

@@ -58,7 +58,7 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     let measured = fcn_tool::quantity::counted(record.measured, "notification");
     (
         "Verdict",
-        format!("{says}: {evidence} ({measured} measured)"),
+        format!("{says}: {evidence} ({measured} about the flow measured)"),
         tone,
     )
 }
@@ -78,12 +78,13 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         (record.rate_mean, "from the first to the last".to_owned()),
         (record.rate_peak, "in the busiest second".to_owned()),
     ];
+    // Of samples there is no peak, and the rest is estimated as the number is.
+    let (mark, total) = (estimate(record, "total"), Cell::Count(record.total));
     let rates = rates.into_iter().filter_map(|(rate, name)| {
         let rate = world.words.cell(Cell::Rate(rate?));
-        Some(format!("{rate} {name}"))
+        Some(format!("{mark}{rate} {name}"))
     });
     let rates: Vec<_> = rates.collect();
-    let (mark, total) = (estimate(record, "total"), Cell::Count(record.total));
     let all = format!("{mark}{} in all", world.words.cell(total));
     match rates.as_slice() {
         [] => all,
@@ -108,9 +109,10 @@ pub(super) fn about(
     let by = match notifiers {
         [] => words.address(record.notifier),
         all => {
-            let each = all
-                .iter()
-                .map(|(address, times)| format!("{} ×{}", words.address(*address), count(*times)));
+            let mark = estimate(record, "total");
+            let each = all.iter().map(|(address, times)| {
+                format!("{} ×{mark}{}", words.address(*address), count(*times))
+            });
             each.collect::<Vec<_>>().join(", ") + world.until_now()
         }
     };
@@ -173,12 +175,12 @@ pub(super) fn about(
         ));
     }
     if let Some(packets) = record.data_packets {
+        let mark = estimate(record, "data_packets");
         lines.push((
             "Data",
             format!(
-                "{}, {}{} packets, CE {}",
+                "{mark}{}, {mark}{} packets, CE {}",
                 world.maybe(record.data_rate, Cell::Bits),
-                estimate(record, "data_packets"),
                 count(packets),
                 world.maybe(record.ce_share, Cell::Share),
             ),

@@ -77,6 +77,7 @@ impl Entry for PointRecord {
         usual: &[
             ("rate_1s", 0, "rate"),
             ("total", 4, "total"),
+            ("samples", 4, "samples"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
             ("notifier_role", 1, "acts as"),
@@ -317,7 +318,9 @@ impl View for Points {
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);
-        let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 {
+        // Of some of the rows, sums would be less than what they are called.
+        let is_whole = shown.qps.len() <= ROWS;
+        let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 || !is_whole {
             [panel, Rect::ZERO]
         } else {
             panel.layout(&Layout::horizontal([Constraint::Fill(1); 2]).spacing(3))
@@ -340,7 +343,8 @@ impl View for Points {
         "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
          much, over the last minute, and how deep queues were. Acts as: by what it sends, which anybody can forge, and who made \
          plain CNPs, as far as that is inferred. Below, the flows that the chosen one notified, whatever they made of it, and \
-         where there is room how often each has notified which sender. Enter shows them in the table of QPs."
+         how often each has notified which sender, where there is room and no row is left out. Enter shows the flows in the table \
+         of QPs."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {

@@ -40,7 +40,7 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
-        None => ("unknown", Tone::Dim),
+        None => ("none", Tone::Dim),
     }
 }
 

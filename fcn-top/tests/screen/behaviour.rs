@@ -704,6 +704,10 @@ fn of_samples_there_is_no_course() {
             );
         }
         assert!(seen.contains("~12,000 in all\n"), "{seen}");
+        assert!(
+            seen.contains(" ×~") && seen.contains("Data           ~"),
+            "{seen}"
+        );
         assert!(seen.contains(", ~612,345 packets, CE"), "{seen}");
         for part in ["most 0", "CE marks", "none of this flow", ": data"] {
             assert!(!seen.contains(part), "{part}: {seen}");
@@ -742,6 +746,24 @@ fn what_several_places_have_sampled_is_not_added_up() {
     let seen = seen_with(&mut app, &details);
     assert_eq!(seen.matches(" ~172").count(), 2, "{seen}");
     assert!(seen.contains("~108") && !seen.contains("408"), "{seen}");
+}
+
+#[test]
+fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
+    let words = Words::default();
+    for (rows, shown) in [(256, true), (257, false)] {
+        let mut app = App::new(&Options::default(), &words);
+        let mut tables = incast(20);
+        change(&mut tables, |all| {
+            let (_, one) = all[0].clone();
+            *all = (0..rows).map(|id| (RowId(id), one.clone())).collect();
+        });
+        app.update(tables);
+        typed(&mut app, "2");
+        let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
+        let seen = seen_with(&mut app, &details);
+        assert_eq!(seen.contains("   notifies  "), shown, "{seen}");
+    }
 }
 
 #[test]

@@ -576,7 +576,7 @@ mod tests {
         let know = sentences::know(&story, (0, 0), &words).join("\n");
         assert_eq!(know.matches("packet 7").count(), 1, "{know}");
         for line in [
-            "Cut: 40 packets, of which the ICRC and what else is missing are not checked.",
+            "Not whole: 40 packets, of which the ICRC and what else is missing are not checked.",
             "fastcnp.source.untrusted, ",
             "(give --domain)",
         ] {

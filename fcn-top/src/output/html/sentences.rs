@@ -284,7 +284,7 @@ pub(super) fn know(
         ),
     ];
     if let Some(cut) = audited(tables).cut() {
-        know.push(format!("C{}.", cut.trim_start_matches('c')));
+        know.push(format!("N{}.", cut.trim_start_matches('n')));
     }
     if !story.unchecked.is_empty() {
         let each = story.unchecked.chunk_by(|(_, why), (_, next)| why == next);
