@@ -15,6 +15,7 @@ use fcn_wire::Origin;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -84,6 +85,15 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
 /// Why there is no verdict on a row: there may be data of its sender all the same.
 pub const NO_VERDICT: &str =
     "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
+
+/// Whether some rows differ in nothing but where their notifications were seen.
+pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool {
+    let mut keys = HashSet::new();
+    !rows.into_iter().all(|row| {
+        let key = (row.told, row.kind, row.sender, row.sender_qp);
+        keys.insert((key, row.receiver, row.receiver_qp, row.flow_label))
+    })
+}
 
 /// Why the mean rate of a row may be more than its peak, where one is.
 pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option<&'static str> {

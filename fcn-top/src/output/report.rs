@@ -271,13 +271,10 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         _ => writeln!(out),
     };
     let records: Vec<_> = selected.rows.iter().map(|(_, row)| row).collect();
-    // Rows that differ in nothing else are told apart by where they were seen.
-    let mut keys = HashSet::new();
-    let by_interface = !records.iter().all(|row| {
-        let key = (row.told, row.kind, row.sender, row.sender_qp);
-        keys.insert((key, row.receiver, row.receiver_qp, row.flow_label))
-    });
-    let interface = if by_interface { "interface" } else { "" };
+    let interface = match text::differ_by_place(records.iter().copied()) {
+        true => "interface",
+        false => "",
+    };
     let columns = format!(
         "sender qp kind {interface} notifier total rate_mean rate_peak gap_p50 ce_share measured verdict"
     );

@@ -111,6 +111,7 @@ impl Entry for Row {
             ("level_max", 12, "level"),
             ("gap_p50", 13, "gap"),
             ("findings", 14, "findings"),
+            ("interface", 8, "seen on"),
         ],
         order: "-rate_1s",
         ..Schema::for_record::<Self>()
@@ -157,6 +158,8 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "findings" => record.findings == 0,
+            // Else it is no other row's place.
+            "interface" => record.sampled.is_none(),
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
         }

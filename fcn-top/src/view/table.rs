@@ -338,17 +338,18 @@ impl Table {
     pub(super) fn sort_beside(&mut self, right: bool) {
         let sorts = |column: &usize| self.schema.sorts(*column) == self.order.column;
         let now = self.columns.iter().position(sorts);
-        let last = self.columns.len().saturating_sub(1);
-        let next = match (now, right) {
-            (None, _) => 0,
-            // What is made of several sorts as one of them, which may be shown beside it.
-            (Some(now), true) => (now..=last)
-                .find(|at| !self.columns.get(*at).is_some_and(sorts))
-                .unwrap_or(last),
-            (Some(now), false) => now.saturating_sub(1),
+        // What is made of several sorts as one of them, which may be shown beside it.
+        let other = |at: &usize| {
+            let column = self.columns.get(*at);
+            column.is_some_and(|column| !sorts(column) && !self.empty.contains(column))
         };
-        if let Some(&column) = self.columns.get(next)
-            && self.schema.sorts(column) != self.order.column
+        let next = match (now, right) {
+            (None, _) => Some(0),
+            (Some(now), true) => (now..self.columns.len()).find(other),
+            (Some(now), false) => (0..now).rev().find(other),
+        };
+        if let Some(next) = next
+            && let Some(&column) = self.columns.get(next)
         {
             self.sort_by(column);
             self.left = self.left.min(next.saturating_sub(self.schema.fixed));

@@ -68,6 +68,8 @@ pub struct Story<'t> {
 pub struct Document<'t> {
     columns: BTreeMap<&'static str, &'static [Column]>,
     course: Steps,
+    /// Whether some rows differ in nothing but where they were seen.
+    differ_by_place: bool,
     /// When each event was, in nanoseconds since the first packet: JavaScript has no numbers for those since the epoch.
     events_since: Vec<i64>,
     filters: Filters,
@@ -254,6 +256,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         ]
         .into(),
         course: steps(story.course, since, words),
+        differ_by_place: text::differ_by_place(selected.rows.iter().map(|(_, row)| row)),
         events_since: tables.events.iter().map(|event| since(event.at)).collect(),
         filters,
         kinds: Kind::ALL.map(|kind| (kind.id(), kind.name())),

@@ -182,6 +182,7 @@
   const rowColumns = [
     { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender === null ? "not known" : host(row.sender)} → ${row.receiver === null ? "not known" : host(row.receiver)}` },
     { title: "QP", about: qp("qp").about, value: ({ row }) => row.qp, cell: ({ row }) => subject(row) },
+    ...(data.differ_by_place ? [{ title: "Seen on", about: qp("interface").about, value: ({ row }) => row.interface, cell: ({ row }) => row.interface }] : []),
     { title: "Kind", about: qp("kind").about, value: ({ row }) => row.kind, cell: ({ row }) => KINDS[row.kind] ?? row.kind },
     { title: "Notified by", about: qp("notifier").about, value: ({ row }) => row.notifier, cell: ({ row, by }) => `${host(row.notifier)} ${by}` },
     { title: "Total", number: true, about: qp("total").about, value: ({ row }) => row.total, cell: ({ row }) => estimated(row, row.total, show.count) },
