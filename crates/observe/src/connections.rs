@@ -354,6 +354,13 @@ impl Connections {
             return;
         };
         if std::mem::replace(&mut found.has_data, true) && is_anew {
+            self.forget(flow);
+        }
+    }
+
+    /// The connection of a flow is over, though nothing has taken it down.
+    pub(crate) fn forget(&mut self, flow: &FlowKey) {
+        if let Some(found) = self.ends.get(flow) {
             let key = found.key(flow);
             self.drop_half_open(key);
             self.drop_open(key);

@@ -21,6 +21,9 @@ const REACH: u32 = 1024;
 const ENOUGH: u8 = 2;
 /// One acknowledgement in so many may be of data that is yet to come: the capture has lost that, or is not quite in order.
 const EARLY: u8 = 4;
+/// So many votes in a row say that a QP has another connection than RDMA CM has told of, to the same host: that one's PSNs
+/// may be behind what the capture has lost.
+const CONTRADICT: u8 = 8;
 /// PSNs below this one tell connections apart no more \[choice\]: there are libraries that start all of them at 0, and those go
 /// in step. Of connections that start anywhere, one in 4,096 starts below it.
 const FIRST_PSNS: u32 = 4096;
@@ -108,8 +111,8 @@ impl Guess {
 /// [small](FIRST_PSNS), where acknowledgements to two QPs fit the same flow, and where more than one in [four](EARLY)
 /// acknowledges what is yet to be sent.
 ///
-/// Where RDMA CM has told, that holds; of a connection that was taken down it is remembered until
-/// acknowledgements say otherwise.
+/// Where RDMA CM has told, that holds until acknowledgements say otherwise, also of a connection that was taken down: those of
+/// another host's, or [eight](CONTRADICT) votes for another flow to the same host, as a QP has one connection at a time.
 ///
 /// Bounded: at most `limit` connections, and as many flows with votes; those used longest ago leave first.
 #[derive(Debug)]
@@ -171,10 +174,39 @@ impl Resolver {
         psn: u32,
         flows: &FlowTable<impl Sequenced>,
     ) {
+        let connected = self.connections.flow_of(to, qp);
         // What RDMA CM says needs no votes.
-        if self.connections.flow_of(to, qp).is_some() {
+        let is_its = |flow: FlowKey| {
+            let last = flows.get(&flow).and_then(Sequenced::last_psn);
+            flow.receiver == from && last.is_none_or(|last| fits(last, psn) || fits(psn, last))
+        };
+        if connected.is_some_and(is_its) {
             return;
         }
+        self.count(from, to, qp, psn, flows);
+        if let Some(flow) = connected
+            && let Some((_, guess)) = self.guess_of(to, qp)
+        {
+            let is_over = match flow.receiver == from {
+                true => guess.holds() && guess.votes >= CONTRADICT,
+                // Whichever flow of that host it is.
+                false => guess.votes >= ENOUGH,
+            };
+            if is_over {
+                self.connections.forget(&flow);
+            }
+        }
+    }
+
+    /// Counts an acknowledgement for the flow that it may be about.
+    fn count(
+        &mut self,
+        from: IpAddr,
+        to: IpAddr,
+        qp: Qp,
+        psn: u32,
+        flows: &FlowTable<impl Sequenced>,
+    ) {
         self.tick += 1;
         if let Some((key, guess)) = self.guess_of(to, qp)
             && key.receiver == from
@@ -196,7 +228,7 @@ impl Resolver {
             .between(to, from)
             .filter(|(_, flow)| flow.last_psn().is_some_and(|last| fits(last, psn)))
             .map(|(key, _)| *key)
-            .filter(|key| self.connections.sender_qp(key).is_none());
+            .filter(|key| self.may_be_of(key, qp));
         if let (Some(key), None) = (fitting.next(), fitting.next()) {
             drop(fitting);
             self.vote(key, qp, psn);
@@ -332,8 +364,15 @@ impl Resolver {
         connected.or_else(|| {
             // The guess may be older than what RDMA CM tells about the flow.
             self.guessed_flow(sender, qp)
-                .filter(|key| self.connections.sender_qp(key).is_none())
+                .filter(|key| self.may_be_of(key, qp))
         })
+    }
+
+    /// Whether RDMA CM has told of no other QP that sends the flow.
+    fn may_be_of(&self, key: &FlowKey, qp: Qp) -> bool {
+        self.connections
+            .sender_qp(key)
+            .is_none_or(|known| known == qp)
     }
 }
 
@@ -345,6 +384,7 @@ const fn fits(last: u32, psn: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Setup, with_frame};
     use std::net::Ipv4Addr;
 
     const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 1));
@@ -443,5 +483,46 @@ mod tests {
         assert_eq!(ahead(1, 10), Some(A));
         assert_eq!(ahead(5, 10), None);
         assert_eq!(ahead(8, 10), None);
+    }
+
+    #[test]
+    fn acknowledgements_end_a_connection_that_was_not_seen_to_be_closed() {
+        let setup = Setup::v4();
+        let (sender, receiver) = (setup.active, setup.passive);
+        let elsewhere: IpAddr = "10.9.9.9".parse().unwrap();
+        let qp = Qp::truncate(setup.active_end.1);
+        let flow = |receiver: IpAddr, receiver_qp: u32| FlowKey {
+            sender,
+            receiver,
+            receiver_qp: Qp::truncate(receiver_qp),
+        };
+        let first = flow(receiver, setup.passive_end.1);
+        // The other flow that is acknowledged to its QP, by how many acknowledgements, and where its PSNs began.
+        let known_after = |other: FlowKey, acks: u32, psn: u32| {
+            let mut resolver = Resolver::new(8);
+            for message in [setup.request(), setup.reply(), setup.ready()] {
+                with_frame(&message, |frame| resolver.learn(0, frame));
+            }
+            let mut flows = FlowTable::new(8);
+            flows.data(first, 0, None, || 700_000);
+            flows.data(other, 0, None, || psn + acks);
+            flows.indexed();
+            for psn in (psn..psn + acks).chain([psn + acks - 1]) {
+                resolver.acknowledged(other.receiver, sender, qp, psn, &flows);
+            }
+            let known = resolver.flow_of(sender, qp);
+            assert_eq!(resolver.sender_qp(&first).is_some(), known == Some(first));
+            known
+        };
+        for (receiver, enough) in [(elsewhere, ENOUGH), (receiver, CONTRADICT)] {
+            let (other, enough) = (flow(receiver, 0x999), u32::from(enough));
+            assert_eq!(known_after(other, enough - 1, 50_000), Some(first));
+            assert_eq!(known_after(other, enough, 50_000), Some(other));
+        }
+        // It may be another flow of that host, but surely none of the first one.
+        assert_eq!(known_after(flow(elsewhere, 0x999), 2, 100), None);
+        assert_eq!(known_after(flow(receiver, 0x999), 50, 100), Some(first));
+        // Its own acknowledgements.
+        assert_eq!(known_after(first, 50, 700_100), Some(first));
     }
 }
