@@ -194,15 +194,15 @@ impl Flow {
     pub fn notified(
         &mut self,
         moment: FrameTime,
-        (is_new, missed): (bool, bool),
+        (is_new, missed): (bool, Option<u64>),
         fast: Option<(Place, bool)>,
     ) -> Option<Rule> {
         let at = moment.at.max(self.latest());
         let rule = fast.and_then(|(place, several)| self.marks.notified(at, place, several));
         self.noticed = self.noticed.max(moment.at);
         if is_new {
-            if missed {
-                self.obedience.missed();
+            if let Some(last) = missed {
+                self.obedience.missed(last);
             }
             self.obedience.notified(moment.at);
         }

@@ -452,10 +452,10 @@ impl Memory {
         let flow = self.flow_of(&key, gist);
         let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);
         let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
-        let mut missed = false;
+        let mut missed = None;
         if earlier.is_none() {
             let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
-            missed = topic.missed.another(is_known);
+            missed = topic.missed.another(moment.at, is_known);
             broken[4] = class.and_then(|class| topic.classes.add(class, data_class));
         }
         let company = topic.classes.company(data_class);
@@ -553,7 +553,7 @@ impl Memory {
         &mut self,
         moment: FrameTime,
         place: Place,
-        (gist, missed): (&Notification, bool),
+        (gist, missed): (&Notification, Option<u64>),
         key: &FlowKey,
         notice: &mut Notice,
     ) {

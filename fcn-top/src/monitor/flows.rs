@@ -43,8 +43,8 @@ pub struct Notified {
     pub several: bool,
     /// Whether the receiver answers the CE marks so far.
     pub answers: bool,
-    /// Whether notifications came before that were not known to be about it.
-    pub missed: bool,
+    /// When the last one came before that was not known to be about it.
+    pub missed: Option<u64>,
 }
 
 /// The flows.

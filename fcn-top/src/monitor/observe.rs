@@ -395,10 +395,11 @@ impl Monitor {
             let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
             Some((row.classes.add(class, data)?, header.start))
         });
-        let missed = !is_copy && !is_sample && {
+        let mut missed = None;
+        if !is_copy && !is_sample {
             let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
-            row.missed.another(is_known)
-        };
+            missed = row.missed.another(at, is_known);
+        }
         let counted = row.count(at, notification, one_in, settings.flow_rate);
         if is_copy {
             return observed;

@@ -200,8 +200,8 @@ impl Flow {
     }
 
     pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
-        if notified.missed {
-            self.obedience.missed();
+        if let Some(last) = notified.missed {
+            self.obedience.missed(last);
         }
         self.obedience.notified(at);
         let at = at.max(self.last);

@@ -33,7 +33,7 @@ const FAST: Notified = Notified {
     fast: Some(Place::new(0)),
     several: false,
     answers: false,
-    missed: false,
+    missed: None,
 };
 
 fn data(key: FlowKey) -> Data {
