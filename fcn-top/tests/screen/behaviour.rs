@@ -949,3 +949,26 @@ fn a_picture_and_a_pause_are_asked_for() {
     app.key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
     assert_eq!(app.effects(), [Effect::Suspend]);
 }
+
+#[test]
+fn what_goes_on_has_the_time_when_it_came_last() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Char('5'));
+    typed(&mut app, "jj");
+    let rules = seen(&mut app);
+    assert!(
+        rules.contains("fastcnp.rate.exceeded 08:15:19.880"),
+        "{rules}"
+    );
+    assert!(
+        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000   frame 4809345"),
+        "{rules}"
+    );
+    press(&mut app, KeyCode::Enter);
+    let packets = seen(&mut app);
+    assert!(
+        packets.contains("last     2025-11-22 08:15:19.880000"),
+        "{packets}"
+    );
+}

@@ -423,6 +423,7 @@ fn hops(now: u64) -> Vec<HopRecord> {
 fn events(now: u64) -> Vec<EventRecord> {
     let event = |before: u64, rule: Rule| EventRecord {
         at: now - before * 1_000_000,
+        last: now - before * 1_000_000,
         severity: rule.info().severity,
         what: rule.info().id,
         times: 1,
@@ -452,6 +453,7 @@ fn events(now: u64) -> Vec<EventRecord> {
         },
         EventRecord {
             times: 14,
+            last: now - 120_000_000,
             ..event(3_000, Rule::FastCnpRate)
         },
         event(400, Rule::RoceIcrcBad),
