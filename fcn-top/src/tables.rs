@@ -163,10 +163,8 @@ pub struct Course {
 pub struct PastPacket {
     /// When it was captured, in nanoseconds since the epoch.
     pub at: u64,
-    /// Octets on the wire; 0 where it counts elsewhere already, and was marked CE on the way here.
+    /// Octets of the IP packet; 0 for a notification, and where it counts elsewhere already, and was marked CE on the way here.
     pub octets: u32,
-    /// Whether it is a notification, and not data.
-    pub notifies: bool,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Whether its PSN is not behind that of the flow's packet before.

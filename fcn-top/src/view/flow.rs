@@ -158,7 +158,7 @@ impl Flow {
             single,
             marks,
             data: if data_single {
-                of_packets(|packet| f64::from(if packet.notifies { 0 } else { packet.octets }))
+                of_packets(|packet| f64::from(packet.octets))
             } else {
                 whole(&series.data)
             },
@@ -182,7 +182,7 @@ impl Flow {
         let span = ((to - from) / PART).max(1);
         let data = |from: u64, to: u64| {
             let within = |packet: &&PastPacket| {
-                !packet.notifies && packet.octets > 0 && (from..to).contains(&packet.at)
+                packet.octets > 0 && (from..to).contains(&packet.at)
             };
             let data = packets.iter().filter(within);
             data.fold((0_u32, 0), |(count, octets), packet| {

@@ -508,8 +508,11 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
     // Data every 10 ms with a notification at every twentieth, and less data behind it.
     let packets = (0..2_000u64).map(|at| PastPacket {
         at: now - (2_000 - at) * 10_000_000,
-        octets: if at % 20 < 10 { 1_086 } else { 4_182 },
-        notifies: at % 20 == 0,
+        octets: match at % 20 {
+            0 => 0,
+            1..10 => 1_086,
+            _ => 4_182,
+        },
         ce: at % 20 == 19,
         back: at % 200 == 7,
     });
@@ -540,7 +543,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             .map(|who| (*who, course.clone()))
             .collect(),
         notified: wanted.packets.map(|_| {
-            let times = packets.clone().filter(|packet| packet.notifies);
+            let times = packets.clone().filter(|packet| packet.octets == 0);
             (0, times.map(|packet| packet.at).collect())
         }),
         packets: wanted.packets.map_or_else(Vec::new, |_| packets.collect()),
