@@ -706,7 +706,10 @@ mod tests {
             let summed: f32 = rows[&row].data.iter().sum();
             assert!(summed > 0.0);
             // Sums are in parts of 64 octets.
-            assert!((octets as f32 - summed).abs() < 64.0, "{octets} in packets, {summed} in sums");
+            assert!(
+                (octets as f32 - summed).abs() < 64.0,
+                "{octets} in packets, {summed} in sums"
+            );
             assert_eq!(record.data_packets, Some(data as u64));
             assert_eq!(record.ce_share, Some(count(|packet| packet.ce) / data));
             seen_again += count(|packet| packet.octets == 0 && packet.ce) as u64;

@@ -606,7 +606,11 @@ impl Monitor {
         Observed {
             row: None,
             flow: Some(key),
-            octets: if earlier.is_none() { ip_octets as u32 } else { 0 },
+            octets: if earlier.is_none() {
+                ip_octets as u32
+            } else {
+                0
+            },
             copy: earlier.is_some(),
             ce: new_mark,
             back: effect.back,
