@@ -81,6 +81,8 @@ pub struct Detail {
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
+    /// What is later is not in it.
+    pub until: u64,
     /// Notifications in each step.
     pub notifications: Vec<f32>,
     /// The most of them in any one millisecond (2^20 ns) of each step; empty where steps are shorter than that.
@@ -115,7 +117,9 @@ pub struct Traffic {
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
-    /// The steps, up to now.
+    /// What is later is not in it.
+    pub until: u64,
+    /// The steps.
     pub steps: Vec<TrafficStep>,
 }
 

@@ -271,7 +271,7 @@ pub(super) fn panel(
     };
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();
-    let steps = world.steps(series.start, series.step);
+    let steps = world.steps(series.start, series.step, series.until);
     let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
     let each = to.saturating_sub(from) as f64 / f64::from(area.width.max(1));
     let width = (each, series.step);

@@ -145,7 +145,7 @@ impl Flow {
         let of_packets = |amount: fn(&PastPacket) -> f64| {
             columns(&mut packets.iter().map(|packet| (packet.at, amount(packet))))
         };
-        let steps = world.steps(series.start, series.step);
+        let steps = world.steps(series.start, series.step, series.until);
         let whole = |values: &[f32]| {
             steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
         };
@@ -159,7 +159,7 @@ impl Flow {
         });
         // Sums of a younger flow still reach back to its beginning.
         let known = first.map_or(series.start, |first| first.min(series.start));
-        let is_old = world.history.live().now.saturating_sub(series.start) >= LONGEST;
+        let is_old = world.history.shown().now.saturating_sub(series.start) >= LONGEST;
         Columns {
             notified: if single {
                 marks.clone()

@@ -327,10 +327,12 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
-    let Traffic { start, step, .. } = world.details.traffic;
+    let Traffic {
+        start, step, until, ..
+    } = world.details.traffic;
     let all = &world.details.traffic.steps;
     let window = world.latest(SPAN);
-    let steps = world.steps(start, step);
+    let steps = world.steps(start, step, until);
     let [notified, data, ce] = traffic(window, steps, world);
     let course = |kind: Kind, parts| {
         let count = |step: &TrafficStep| step.notifications.get(kind as usize).copied();

@@ -247,6 +247,35 @@ fn a_pause_stands_still_and_says_how_long() {
 }
 
 #[test]
+fn a_paused_screen_does_not_change() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let below_tabs = |app: &mut App<'_>, second: u64| {
+        let details = sample::details(&app.wanted_details(), START + second * SECOND);
+        let seen = seen_with(app, &details);
+        seen.split_once('\n').unwrap().1.to_owned()
+    };
+    for keys in ["1p", "3", "2"] {
+        typed(&mut app, keys);
+        app.update(incast(20));
+        // Which lines are seen is known once they were drawn.
+        let _ = below_tabs(&mut app, 20);
+        let before = below_tabs(&mut app, 20);
+        for second in 21..35 {
+            let mut tables = incast(second);
+            change(&mut tables, |rows| {
+                for (at, (_, row)) in (0u64..).zip(&mut *rows) {
+                    row.rate_1s = Some((at * second) as f64);
+                }
+                rows.reverse();
+            });
+            app.update(tables);
+            assert_eq!(below_tabs(&mut app, second), before);
+        }
+    }
+}
+
+#[test]
 fn it_goes_back_in_time() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
@@ -855,6 +884,7 @@ fn the_part_marked_is_that_of_all_packets_from_the_first_on() {
     details.traffic = Traffic {
         start: started - SECOND / 16,
         step: SECOND / 8,
+        until: tables.now,
         steps: vec![step(50, 50), step(50, 0)],
     };
     app.update(tables);

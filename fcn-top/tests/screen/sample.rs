@@ -520,6 +520,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
         traffic: Traffic {
             start: course.start,
             step: course.step,
+            until: now,
             steps: steps.collect(),
         },
         rows: qps(now)
@@ -569,6 +570,7 @@ fn detail(now: u64) -> Detail {
         data.push(rate * 320e6);
     }
     Detail {
+        until: now,
         start: now - 64 * step,
         step,
         most: notifications
