@@ -437,7 +437,15 @@ impl<'a> App<'a> {
                 self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
             }
             Command::Pause => self.world.history.pause(),
-            Command::Back(by) => self.world.history.back(by),
+            Command::Back(by) if self.world.history.has_earlier() => self.world.history.back(by),
+            Command::Back(_) => {
+                let fast = match self.has_ended() {
+                    true => "; of a capture read fast few are: --pace real plays it",
+                    false => "",
+                };
+                let text = format!("no earlier moment is kept{fast}");
+                self.message = Some((text, Tone::Warn));
+            }
             Command::Forward(by) => self.world.history.forward(by),
             Command::Newest => self.world.history.go_on(),
             Command::Filter => {

@@ -313,6 +313,23 @@ fn it_goes_back_in_time() {
 }
 
 #[test]
+fn where_no_earlier_moment_is_kept_that_is_said() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    app.ended(Some("end of a.pcap".to_owned()));
+    for key in ["[", "{", "("] {
+        assert!(!seen(&mut app).contains("[ back"));
+        typed(&mut app, key);
+        let said = seen(&mut app);
+        assert!(
+            said.contains("no earlier moment is kept; of a capture"),
+            "{said}"
+        );
+        press(&mut app, KeyCode::Esc);
+    }
+}
+
+#[test]
 fn what_is_wanted_is_what_is_shown() {
     let words = Words::default();
     let mut app = busy(&words);
