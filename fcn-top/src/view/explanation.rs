@@ -216,11 +216,11 @@ pub(super) fn about(
     let place = record
         .interface
         .as_ref()
-        .map_or_else(String::new, |name| format!(", on {}", words.text(name)));
+        .map_or_else(String::new, |name| format!("on {}, ", words.text(name)));
     lines.push((
         "Seen",
         format!(
-            "{} to {}{place}",
+            "{place}{} to {}",
             seen(record.first_seen),
             seen(record.last_seen)
         ),
