@@ -310,7 +310,7 @@ records! {
 
     /// Where packets come from.
     InterfaceRecord, "interfaces", {
-        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
+        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file, with its number behind it where one before has the same", |v| Cell::Text(v);
         state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, or mirrors copied them, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Octets of them on the wire, without a header that the capture made up (cooked, loopback)", |v| Cell::Count(*v);
