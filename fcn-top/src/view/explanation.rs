@@ -100,18 +100,21 @@ pub(super) fn about(
     let words = world.words;
     let span = |span: Option<u64>| world.maybe(span, Cell::Span);
     let count = |count: u64| words.cell(Cell::Count(count));
-    let notifiers = world
-        .details
-        .rows
-        .get(&id)
-        .map_or(&[][..], |series| &series.notifiers);
+    let series = world.details.rows.get(&id);
+    let notifiers = series.map_or(&[][..], |series| &series.notifiers);
+    // Courses are asked for behind the tables: a moment later is the same.
+    let moment = world.history.shown().now.saturating_add(TENTH);
+    let later = match series.is_some_and(|series| series.until > moment) {
+        true => world.until_now(),
+        false => "",
+    };
     let by = match notifiers {
         [] => words.address(record.notifier),
         all => {
             let each = all
                 .iter()
                 .map(|(address, times)| format!("{} ×{}", words.address(*address), count(*times)));
-            each.collect::<Vec<_>>().join(", ") + world.until_now()
+            each.collect::<Vec<_>>().join(", ") + later
         }
     };
     let how = match (record.kind, record.notifier_role) {
