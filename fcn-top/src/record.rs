@@ -295,10 +295,11 @@ records! {
 
     /// Something worth knowing.
     EventRecord, "events", {
-        at: u64 = "Time", 15, Moment, "When, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        at: u64 = "Time", 15, Moment, "When (first), in nanoseconds since the epoch", |v| Cell::Moment(*v);
         severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
         what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
         times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
+        last: u64 = "Last", 15, Moment, "When last, in nanoseconds since the epoch: later than `at` where `times` is more than 1", |v| Cell::Moment(*v);
         frame: Option<u64> = "Frame", 8, Number, "Number of the (first) frame that shows it, from 1", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Interface that it was seen on", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         from: Option<IpAddr> = "From", 22, Address, "Source address of the packet", |v| some(v, Cell::Address);
@@ -309,7 +310,7 @@ records! {
 
     /// Where packets come from.
     InterfaceRecord, "interfaces", {
-        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
+        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file, with its number behind it where one before has the same", |v| Cell::Text(v);
         state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, or mirrors copied them, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Octets of them on the wire, without a header that the capture made up (cooked, loopback)", |v| Cell::Count(*v);
@@ -379,6 +380,7 @@ impl EventRecord {
     pub fn of_capture(at: u64, severity: Severity, what: &'static str, text: &str) -> Self {
         Self {
             at,
+            last: at,
             severity,
             what,
             times: 1,

@@ -81,6 +81,8 @@ pub struct Detail {
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
+    /// What is later is not in it.
+    pub until: u64,
     /// Notifications in each step.
     pub notifications: Vec<f32>,
     /// The most of them in any one millisecond (2^20 ns) of each step; empty where steps are shorter than that.
@@ -115,7 +117,9 @@ pub struct Traffic {
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
-    /// The steps, up to now.
+    /// What is later is not in it.
+    pub until: u64,
+    /// The steps.
     pub steps: Vec<TrafficStep>,
 }
 
@@ -163,10 +167,8 @@ pub struct Course {
 pub struct PastPacket {
     /// When it was captured, in nanoseconds since the epoch.
     pub at: u64,
-    /// Octets on the wire; 0 where it counts elsewhere already, and was marked CE on the way here.
+    /// Octets of the IP packet; 0 for a notification, and where it counts elsewhere already, and was marked CE on the way here.
     pub octets: u32,
-    /// Whether it is a notification, and not data.
-    pub notifies: bool,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Whether its PSN is not behind that of the flow's packet before.

@@ -6,7 +6,8 @@ use common::{
     Done, Frame, capture, captures, command, once, read, top, top_words, totals, truths, write,
     write_pcap,
 };
-use fcn_link::capture_file::CaptureReader;
+use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
+use fcn_wire::LinkType;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -975,4 +976,26 @@ fn without_an_rdma_device_there_is_nothing_to_read() {
     assert_eq!(json["counters"].as_array().map(Vec::len), Some(0));
     let why = json["counters_missing"].as_str().unwrap();
     assert!(why.contains("a capture has none"), "{why}");
+}
+
+#[test]
+fn interfaces_of_one_name_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twins.pcapng");
+    let interfaces = ["a", "a", "b", ""].map(|name| Interface {
+        name,
+        description: "",
+        link: LinkType::Ethernet,
+        snap_len: 0,
+    });
+    let writer = CaptureWriter::create(&path, &Options::default(), &interfaces).unwrap();
+    writer.finish().unwrap();
+    let path = path.display().to_string();
+    let json = top(["-r", &path, "--json"]).well().json();
+    let interfaces = json["interfaces"].as_array().unwrap();
+    let names: Vec<_> = interfaces
+        .iter()
+        .map(|interface| &interface["name"])
+        .collect();
+    assert_eq!(names, ["a", "a #1", "b", "#3"]);
 }

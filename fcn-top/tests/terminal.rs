@@ -24,6 +24,12 @@ struct Screen {
 impl Screen {
     /// `None` where there is no tmux.
     fn open(input: &[&str]) -> Option<Self> {
+        let program = ["env", "TERM=screen-256color", PROGRAM, "--no-config"];
+        Self::start(&[&program, input].concat())
+    }
+
+    /// The same with any command.
+    fn start(words: &[&str]) -> Option<Self> {
         let there = Command::new("tmux")
             .arg("-V")
             .stdout(Stdio::null())
@@ -39,8 +45,7 @@ impl Screen {
         };
         let mut command = screen.tmux();
         command.args(["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y"]);
-        command.args(["30", "env", "TERM=screen-256color", PROGRAM, "--no-config"]);
-        command.args(input);
+        command.arg("30").args(words);
         assert!(command.status().unwrap().success());
         let pid = screen.output(&["list-panes", "-F", "#{pane_pid}"]);
         screen.pid = pid.trim().parse().unwrap();
@@ -174,4 +179,19 @@ fn the_demo_is_marked_and_left() {
         screen.output(&["send-keys", keys]);
         screen.ends();
     }
+}
+
+#[test]
+fn a_terminal_that_cannot_move_its_cursor_is_refused() {
+    let read = capture("incast.pcapng");
+    let command = format!("TERM=dumb '{PROGRAM}' --no-config -r '{read}'; echo \"exit $?\"; cat");
+    let Some(screen) = Screen::start(&["sh", "-c", &command]) else {
+        return;
+    };
+    screen.shows("exit 2");
+    let text = screen.text().replace('\n', "");
+    assert!(
+        text.contains("TERM=dumb") && text.contains("--report"),
+        "{text}"
+    );
 }

@@ -13,6 +13,7 @@ use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
 use pcap::BpfProgram;
+use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -64,6 +65,8 @@ struct Fate {
     demo: bool,
     /// What each interface of the file is.
     interfaces: Vec<Place>,
+    /// Their names.
+    names: FxHashSet<String>,
     /// Packets read, of all interfaces.
     number: u64,
     /// Time stamp of the packet before.
@@ -229,6 +232,7 @@ impl FileInput {
                 choice,
                 demo: false,
                 interfaces: Vec::new(),
+                names: FxHashSet::default(),
                 number: 0,
                 last: 0,
                 shift: 0,
@@ -448,10 +452,11 @@ impl Fate {
                     .interfaces
                     .iter()
                     .any(|wanted| *wanted == interface.name || wanted.parse() == Ok(number));
-            let name = if interface.name.is_empty() {
-                format!("#{number}")
-            } else {
-                interface.name.clone()
+            let name = match &*interface.name {
+                "" => format!("#{number}"),
+                // Each has a name of its own, with the number that --interface takes.
+                name if !self.names.insert(name.to_owned()) => format!("{name} #{number}"),
+                name => name.to_owned(),
             };
             let filter = match interface.link {
                 Some(_) => self.choice.filter.for_file(interface.link_number),

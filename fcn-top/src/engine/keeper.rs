@@ -24,6 +24,8 @@ pub struct Kept {
     pub interface: u32,
     /// Octets on the wire.
     pub wire_len: u32,
+    /// Octets of the IP packet, where it is data that was not seen before.
+    pub octets: u32,
     /// The row that it is a notification of.
     pub row: Option<RowId>,
     /// The flow that it is data of.
@@ -112,6 +114,7 @@ impl Keeper {
             at: packet.at,
             interface: packet.interface,
             wire_len: u32::try_from(packet.wire_len).unwrap_or(u32::MAX),
+            octets: about.octets,
             row: about.row,
             flow: about.flow,
             copy: about.copy,

@@ -431,8 +431,7 @@ impl Watched for Engine {
             details.packets = of_it
                 .map(|kept| PastPacket {
                     at: kept.at,
-                    octets: if kept.copy { 0 } else { kept.wire_len },
-                    notifies: kept.row.is_some(),
+                    octets: kept.octets,
                     ce: kept.ce,
                     back: kept.back,
                 })
@@ -697,14 +696,23 @@ mod tests {
         for (row, record) in Watched::tables(&engine, Wanted::ALL).qps {
             let wanted = WantedDetails {
                 packets: Some(row),
+                rows: vec![row],
                 ..WantedDetails::default()
             };
-            let packets = engine.details(&wanted).packets;
+            let Details { packets, rows, .. } = engine.details(&wanted);
             let count = |is: fn(&&PastPacket) -> bool| packets.iter().filter(is).count() as f64;
-            let data = count(|packet| !packet.notifies && packet.octets > 0);
+            let data = count(|packet| packet.octets > 0);
+            let octets: u32 = packets.iter().map(|packet| packet.octets).sum();
+            let summed: f32 = rows[&row].data.iter().sum();
+            assert!(summed > 0.0);
+            // Sums are in parts of 64 octets.
+            assert!(
+                (octets as f32 - summed).abs() < 64.0,
+                "{octets} in packets, {summed} in sums"
+            );
             assert_eq!(record.data_packets, Some(data as u64));
             assert_eq!(record.ce_share, Some(count(|packet| packet.ce) / data));
-            seen_again += packets.iter().filter(|packet| packet.octets == 0).count();
+            seen_again += count(|packet| packet.octets == 0 && packet.ce) as u64;
         }
         assert_eq!(
             seen_again, 19,

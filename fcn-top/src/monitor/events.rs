@@ -30,12 +30,13 @@ impl Log {
     }
 
     /// Adds an event. Where one of the last 8 lines is of the same kind, severity, addresses and interface, that line's
-    /// `times` grows by this one's instead, and it keeps its time, frame and text: those of the first. Losses have a line
-    /// each, as it matters when they were.
+    /// `times` grows by this one's instead, and `last` becomes this one's; it keeps its time, frame and text: those of the
+    /// first. Losses have a line each, as it matters when they were.
     pub fn push(&mut self, event: EventRecord) {
         let last = self.lines.iter_mut().rev().take(LOOK_BACK);
         if let Some(line) = last.into_iter().find(|line| same(line, &event)) {
             line.times = line.times.saturating_add(event.times);
+            line.last = line.last.max(event.last);
             return;
         }
         if self.lines.len() >= self.limit {
@@ -64,6 +65,7 @@ mod tests {
     fn event(at: u64, what: &'static str, interface: Option<&str>) -> EventRecord {
         EventRecord {
             at,
+            last: at,
             severity: Severity::Warning,
             what,
             times: 1,
@@ -93,6 +95,10 @@ mod tests {
         twice.times = 10;
         log.push(twice);
         assert_eq!(lines(&log)[1], (2, "b", 12));
+        // One that came late is not the last.
+        log.push(event(3, "b", None));
+        let last: Vec<_> = log.iter().map(|line| line.last).collect();
+        assert_eq!(last, [4, 9]);
     }
 
     #[test]

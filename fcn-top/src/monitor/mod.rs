@@ -236,6 +236,7 @@ impl Monitor {
         let notifications = notifications.iter().map(|step| step.count as f32 * each);
         let notifications = notifications.collect();
         Some(Detail {
+            until: self.now,
             start,
             step,
             most,
@@ -266,7 +267,12 @@ impl Monitor {
         let rows = wanted.rows.iter();
         let points = wanted.points.iter();
         Details {
-            traffic: Traffic { start, step, steps },
+            traffic: Traffic {
+                start,
+                step,
+                until: self.now,
+                steps,
+            },
             rows: rows
                 .filter_map(|&row| Some((row, self.detail(row)?)))
                 .collect(),

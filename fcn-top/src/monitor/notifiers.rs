@@ -241,6 +241,7 @@ impl Notifiers {
         let (start, step, sent, _) = notifier.series.side_by_side(&none, now);
         let course = |part: fn(&Sent) -> f32| sent.iter().map(part).collect();
         Some(Detail {
+            until: now,
             start,
             step,
             notifications: course(|sent| sent.count as f32),

@@ -52,8 +52,8 @@ pub struct Observed {
     pub row: Option<RowId>,
     /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
-    /// Whether it is RoCEv2 data.
-    pub data: bool,
+    /// Octets of the IP packet, where it is RoCEv2 data that was not seen before.
+    pub octets: u32,
     /// Whether it was seen before, at another place.
     pub copy: bool,
     /// Whether it is data that is marked CE, and was not where it was seen before.
@@ -607,7 +607,11 @@ impl Monitor {
         Observed {
             row: None,
             flow: Some(key),
-            data: true,
+            octets: if earlier.is_none() {
+                ip_octets as u32
+            } else {
+                0
+            },
             copy: earlier.is_some(),
             ce: new_mark,
             back: effect.back,
@@ -654,7 +658,7 @@ impl Monitor {
         self.learn_around(at, data);
         Observed {
             flow: Some(key),
-            data: true,
+            octets: ip_octets as u32,
             ce,
             ..Observed::default()
         }

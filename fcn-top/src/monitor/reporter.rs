@@ -197,6 +197,7 @@ impl About<'_> {
         let ip = self.frame.sender();
         EventRecord {
             at: self.packet.at,
+            last: self.packet.at,
             severity,
             what,
             times: 1,

@@ -424,6 +424,8 @@ fn event(rule: Rule, at: u64, frame: u64, times: u64) -> EventRecord {
     let info = rule.info();
     EventRecord {
         at,
+        // A millisecond from one to the next.
+        last: at + (times - 1) * 1_000_000,
         severity: info.severity,
         what: info.id,
         times,

@@ -50,6 +50,8 @@ pub struct App<'a> {
     tables: [Table; 8],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
+    /// Of which moment courses over time are, and whose packets.
+    detailed: Option<(u64, Option<RowId>)>,
     /// What there is to say until the next key.
     message: Option<(String, Tone)>,
     effects: Vec<Effect>,
@@ -98,6 +100,7 @@ impl<'a> App<'a> {
             tables: schemas.map(Table::new),
             overlay: None,
             prompt: None,
+            detailed: None,
             message: None,
             effects: Vec::new(),
             hits: Hits::default(),
@@ -160,10 +163,10 @@ impl<'a> App<'a> {
     }
 
     fn keep(&mut self) {
-        let table = &mut self.tables[TableId::Qps as usize];
+        // Apart from what is shown, which may stand still.
+        let mut table = self.tables[TableId::Qps as usize].beside();
         table.arrange(&self.world.history.live().qps, &self.world);
         self.world.history.keep(&table.lines);
-        table.arrange(&self.world.history.shown().qps, &self.world);
     }
 
     /// Which courses over time the next picture draws.
@@ -179,8 +182,25 @@ impl<'a> App<'a> {
         wanted
     }
 
-    /// Takes courses over time.
-    pub fn detail(&mut self, details: Details) {
+    /// Takes courses over time. At a moment that stands still, only what was not there yet.
+    pub fn detail(&mut self, mut details: Details) {
+        let history = &self.world.history;
+        let (now, wanted) = (history.shown().now, self.wanted_details());
+        let had = self.detailed.replace((now, wanted.packets));
+        if let Some((at, packets)) = had
+            && at == now
+            && history.mode() != Mode::Live
+        {
+            let old = std::mem::take(&mut self.world.details);
+            details.traffic = old.traffic;
+            let of_rows = old.rows.into_iter();
+            (details.rows).extend(of_rows.filter(|(row, _)| wanted.rows.contains(row)));
+            let of_points = old.points.into_iter();
+            (details.points).extend(of_points.filter(|(who, _)| wanted.points.contains(who)));
+            if packets == wanted.packets {
+                (details.packets, details.notified) = (old.packets, old.notified);
+            }
+        }
         self.world.details = details;
     }
 
@@ -417,7 +437,15 @@ impl<'a> App<'a> {
                 self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
             }
             Command::Pause => self.world.history.pause(),
-            Command::Back(by) => self.world.history.back(by),
+            Command::Back(by) if self.world.history.has_earlier() => self.world.history.back(by),
+            Command::Back(_) => {
+                let fast = match self.has_ended() {
+                    true => "; of a capture read fast few are: --pace real plays it",
+                    false => "",
+                };
+                let text = format!("no earlier moment is kept{fast}");
+                self.message = Some((text, Tone::Warn));
+            }
             Command::Forward(by) => self.world.history.forward(by),
             Command::Newest => self.world.history.go_on(),
             Command::Filter => {

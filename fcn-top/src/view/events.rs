@@ -10,6 +10,7 @@ use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_wire::{Rule, Severity};
 use ratatui::layout::Constraint;
 use ratatui::widgets::{self, Row};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 records! {
@@ -18,7 +19,7 @@ records! {
         times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
         severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.name());
         what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
-        last: Option<u64> = "last", 12, Moment, "When it is logged last", |v| v.map_or(Cell::None, Cell::Moment);
+        last: Option<u64> = "last", 12, Moment, "When it came last", |v| v.map_or(Cell::None, Cell::Moment);
         text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
     }
 }
@@ -65,15 +66,16 @@ impl Entry for EventRecord {
         lines: "event",
         usual: &[
             ("at", 0, "time"),
+            ("last", 6, "last"),
             ("severity", 2, "severity"),
             ("what", 1, "rule"),
             ("from", 3, "from"),
             ("to", 4, "to"),
-            ("frame", 6, "frame"),
+            ("frame", 7, "frame"),
             ("times", 5, "times"),
-            ("text", 7, "what it is"),
-            ("interface", 8, "on"),
-            ("section", 9, "section"),
+            ("text", 8, "what it is"),
+            ("interface", 9, "on"),
+            ("section", 10, "section"),
         ],
         order: "-at",
         ..Schema::for_record::<Self>()
@@ -86,6 +88,11 @@ impl Entry for EventRecord {
             frame: self.frame,
             text: Arc::clone(&self.text),
         }
+    }
+
+    /// Where nothing came again, the time says it.
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        column.id == "last" && self.last == self.at || self.cell(number) == Cell::None
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -143,13 +150,13 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
                 severity: event.severity,
                 what: event.what,
                 times: event.times,
-                last: Some(event.at),
+                last: Some(event.last),
                 text: Arc::clone(&event.text),
             });
             continue;
         };
         if let Some(rule) = found.get_mut(place) {
-            rule.last = rule.last.max(Some(event.at));
+            rule.last = rule.last.max(Some(event.last));
             if place >= counted {
                 rule.times = rule.times.saturating_add(event.times);
                 rule.severity = rule.severity.max(event.severity);
@@ -201,11 +208,12 @@ impl View for Events {
                 place.frame,
                 world,
             );
-            let of_it = events
+            let mut of_it: Vec<_> = events
                 .iter()
-                .rev()
                 .filter(|event| event.what == rule.what)
-                .take(panel.height.into());
+                .collect();
+            of_it.sort_by_key(|event| Reverse(event.last));
+            of_it.truncate(panel.height.into());
             let line = |event: &EventRecord| {
                 let address = |address| world.maybe(address, Cell::Address);
                 let frame = event
@@ -215,16 +223,22 @@ impl View for Events {
                     Some(_) => format!("{} → {}", address(event.from), address(event.to)),
                     None => String::new(),
                 };
+                let times = format!("×{}", event.times);
+                let times = match event.last == event.at {
+                    true => times,
+                    false => format!("{times} since {}", world.words.clock(event.at, 6)),
+                };
                 Row::new([
-                    world.words.clock(event.at, 6),
-                    format!("×{}", event.times),
+                    world.words.clock(event.last, 6),
+                    times,
                     frame,
                     who,
                     world.words.text(&event.text).into_owned(),
                 ])
             };
-            let lines = of_it.map(line);
-            let widths = [15, 5, 16, 36].map(Constraint::Length);
+            let since = of_it.iter().any(|event| event.last != event.at);
+            let lines = of_it.into_iter().map(line);
+            let widths = [15, if since { 27 } else { 5 }, 16, 36].map(Constraint::Length);
             let widths = widths.into_iter().chain([Constraint::Fill(1)]);
             let lines = widgets::Table::new(lines, widths);
             place.frame.render_widget(lines, panel);
@@ -285,14 +299,14 @@ pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static s
     let shown = EventRecord::COLUMNS
         .iter()
         .enumerate()
-        .filter(|(_, column)| !matches!(column.id, "severity" | "what" | "text"));
-    let fields = shown.filter_map(|(number, column)| {
+        .filter(|(_, column)| !matches!(column.id, "severity" | "what" | "text"))
+        .filter(|&(number, column)| !event.is_empty(number, column));
+    let fields = shown.map(|(number, column)| {
         let text = match event.cell(number) {
-            Cell::None => return None,
             Cell::Moment(at) => world.words.day_and_time(at),
             cell => world.words.in_column(column, cell),
         };
-        Some((EventRecord::SCHEMA.title(column), text, Tone::Plain))
+        (EventRecord::SCHEMA.title(column), text, Tone::Plain)
     });
     std::iter::once(severity).chain(fields).collect()
 }

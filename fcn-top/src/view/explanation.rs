@@ -2,7 +2,7 @@
 //! became of its data.
 
 use super::fit;
-use super::graph::graph;
+use super::graph::{graph, most_data, most_notified};
 use super::table::shortened;
 use super::theme::Tone;
 use super::time_series::SECOND;
@@ -101,11 +101,14 @@ pub(super) fn about(
     let words = world.words;
     let span = |span: Option<u64>| world.maybe(span, Cell::Span);
     let count = |count: u64| words.cell(Cell::Count(count));
-    let notifiers = world
-        .details
-        .rows
-        .get(&id)
-        .map_or(&[][..], |series| &series.notifiers);
+    let series = world.details.rows.get(&id);
+    let notifiers = series.map_or(&[][..], |series| &series.notifiers);
+    // Courses are asked for behind the tables: a moment later is the same.
+    let moment = world.history.shown().now.saturating_add(TENTH);
+    let later = match series.is_some_and(|series| series.until > moment) {
+        true => world.until_now(),
+        false => "",
+    };
     let by = match notifiers {
         [] => words.address(record.notifier),
         all => {
@@ -113,7 +116,7 @@ pub(super) fn about(
             let each = all.iter().map(|(address, times)| {
                 format!("{} ×{mark}{}", words.address(*address), count(*times))
             });
-            each.collect::<Vec<_>>().join(", ") + world.until_now()
+            each.collect::<Vec<_>>().join(", ") + later
         }
     };
     let how = match (record.kind, record.notifier_role) {
@@ -218,11 +221,11 @@ pub(super) fn about(
     let place = record
         .interface
         .as_ref()
-        .map_or_else(String::new, |name| format!(", on {}", words.text(name)));
+        .map_or_else(String::new, |name| format!("on {}, ", words.text(name)));
     lines.push((
         "Seen",
         format!(
-            "{} to {}{place}",
+            "{place}{} to {}",
             seen(record.first_seen),
             seen(record.last_seen)
         ),
@@ -273,21 +276,19 @@ pub(super) fn panel(
     };
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();
-    let steps = world.steps(series.start, series.step);
+    let steps = world.steps(series.start, series.step, series.until);
     let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
-    let second = to.saturating_sub(from) as f64 / 1e9 / f64::from(area.width.max(1));
+    let each = to.saturating_sub(from) as f64 / f64::from(area.width.max(1));
+    let width = (each, series.step);
     let last = world.last((from, to));
     let parts = |values: &[f32]| {
         let values = values.iter().map(|value| f64::from(*value));
         steps.parts(values, (from, to), area.width)
     };
-    let most =
-        |parts: &[f64]| parts.iter().copied().fold(0.0, f64::max) / second.max(f64::MIN_POSITIVE);
     let (mut columns, mut text) = (Vec::new(), SAMPLES.to_owned());
     if record.sampled.is_none() {
         columns = parts(&series.notifications);
-        let rate = world.words.cell(Cell::Rate(most(&columns)));
-        text = format!("  {last}, most {rate}/s");
+        text = format!("  {last}, {}", most_notified(&columns, width, world));
     }
     let tone = world.style(Tone::Kind(record.kind));
     graph(
@@ -300,11 +301,11 @@ pub(super) fn panel(
         world,
     );
     let columns = parts(&series.data);
-    let rate = world.words.cell(Cell::Bits(most(&columns) * 8.0));
+    let most = most_data(&columns, width, None, world);
     let any = columns.iter().any(|octets| *octets > 0.0);
     let text = match no_data(record, any) {
         Some(why) => why.to_owned(),
-        None => format!("  {last}, most {rate}"),
+        None => format!("  {last}, {most}"),
     };
     let tone = world.style(Tone::Plain);
     graph("Data", text, &columns, |_| tone, frame, data, world);

@@ -2,7 +2,7 @@
 //! minutes down to single packets; each notification a mark that can be stepped through.
 
 use super::explanation::{SAMPLES, about, flow_text, no_data, subject};
-use super::graph::graph;
+use super::graph::{graph, most_data, most_notified};
 use super::history::Mode;
 use super::hits::Place;
 use super::table::{Key, Table};
@@ -18,7 +18,7 @@ use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Sparkline;
 
 /// The longest time shown.
@@ -53,19 +53,26 @@ struct Columns {
     data: Vec<f64>,
     /// Whether each packet of data is in its column.
     data_single: bool,
+    /// Packets in each column.
+    packets: Vec<f64>,
+    /// From when on data is known, where that is not since the beginning.
+    since: Option<u64>,
     ce: Vec<f64>,
     back: Vec<f64>,
 }
 
 impl Flow {
-    /// The time shown, around the notification that is looked at.
+    /// The time shown, around the notification that is looked at, as far back as single ones are remembered.
     fn window(&self, world: &World<'_>) -> (u64, u64) {
         let (first, now) = world.latest(LONGEST);
         let all = now.saturating_sub(first).max(SHORTEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
+        let begun = world.history.shown().started.unwrap_or(first);
+        let single = world.details.notified.as_ref();
+        let since = single.map_or(first, |(since, _)| first.min(begun.max(*since)));
         let end = self.mark.map_or(now, |mark| {
             mark.saturating_add(span / 2)
-                .max(now.saturating_sub(all).saturating_add(span))
+                .max(since.min(mark).saturating_add(span))
                 .min(now.max(mark))
         });
         (end.saturating_sub(span), end)
@@ -138,7 +145,7 @@ impl Flow {
         let of_packets = |amount: fn(&PastPacket) -> f64| {
             columns(&mut packets.iter().map(|packet| (packet.at, amount(packet))))
         };
-        let steps = world.steps(series.start, series.step);
+        let steps = world.steps(series.start, series.step, series.until);
         let whole = |values: &[f32]| {
             steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
         };
@@ -146,9 +153,13 @@ impl Flow {
         let marks = columns(&mut times.iter().map(|at| (*at, 1.0)));
         let since = world.details.notified.as_ref().map(|(since, _)| *since);
         let single = since.is_some_and(|since| since <= window.0);
-        let data_single = packets.first().is_some_and(|first| {
-            first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
+        let first = packets.first().map(|first| first.at);
+        let data_single = first.is_some_and(|first| {
+            first <= window.0 || first <= series.start.saturating_add(series.step)
         });
+        // Sums of a younger flow still reach back to its beginning.
+        let known = first.map_or(series.start, |first| first.min(series.start));
+        let is_old = world.history.shown().now.saturating_sub(series.start) >= LONGEST;
         Columns {
             notified: if single {
                 marks.clone()
@@ -158,11 +169,13 @@ impl Flow {
             single,
             marks,
             data: if data_single {
-                of_packets(|packet| f64::from(if packet.notifies { 0 } else { packet.octets }))
+                of_packets(|packet| f64::from(packet.octets))
             } else {
                 whole(&series.data)
             },
             data_single,
+            packets: of_packets(|packet| u8::from(packet.octets > 0).into()),
+            since: (is_old && window.0 < known).then_some(known),
             ce: of_packets(|packet| u8::from(packet.ce).into()),
             back: of_packets(|packet| u8::from(packet.back).into()),
         }
@@ -181,31 +194,42 @@ impl Flow {
         let (from, to) = self.window(world);
         let span = ((to - from) / PART).max(1);
         let data = |from: u64, to: u64| {
-            let within = |packet: &&PastPacket| {
-                !packet.notifies && packet.octets > 0 && (from..to).contains(&packet.at)
-            };
+            let within =
+                |packet: &&PastPacket| packet.octets > 0 && (from..to).contains(&packet.at);
             let data = packets.iter().filter(within);
             data.fold((0_u32, 0), |(count, octets), packet| {
                 (count + 1, octets + u64::from(packet.octets))
             })
         };
         let (before, after) = (mark.saturating_sub(span), mark.saturating_add(span));
-        let around = if packets.first().is_some_and(|first| first.at <= before) {
-            let sides = [data(before, mark), data(mark, after)];
-            // Of a few packets, a rate is little more than chance.
-            let is_enough = sides.iter().all(|(count, _)| f64::from(*count) >= ENOUGH);
-            let [before, after] = sides.map(|(count, octets)| {
-                if is_enough {
-                    let bits = octets as f64 * 8e9 / span as f64;
-                    world.words.cell(Cell::Bits(bits))
-                } else {
-                    counted(count.into(), "packet")
-                }
-            });
-            let span = world.words.cell(Cell::Span(span));
-            format!(": data {before} in the {span} before, {after} in those after")
-        } else {
-            String::new()
+        // Of a time that was not captured, or of which packets have left, there is nothing to say.
+        let first = packets.first().map_or(u64::MAX, |first| first.at);
+        let sides = [(before, mark, "before"), (mark, after, "after")];
+        let known = |from, to| first <= from && to <= world.history.shown().now;
+        let sides = sides.into_iter().filter(|&(from, to, _)| known(from, to));
+        let sides: Vec<_> = sides
+            .map(|(from, to, side)| (data(from, to), side))
+            .collect();
+        // Of a few packets, a rate is little more than chance.
+        let is_enough = sides
+            .iter()
+            .all(|((count, _), _)| f64::from(*count) >= ENOUGH);
+        let sides = sides.iter().map(|&((count, octets), side)| {
+            let much = if is_enough {
+                let bits = octets as f64 * 8e9 / span as f64;
+                world.words.cell(Cell::Bits(bits))
+            } else {
+                counted(count.into(), "packet")
+            };
+            format!("{much} {side}")
+        });
+        let sides = sides.collect::<Vec<_>>().join(", ");
+        let around = match sides.as_str() {
+            "" => sides,
+            _ => format!(
+                "; data within {}: {sides}",
+                world.words.cell(Cell::Span(span))
+            ),
         };
         let (place, of) = (place + 1, times.len());
         let at = world.words.clock(mark, 9);
@@ -243,8 +267,8 @@ impl Flow {
             Constraint::Length(thin(&columns.back)),
             Constraint::Length(1),
         ]));
-        let rate =
-            |values: &[f64]| values.iter().copied().fold(0.0, f64::max) * 1e9 / each.max(1) as f64;
+        let exact = (window.1 - window.0) as f64 / f64::from(area.width.max(1));
+        let width = |single| (exact, if single { 0 } else { series.step });
         let source = |single| match single {
             true => String::new(),
             false => format!(
@@ -256,30 +280,31 @@ impl Flow {
             columns.notified.clear();
             SAMPLES.to_owned()
         } else {
-            format!(
-                "  most {}/s  a column is {}{}",
-                world.words.cell(Cell::Rate(rate(&columns.notified))),
-                world.words.cell(Cell::Span(each)),
-                source(columns.single)
-            )
-        };
-        let data = match no_data(record, any(&columns.data)) {
-            Some(why) => why.to_owned(),
-            None => format!(
-                "  most {}{}  coloured where it was notified",
-                world.words.cell(Cell::Bits(rate(&columns.data) * 8.0)),
-                source(columns.data_single)
-            ),
+            let most = most_notified(&columns.notified, width(columns.single), world);
+            let each = world.words.cell(Cell::Span(each));
+            let column = match most.ends_with(&format!(" {each}")) {
+                true => ", a column".to_owned(),
+                false => format!("  a column is {each}"),
+            };
+            format!("  {most}{column}{}", source(columns.single))
         };
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         // Where there are but sums, these do not tell of single packets.
-        let kept = match packets.first() {
-            Some(first) if !columns.data_single => {
-                format!(
-                    "  kept since {}",
-                    world.words.clock(first.at, digits.max(3))
-                )
+        let kept_since = |at| format!("  kept since {}", world.words.clock(at, digits.max(3)));
+        let (any_data, is_single) = (any(&columns.data), columns.data_single);
+        let since = columns.since.map_or_else(String::new, kept_since);
+        let data = match no_data(record, any_data || columns.since.is_some()) {
+            Some(why) => why.to_owned(),
+            None if any_data => {
+                let packets = is_single.then_some(&columns.packets[..]);
+                let most = most_data(&columns.data, width(is_single), packets, world);
+                let source = source(is_single);
+                format!("  {most}{source}  coloured where it was notified{since}")
             }
+            None => since,
+        };
+        let kept = match packets.first() {
+            Some(first) if !columns.data_single => kept_since(first.at),
             _ => String::new(),
         };
         let notified_at = |at: usize| columns.marks.get(at).is_some_and(|count| *count > 0.0);
@@ -399,29 +424,30 @@ impl View for Flow {
         // The graphs are what the view is for: they get three fifths of the room, and what they need first.
         let room = place.area.height.saturating_sub(1);
         let height = fit::cells(text.height()).min(room * 2 / 5);
-        let height = height.min(room.saturating_sub(LEAST + u16::from(self.mark.is_some())));
         let mark = world
             .details
             .rows
             .get(&row)
             .and_then(|series| self.mark_text(series, Self::packets(record, world), world));
+        let mark = mark.map_or_else(Vec::new, |mark| fit::wrapped(&mark, place.area.width));
+        let marks = fit::cells(mark.len()).min(room.saturating_sub(LEAST));
+        let height = height.min(room.saturating_sub(LEAST + marks));
         let [title, above, mark_area, graphs] = place.area.layout(&Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(height),
-            Constraint::Length(u16::from(mark.is_some())),
+            Constraint::Length(marks),
             Constraint::Fill(1),
         ]));
         place
             .frame
             .render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
         tell(text, above, place.frame);
-        if let Some(mark) = mark {
-            let mark = fit::end(&mark, mark_area.width);
-            place.frame.render_widget(
-                Line::styled(mark, world.theme.bold(Tone::Kind(record.kind))),
-                mark_area,
-            );
-        }
+        let style = world.theme.bold(Tone::Kind(record.kind));
+        let mark: Text<'_> = mark
+            .into_iter()
+            .map(|line| Line::styled(line, style))
+            .collect();
+        tell(mark, mark_area, place.frame);
         match world.details.rows.get(&row) {
             Some(series) if graphs.height >= LEAST && graphs.width >= 8 => {
                 self.graphs((series, record), place.frame, graphs, world);

@@ -2,7 +2,11 @@
 
 use super::fit;
 use super::theme::Tone;
+use super::time_series::SECOND;
 use super::world::World;
+use crate::monitor::ENOUGH;
+use crate::record::Cell;
+use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -11,6 +15,8 @@ use ratatui::widgets::{Sparkline, SparklineBar};
 
 /// Heights that a cell can show.
 const EIGHTHS: u64 = 8;
+/// Octets of a large packet of data: an MTU of 4,096, and headers.
+const LARGEST: f64 = 4_200.0;
 
 /// How high a value stands where the highest takes `levels`; what is there is seen.
 fn level(value: f64, top: f64, levels: u64) -> u64 {
@@ -77,6 +83,56 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
         let bars: Vec<_> = (0..area.width.into()).map(bar).collect();
         frame.render_widget(Sparkline::default().data(bars).max(EIGHTHS), y);
     }
+}
+
+/// The most in any column of `each` nanoseconds: a rate, or `few` where it is of so few packets in less than a second that a
+/// rate would be little more than chance. What is made of longer steps is told of a step.
+fn most(
+    values: &[f64],
+    (each, step): (f64, u64),
+    packets: impl Fn(usize) -> f64,
+    rate: impl Fn(f64) -> String,
+    few: impl Fn(f64, f64) -> String,
+    world: &World<'_>,
+) -> String {
+    let all = values.iter().copied().enumerate();
+    let (at, most) = all
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .unwrap_or((0, 0.0));
+    if most <= 0.0 || each <= 0.0 {
+        return format!("most {}", rate(0.0));
+    }
+    let span = each.max(step as f64);
+    let steps = span / each;
+    let number = packets(at) * steps;
+    if span < SECOND as f64 && number < ENOUGH {
+        let span = world.words.cell(Cell::Span(span as u64));
+        return format!("most {} in {span}", few(number, most * steps));
+    }
+    format!("most {}", rate(most * 1e9 / each))
+}
+
+/// The most notifications in any column of so many nanoseconds, which may be made of longer steps (0: of single ones).
+pub(super) fn most_notified(values: &[f64], width: (f64, u64), world: &World<'_>) -> String {
+    let rate = |rate| format!("{}/s", world.words.cell(Cell::Rate(rate)));
+    let few = |number: f64, _| world.words.cell(Cell::Count(number.ceil() as u64));
+    most(values, width, |at| values[at], rate, few, world)
+}
+
+/// The most octets of data; `packets` tells how many packets are in each column, where that is known.
+pub(super) fn most_data(
+    values: &[f64],
+    width: (f64, u64),
+    packets: Option<&[f64]>,
+    world: &World<'_>,
+) -> String {
+    let rate = |rate: f64| world.words.cell(Cell::Bits(rate * 8.0));
+    let few = |number: f64, octets: f64| match packets {
+        Some(_) => counted(number as u64, "packet"),
+        None => counted(octets.round() as u64, "octet"),
+    };
+    let packets = |at: usize| packets.map_or_else(|| values[at] / LARGEST, |packets| packets[at]);
+    most(values, width, packets, rate, few, world)
 }
 
 /// A heading with bars under it.

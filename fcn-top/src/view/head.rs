@@ -2,7 +2,7 @@
 
 use super::Tab;
 use super::fit;
-use super::graph::stacked;
+use super::graph::{most_notified, stacked};
 use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
 use super::table::{HELD, Table};
@@ -24,6 +24,8 @@ const SPAN: u64 = 120 * SECOND;
 /// Lines that the head takes at most; without a graph it is three, or two.
 const MOST: u16 = 7;
 const PLAIN: u16 = 3;
+/// Cells beside the graph, for what the most in it is.
+const SCALE: u16 = 18;
 
 /// A piece of a line, more important if the number is lower.
 type Piece = (u8, Span<'static>);
@@ -289,8 +291,11 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
     let words = world.words;
     let notified = match shown.rate_1s {
-        Some(rate) => format!("{}/s", words.cell(Cell::Rate(rate))),
-        None => words.cell(Cell::Count(shown.totals.notified())),
+        Some(rate) => format!("now {}/s", words.cell(Cell::Rate(rate))),
+        None => format!(
+            "{} in all",
+            words.cell(Cell::Count(shown.totals.notified()))
+        ),
     };
     // Several places may have sampled the same data, which must not be added up.
     if shown.totals.samples > 0 {
@@ -322,10 +327,12 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
     }
-    let Traffic { start, step, .. } = world.details.traffic;
+    let Traffic {
+        start, step, until, ..
+    } = world.details.traffic;
     let all = &world.details.traffic.steps;
     let window = world.latest(SPAN);
-    let steps = world.steps(start, step);
+    let steps = world.steps(start, step, until);
     let [notified, data, ce] = traffic(window, steps, world);
     let course = |kind: Kind, parts| {
         let count = |step: &TrafficStep| step.notifications.get(kind as usize).copied();
@@ -344,10 +351,10 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let shares: Vec<Piece> = (2..).zip(shares).collect();
     let bold = |text| Span::styled(text, world.theme.bold(Tone::Plain));
     let dim = |text: &'static str| world.span(text, Tone::Dim);
-    let (left, right) = if area.height > 1 {
+    let (mut left, right) = if area.height > 1 {
         let left = [
-            Line::from(bold(notified)),
             Line::from(dim("notifications")),
+            Line::from(bold(notified)),
             Line::from(world.span(world.last(window), Tone::Dim)),
         ];
         let about_data = if area.height > 2 {
@@ -378,17 +385,25 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         )
     };
     let width = |lines: &[Line<'_>]| fit::cells(lines.iter().map(Line::width).max().unwrap_or(0));
+    let has_scale = usize::from(area.height) > left.len() && left.len() > 1;
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
-        Constraint::Length(width(&left)),
+        Constraint::Length(width(&left).max(if has_scale { SCALE } else { 0 })),
         Constraint::Length(2),
         Constraint::Fill(1),
         Constraint::Length(2),
         Constraint::Length(width(&right)),
     ]));
-    frame.render_widget(Text::from(left), left_area);
-    frame.render_widget(Text::from(right), right_area);
     let style = |kind| world.style(Tone::Kind(kind));
     let courses = Kind::ALL.map(|kind| (style(kind), course(kind, graph.width)));
+    if has_scale && sum > 0.0 {
+        let sum = |at| courses.iter().map(|(_, values)| values[at]).sum();
+        let sums: Vec<f64> = (0..graph.width.into()).map(sum).collect();
+        let each = window.1.saturating_sub(window.0) as f64 / f64::from(graph.width.max(1));
+        let most = most_notified(&sums, (each, step), world);
+        left.insert(2, Line::from(world.span(most, Tone::Dim)));
+    }
+    frame.render_widget(Text::from(left), left_area);
+    frame.render_widget(Text::from(right), right_area);
     stacked(&courses, frame, graph);
 }
 

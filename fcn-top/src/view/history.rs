@@ -209,23 +209,33 @@ impl History {
         }
     }
 
-    /// Goes so many remembered moments back; from the oldest nowhere.
-    pub(super) fn back(&mut self, by: usize) {
+    /// Whether an earlier moment is remembered.
+    pub(super) fn has_earlier(&self) -> bool {
         let now = self.shown().now;
-        let before = self.kept.iter().rev().filter(|kept| kept.now < now);
-        if let Some(kept) = before.take(by).last() {
+        self.kept.front().is_some_and(|oldest| oldest.now < now)
+    }
+
+    /// Goes back to the moment remembered that is nearest to so many nanoseconds ago; from the oldest nowhere.
+    pub(super) fn back(&mut self, by: u64) {
+        let now = self.shown().now;
+        let to = now.saturating_sub(by);
+        let before = self.kept.iter().filter(|kept| kept.now < now);
+        if let Some(kept) = before.min_by_key(|kept| kept.now.abs_diff(to)) {
             let kept = Shown::Kept(Rc::clone(kept));
             self.show(kept);
         }
     }
 
-    /// Goes so many remembered moments forward; from the newest to now.
-    pub(super) fn forward(&mut self, by: usize) {
+    /// Goes forward likewise, to now where that is as near.
+    pub(super) fn forward(&mut self, by: u64) {
         let now = self.shown().now;
+        let to = now.saturating_add(by).min(self.live.now);
         let after = self.kept.iter().filter(|kept| kept.now > now);
-        let next = match after.clone().nth(by.saturating_sub(1)) {
-            Some(kept) => Shown::Kept(Rc::clone(kept)),
-            None => Shown::Live,
+        let next = match after.min_by_key(|kept| kept.now.abs_diff(to)) {
+            Some(kept) if kept.now.abs_diff(to) < self.live.now - to => {
+                Shown::Kept(Rc::clone(kept))
+            }
+            _ => Shown::Live,
         };
         self.show(next);
     }
@@ -271,20 +281,42 @@ mod tests {
         }
         assert_eq!(history.kept.len(), KEPT);
         assert_eq!(history.mode(), Mode::Live);
-        history.back(1);
+        history.back(SECOND);
         assert_eq!(history.mode(), Mode::Frozen(SECOND));
         take(&mut history, at(201, 10_050));
         assert_eq!(
             (history.mode(), history.shown().now),
             (Mode::Frozen(2 * SECOND), 199 * SECOND)
         );
-        history.back(1000);
+        history.back(1000 * SECOND);
         assert_eq!(history.shown().now, 82 * SECOND);
-        history.back(1);
+        history.back(SECOND);
+        assert!(!history.has_earlier());
         assert_eq!(history.shown().now, 82 * SECOND);
-        history.forward(2);
+        history.forward(2 * SECOND);
         assert_eq!(history.shown().now, 84 * SECOND);
-        history.forward(1000);
+        history.forward(1000 * SECOND);
+        assert_eq!(history.mode(), Mode::Live);
+    }
+
+    #[test]
+    fn it_goes_by_the_time_of_a_capture_played_fast() {
+        let mut history = History::new();
+        assert!(!history.has_earlier());
+        // Four times a second, ten times as fast.
+        for step in 1..=40 {
+            let mut tables = at(0, 0);
+            tables.now = step * 2_500_000_000;
+            take(&mut history, tables);
+        }
+        let mut now = |go: fn(&mut History)| {
+            go(&mut history);
+            history.shown().now / 100_000_000
+        };
+        assert_eq!(now(|history| history.back(10 * SECOND)), 900);
+        assert_eq!(now(|history| history.back(SECOND)), 875, "the one before");
+        assert_eq!(now(|history| history.forward(10 * SECOND)), 975);
+        assert_eq!(now(|history| history.forward(SECOND)), 1_000);
         assert_eq!(history.mode(), Mode::Live);
     }
 

@@ -1,6 +1,7 @@
 //! What the keys do while nothing lies over the view.
 
 use super::table::Move;
+use super::time_series::SECOND;
 use super::{Format, Tab};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -11,15 +12,20 @@ pub(super) enum Command {
     Redraw,
     Suspend,
     View(Tab),
-    NextView { back: bool },
+    NextView {
+        back: bool,
+    },
     Help,
     Pause,
-    Back(usize),
-    Forward(usize),
+    /// By so many nanoseconds.
+    Back(u64),
+    Forward(u64),
     Newest,
     Filter,
     SortPicker,
-    SortBeside { right: bool },
+    SortBeside {
+        right: bool,
+    },
     Reverse,
     Columns,
     Export,
@@ -28,7 +34,9 @@ pub(super) enum Command {
     Enter,
     Escape,
     Move(Move),
-    Column { right: bool },
+    Column {
+        right: bool,
+    },
 }
 
 /// What a key asks for, where it asks for anything.
@@ -57,11 +65,11 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
         KeyCode::BackTab => Command::NextView { back: true },
         KeyCode::Char('?') | KeyCode::F(1) => Command::Help,
         KeyCode::Char('p' | ' ') => Command::Pause,
-        KeyCode::Char('[') => Command::Back(1),
-        KeyCode::Char('{') => Command::Back(10),
-        KeyCode::Char(']') => Command::Forward(1),
-        KeyCode::Char('}') => Command::Forward(10),
-        KeyCode::Char('(') => Command::Back(usize::MAX),
+        KeyCode::Char('[') => Command::Back(SECOND),
+        KeyCode::Char('{') => Command::Back(10 * SECOND),
+        KeyCode::Char(']') => Command::Forward(SECOND),
+        KeyCode::Char('}') => Command::Forward(10 * SECOND),
+        KeyCode::Char('(') => Command::Back(u64::MAX),
         KeyCode::Char(')') => Command::Newest,
         KeyCode::Char('/') => Command::Filter,
         KeyCode::Char('s') => Command::SortPicker,

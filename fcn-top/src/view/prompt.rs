@@ -173,10 +173,13 @@ pub(super) fn foot(
             area,
         );
     }
-    let mode: &[(&str, &str)] = match world.history.mode() {
-        Mode::Live => &[("p", "pause"), ("[", "back")],
-        Mode::Paused(_) => &[("p", "go on"), ("[", "back")],
-        Mode::Frozen(_) => &[("[ ]", "back, forward"), ("p", "now")],
+    let mode: &[(&str, &str)] = match (world.history.mode(), world.history.has_earlier()) {
+        (Mode::Live, true) => &[("p", "pause"), ("[", "back")],
+        (Mode::Live, false) => &[("p", "pause")],
+        (Mode::Paused(_), true) => &[("p", "go on"), ("[", "back")],
+        (Mode::Paused(_), false) => &[("p", "go on")],
+        (Mode::Frozen(_), true) => &[("[ ]", "back, forward"), ("p", "now")],
+        (Mode::Frozen(_), false) => &[("]", "forward"), ("p", "now")],
     };
     let keys = [
         &[("?", "help"), ("q", "quit")],

@@ -44,7 +44,7 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     }
 }
 
-/// Who notifies, by what it is, and where that has room with its address, unless that is the flow's receiver's.
+/// Who notifies: its address, unless that is the flow's receiver's, and by what it is where that has room beside it.
 fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     let role = acts_as(record.notifier_role, record.made_by);
     let both = match record.kind {
@@ -52,12 +52,13 @@ fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
         // Only the kind says so.
         kind => format!("as {role}, {}", kind_name(kind)),
     };
+    if record.receiver == Some(record.notifier) {
+        return fit::end(&both, room).into_owned();
+    }
+    let address = world.address(record.notifier);
     match room.checked_sub(fit::width(&both) + 1) {
-        Some(left) if left >= 6 && record.receiver != Some(record.notifier) => {
-            let address = world.address(record.notifier);
-            format!("{} {both}", shortened(&address, left))
-        }
-        _ => fit::end(&both, room).into_owned(),
+        Some(left) if left >= 6 => format!("{} {both}", shortened(&address, left)),
+        _ => shortened(&address, room).into_owned(),
     }
 }
 
@@ -96,17 +97,17 @@ impl Entry for Row {
             Extra::graph("data_trend", "data_rate", 10, "Data over the same time"),
         ],
         usual: &[
-            ("rate_1s", 0, "notified"),
+            ("rate_1s", 3, "notified"),
             ("total", 9, "total"),
             ("trend", 6, "course"),
-            ("flow", 1, "sender → receiver"),
-            ("qp", 3, "QP"),
+            ("flow", 0, "sender → receiver"),
+            ("qp", 2, "QP"),
             ("notified_by", 5, "notified by"),
             ("data_rate", 4, "data rate"),
             ("data_trend", 8, "course"),
             ("change", 7, "change"),
             ("ce_share", 10, "CE"),
-            ("verdict", 2, "verdict"),
+            ("verdict", 1, "verdict"),
             ("queue_max", 11, "deepest queue"),
             ("level_max", 12, "level"),
             ("gap_p50", 13, "gap"),

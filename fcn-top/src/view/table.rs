@@ -291,6 +291,16 @@ impl Table {
         }
     }
 
+    /// Another with its order and filter.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            order: self.order,
+            filter: self.filter.clone(),
+            only: self.only,
+            ..Self::new(self.schema)
+        }
+    }
+
     /// Takes the usual columns again.
     pub(super) fn usual_columns(&mut self) {
         self.columns = Self::new(self.schema).columns;

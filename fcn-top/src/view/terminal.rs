@@ -55,6 +55,12 @@ pub fn run(
         return Err(Failure::usage("standard output is no terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
     }
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Err(
+            Failure::usage("the terminal cannot move its cursor (TERM=dumb)")
+                .and("the screen needs that; without it use --report, --json, --jsonl or --csv"),
+        );
+    }
     let options = options.with_environment(|name| std::env::var(name).ok());
     let mut screen = Screen::enter(options.mouse).map_err(|error| unusable(&error))?;
     let mut app = App::new(&options, words);

@@ -71,13 +71,12 @@ impl World<'_> {
     }
 
     /// Steps, and between which moments what they hold lies: the first may begin before any packet, the last may not be over.
-    pub(super) fn steps(&self, start: u64, step: u64) -> Steps {
-        let live = self.history.live();
+    pub(super) fn steps(&self, start: u64, step: u64, until: u64) -> Steps {
         Steps {
             start,
             step,
-            since: live.started.unwrap_or(0),
-            until: live.now.saturating_add(1),
+            since: self.history.shown().started.unwrap_or(0),
+            until: until.saturating_add(1),
         }
     }
 
@@ -93,7 +92,7 @@ impl World<'_> {
             Course::Level => &series.level,
         };
         let values = values.iter().map(|value| f64::from(*value));
-        let steps = self.steps(series.start, series.step);
+        let steps = self.steps(series.start, series.step, series.until);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
         let (from, to) = self.window();
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;

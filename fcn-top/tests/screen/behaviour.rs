@@ -247,6 +247,35 @@ fn a_pause_stands_still_and_says_how_long() {
 }
 
 #[test]
+fn a_paused_screen_does_not_change() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let below_tabs = |app: &mut App<'_>, second: u64| {
+        let details = sample::details(&app.wanted_details(), START + second * SECOND);
+        let seen = seen_with(app, &details);
+        seen.split_once('\n').unwrap().1.to_owned()
+    };
+    for keys in ["1p", "3", "2"] {
+        typed(&mut app, keys);
+        app.update(incast(20));
+        // Which lines are seen is known once they were drawn.
+        let _ = below_tabs(&mut app, 20);
+        let before = below_tabs(&mut app, 20);
+        for second in 21..35 {
+            let mut tables = incast(second);
+            change(&mut tables, |rows| {
+                for (at, (_, row)) in (0u64..).zip(&mut *rows) {
+                    row.rate_1s = Some((at * second) as f64);
+                }
+                rows.reverse();
+            });
+            app.update(tables);
+            assert_eq!(below_tabs(&mut app, second), before);
+        }
+    }
+}
+
+#[test]
 fn it_goes_back_in_time() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
@@ -284,6 +313,23 @@ fn it_goes_back_in_time() {
 }
 
 #[test]
+fn where_no_earlier_moment_is_kept_that_is_said() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    app.ended(Some("end of a.pcap".to_owned()));
+    for key in ["[", "{", "("] {
+        assert!(!seen(&mut app).contains("[ back"));
+        typed(&mut app, key);
+        let said = seen(&mut app);
+        assert!(
+            said.contains("no earlier moment is kept; of a capture"),
+            "{said}"
+        );
+        press(&mut app, KeyCode::Esc);
+    }
+}
+
+#[test]
 fn what_is_wanted_is_what_is_shown() {
     let words = Words::default();
     let mut app = busy(&words);
@@ -317,7 +363,7 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
     assert!(
-        pic.contains("a column is") && pic.contains("Verdict"),
+        pic.contains(", a column") && pic.contains("Verdict"),
         "{pic}"
     );
     press(&mut app, KeyCode::Down);
@@ -356,7 +402,7 @@ fn enter_opens_and_escape_goes_back() {
     click(&mut app, 3, 10);
     assert_eq!(chosen(&mut app).unwrap().0, 10);
     click(&mut app, 3, 10);
-    assert!(seen(&mut app).contains("a column is"));
+    assert!(seen(&mut app).contains(", a column"));
 }
 
 #[test]
@@ -520,7 +566,10 @@ fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
     let mut app = App::new(&Options::default(), &words);
     app.update(tables);
     let qps = seen(&mut app);
-    assert!(qps.lines().nth(2).unwrap().starts_with("56,210 "), "{qps}");
+    assert!(
+        qps.lines().nth(3).unwrap().starts_with("56,210 in all "),
+        "{qps}"
+    );
     let heading = qps.lines().nth(7).unwrap().trim_start();
     assert!(heading.starts_with("total course"), "{qps}");
     // Those notified most come first.
@@ -612,7 +661,13 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     };
     assert!(!bar(&mut app, "Notifications  most").contains("from sums"));
     press(&mut app, KeyCode::Left);
-    assert!(bar(&mut app, "Notification 100 of the last 100 at").contains("08:15:19.800"));
+    let last = bar(&mut app, "Notification 100 of the last 100 at");
+    assert!(last.contains("08:15:19.800"), "{last}");
+    // What comes in the second behind it is not captured yet.
+    assert!(
+        last.contains(" before") && !last.contains("after"),
+        "{last}"
+    );
     typed(&mut app, "N");
     assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
     typed(&mut app, "+++++");
@@ -627,7 +682,7 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     // Beside it are few packets, whose rate would be chance.
     let around = bar(&mut app, "Notification 99 of the last 100 at");
     assert!(
-        around.contains("packet") && !around.contains("bit/s"),
+        around.contains("packets before, ") && around.contains("packets after"),
         "{around}"
     );
     press(&mut app, KeyCode::Right);
@@ -802,6 +857,36 @@ fn a_notification_at_the_beginning_of_time_is_gone_to() {
 }
 
 #[test]
+fn the_chart_goes_where_the_notification_is_that_is_gone_to() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.now = START + 7_200 * SECOND;
+    change(&mut tables, |rows| {
+        rows.retain(|(_, record)| record.data_packets.is_some());
+    });
+    app.update(tables);
+    press(&mut app, KeyCode::Enter);
+    let mut details = sample::details(&app.wanted_details(), START + 7_200 * SECOND);
+    details.notified = Some((0, vec![START + 600 * SECOND]));
+    details.packets.clear();
+    for course in details.rows.values_mut() {
+        (course.start, course.step) = (START + 7_064 * SECOND, 1 << 31);
+    }
+    let _ = seen_with(&mut app, &details);
+    typed(&mut app, "n");
+    let seen = seen_with(&mut app, &details);
+    let axis = |from, to| {
+        let mut lines = seen.lines();
+        lines.any(|line| line.starts_with(from) && line.ends_with(to))
+    };
+    assert!(axis("08:24:00", "08:26:00"), "{seen}");
+    assert!(seen.contains("Notifications  most 1/s"), "{seen}");
+    // Its data of then has left, and is not said to have been none.
+    assert!(seen.contains("\nData  kept since 10:12:44"), "{seen}");
+}
+
+#[test]
 fn the_time_of_all_begins_with_the_first_packet() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
@@ -838,6 +923,7 @@ fn the_part_marked_is_that_of_all_packets_from_the_first_on() {
     details.traffic = Traffic {
         start: started - SECOND / 16,
         step: SECOND / 8,
+        until: tables.now,
         steps: vec![step(50, 50), step(50, 0)],
     };
     app.update(tables);
@@ -923,7 +1009,14 @@ fn the_head_says_what_its_numbers_are_of() {
     tables.totals.findings = [0; 3];
     app.update(tables.clone());
     let wide = seen(&mut app);
-    for part in ["1 notification in all", " losses (5)", "data  9"] {
+    for part in [
+        "1 notification in all",
+        " losses (5)",
+        "data  9",
+        "\nnotifications ",
+        "\nnow 2,234/s ",
+        "\nmost 2,",
+    ] {
         assert!(wide.contains(part), "{wide}");
     }
     tables.totals.samples = 77;
@@ -970,4 +1063,27 @@ fn a_picture_and_a_pause_are_asked_for() {
     );
     app.key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
     assert_eq!(app.effects(), [Effect::Suspend]);
+}
+
+#[test]
+fn what_goes_on_has_the_time_when_it_came_last() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Char('5'));
+    typed(&mut app, "jj");
+    let rules = seen(&mut app);
+    assert!(
+        rules.contains("fastcnp.rate.exceeded 08:15:19.880"),
+        "{rules}"
+    );
+    assert!(
+        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000   frame 4809345"),
+        "{rules}"
+    );
+    press(&mut app, KeyCode::Enter);
+    let packets = seen(&mut app);
+    assert!(
+        packets.contains("last     2025-11-22 08:15:19.880000"),
+        "{packets}"
+    );
 }

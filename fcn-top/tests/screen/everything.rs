@@ -105,6 +105,7 @@ fn detail() -> impl Strategy<Value = Detail> {
     let values = || prop::collection::vec(any::<f32>(), 0..70);
     (any::<u64>(), any::<u64>(), values(), values()).prop_map(
         |(start, step, notifications, data)| Detail {
+            until: u64::MAX,
             start,
             step,
             most: notifications.clone(),
@@ -122,7 +123,6 @@ fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
     let packet = |&at: &u64| PastPacket {
         at,
         octets: at as u32,
-        notifies: at % 2 == 0,
         ce: at % 3 == 0,
         back: at % 5 == 0,
     };
@@ -130,6 +130,7 @@ fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
         traffic: Traffic {
             start: detail.start,
             step: detail.step,
+            until: detail.until,
             steps: vec![TrafficStep::default(); detail.data.len()],
         },
         rows: wanted

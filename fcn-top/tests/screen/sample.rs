@@ -423,6 +423,7 @@ fn hops(now: u64) -> Vec<HopRecord> {
 fn events(now: u64) -> Vec<EventRecord> {
     let event = |before: u64, rule: Rule| EventRecord {
         at: now - before * 1_000_000,
+        last: now - before * 1_000_000,
         severity: rule.info().severity,
         what: rule.info().id,
         times: 1,
@@ -452,6 +453,7 @@ fn events(now: u64) -> Vec<EventRecord> {
         },
         EventRecord {
             times: 14,
+            last: now - 120_000_000,
             ..event(3_000, Rule::FastCnpRate)
         },
         event(400, Rule::RoceIcrcBad),
@@ -506,8 +508,11 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
     // Data every 10 ms with a notification at every twentieth, and less data behind it.
     let packets = (0..2_000u64).map(|at| PastPacket {
         at: now - (2_000 - at) * 10_000_000,
-        octets: if at % 20 < 10 { 1_086 } else { 4_182 },
-        notifies: at % 20 == 0,
+        octets: match at % 20 {
+            0 => 0,
+            1..10 => 1_086,
+            _ => 4_182,
+        },
         ce: at % 20 == 19,
         back: at % 200 == 7,
     });
@@ -515,6 +520,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
         traffic: Traffic {
             start: course.start,
             step: course.step,
+            until: now,
             steps: steps.collect(),
         },
         rows: qps(now)
@@ -538,7 +544,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             .map(|who| (*who, course.clone()))
             .collect(),
         notified: wanted.packets.map(|_| {
-            let times = packets.clone().filter(|packet| packet.notifies);
+            let times = packets.clone().filter(|packet| packet.octets == 0);
             (0, times.map(|packet| packet.at).collect())
         }),
         packets: wanted.packets.map_or_else(Vec::new, |_| packets.collect()),
@@ -564,6 +570,7 @@ fn detail(now: u64) -> Detail {
         data.push(rate * 320e6);
     }
     Detail {
+        until: now,
         start: now - 64 * step,
         step,
         most: notifications
