@@ -29,11 +29,6 @@ pub const PLACES_FORGOTTEN: Doubt = (
     "capture.places.forgotten",
     "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
 );
-/// What is said where many PSNs come again.
-pub const REPEATED: Doubt = (
-    "capture.data.repeated",
-    "More than one in four data packets repeats a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
-);
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said where samples are missing, as the capture has cut them off.
