@@ -32,6 +32,7 @@ pub use local::Seen;
 pub use observe::Observed;
 pub use settings::{Limits, Settings};
 
+use crate::packet::Packet;
 use crate::record::RowId;
 use crate::record::{
     Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Maker, PointRecord, QpRecord,
@@ -334,7 +335,7 @@ impl Monitor {
     }
 
     /// What was warned of that casts doubt on all that is counted.
-    pub fn doubts(&self) -> &[&'static str] {
+    pub fn doubts(&self) -> &[Arc<str>] {
         &self.reporter.doubts
     }
 
@@ -419,6 +420,15 @@ impl Monitor {
     /// Adds to the log what others have noticed.
     pub fn note(&mut self, event: EventRecord) {
         self.reporter.report(event);
+    }
+
+    /// Says that a packet is stamped so far from those before, ahead or not; `is_first` of its interface.
+    #[cold]
+    pub fn stamped_far(&mut self, packet: &Packet<'_>, (by, ahead): (u64, bool), is_first: bool) {
+        let place = self.interfaces.place(packet.interface);
+        let interface = self.interfaces.name(place);
+        self.reporter
+            .stamped_far(packet.at, interface, (by, ahead), is_first);
     }
 
     /// Has `listener` told every finding and event, before the log puts those together that repeat.
