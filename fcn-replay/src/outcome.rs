@@ -13,6 +13,7 @@ pub(crate) struct Outcome {
     interfaces: Option<String>,
     cut: Option<String>,
     rewritten: Vec<String>,
+    unopened: Option<u64>,
     streamed: bool,
     /// Whether all of the capture was read.
     is_whole: bool,
@@ -25,6 +26,7 @@ impl Outcome {
             interfaces: pipeline.about_interfaces(),
             cut: pipeline.cut().map(str::to_owned),
             rewritten: Rewriting::lines(&pipeline.rewriting),
+            unopened: pipeline.rewriting.unopened(),
             streamed,
             is_whole: pipeline.is_whole(),
         }
@@ -41,6 +43,10 @@ impl Outcome {
                 .iter()
                 .map(|text| ("rewriting", text.clone())),
         );
+        if let Some(unopened @ 1..) = self.unopened {
+            let frames = counted(unopened, "frame");
+            lines.push(("warning", format!("{frames} without an IP header, or with a payload that is not opened: addresses in there are not mapped")));
+        }
         if let Some(cut) = &self.cut {
             lines.push(("warning", cut.clone()));
         }
@@ -53,6 +59,7 @@ impl Outcome {
         if let Value::Object(fields) = &mut capture {
             fields.insert("streamed".to_owned(), self.streamed.into());
             fields.insert("file_cut".to_owned(), self.cut.is_some().into());
+            fields.insert("not_opened".to_owned(), self.unopened.into());
         }
         let loops = self.loops(sent);
         json!({ "capture": capture, "loops": loops })

@@ -24,6 +24,8 @@ pub struct Rewriting {
     /// Frames whose ICRC could not be repaired, and whose ICRC was wrong, where that was seen.
     unrepaired: u64,
     wrong: u64,
+    /// Frames in which addresses may have stayed; counted where they are mapped.
+    unopened: Option<u64>,
     /// Whether they are counted: in the first loop.
     counting: bool,
 }
@@ -48,6 +50,7 @@ impl Rewriting {
             out: Vec::new(),
             unrepaired: 0,
             wrong: 0,
+            unopened: (!options.map_ip.is_empty()).then_some(0),
             counting: true,
         })
     }
@@ -56,6 +59,7 @@ impl Rewriting {
     pub fn begin(&mut self, loop_: u64) {
         if loop_ == 0 {
             (self.unrepaired, self.wrong) = (0, 0);
+            self.unopened = self.unopened.map(|_| 0);
         }
         self.counting = loop_ == 0;
         if self.vary.is_empty() {
@@ -114,6 +118,13 @@ impl Rewriting {
         if done.link != LinkType::Ethernet {
             return Err(Reason::NoEthernet);
         }
+        if let Some(unopened) = self
+            .unopened
+            .as_mut()
+            .filter(|_| self.counting && done.unopened)
+        {
+            *unopened += 1;
+        }
         match done.icrc {
             _ if !self.counting => {}
             IcrcWas::Unrepaired => self.unrepaired += 1,
@@ -121,6 +132,13 @@ impl Rewriting {
             _ => {}
         }
         self.out.get(..done.len).ok_or(Reason::Rewriting)
+    }
+
+    /// Frames without an IP header that was found, or with a payload that may hold addresses and is not opened; `None` where
+    /// addresses are not mapped.
+    #[must_use]
+    pub const fn unopened(&self) -> Option<u64> {
+        self.unopened
     }
 
     /// What is to be said of it, for people.
@@ -158,6 +176,7 @@ impl Default for Rewriting {
             out: Vec::new(),
             unrepaired: 0,
             wrong: 0,
+            unopened: None,
             counting: true,
         }
     }

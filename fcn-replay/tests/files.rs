@@ -211,6 +211,61 @@ fn rewriting_changes_what_it_names() {
 }
 
 #[test]
+fn frames_that_may_keep_their_addresses_are_counted() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    let known = udp(1, 2, (1_000, 9), 0, 100);
+    let mut tcp = known.clone();
+    tcp[23] = 6;
+    tcp[46] = 0x50;
+    let mut icmp = known.clone();
+    icmp[23] = 1;
+    let mut arp = vec![
+        2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1,
+    ];
+    arp.extend([2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    let opened = [known.clone(), tcp, icmp, arp];
+    // PPPoE, EtherIP, MPLS in UDP, sFlow; a pseudowire without a control word.
+    let pppoe = [
+        &known[..12],
+        &[0x88, 0x64, 0x11, 0, 0, 1, 0, 88, 0, 0x21],
+        &known[14..],
+    ]
+    .concat();
+    let mut ether_ip = known.clone();
+    ether_ip[23] = 97;
+    let pseudowire = [&known[..12], &[0x88, 0x47, 0, 1, 1, 64], &known[..]].concat();
+    let [mpls, sflow] = [6_635, 6_343].map(|port| udp(3, 4, (1_000, port), 0, 100));
+    let not_opened = [pppoe, ether_ip, pseudowire, mpls, sflow];
+    let frame =
+        |(i, octets): (usize, &Vec<u8>)| (0, 1_000 + i as u64, octets.clone(), octets.len() as u32);
+    let all: Vec<_> = opened
+        .iter()
+        .chain(&not_opened)
+        .enumerate()
+        .map(frame)
+        .collect();
+    write(&capture, &[""], &all);
+    let map = "--map-ip 10.0.0.0/24=192.168.7.0/24";
+    for options in [map, "--preload no --map-ip 10.0.0.0/24=192.168.7.0/24"] {
+        let (sent, report) = files.through(&capture, options);
+        let has = |frame: &&Vec<u8>| frame.windows(3).any(|octets| octets == [10, 0, 0]);
+        assert!(
+            !sent[..opened.len()].iter().any(|frame| has(&frame)),
+            "{sent:02x?}"
+        );
+        assert_eq!(report["capture"]["not_opened"], not_opened.len());
+    }
+    let (_, report) = files.through(&capture, "");
+    assert_eq!(report["capture"]["not_opened"], serde_json::Value::Null);
+    let fixed = [capture.to_str().unwrap(), "--dry-run"];
+    let said = |options: &[&str]| replay([&fixed, options].concat()).well().out;
+    let warning = "warning    5 frames without an IP header, or with a payload that is not opened";
+    assert!(said(&words(map)).contains(warning));
+    assert!(!said(&[]).contains("warning"));
+}
+
+#[test]
 fn captures_without_ethernet_get_a_header_or_are_left_out() {
     let files = Files::new();
     let frames: Vec<Vec<u8>> = traffic(4, 1_000)

@@ -275,7 +275,13 @@ impl Warnings {
     /// The same where no packets come any more.
     pub fn finish(&mut self, engine: &Engine, err: &mut dyn Write) {
         self.tell(engine, err);
-        engine.with(|monitor| self.doubt(monitor, engine, err));
+        engine.with(|monitor| {
+            self.doubt(monitor, engine, err);
+            // What is to be true of all that was seen.
+            if let Some(text) = monitor.repeats() {
+                let _ = writeln!(err, "fcn-top: warning: {text}");
+            }
+        });
     }
 
     /// Says what casts doubt on all that is counted.

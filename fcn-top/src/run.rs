@@ -174,6 +174,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                     warnings.tell(&engine, console.err);
                     std::thread::sleep(Duration::from_millis(50));
                 }
+                warnings.finish(&engine, console.err);
             });
             ended?;
             if !interrupted.load(Ordering::Relaxed) {

@@ -5,14 +5,26 @@ use crate::data::Ecn;
 use fcn_wire::frame::Span;
 use fcn_wire::{Frame, Layer, Rule, identified};
 
-/// DSCP and ECN of the outermost IP header, and the priority of the outermost VLAN tag.
+/// DSCP and ECN of the outermost IP header, and what stands in front of it: the priority of the outermost VLAN tag, and the traffic
+/// class of the outermost MPLS label (RFC 5462).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     traffic_class: u8,
-    priority: Option<u8>,
+    /// The other two, in four bits each, so that tables stay small: the label's are the upper ones.
+    in_front: u8,
 }
 
+/// In four bits of what stands in front: there is none.
+const NONE: u8 = 8;
+
 impl Class {
+    fn new(traffic_class: u8, priority: Option<u8>, label: Option<u8>) -> Self {
+        Self {
+            traffic_class,
+            in_front: label.unwrap_or(NONE) << 4 | priority.unwrap_or(NONE),
+        }
+    }
+
     /// That of the packet in `frame`: within a [mirror](Frame::mirror), the packet that it copied.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
@@ -22,7 +34,7 @@ impl Class {
     /// The same, with the IP header that it is in.
     #[must_use]
     pub fn found<'f>(frame: &'f Frame<'_>) -> Option<(Self, &'f Span)> {
-        let mut priority = None;
+        let (mut priority, mut label) = (None, None);
         for span in frame.own_spans() {
             let octets = frame.bytes().get(span.start..)?;
             let traffic_class = match span.layer {
@@ -30,15 +42,15 @@ impl Class {
                     priority = priority.or(Some(octets.first()? >> 5));
                     continue;
                 }
+                Layer::Mpls => {
+                    label = label.or(Some(octets.get(2)? >> 1 & 7));
+                    continue;
+                }
                 Layer::Ipv4 => *octets.get(1)?,
                 Layer::Ipv6 => octets.first()? << 4 | octets.get(1)? >> 4,
                 _ => continue,
             };
-            let class = Self {
-                traffic_class,
-                priority,
-            };
-            return Some((class, span));
+            return Some((Self::new(traffic_class, priority, label), span));
         }
         None
     }
@@ -57,21 +69,31 @@ impl Class {
 
     /// Priority code point of the VLAN tag (IEEE 802.1Q), 0 to 7; `None` without one.
     #[must_use]
-    pub const fn priority(self) -> Option<u8> {
-        self.priority
+    pub fn priority(self) -> Option<u8> {
+        Some(self.in_front & 0x0F).filter(|priority| *priority < NONE)
     }
 
-    /// Whether switches put both into the same queue, by DSCP or VLAN priority alike. `None` where it depends on which of them
-    /// they go by: one agrees and the other does not, or only one packet has a tag.
+    /// Traffic class of the MPLS label, 0 to 7; `None` without one.
+    fn label(self) -> Option<u8> {
+        Some(self.in_front >> 4).filter(|label| *label < NONE)
+    }
+
+    /// Whether switches put both into the same queue, by DSCP (with MPLS by the label's traffic class in its place) or VLAN priority
+    /// alike. `None` where it depends on which of them they go by: one agrees and the other does not, or only one packet has a tag,
+    /// or a label.
     #[must_use]
     pub fn is_queued_as(self, other: Self) -> Option<bool> {
-        let same_dscp = self.dscp() == other.dscp();
-        let same_priority = match (self.priority, other.priority) {
-            (None, None) => same_dscp,
+        let same_class = match (self.label(), other.label()) {
+            (None, None) => self.dscp() == other.dscp(),
             (Some(own), Some(others)) => own == others,
-            _ => !same_dscp,
+            _ => return None,
         };
-        (same_dscp == same_priority).then_some(same_dscp)
+        let same_priority = match (self.priority(), other.priority()) {
+            (None, None) => same_class,
+            (Some(own), Some(others)) => own == others,
+            _ => !same_class,
+        };
+        (same_class == same_priority).then_some(same_class)
     }
 }
 
@@ -140,11 +162,8 @@ mod tests {
     use super::*;
     use fcn_wire::{LinkType, Profile};
 
-    const fn class(dscp: u8, priority: Option<u8>) -> Class {
-        Class {
-            traffic_class: dscp << 2 | 2,
-            priority,
-        }
+    fn class(dscp: u8, priority: Option<u8>) -> Class {
+        Class::new(dscp << 2 | 2, priority, None)
     }
 
     #[test]
@@ -170,6 +189,29 @@ mod tests {
         for len in 0..frame.len() {
             let _ = class(&frame[..len]);
         }
+    }
+
+    #[test]
+    fn behind_a_label_it_is_its_traffic_class_that_counts() {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x47];
+        // Two labels with TC 3 and 1.
+        frame.extend([0, 1, 0x06, 64, 0, 1, 0x13, 64]);
+        frame.extend([0x6C, 0x20, 0, 0, 0, 0, 59, 64]);
+        frame.extend([1; 32]);
+        let read = |bytes: &[u8]| {
+            let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
+            Class::from_frame(&frame).unwrap()
+        };
+        let own = read(&frame);
+        assert_eq!((own.dscp(), own.label()), (48, Some(3)));
+        // DSCP 26 with the same TC, and DSCP 48 with another.
+        let mut data = frame.clone();
+        data[22..24].copy_from_slice(&[0x66, 0xA0]);
+        let data = read(&data);
+        assert_eq!((data.dscp(), own.is_queued_as(data)), (26, Some(true)));
+        frame[16] = 0x08;
+        assert_eq!(own.is_queued_as(read(&frame)), Some(false));
+        assert_eq!(own.is_queued_as(class(48, None)), None);
     }
 
     #[test]

@@ -15,8 +15,8 @@
 //! - all of these in packets quoted by proxy notifications and ICMP errors.
 //!
 //! Not changed: what routing protocols say (IS-IS, OSPF, BGP), addresses in IPv4 options, in IPv6 mobility options and
-//! in neighbour discovery's options, node numbers of IOAM, payload, anything but addresses in fragments. An
-//! Authentication header's check value is not repaired.
+//! in neighbour discovery's options, node numbers of IOAM, payload, anything but addresses in fragments, what
+//! is behind headers that [`Frame`] does not locate ([`Outcome::unopened`]). An Authentication header's check value is not repaired.
 //!
 //! Checksums follow by difference: what was wrong stays wrong by as much, and rewriting back gives the first octets
 //! again. The one exception is a checksum of 0xFFFF in IPv4, TCP or ICMP, which no sender computes: it may become 0,
@@ -71,6 +71,10 @@ pub struct Outcome {
     pub link: LinkType,
     /// The ICRC of the innermost packet.
     pub icrc: IcrcWas,
+    /// Whether addresses were to be mapped, and more of them than were found may be in the packet: no IP header was, or what
+    /// the innermost one carries is encrypted, a routing protocol's, or of a tunnel that is not opened. What is in the payload
+    /// of UDP to any other port, of TCP, or in a fragment does not count.
+    pub unopened: bool,
 }
 
 impl Outcome {
@@ -111,6 +115,7 @@ impl Rules {
             wire_len: frame.wire_len() - head.before + head.after,
             link: head.link,
             icrc,
+            unopened: self.maps_addresses() && packet::is_unopened(&frame, link),
         })
     }
 }

@@ -481,10 +481,11 @@ impl Taking<'_> {
             return false;
         }
         // It counts with a time that is believed; what is kept of it has its own.
-        let counted = Packet {
-            at: stamps.believed(packet.at),
-            ..*packet
-        };
+        let (at, far) = stamps.believed(packet.interface, packet.at, monitor.now());
+        let counted = Packet { at, ..*packet };
+        if let Some(far) = far {
+            monitor.stamped_far(&counted, (far.by, far.ahead), far.first);
+        }
         if let Some(span) = limits.span {
             let end = *until.get_or_insert_with(|| counted.at.saturating_add(nanoseconds(span)));
             if counted.at >= end {
@@ -583,6 +584,73 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
     const START: u64 = 1_767_225_600 * SECOND;
+
+    /// A CNP.
+    fn cnp() -> (Vec<u8>, fcn_wire::LinkType) {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let mut reader = CaptureReader::open(&file).unwrap();
+        loop {
+            let packet = reader.next().unwrap().unwrap();
+            let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
+            let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+            if fcn_wire::Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp)
+            {
+                return (bytes, link);
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_days_apart_is_told_of_and_each_counts_by_its_own() {
+        let (cnp, link) = cnp();
+        let monitor = Monitor::new(Settings {
+            per_interface: true,
+            ..Settings::default()
+        });
+        let engine = Engine::new(monitor, None, Limits::default(), false);
+        for name in ["utc", "uptime"] {
+            let described = Described {
+                name: name.to_owned(),
+                about: String::new(),
+                link,
+                snap_len: 0,
+            };
+            engine.taking().know_interface(described, "ended");
+        }
+        let clocks = [START, 1_000 * SECOND];
+        for number in 0..100 {
+            let interface = number % 2;
+            let packet = Packet {
+                at: clocks[interface as usize] + number / 2 * SECOND / 100,
+                bytes: &cnp,
+                wire_len: cnp.len(),
+                link,
+                interface: interface as u32,
+                number: number + 1,
+            };
+            assert!(engine.taking().take(&packet));
+        }
+        let tables = Watched::tables(&engine, Wanted::ALL);
+        for (_, row) in &tables.qps {
+            let of_it = row.interface.as_deref() == Some("uptime");
+            let first = clocks[usize::from(of_it)];
+            assert_eq!((row.total, row.first_seen), (50, first));
+            assert_eq!(row.last_seen, first + 49 * SECOND / 100);
+            assert!(
+                row.rate_mean
+                    .is_some_and(|rate| (99.0..101.0).contains(&rate))
+            );
+        }
+        assert_eq!(tables.qps.len(), 2);
+        let [event] = &tables.events[..] else {
+            panic!("{:?}", tables.events);
+        };
+        assert_eq!((event.what, event.times), ("capture.stamps.far", 1));
+        let text = "Time stamps of uptime are 20454 d behind those before: ";
+        assert!(event.text.starts_with(text), "{}", event.text);
+        assert_eq!(engine.with(|monitor| monitor.doubts().len()), 1);
+    }
 
     #[test]
     fn datagrams_with_samples_are_kept_for_each_row_and_exported_once() {
@@ -722,18 +790,7 @@ mod tests {
 
     #[test]
     fn rates_of_an_interval_are_those_at_its_end_however_late_it_is_told() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
-        let mut reader = CaptureReader::open(&file).unwrap();
-        let (cnp, link) = loop {
-            let packet = reader.next().unwrap().unwrap();
-            let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
-            let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
-            if fcn_wire::Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp)
-            {
-                break (bytes, link);
-            }
-        };
+        let (cnp, link) = cnp();
         let mut monitor = Monitor::new(Settings::default());
         monitor.watch_from(START);
         let engine = Engine::new(monitor, None, Limits::default(), false);

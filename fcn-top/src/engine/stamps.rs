@@ -6,48 +6,83 @@ const FAR: u64 = 24 * 60 * 60 * 1_000_000_000;
 /// So many packets in a row that are stamped so far away show that time is there.
 const ENOUGH: u8 = 3;
 
-/// The latest and the earliest time that are believed.
+/// The latest and the earliest time that are believed. Clocks of interfaces may be apart.
 ///
-/// A packet that is stamped more than a day after all others, or before them, counts with the latest time, unless it is the
-/// third such packet in a row (each of them not more than a day before the one in front of it): then that is believed. So
-/// is the first packet of all.
-#[derive(Clone, Copy, Debug, Default)]
+/// A packet that is stamped more than a day after all others, or before those of its interface, counts with the latest time,
+/// unless it is the third such packet in a row there (each of them not more than a day before the one in front of it): then that
+/// is believed. So is the first packet of each interface.
+#[derive(Clone, Debug, Default)]
 pub struct Stamps {
+    clocks: Vec<Clock>,
+    /// Of all clocks.
     latest: u64,
-    earliest: u64,
+    earliest: Option<u64>,
+}
+
+/// What one interface's packets are stamped by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// The earliest time believed; `None` before the first packet.
+    earliest: Option<u64>,
     doubted: u64,
     times: u8,
+    /// Whether a packet was stamped far from those before.
+    far: bool,
+}
+
+/// That a packet is stamped more than a day from those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Far {
+    /// By how much, in nanoseconds.
+    pub by: u64,
+    /// Whether it is after them.
+    pub ahead: bool,
+    /// Whether it is the first such packet of its interface.
+    pub first: bool,
 }
 
 impl Stamps {
-    /// The time that a packet stamped `at` counts with; both in nanoseconds since the epoch.
+    /// The time that a packet counts with which the interface of that number stamped `at`, and whether that is far off, where it
+    /// is `now` at least. Times are nanoseconds since the epoch.
     #[inline]
-    pub fn believed(&mut self, at: u64) -> u64 {
-        if self.latest == 0 {
-            self.earliest = at;
-        } else if at > self.latest.saturating_add(FAR) || at.saturating_add(FAR) < self.earliest {
-            return self.doubt(at);
+    pub fn believed(&mut self, interface: u32, at: u64, now: u64) -> (u64, Option<Far>) {
+        let place = interface as usize;
+        if place >= self.clocks.len() {
+            self.clocks.resize(place + 1, Clock::default());
         }
+        let clock = &mut self.clocks[place];
+        // Where nothing comes for days, time goes on all the same.
+        self.latest = self.latest.max(now);
+        let mut far = None;
+        if let Some(earliest) = clock.earliest.or(self.earliest)
+            && (at > self.latest.saturating_add(FAR) || at.saturating_add(FAR) < earliest)
+        {
+            far = Some(Far {
+                by: at.abs_diff(if at > earliest { self.latest } else { earliest }),
+                ahead: at > earliest,
+                first: !std::mem::replace(&mut clock.far, true),
+            });
+            if clock.earliest.is_some() && !clock.is_third(at, self.latest) {
+                return (self.latest, far);
+            }
+        }
+        clock.times = 0;
+        clock.earliest = Some(at.min(clock.earliest.unwrap_or(at)));
         self.latest = self.latest.max(at);
-        self.earliest = self.earliest.min(at);
-        self.times = 0;
-        at
+        self.earliest = Some(at.min(self.earliest.unwrap_or(at)));
+        (at, far)
     }
+}
 
+impl Clock {
+    /// Whether a packet stamped so far off is the third in a row.
     #[cold]
-    fn doubt(&mut self, at: u64) -> u64 {
-        let is_ahead = at > self.latest;
+    fn is_third(&mut self, at: u64, latest: u64) -> bool {
         let follows =
-            at >= self.doubted.saturating_sub(FAR) && is_ahead == (self.doubted > self.latest);
+            at >= self.doubted.saturating_sub(FAR) && (at > latest) == (self.doubted > latest);
         self.times = if follows { self.times + 1 } else { 1 };
         self.doubted = at;
-        if self.times < ENOUGH {
-            return self.latest;
-        }
-        self.times = 0;
-        self.latest = self.latest.max(at);
-        self.earliest = self.earliest.min(at);
-        at
+        self.times >= ENOUGH
     }
 }
 
@@ -60,7 +95,9 @@ mod tests {
 
     fn all(stamps: &[u64]) -> Vec<u64> {
         let mut believed = Stamps::default();
-        stamps.iter().map(|at| believed.believed(*at)).collect()
+        (stamps.iter())
+            .map(|at| believed.believed(0, *at, 0).0)
+            .collect()
     }
 
     #[test]
@@ -118,6 +155,31 @@ mod tests {
             all(&[NOW, NOW + 2 * FAR, NOW + 4 * FAR, NOW + 6 * FAR]),
             [NOW, NOW, NOW, NOW + 6 * FAR]
         );
+    }
+
+    #[test]
+    fn each_interface_has_a_clock_of_its_own() {
+        let (mut stamps, ago) = (Stamps::default(), NOW - 2 * FAR);
+        for n in 0..9 {
+            assert_eq!(stamps.believed(0, NOW + n, 0), (NOW + n, None));
+            let far = (n == 0).then_some(Far {
+                by: 2 * FAR,
+                ahead: false,
+                first: true,
+            });
+            assert_eq!(stamps.believed(1, ago + n, 0), (ago + n, far));
+        }
+        // One from there on the other interface is none of its.
+        let (at, far) = stamps.believed(0, ago, 0);
+        assert_eq!((at, far.map(|far| far.first)), (NOW + 8, Some(true)));
+        // One that was quiet for long is not far off.
+        assert_eq!(stamps.believed(1, NOW, 0).1, None);
+        let (at, far) = stamps.believed(2, NOW + 3 * FAR, 0);
+        assert_eq!(at, NOW + 3 * FAR);
+        assert!(far.is_some_and(|far| far.ahead && far.by == 3 * FAR - 8));
+        // Nothing came for days.
+        let (later, now) = (NOW + 9 * FAR, NOW + 9 * FAR - 1);
+        assert_eq!(stamps.believed(0, later, now), (later, None));
     }
 
     proptest! {

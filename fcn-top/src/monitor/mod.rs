@@ -32,6 +32,7 @@ pub use local::Seen;
 pub use observe::Observed;
 pub use settings::{Limits, Settings};
 
+use crate::packet::Packet;
 use crate::record::RowId;
 use crate::record::{
     Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Maker, PointRecord, QpRecord,
@@ -47,7 +48,8 @@ use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
 use fcn_observe::{Class, FlowKey};
 use fcn_observe::{Labels, Resolver, Routing, RowKey};
-use fcn_wire::{Findings, Kind, Rule};
+use fcn_tool::quantity::{counted, grouped};
+use fcn_wire::{Findings, Kind, Rule, Severity};
 use flows::Flows;
 use interfaces::Interfaces;
 use local::Locals;
@@ -63,6 +65,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use windows::Windows;
+
+/// Data packets that repeat a PSN, each right behind a new one, before that casts doubt on the capture; and one in how many of
+/// all repeats one then, at least.
+const ENOUGH_REPEATED: u64 = 100;
+const MOST_REPEATED: u64 = 4;
 
 /// Who is told to slow down, by whom, how often, and whether it obeys.
 ///
@@ -93,8 +100,9 @@ pub struct Monitor {
     mirror_clocks: MirrorClocks,
     /// When the packet that is being taken in was captured, whatever a mirror's clock says.
     captured: u64,
-    /// Data packets whose PSN its flow has had just before.
+    /// Data packets whose PSN its flow has had just before, and those of them right behind one of which that is not so.
     repeated: u64,
+    repeated_singly: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
     translations: Translations,
@@ -132,6 +140,7 @@ impl Monitor {
             mirror_clocks: MirrorClocks::default(),
             captured: 0,
             repeated: 0,
+            repeated_singly: 0,
             later_interfaces: false,
             translations: Translations::new(limits.connections),
             origins: Origins::new(limits.connections),
@@ -309,13 +318,30 @@ impl Monitor {
         self.paths.hops()
     }
 
-    /// The log, oldest first.
+    /// The log, oldest first; behind it what is so of all that was seen until now.
     pub fn events(&self) -> impl Iterator<Item = EventRecord> {
-        self.reporter.log.iter().cloned()
+        let repeats = self.repeats().map(|text| {
+            EventRecord::of_capture(self.now, Severity::Warning, "capture.data.repeated", &text)
+        });
+        self.reporter.log.iter().cloned().chain(repeats)
+    }
+
+    /// That data seems to be captured twice, if it does so of all that was seen until now.
+    pub fn repeats(&self) -> Option<String> {
+        let Self { repeated, .. } = *self;
+        let data = self.totals.data;
+        // Each copy follows a packet that is new, or nearly each. What go-back-N sends again comes in one piece.
+        (self.repeated_singly >= ENOUGH_REPEATED && repeated > data / MOST_REPEATED).then(|| {
+            format!(
+                "{} of {} repeat a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
+                grouped(repeated),
+                counted(data, "data packet")
+            )
+        })
     }
 
     /// What was warned of that casts doubt on all that is counted.
-    pub fn doubts(&self) -> &[&'static str] {
+    pub fn doubts(&self) -> &[Arc<str>] {
         &self.reporter.doubts
     }
 
@@ -400,6 +426,15 @@ impl Monitor {
     /// Adds to the log what others have noticed.
     pub fn note(&mut self, event: EventRecord) {
         self.reporter.report(event);
+    }
+
+    /// Says that a packet is stamped so far from those before, ahead or not; `is_first` of its interface.
+    #[cold]
+    pub fn stamped_far(&mut self, packet: &Packet<'_>, (by, ahead): (u64, bool), is_first: bool) {
+        let place = self.interfaces.place(packet.interface);
+        let interface = self.interfaces.name(place);
+        self.reporter
+            .stamped_far(packet.at, interface, (by, ahead), is_first);
     }
 
     /// Has `listener` told every finding and event, before the log puts those together that repeat.

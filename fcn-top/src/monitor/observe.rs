@@ -3,9 +3,7 @@
 use super::Monitor;
 use super::flows::{Data, Notified};
 use super::interfaces::Sort;
-use super::reporter::{
-    About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, REPEATED, SAMPLES_CUT,
-};
+use super::reporter::{About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT};
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
@@ -32,10 +30,6 @@ use std::net::IpAddr;
 const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
 /// What is said where clocks of mirrors have nothing to do with one another.
 const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
-/// Data packets that repeat a PSN before that casts doubt on the capture, and one in how many, at least: go-back-N repeats as
-/// many only where much is lost.
-const ENOUGH_REPEATED: u64 = 100;
-const MOST_REPEATED: u64 = 4;
 /// Next header number of ICMPv6.
 const ICMPV6: u8 = 58;
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
@@ -596,13 +590,8 @@ impl Monitor {
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
         }
-        if effect.repeats {
-            self.repeated += 1;
-            let data = self.totals.data;
-            if self.repeated >= ENOUGH_REPEATED && self.repeated > data / MOST_REPEATED {
-                self.reporter.doubt(at, REPEATED);
-            }
-        }
+        self.repeated += u64::from(effect.repeats);
+        self.repeated_singly += u64::from(effect.follows_new);
         self.learn_around(at, data);
         Observed {
             row: None,

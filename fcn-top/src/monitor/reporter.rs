@@ -5,6 +5,7 @@ use super::Broken;
 use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
+use crate::text::span;
 use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -29,11 +30,6 @@ pub const PLACES_FORGOTTEN: Doubt = (
     "capture.places.forgotten",
     "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
 );
-/// What is said where many PSNs come again.
-pub const REPEATED: Doubt = (
-    "capture.data.repeated",
-    "More than one in four data packets repeats a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
-);
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said where samples are missing, as the capture has cut them off.
@@ -43,6 +39,8 @@ pub const SAMPLES_CUT: Doubt = (
 );
 /// What is said where datagrams with samples are missing.
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
+/// What is said where packets are stamped more than a day from those before.
+pub const STAMPS_FAR: &str = "capture.stamps.far";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -61,7 +59,7 @@ pub struct Reporter {
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
     /// What was warned of, once each, that casts doubt on all that is counted.
-    pub doubts: Vec<&'static str>,
+    pub doubts: Vec<Arc<str>>,
 }
 
 impl Reporter {
@@ -161,11 +159,36 @@ impl Reporter {
 
     /// Says, once, what casts doubt on all that is counted.
     pub fn doubt(&mut self, at: u64, (what, text): Doubt) {
-        if self.doubts.contains(&text) {
+        if self.doubts.iter().any(|said| &**said == text) {
             return;
         }
-        self.doubts.push(text);
+        self.doubts.push(text.into());
         self.report(EventRecord::of_capture(at, Severity::Warning, what, text));
+    }
+
+    /// Says that a packet of an interface is stamped so far from those before, ahead or not, and that this casts doubt on
+    /// what is counted: once of each interface.
+    pub fn stamped_far(
+        &mut self,
+        at: u64,
+        interface: Option<Arc<str>>,
+        (by, ahead): (u64, bool),
+        is_first: bool,
+    ) {
+        let (way, quiet) = match ahead {
+            true => ("ahead of", ", or nothing came for so long"),
+            false => ("behind", ""),
+        };
+        let by = span(by);
+        let name = interface.as_deref().unwrap_or("an interface");
+        let text = format!(
+            "Time stamps of {name} are {by} {way} those before: clocks are apart, or parts out of order{quiet}. Times, rates and gaps that span both are not to be trusted. Packets count when they say, but for one or two so far off amid others of their interface, which count with the latest time"
+        );
+        let event = EventRecord::of_capture(at, Severity::Warning, STAMPS_FAR, &text);
+        if is_first {
+            self.doubts.push(Arc::clone(&event.text));
+        }
+        self.report(EventRecord { interface, ..event });
     }
 
     /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

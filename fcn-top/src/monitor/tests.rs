@@ -615,6 +615,37 @@ fn a_capture_that_has_every_packet_twice_is_told_of() {
 }
 
 #[test]
+fn a_sender_that_goes_back_does_not_have_packets_twice() {
+    let mut monitor = Monitor::new(Settings::default());
+    let doubts = |monitor: &Monitor| -> Vec<_> { monitor.events().map(|e| e.what).collect() };
+    // Half of all is sent again at first, in blocks.
+    for psn in 0..300 {
+        see(&mut monitor, START, 0, &data(psn, false));
+        if psn % 30 == 29 {
+            for again in psn - 29..=psn {
+                see(&mut monitor, START, 0, &data(again, false));
+            }
+        }
+    }
+    assert!(doubts(&monitor).is_empty());
+    // A mirror copies for a while both what goes in and what comes out.
+    for psn in (300..1_200).flat_map(|psn| [psn, psn]) {
+        see(&mut monitor, START, 0, &data(psn, false));
+    }
+    assert_eq!(doubts(&monitor), ["capture.data.repeated"]);
+    let text = monitor.repeats().unwrap();
+    assert!(
+        text.starts_with("1,200 of 2,400 data packets repeat a PSN"),
+        "{text}"
+    );
+    // Of all that there was at the end it is not so.
+    for psn in 1_200..4_000 {
+        see(&mut monitor, START, 0, &data(psn, false));
+    }
+    assert!(doubts(&monitor).is_empty());
+}
+
+#[test]
 fn the_interfaces_of_a_cooked_capture_are_told_apart() {
     let mut monitor = Monitor::new(Settings::default());
     let mut cooked = vec![0; 20];

@@ -15,7 +15,7 @@ use crate::icrc::{ICRC_LEN, Verdict};
 use crate::ipv6_ext::{ExtHeader, Options, last_segment_at, next_header};
 use crate::layer::Layer;
 use crate::octets::{u8_at, u16_at, u32_at};
-use crate::profile::VXLAN_PORT;
+use crate::profile::{GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
 use crate::wan_fcn::WanFcn;
@@ -25,6 +25,18 @@ const MAX_QUOTES: usize = 2;
 
 /// Place of a five-tuple's source port behind its addresses.
 const TUPLE_SOURCE_PORT: usize = 1;
+
+/// UDP ports behind which there are packets that are not opened: of L2TP, GUE, MPLS, sFlow, and of tunnels that were none that
+/// is.
+const UNOPENED: [u16; 7] = [
+    1701,
+    6080,
+    6635,
+    SFLOW_PORT,
+    VXLAN_GPE_PORT,
+    GENEVE_PORT,
+    GTP_U_PORT,
+];
 
 /// Rewrites what is behind the link header of `frame`. Returns what the innermost packet's ICRC was.
 pub(super) fn rewrite(
@@ -346,6 +358,26 @@ impl Walk<'_, '_> {
             quotes: self.quotes + 1,
         };
         walk.packet(&quoted);
+    }
+}
+
+/// Whether there may be addresses in `frame` that [`rewrite`] does not come to.
+pub(super) fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
+    let last = frame.spans().last();
+    match (frame.upper(), frame.ip()) {
+        (Upper::MacControl(..), _) => false,
+        _ if matches!(frame.stop(), End::Fragment { .. }) => false,
+        (Upper::Udp(datagram), _) => UNOPENED.contains(&datagram.destination_port),
+        (Upper::Other, Some(_)) if last.is_some_and(|last| last.layer == Layer::Tcp) => false,
+        (Upper::Other, Some(ip)) if last.is_some_and(|last| last.header_end <= ip.payload) => {
+            !matches!(
+                ip.protocol,
+                next_header::ICMPV4 | next_header::ICMPV6 | next_header::NONE
+            )
+        }
+        (Upper::Other, _) => link::arp_at(frame, link).is_none(),
+        (Upper::InfiniBand(_), _) => false,
+        (Upper::Bgp(..) | Upper::Ospf(..) | Upper::IsIs(..), _) => true,
     }
 }
 

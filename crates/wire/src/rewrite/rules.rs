@@ -138,7 +138,8 @@ impl Rules {
             || self.turn.qp != 0
     }
 
-    fn maps_addresses(&self) -> bool {
+    /// Whether IP addresses can change.
+    pub(super) fn maps_addresses(&self) -> bool {
         !self.base.v4.is_empty() || !self.base.v6.is_empty()
     }
 

@@ -35,6 +35,8 @@ pub struct Flow {
     marks: Marks,
     octets_by_time: Ring<u64>,
     obedience: Obedience,
+    /// Whether the last packet had a PSN that was seen before.
+    repeated: bool,
     /// By where they were taken; few flows have any.
     samples: Vec<Sampled>,
     /// Data over time, in parts of [`PART`] octets.
@@ -79,6 +81,8 @@ pub struct Effect {
     pub back: bool,
     /// Whether its PSN was seen before, as far as that is known.
     pub repeats: bool,
+    /// Whether that is so right behind a packet of which it is not: as a copy does, and a sender that goes back does once.
+    pub follows_new: bool,
 }
 
 /// The PSN of no packet.
@@ -104,6 +108,7 @@ impl Flow {
             class: None,
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
+            repeated: false,
             samples: Vec::new(),
             series: Series::new(),
             rest: 0,
@@ -122,6 +127,7 @@ impl Flow {
                 rule,
                 back: false,
                 repeats: false,
+                follows_new: false,
             };
         }
         let last = match data.sequence {
@@ -133,6 +139,8 @@ impl Flow {
             is_not_ahead(psn, std::mem::replace(&mut self.last_psns[of], psn))
         });
         let repeats = self.obedience.sequenced(data.sequence);
+        let follows_new = repeats && !self.repeated;
+        self.repeated = repeats;
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
@@ -151,6 +159,7 @@ impl Flow {
             rule,
             back,
             repeats,
+            follows_new,
         }
     }
 

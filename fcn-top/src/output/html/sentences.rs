@@ -235,9 +235,7 @@ pub(super) fn know(
             true => "clocks may be apart, or parts out of order",
             false => "each interface is read by itself",
         };
-        know.push(format!(
-            "Time stamps {back}: {why}. Each packet counts when it says."
-        ));
+        know.push(format!("Time stamps {back}: {why}."));
     }
     // What befell the capture is no finding about a packet.
     let befell = tables.events.iter().filter(|event| !event.is_finding());
