@@ -731,8 +731,9 @@ fn packets_captured_on_all_interfaces_are_those_of_each() {
                 socket.sendpacket(&frame[..]).unwrap();
             }
         });
-        pair.ip(End::Far, &["link", "del", "one"]);
         let done = running.interrupt().with(130);
+        // Only now: on a busy machine it would be gone before its name is looked up.
+        pair.ip(End::Far, &["link", "del", "one"]);
         let json = done.json();
         let received = |name: &str| {
             let all = json["interfaces"].as_array().unwrap();
