@@ -276,10 +276,12 @@ pub fn notification(data: &[u8]) {
         let is_guess = one_port || needs_icrc || matches!(cut.upper(), Upper::Bgp(..));
         let same = start(&cut) == start(&whole) && !is_guess;
         if same && findings.dropped() == 0 {
-            // Of what is malformed further on, only that is named; where reserved bits are hangs on a message's family.
+            // Of what is malformed further on, only that is named, and of a datagram that holds a tunnel no length; where
+            // reserved bits are hangs on a message's family.
             let is_malformed = matches!(whole.end(), End::Malformed(_));
+            let is_tunnel = whole.spans().len() > cut.spans().len();
             let named = |f: &&Finding| match f.rule {
-                Rule::PacketLength => !is_malformed,
+                Rule::PacketLength => !is_malformed && !is_tunnel,
                 rule => rule != Rule::ProxyCnReserved,
             };
             for finding in of_cut.as_slice().iter().filter(named) {
