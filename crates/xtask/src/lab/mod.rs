@@ -173,6 +173,7 @@ pub fn brief(generator: &Path, monitor: &Path) -> Outcome<String> {
     for line in told_part(&record.watched.unwrap_or_default()) {
         println!("      {line}");
     }
+    println!("      {}", verdicts(options.speed));
     println!("    tshark on {watched}:");
     for line in decode(&record.capture, watched)?.0.iter().take(SHOWN / 2) {
         println!("    {line}");
@@ -181,6 +182,13 @@ pub fn brief(generator: &Path, monitor: &Path) -> Outcome<String> {
     Ok(format!(
         "{nodes} nodes, each in a network namespace, sent for {seconds} s; more of it: cargo xtask lab"
     ))
+}
+
+/// What fcn-top's verdicts are worth on a network of that speed.
+fn verdicts(speed: f64) -> String {
+    format!(
+        "fcn-top judges senders by the times of a network at its own speed; at {speed} times that, it may not see that one obeys."
+    )
 }
 
 /// Of fcn-top's report, who is told to slow down.
@@ -338,6 +346,7 @@ impl<'a> Lab<'a> {
         if let Some(report) = record.watched.as_ref().filter(|_| is_all) {
             heading(&format!("fcn-top on {}", self.network.watched()));
             println!("{report}");
+            println!("{}", verdicts(self.options.speed));
         }
         heading("What was captured");
         match decode(&record.capture, self.network.watched()) {
