@@ -19,6 +19,7 @@
 //! Nothing is kept of single packets: about 800 octets a flow, whatever it sends.
 
 use crate::data::Sequence;
+use crate::sightings::Place;
 use core::fmt;
 use fcn_wire::bth::MAX_24;
 
@@ -155,6 +156,8 @@ pub enum Evidence {
     /// No data lies between one notification and the next.
     #[default]
     NoData,
+    /// The flow was known too late to be the one that notifications are about.
+    KnownLate,
     /// Too few notifications or packets.
     TooFew,
     /// Only samples of its packets were seen.
@@ -351,6 +354,10 @@ impl fmt::Display for Evidence {
             Self::NoData => write!(
                 f,
                 "by their time stamps, no two notifications have data of the flow between them"
+            ),
+            Self::KnownLate => write!(
+                f,
+                "which flow the notifications are about was known only behind them"
             ),
             Self::TooFew => write!(f, "too few notifications or data packets"),
             Self::Datagrams => write!(f, "datagrams, which several QPs may send to this one"),
@@ -649,6 +656,8 @@ pub struct Obedience {
     repeats: u32,
     psns: LastPsns,
     datagrams: bool,
+    /// Whether notifications were not known to be about it, and it began anew.
+    known_late: bool,
 }
 
 /// The bin that a time since a notification lies in.
@@ -677,6 +686,17 @@ const fn bounds(bin: usize) -> (u64, u64) {
     (from, to)
 }
 
+/// How a data packet follows those before it, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It is new.
+    New,
+    /// Its PSN was seen before.
+    Repeated,
+    /// Others of its flow have overtaken it at another place: it was on its way from there before that place was looked at.
+    Overtaken,
+}
+
 /// Which of the last 32 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. One that is further behind is taken
 /// for a copy where it follows one that is new: a sender that goes back goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -684,26 +704,37 @@ struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
     seen: u32,
     highest: u32,
+    /// Where that was seen.
+    place: Place,
     /// Whether the last one was new.
     was_new: bool,
 }
 
 impl LastPsns {
-    fn has_seen(&mut self, psn: u32) -> bool {
+    fn see(&mut self, psn: u32, place: Place) -> Order {
         let ahead = psn.wrapping_sub(self.highest) & MAX_24;
         if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
-            self.was_new = true;
-            return false;
+            (self.place, self.was_new) = (place, true);
+            return Order::New;
+        }
+        if place != self.place {
+            return Order::Overtaken;
         }
         let follows_new = core::mem::replace(&mut self.was_new, false);
         let behind = self.highest.wrapping_sub(psn) & MAX_24;
-        let Some(bit) = 1_u32.checked_shl(behind) else {
-            return follows_new;
+        let is_known = match 1_u32.checked_shl(behind) {
+            None => follows_new,
+            Some(bit) => {
+                let is_known = self.seen & bit != 0;
+                self.seen |= bit;
+                is_known
+            }
         };
-        let is_known = self.seen & bit != 0;
-        self.seen |= bit;
-        is_known
+        match is_known {
+            true => Order::Repeated,
+            false => Order::New,
+        }
     }
 }
 
@@ -732,19 +763,21 @@ impl Obedience {
         }
     }
 
-    /// The latest data has that PSN. Returns whether it was seen before, as far as that is known.
+    /// Data comes with that PSN, seen at `place` and nowhere before, which is [`data`](Self::data) unless it was overtaken.
     #[inline]
-    pub fn sequenced(&mut self, sequence: Sequence) -> bool {
-        let repeats = match sequence {
-            Sequence::Connection(psn) => self.psns.has_seen(psn),
-            Sequence::Answer(_) => false,
+    pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
+        let order = match sequence {
+            Sequence::Connection(psn) => self.psns.see(psn, place),
+            Sequence::Answer(_) => Order::New,
             Sequence::Datagram => {
                 self.datagrams = true;
-                false
+                Order::New
             }
         };
-        self.repeats = self.repeats.saturating_add(u32::from(repeats));
-        repeats
+        self.repeats = self
+            .repeats
+            .saturating_add(u32::from(order == Order::Repeated));
+        order
     }
 
     /// The latest data was marked CE before it was seen.
@@ -787,6 +820,7 @@ impl Obedience {
     pub fn missed(&mut self, at: u64) {
         if at > self.first {
             *self = Self::new();
+            self.known_late = true;
         }
     }
 
@@ -1249,9 +1283,17 @@ impl Obedience {
         }
         Verdict {
             answer,
-            measured: self.measured,
+            measured: self.measured(),
             evidence,
         }
+    }
+
+    /// How many notifications have data between them and the next one, the last but one included, behind which there need not
+    /// be any yet.
+    fn measured(&self) -> u32 {
+        let mut bins = self.bins.iter().flat_map(|bins| bins.iter());
+        let is_open = self.waiting.is_some() && bins.any(|bin| bin.part.stamps > 0);
+        self.measured.saturating_add(is_open.into())
     }
 
     /// Whether notifications come right behind packets, few of which lie between them: the time between two ends with a packet
@@ -1279,9 +1321,11 @@ impl Obedience {
             return (Unclear, Evidence::Datagrams);
         }
         let is_coarse = self.packets / 4 > self.stamped;
-        if self.measured == 0 {
+        if self.measured() == 0 {
             let coarse = is_coarse.then_some(Evidence::Coarse);
-            return (Unclear, coarse.unwrap_or(Evidence::NoData));
+            let has_heard = self.waiting.is_some() || self.bins.is_some();
+            let late = (self.known_late || !has_heard).then_some(Evidence::KnownLate);
+            return (Unclear, late.or(coarse).unwrap_or(Evidence::NoData));
         }
         if self.repeats > self.packets / 4 {
             return (Unclear, Evidence::Repeats);
@@ -1568,10 +1612,65 @@ mod tests {
                     flow.notified(at + 50);
                 }
             }
+            assert!(missed < 1_000 || flow.verdict().measured == 8);
             flow.missed(missed);
-            flow.verdict().measured
+            let has_heard = flow.verdict().evidence != Evidence::KnownLate;
+            assert_eq!(has_heard, missed < 1_000);
+            flow.notified(100_050);
+            (
+                flow.verdict().measured,
+                flow.verdict().evidence == Evidence::KnownLate,
+            )
         };
-        assert_eq!([measured(900), measured(1_100)], [8, 0]);
+        assert_eq!([measured(900), measured(1_100)], [(9, false), (0, true)]);
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
+        // A packet each 3 µs, 1 ms from one place to the other, both captured from one moment on.
+        let [near, far] = [0, 1].map(Place::new);
+        let evidence = |places: &[Place]| {
+            let mut flow = Obedience::new();
+            let mut repeated = 0;
+            for n in 0..6_000_u32 {
+                let at = u64::from(n) * 3_000;
+                for place in places {
+                    // Behind the first 333, those at the far place are copies.
+                    let psn = if *place == near { n + 333 } else { n };
+                    if *place == far && places.len() > 1 && n >= 333 {
+                        continue;
+                    }
+                    match flow.sequenced(Sequence::Connection(psn), *place) {
+                        Order::New => flow.data(at, 1_000, 0),
+                        Order::Repeated => repeated += 1,
+                        Order::Overtaken => {}
+                    }
+                }
+                if n > 300 && n % 100 == 0 {
+                    flow.notified(at + 10);
+                }
+            }
+            assert_eq!(repeated, 0);
+            flow.verdict().evidence
+        };
+        assert_eq!(evidence(&[near, far]), evidence(&[near]));
+        let first = evidence(&[far, near]);
+        assert!(matches!(first, Evidence::Steady { .. }), "{first:?}");
+    }
+
+    #[test]
+    fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
+        let mut flow = Obedience::new();
+        for at in [100, 200, 300, 400] {
+            flow.data(at, 1_000, 0);
+            if at == 100 {
+                flow.notified(150);
+            }
+        }
+        assert_eq!(flow.verdict().measured, 0);
+        flow.notified(450);
+        assert_eq!(flow.verdict().measured, 1);
+        assert_eq!(flow.verdict().evidence, Evidence::TooFew);
     }
 
     #[test]
@@ -1760,8 +1859,8 @@ mod tests {
         let evidence = |sequence: fn(u32) -> Sequence| {
             let mut judged = Obedience::new();
             for n in 0..2_000 {
+                judged.sequenced(sequence(n), Place::default());
                 judged.data(u64::from(n) * 1_000, 1_000, 0);
-                judged.sequenced(sequence(n));
                 if n % 100 == 50 {
                     judged.notified(u64::from(n) * 1_000 + 1);
                 }
@@ -1796,8 +1895,8 @@ mod tests {
     #[test]
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-        assert!(size_of::<Obedience>() <= 312, "{}", size_of::<Obedience>());
-        assert!(all <= 888, "{all}");
+        assert!(size_of::<Obedience>() <= 320, "{}", size_of::<Obedience>());
+        assert!(all <= 896, "{all}");
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Class, FlowKey};
-use fcn_observe::{FlowTable, Obedience, Sequenced, Verdict};
+use fcn_observe::{FlowTable, Obedience, Order, Sequenced, Verdict};
 use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -133,10 +133,11 @@ impl Flow {
         self.source_port = data.source_port;
         self.class = data.class;
         self.psn = data.sequence.of_connection().or(self.psn);
-        if data.earlier.is_none() {
+        if data.earlier.is_none()
+            && self.obedience.sequenced(data.sequence, data.place) != Order::Overtaken
+        {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             self.obedience.data(at, data.octets, data.entropy);
-            self.obedience.sequenced(data.sequence);
             if data.ce {
                 self.obedience.marked();
             }

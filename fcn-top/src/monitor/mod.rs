@@ -330,8 +330,9 @@ impl Monitor {
     pub fn repeats(&self) -> Option<String> {
         let Self { repeated, .. } = *self;
         let data = self.totals.data;
-        // Each copy follows a packet that is new, or nearly each. What go-back-N sends again comes in one piece.
-        (self.repeated_singly >= ENOUGH_REPEATED && repeated > data / MOST_REPEATED).then(|| {
+        // Each copy follows a packet that is new, or nearly each. Of what go-back-N sends again in one piece, only the first does.
+        let are_single = self.repeated_singly >= ENOUGH_REPEATED.max(repeated / 2);
+        (are_single && repeated > data / MOST_REPEATED).then(|| {
             format!(
                 "{} of {} repeat a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
                 grouped(repeated),

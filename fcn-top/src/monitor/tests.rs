@@ -628,6 +628,17 @@ fn a_sender_that_goes_back_does_not_have_packets_twice() {
         }
     }
     assert!(doubts(&monitor).is_empty());
+    // Often, and little.
+    let mut often = Monitor::new(Settings::default());
+    for psn in 0..1_200 {
+        see(&mut often, START, 0, &data(psn, false));
+        if psn % 9 == 8 {
+            for again in psn - 2..=psn {
+                see(&mut often, START, 0, &data(again, false));
+            }
+        }
+    }
+    assert!(often.repeated_singly >= super::ENOUGH_REPEATED && doubts(&often).is_empty());
     // A mirror copies for a while both what goes in and what comes out.
     for psn in (300..1_200).flat_map(|psn| [psn, psn]) {
         see(&mut monitor, START, 0, &data(psn, false));

@@ -8,7 +8,7 @@ use fcn_observe::data::Sequence;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
 use fcn_observe::sightings::Look;
-use fcn_observe::{Class, Obedience, Sequenced, Verdict};
+use fcn_observe::{Class, Obedience, Order, Sequenced, Verdict};
 use fcn_wire::Rule;
 
 /// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
@@ -130,7 +130,9 @@ impl Flow {
                 follows_new: false,
             };
         }
+        let order = self.obedience.sequenced(data.sequence, look.place);
         let last = match data.sequence {
+            _ if order == Order::Overtaken => None,
             Sequence::Connection(psn) => Some((psn, 0)),
             Sequence::Answer(psn) => Some((psn, 1)),
             Sequence::Datagram => None,
@@ -138,16 +140,18 @@ impl Flow {
         let back = last.is_some_and(|(psn, of)| {
             is_not_ahead(psn, std::mem::replace(&mut self.last_psns[of], psn))
         });
-        let repeats = self.obedience.sequenced(data.sequence);
+        let repeats = order == Order::Repeated;
         let follows_new = repeats && !self.repeated;
         self.repeated = repeats;
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
         self.octets_by_time.add_at(stamp, data.ip_octets);
-        self.obedience.data(stamp, data.ip_octets, data.entropy);
-        if look.ce {
-            self.obedience.marked();
+        if order != Order::Overtaken {
+            self.obedience.data(stamp, data.ip_octets, data.entropy);
+            if look.ce {
+                self.obedience.marked();
+            }
         }
         let octets = u64::from(self.rest) + data.ip_octets;
         self.rest = (octets % PART) as u32;

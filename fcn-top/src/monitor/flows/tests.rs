@@ -215,8 +215,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
             .map(|change| (change * 100.0).round());
         (cents, verdict.measured, verdict.answer)
     };
-    assert_eq!(judged(&good), (Some(-49.0), 18, Answer::Obeys));
-    assert_eq!(judged(&bad), (None, 18, Answer::DoesNotObey));
+    assert_eq!(judged(&good), (Some(-49.0), 19, Answer::Obeys));
+    assert_eq!(judged(&bad), (None, 19, Answer::DoesNotObey));
 }
 
 #[test]
