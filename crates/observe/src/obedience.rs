@@ -646,8 +646,9 @@ pub struct Obedience {
     quiet: Class,
     notified: Class,
     between: Class,
-    /// Data packets marked CE.
+    /// Data packets marked CE until the last notification that data was seen behind, and since.
     marked: u32,
+    marked_since: u32,
     /// Notifications that came right behind a packet.
     in_step: u32,
     /// Data packets stamped before one that came earlier.
@@ -782,7 +783,7 @@ impl Obedience {
 
     /// The latest data was marked CE before it was seen.
     pub const fn marked(&mut self) {
-        self.marked = self.marked.saturating_add(1);
+        self.marked_since = self.marked_since.saturating_add(1);
     }
 
     /// Whether marks, and so notifications, come of a queue that the data had passed when it was seen. What leaves a queue is
@@ -975,6 +976,8 @@ impl Obedience {
 
     /// The time that began with the last notification ends with the next one, at `at`.
     fn close(&mut self, at: u64) {
+        let marked = core::mem::take(&mut self.marked_since);
+        self.marked = self.marked.saturating_add(marked);
         let Some(bins) = &mut self.bins else {
             self.bins = Some(Box::default());
             self.alone = at.saturating_sub(self.first);
@@ -1872,6 +1875,26 @@ mod tests {
         let twice = evidence(|n| Sequence::Connection(n / 2));
         assert_eq!(twice, Evidence::Repeats);
         assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
+    }
+
+    #[test]
+    fn marks_behind_the_last_notification_show_no_queue_before_it() {
+        let evidence = |marked: core::ops::Range<u64>| {
+            let mut judged = Obedience::new();
+            for n in 0..4_000_u64 {
+                judged.data(n * 1_000, 1_000, 0);
+                if marked.contains(&n) {
+                    judged.marked();
+                }
+                if n < 2_000 && n % 20 == 10 {
+                    judged.notified(n * 1_000 + 1);
+                }
+            }
+            judged.verdict().evidence
+        };
+        assert_eq!(evidence(0..4_000), Evidence::BehindQueue);
+        let since = evidence(2_000..4_000);
+        assert!(matches!(since, Evidence::Steady { .. }), "{since:?}");
     }
 
     /// One that knows nothing of notifications, and was never seen without: with few packets it may be held down.

@@ -222,7 +222,7 @@
   }
   if (snapshot.points.length > 0) {
     section("Who notified", plain("points", "Notifiers, by the source address of their notifications", [...snapshot.points].sort((a, b) => b.total - a.total),
-      ["notifier", "notifier_role", "made_by", "trusted", "flows", "total", "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
+      ["notifier", "notifier_role", "made_by", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
