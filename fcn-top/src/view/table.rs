@@ -241,8 +241,8 @@ pub(super) struct Table {
     pub follow: bool,
     /// Columns scrolled away to the left.
     pub left: usize,
-    /// A column that is to be scrolled into sight.
-    pub reveal: Option<usize>,
+    /// The column last asked to sort by, which stays in sight.
+    reveal: Option<usize>,
     /// Lines on the screen, when it was last drawn.
     pub page: usize,
     /// The widest text in each column: columns grow, and do not jump.
@@ -334,6 +334,7 @@ impl Table {
 
     /// Sorts by a column; by the one that is sorted by already, the other way round.
     pub(super) fn sort_by(&mut self, column: usize) {
+        self.reveal = Some(column);
         let column = self.schema.sorts(column);
         if self.order.column == column {
             self.order.descending = !self.order.descending;
@@ -362,8 +363,6 @@ impl Table {
             && let Some(&column) = self.columns.get(next)
         {
             self.sort_by(column);
-            self.left = self.left.min(next.saturating_sub(self.schema.fixed));
-            self.reveal = Some(column);
         }
     }
 
@@ -534,16 +533,7 @@ impl Table {
         };
         self.settle(room / tall);
         let visible: Vec<&E> = self.visible(lines).collect();
-        let mut placed = self.place(&visible, area.width, world);
-        if let Some(column) = self.reveal.take() {
-            for _ in 0..self.columns.len() {
-                if placed.iter().any(|(number, ..)| *number == column) {
-                    break;
-                }
-                self.scroll_columns(true);
-                placed = self.place(&visible, area.width, world);
-            }
-        }
+        let placed = self.place(&visible, area.width, world);
         let gap = gap(area.width);
         let (mut titles, mut x) = (Vec::new(), area.x);
         for &(number, column, width) in &placed {
@@ -650,7 +640,7 @@ impl Table {
         // Number, column, least width, width wanted, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
-            let scrolled = (fixed..fixed + skipped).contains(&place);
+            let scrolled = (fixed..fixed + skipped).contains(&place) && self.reveal != Some(number);
             let Some(column) = self
                 .schema
                 .column(number)
@@ -687,6 +677,7 @@ impl Table {
             let last = placed
                 .iter()
                 .enumerate()
+                .filter(|(_, placed)| self.reveal != Some(placed.0))
                 .max_by_key(|(at, placed)| (placed.4, *at));
             let Some(at) = last.map(|(at, _)| at) else {
                 break;

@@ -168,6 +168,29 @@ fn sorting_by_keys_mouse_and_list() {
 }
 
 #[test]
+fn sorting_by_a_column_that_had_no_room_leaves_the_important_ones() {
+    let words = Words::default();
+    for (width, height) in [(80, 24), (100, 30), (132, 24), (132, 40), (200, 50)] {
+        let mut app = busy(&words);
+        let _ = picture(&mut app, width, height);
+        typed(&mut app, ">");
+        let seen = text(&picture(&mut app, width, height));
+        let heading = seen.lines().find(|line| line.contains("▼total")).unwrap();
+        for part in ["sender → receiver", "QP", "verdict"] {
+            assert!(heading.contains(part), "{part}: {seen}");
+        }
+        let is_whole = heading.contains("findings");
+        assert_ne!(seen.contains(" more column"), is_whole, "{seen}");
+        // From the list as well.
+        let mut app = busy(&words);
+        typed(&mut app, "sj");
+        press(&mut app, KeyCode::Enter);
+        let listed = text(&picture(&mut app, width, height));
+        assert!(listed.contains("sender → receiver"), "{listed}");
+    }
+}
+
+#[test]
 fn a_filter_works_while_it_is_typed() {
     let words = Words::default();
     let mut app = busy(&words);
