@@ -143,7 +143,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
         });
     }
     let counted = found.len();
-    for event in world.history.events() {
+    for event in world.history.events().iter() {
         let place = found.iter().position(|rule| rule.what == event.what);
         let Some(place) = place else {
             found.push(RuleRecord {
@@ -177,7 +177,7 @@ impl View for Events {
 
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         if self.opened {
-            table.arrange(world.history.events(), world);
+            table.arrange(&world.history.events(), world);
         } else {
             self.rules = rules(world);
             table.arrange(&self.rules, world);
@@ -185,7 +185,7 @@ impl View for Events {
     }
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let events = world.history.events();
+        let events = &world.history.events();
         let area = place.area;
         let panel = if area.height < 12 || table.lines.is_empty() {
             0
@@ -247,7 +247,8 @@ impl View for Events {
 
     fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
         if self.opened {
-            let event = table.current(world.history.events())?;
+            let events = world.history.events();
+            let event = table.current(&events)?;
             return Some(Opened::Event(Box::new(event.clone())));
         }
         let rule = table.current(&self.rules)?;
@@ -262,9 +263,9 @@ impl View for Events {
     fn records(&self, table: &Table, world: &World<'_>) -> Records {
         let events = world.history.events();
         Records::Events(if self.opened {
-            table.shown(events).cloned().collect()
+            table.shown(&events).cloned().collect()
         } else {
-            events.to_vec()
+            events.into_owned()
         })
     }
 

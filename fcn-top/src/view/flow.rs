@@ -62,6 +62,11 @@ struct Columns {
 }
 
 impl Flow {
+    /// When the notification was that is looked at, unless that is later than the moment shown.
+    fn mark(&self, world: &World<'_>) -> Option<u64> {
+        self.mark.filter(|at| *at <= world.history.until())
+    }
+
     /// The time shown, around the notification that is looked at, as far back as single ones are remembered.
     fn window(&self, world: &World<'_>) -> (u64, u64) {
         let (first, now) = world.latest(LONGEST);
@@ -70,7 +75,7 @@ impl Flow {
         let begun = world.history.shown().started.unwrap_or(first);
         let single = world.details.notified.as_ref();
         let since = single.map_or(first, |(since, _)| first.min(begun.max(*since)));
-        let end = self.mark.map_or(now, |mark| {
+        let end = self.mark(world).map_or(now, |mark| {
             mark.saturating_add(span / 2)
                 .max(since.min(mark).saturating_add(span))
                 .min(now.max(mark))
@@ -96,13 +101,16 @@ impl Flow {
             .filter(|start| start.saturating_add(series.step) <= since)
             .collect();
         times.extend(single.iter().flat_map(|(_, times)| times));
+        times.retain(|at| *at <= world.history.until());
         times
     }
 
-    /// The packets that were captured themselves, and are kept.
+    /// The packets that were captured themselves until the moment shown, and are kept.
     fn packets<'w>(record: &QpRecord, world: &'w World<'_>) -> &'w [PastPacket] {
+        let (packets, until) = (&world.details.packets, world.history.until());
+        let end = packets.iter().position(|packet| packet.at > until);
         match record.data_sampled {
-            None => &world.details.packets,
+            None => &packets[..end.unwrap_or(packets.len())],
             Some(_) => &[],
         }
     }
@@ -113,7 +121,7 @@ impl Flow {
             return;
         };
         let times = Self::notifications(series, world);
-        let next = match (self.mark, back) {
+        let next = match (self.mark(world), back) {
             (None, _) => times.last(),
             (Some(mark), true) => times.iter().rev().find(|at| **at < mark),
             (Some(mark), false) => times.iter().find(|at| **at > mark),
@@ -188,7 +196,7 @@ impl Flow {
         packets: &[PastPacket],
         world: &World<'_>,
     ) -> Option<String> {
-        let mark = self.mark?;
+        let mark = self.mark(world)?;
         let times = Self::notifications(series, world);
         let place = times.iter().position(|at| *at == mark)?;
         let (from, to) = self.window(world);
@@ -345,7 +353,7 @@ impl Flow {
             .absent_value_symbol("·")
             .absent_value_style(style);
         frame.render_widget(row, marks);
-        if let Some(mark) = self.mark {
+        if let Some(mark) = self.mark(world) {
             let span = u128::from((window.1 - window.0).max(1));
             let at = u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span;
             let left = (at as u16).min(area.width.saturating_sub(1));

@@ -3,8 +3,7 @@
 use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
-use fcn_top::record::QpRecord;
-use fcn_top::record::RowId;
+use fcn_top::record::{EventRecord, QpRecord, RowId};
 use fcn_top::tables::{Details, Tables, Traffic, TrafficStep};
 use fcn_top::text::Words;
 use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
@@ -333,6 +332,89 @@ fn it_goes_back_in_time() {
     assert!(lines(&mut app)[0].contains("5,090"));
     typed(&mut app, ")");
     assert!(seen(&mut app).contains("LIVE"));
+}
+
+#[test]
+fn an_earlier_moment_has_the_events_as_they_were() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "5");
+    let at = |second: u64| {
+        let mut tables = incast(20 + second);
+        let line = |number: u64| EventRecord {
+            at: START + number,
+            last: START + number,
+            ..incast(0).events[1].clone()
+        };
+        // More than is remembered of a moment, and the last of them comes again and again.
+        tables.events = (0..310).map(line).collect();
+        tables.events.push(EventRecord {
+            at: START + 5 * SECOND,
+            last: tables.now,
+            times: 700 + second,
+            ..incast(0).events[2].clone()
+        });
+        if second > 3 {
+            tables.events.push(line(20 * SECOND));
+        }
+        tables
+    };
+    for second in 1..6 {
+        app.update(at(second));
+    }
+    typed(&mut app, "[[");
+    app.update(at(6));
+    for keys in ["jj", "\n"] {
+        match keys {
+            "\n" => press(&mut app, KeyCode::Enter),
+            keys => typed(&mut app, keys),
+        }
+        let seen = seen(&mut app);
+        for part in ["703", "08:15:23"] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+        for later in ["704", "705", "706", "08:15:24", "08:15:26"] {
+            assert!(!seen.contains(later), "{later}: {seen}");
+        }
+    }
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Esc);
+    typed(&mut app, "[");
+    press(&mut app, KeyCode::Esc);
+    assert!(!seen(&mut app).contains("703"));
+}
+
+#[test]
+fn the_flow_of_a_moment_that_stands_shows_nothing_later() {
+    let words = Words::default();
+    for stands in ["p", "[[["] {
+        let mut app = App::new(&Options::default(), &words);
+        for second in 9..15 {
+            app.update(incast(second));
+        }
+        let shown = if stands == "p" { 14 } else { 11 };
+        typed(&mut app, stands);
+        app.update(incast(20));
+        for keys in ["3", "N", "N", "n", "n"] {
+            typed(&mut app, keys);
+            let seen = seen(&mut app);
+            assert!(seen.contains(&format!("08:15:{shown}\n")), "{keys}: {seen}");
+            let mut later = (shown + 1..21).map(|second| format!("08:15:{second}"));
+            let below = seen.split_once('\n').unwrap().1;
+            assert!(later.all(|later| !below.contains(&later)), "{keys}: {seen}");
+            assert!(keys == "3" || seen.contains("▲"), "{keys}: {seen}");
+        }
+        // A notification that is looked at now is not there yet in an earlier moment.
+        typed(&mut app, ")");
+        app.update(incast(20));
+        let _ = seen(&mut app);
+        typed(&mut app, "N");
+        assert!(seen(&mut app).contains("of the last 100 at"));
+        typed(&mut app, "(");
+        let seen = seen(&mut app);
+        assert!(seen.contains("08:15:09\n"), "{seen}");
+        assert!(!seen.contains(" at 08:15:1"), "{seen}");
+    }
 }
 
 #[test]
