@@ -8,7 +8,7 @@ use super::hits::Place;
 use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{TableId, View, labelled, say, tell};
+use super::views::{TableId, View, empty, labelled, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
 use crate::monitor::ENOUGH;
@@ -387,8 +387,8 @@ impl View for Flow {
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         table.arrange(rows, world);
-        // What is opened before there is anything shows the row that comes first.
-        if table.chosen == self.first {
+        // Where none is chosen, it shows the row that comes first.
+        if table.chosen.is_none() || table.chosen == self.first {
             table.choose(0);
             self.first.clone_from(&table.chosen);
         } else {
@@ -408,13 +408,13 @@ impl View for Flow {
         wanted.packets = self.row;
     }
 
-    fn draw(&mut self, _: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let record = self
             .row
             .and_then(|row| Some((row, world.history.shown().qp(row)?)));
         let Some((row, record)) = record else {
             let text = match (self.row, world.history.mode()) {
-                (None, _) => "No QP was notified yet: this view tells of one.",
+                (None, _) => &empty(qps::NONE, table, world),
                 (Some(_), Mode::Live) => {
                     "This row has gone: the table was full, and it was notified longest ago."
                 }

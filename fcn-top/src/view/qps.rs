@@ -17,6 +17,9 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 
+/// What did not come where there is no row.
+pub(super) const NONE: Option<&str> = Some("No congestion notification");
+
 /// The table's lines.
 type Row = (RowId, QpRecord);
 
@@ -265,8 +268,7 @@ impl View for Qps {
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         let areas = Self::split(place.area, table.lines.len());
-        let nothing = Some("No congestion notification");
-        if let Some((id, record)) = draw(table, rows, nothing, place, areas, world) {
+        if let Some((id, record)) = draw(table, rows, NONE, place, areas, world) {
             explanation::panel((*id, record), place.frame, areas[1], world);
         }
     }

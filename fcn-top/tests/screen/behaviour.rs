@@ -946,6 +946,32 @@ fn the_flow_is_that_of_the_first_row_until_somebody_moves() {
 }
 
 #[test]
+fn the_flow_is_that_of_the_first_row_where_none_is_chosen() {
+    let words = Words::default();
+    for keys in ["3<<3", "31<3", "31j<3", "3j<<3"] {
+        let mut app = busy(&words);
+        for key in keys.chars() {
+            match key {
+                '<' => press(&mut app, KeyCode::Esc),
+                key => typed(&mut app, &key.to_string()),
+            }
+        }
+        assert_eq!(app.wanted_details().packets, Some(RowId(9)), "{keys}");
+        assert!(seen(&mut app).contains("Verdict "), "{keys}");
+    }
+    // Rows that are filtered out are there all the same.
+    let mut app = busy(&words);
+    typed(&mut app, "/nothing at all");
+    press(&mut app, KeyCode::Enter);
+    typed(&mut app, "3");
+    let seen = seen(&mut app);
+    assert!(
+        seen.contains("The filter lets nothing of 13 lines pass"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_notification_at_the_beginning_of_time_is_gone_to() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
