@@ -1,12 +1,13 @@
 //! The view of findings and events: by rule first, with counts; each rule opens to its packets.
 
-use super::Records;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, labelled, parted, tell};
 use super::world::World;
+use super::{Records, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
+use fcn_tool::quantity::grouped;
 use fcn_wire::{Rule, Severity};
 use ratatui::layout::Constraint;
 use ratatui::widgets::{self, Row};
@@ -216,31 +217,33 @@ impl View for Events {
             of_it.truncate(panel.height.into());
             let line = |event: &EventRecord| {
                 let address = |address| world.maybe(address, Cell::Address);
-                let frame = event
-                    .frame
-                    .map_or_else(String::new, |at| format!("frame {at}"));
+                let frame = event.frame.map(|at| format!("frame {at}"));
                 let who = match event.from {
                     Some(_) => format!("{} → {}", address(event.from), address(event.to)),
                     None => String::new(),
                 };
-                let times = format!("×{}", event.times);
-                let times = match event.last == event.at {
-                    true => times,
-                    false => format!("{times} since {}", world.words.clock(event.at, 6)),
+                // Frame and text are those of the first.
+                let since = match event.last == event.at {
+                    true => frame.unwrap_or_default(),
+                    false => {
+                        let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
+                        format!("since {}{frame}", world.words.clock(event.at, 6))
+                    }
                 };
-                Row::new([
+                [
                     world.words.clock(event.last, 6),
-                    times,
-                    frame,
+                    format!("×{}", grouped(event.times)),
+                    since,
                     who,
                     world.words.text(&event.text).into_owned(),
-                ])
+                ]
             };
-            let since = of_it.iter().any(|event| event.last != event.at);
-            let lines = of_it.into_iter().map(line);
-            let widths = [15, if since { 27 } else { 5 }, 16, 36].map(Constraint::Length);
-            let widths = widths.into_iter().chain([Constraint::Fill(1)]);
-            let lines = widgets::Table::new(lines, widths);
+            let lines: Vec<_> = of_it.into_iter().map(line).collect();
+            let widest = |at: usize| lines.iter().map(|line| fit::width(&line[at])).max();
+            let widths = [15, widest(1).unwrap_or(0), widest(2).unwrap_or(0), 36];
+            let widths = widths.map(Constraint::Length).into_iter();
+            let widths = widths.chain([Constraint::Fill(1)]);
+            let lines = widgets::Table::new(lines.into_iter().map(Row::new), widths);
             place.frame.render_widget(lines, panel);
         }
     }

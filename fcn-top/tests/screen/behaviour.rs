@@ -1208,7 +1208,7 @@ fn what_goes_on_has_the_time_when_it_came_last() {
         "{rules}"
     );
     assert!(
-        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000   frame 4809345"),
+        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000 (frame 4809345)"),
         "{rules}"
     );
     press(&mut app, KeyCode::Enter);
