@@ -180,7 +180,11 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     });
     let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return frame.render_widget("none of them is kept", area);
+        let why = match world.history.shown().qps.len() {
+            0..=ROWS => "none of them is kept".to_owned(),
+            _ => format!("none of them is among the {ROWS} notified most (Enter shows them)"),
+        };
+        return frame.render_widget(why, area);
     }
     rows.sort_by_key(|(count, _)| Reverse(*count));
     let times = |count, mark| format!("{mark}{}", world.words.cell(Cell::Count(count)));

@@ -923,6 +923,11 @@ fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
         assert_eq!(seen.contains("   notifies  "), shown, "{seen}");
+        // That none of its flows is among those looked at does not mean that none is kept.
+        let seen = seen_with(&mut app, &Details::default());
+        let none = "none of them is among the 256 notified most (Enter shows them)";
+        assert_eq!(seen.contains(none), !shown, "{seen}");
+        assert_eq!(seen.contains("none of them is kept"), shown, "{seen}");
     }
 }
 
