@@ -11,7 +11,6 @@ use super::time_series::SECOND;
 use super::views::{TableId, View, empty, labelled, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
-use crate::monitor::ENOUGH;
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -29,6 +28,8 @@ const SHORTEST: u64 = 10_000;
 const LEAST: u16 = 4;
 /// Data before and after a notification is told of this part of the time shown.
 const PART: u64 = 16;
+/// Packets from which on a rate before a notification can be compared with one after it: of fewer, chance is a tenth or more.
+const COMPARED: u32 = 100;
 
 /// The view.
 #[derive(Debug, Default)]
@@ -218,10 +219,7 @@ impl Flow {
         let sides: Vec<_> = sides
             .map(|(from, to, side)| (data(from, to), side))
             .collect();
-        // Of a few packets, a rate is little more than chance.
-        let is_enough = sides
-            .iter()
-            .all(|((count, _), _)| f64::from(*count) >= ENOUGH);
+        let is_enough = sides.iter().all(|((count, _), _)| *count >= COMPARED);
         let sides = sides.iter().map(|&((count, octets), side)| {
             let much = if is_enough {
                 let bits = octets as f64 * 8e9 / span as f64;
@@ -493,7 +491,7 @@ impl View for Flow {
 
     fn about(&self) -> &'static str {
         "One QP over time: notifications above, its data below, on one axis. Data in whose column a notification came is \
-         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows all of it; n and N \
+         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows the last two minutes; n and N \
          (or Right and Left) go from notification to notification. As far back as packets are kept (--keep), every packet is in its \
          place, with CE marks, and PSNs that went back; before that, sums. Notifications are remembered longer. Up and \
          Down go to the rows beside it in the table of QPs."

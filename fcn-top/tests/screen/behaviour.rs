@@ -773,7 +773,20 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
         last.contains(" before") && !last.contains("after"),
         "{last}"
     );
-    typed(&mut app, "N");
+    // A hundred packets on both sides are enough for rates, half of them are not.
+    typed(&mut app, "NNNNNNN");
+    let around = bar(&mut app, "Notification 93 of the last 100 at");
+    assert!(
+        around.contains("bit/s before, ") && around.contains("bit/s after"),
+        "{around}"
+    );
+    typed(&mut app, "+");
+    let around = bar(&mut app, "Notification 93 of the last 100 at");
+    assert!(
+        around.contains(" packets before, ") && around.contains(" packets after"),
+        "{around}"
+    );
+    typed(&mut app, "0NN");
     assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
     typed(&mut app, "+++++");
     // Each is a column of its own now, and the one looked at stands in the middle.
