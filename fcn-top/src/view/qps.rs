@@ -162,7 +162,7 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "findings" => record.findings == 0,
-            // Else it is no other row's place.
+            // Else it may be the place of others as well.
             "interface" => record.sampled.is_none(),
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
@@ -257,6 +257,8 @@ impl View for Qps {
 
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         table.arrange(&world.history.shown().qps, world);
+        let place = table.schema.named("interface");
+        table.keep(place.filter(|_| world.by_place));
     }
 
     fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {

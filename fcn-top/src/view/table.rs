@@ -243,6 +243,8 @@ pub(super) struct Table {
     pub left: usize,
     /// The column last asked to sort by, which stays in sight.
     reveal: Option<usize>,
+    /// The one without which lines cannot be told apart.
+    kept: Option<usize>,
     /// Lines on the screen, when it was last drawn.
     pub page: usize,
     /// The widest text in each column: columns grow, and do not jump.
@@ -280,6 +282,7 @@ impl Table {
             follow: true,
             left: 0,
             reveal: None,
+            kept: None,
             page: 10,
             widest: vec![0; schema.all().count()],
             all: 0,
@@ -446,6 +449,12 @@ impl Table {
             None if self.chosen.is_some() && !self.keys.is_empty() => self.choose(self.at),
             None => self.at = 0,
         }
+    }
+
+    /// Keeps a column in sight, or none.
+    pub(super) fn keep(&mut self, column: Option<usize>) {
+        self.kept = column;
+        self.empty.retain(|number| Some(*number) != column);
     }
 
     /// Those of the table's lines that are shown, in order.
@@ -637,10 +646,11 @@ impl Table {
     ) -> Vec<(usize, &'static Column, u16)> {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
+        let stays = |number| [self.reveal, self.kept].contains(&Some(number));
         // Number, column, least width, width wanted, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
-            let scrolled = (fixed..fixed + skipped).contains(&place) && self.reveal != Some(number);
+            let scrolled = (fixed..fixed + skipped).contains(&place) && !stays(number);
             let Some(column) = self
                 .schema
                 .column(number)
@@ -677,8 +687,7 @@ impl Table {
             let last = placed
                 .iter()
                 .enumerate()
-                .filter(|(_, placed)| self.reveal != Some(placed.0))
-                .max_by_key(|(at, placed)| (placed.4, *at));
+                .max_by_key(|(at, placed)| (!stays(placed.0), placed.4, *at));
             let Some(at) = last.map(|(at, _)| at) else {
                 break;
             };
@@ -739,7 +748,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "what" | "evidence" => 22,
         "text" | "section" | "about" => 20,
         "name" => 16,
-        "interface" => 8,
+        "interface" => 16,
         _ => u16::MAX,
     }
 }

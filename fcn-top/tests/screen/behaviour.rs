@@ -922,6 +922,43 @@ fn what_several_places_have_sampled_is_not_added_up() {
 }
 
 #[test]
+fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
+    let words = Words::default();
+    let places = ["leaf1:s1", "leaf1:spine1"];
+    for (sampled, width) in [(None, 80), (Some(4), 80), (None, 132), (Some(4), 132)] {
+        let mut app = App::new(&Options::default(), &words);
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |(place, id): (&str, u64)| {
+                let interface = Some(place.into());
+                let row = QpRecord {
+                    sampled,
+                    interface,
+                    ..one.clone()
+                };
+                (RowId(id), row)
+            };
+            *rows = places.into_iter().zip(1..).map(row).collect();
+        });
+        app.update(tables.clone());
+        for view in ["1", "2"] {
+            typed(&mut app, view);
+            let seen = text(&picture(&mut app, width, 36));
+            assert!(seen.contains("seen on"), "{seen}");
+            for place in places {
+                let mut lines = seen.lines();
+                let is_in = |line: &str| line.contains(place) && line.contains("10.0.1.10");
+                assert!(lines.any(is_in), "{place}: {seen}");
+            }
+        }
+    }
+    // Of other rows it is only where they were seen first.
+    let mut app = busy(&words);
+    assert!(!text(&picture(&mut app, 300, 80)).contains("seen on"));
+}
+
+#[test]
 fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
     let words = Words::default();
     for (rows, shown) in [(256, true), (257, false)] {
