@@ -83,6 +83,7 @@ impl<'a> App<'a> {
                 history: History::new(),
                 details: Details::default(),
                 ended: None,
+                checked: options.checked.clone(),
                 prefix: String::new(),
                 by_place: false,
             },

@@ -194,7 +194,11 @@ impl View for Events {
             (area.height / 3).min(14)
         };
         let areas = parted(area, panel);
-        let nothing = Some("Nothing worth telling");
+        let nothing = match world.checked.as_str() {
+            "" => "Nothing worth telling",
+            checked => &format!("Nothing worth telling ({checked})"),
+        };
+        let nothing = Some(nothing);
         if self.opened {
             let Some(event) = draw(table, events, nothing, place, areas, world) else {
                 return;

@@ -445,6 +445,9 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let prefix = format!("… is {}", world.prefix);
         pieces.push((6, world.span(prefix, Tone::Plain)));
     }
+    if tab == Tab::Events && !world.checked.is_empty() {
+        pieces.push((6, world.span(world.checked.clone(), Tone::Dim)));
+    }
     let rows = world.history.shown().totals.rows;
     if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
     {

@@ -35,6 +35,8 @@ pub(super) struct World<'a> {
     pub history: History,
     pub details: Details,
     pub ended: Option<String>,
+    /// How many rules are checked, and why the others are not; empty where that is not known.
+    pub checked: String,
     /// What all IPv6 addresses of the rows shown begin with, without the colon behind it.
     pub prefix: String,
     /// Whether rows differ in nothing but where their notifications were seen.

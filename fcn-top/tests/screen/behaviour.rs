@@ -1187,6 +1187,29 @@ fn notes_are_not_in_the_count_of_what_is_wrong() {
 }
 
 #[test]
+fn where_no_rule_is_broken_it_is_said_how_many_were_checked() {
+    let words = Words::default();
+    let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
+    let options = Options {
+        view: Tab::Events,
+        checked: checked.to_owned(),
+        ..Options::default()
+    };
+    let mut app = App::new(&options, &words);
+    let mut tables = incast(20);
+    (tables.rules, tables.events) = (Vec::new(), Vec::new());
+    tables.totals.packets = 5;
+    app.update(tables);
+    let narrow = text(&picture(&mut app, 80, 24));
+    let narrow: Vec<&str> = narrow.split_whitespace().collect();
+    let all = format!("Nothing worth telling ({checked}) yet in 5 packets.");
+    assert!(narrow.join(" ").contains(&all), "{narrow:?}");
+    // With findings as well: there might be more.
+    app.update(incast(21));
+    assert!(seen(&mut app).contains(checked));
+}
+
+#[test]
 fn the_head_says_what_its_numbers_are_of() {
     let words = Words::default();
     let mut app = busy(&words);
