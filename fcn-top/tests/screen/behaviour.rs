@@ -654,6 +654,38 @@ fn the_head_takes_a_quarter_of_the_height_at_most() {
 }
 
 #[test]
+fn the_graph_at_the_top_has_its_scale_at_every_height() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    for (width, height) in [
+        (80, 20),
+        (80, 24),
+        (99, 27),
+        (100, 24),
+        (132, 24),
+        (80, 28),
+        (200, 50),
+    ] {
+        let seen = text(&picture(&mut app, width, height));
+        let head: Vec<_> = seen.lines().skip(2).take(4).collect();
+        let is_on_top = head[0].starts_with("most ");
+        let is_beside = head[1].starts_with("now 2,234/s, most ");
+        let is_below = head[2].starts_with("most ");
+        let shown = [is_on_top, is_beside, is_below];
+        let expected = [
+            height < 28 && width < 100,
+            height < 28 && width >= 100,
+            height >= 28,
+        ];
+        assert_eq!(shown, expected, "{seen}");
+        assert!(
+            head.iter().any(|line| line.starts_with("now 2,234/s")),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
 fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
     let words = Words::default();
     let mut tables = incast(20);
