@@ -32,7 +32,8 @@ const NAME: u16 = 16;
 const COLUMN: u16 = 10;
 /// Rows of which it is asked who notified them how often: those notified most.
 const ROWS: usize = 256;
-/// Cells at most of the place where a flow was seen.
+/// Heading of the place where a flow was seen, and cells that it has at most.
+const SEEN_ON: &str = "seen on";
 const PLACE: u16 = 16;
 /// Cells beside what names a flow.
 const FLOW: u16 = 9 + 6 + 12 + 8 + 4;
@@ -191,18 +192,20 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     rows.sort_by_key(|(count, _)| Reverse(*count));
     let times = |count, mark| format!("{mark}{}", world.words.cell(Cell::Count(count)));
     let place = |(_, row): &(u64, &QpRecord)| {
-        let place = world.place(row);
-        place.map_or_else(String::new, |name| world.words.text(name).into_owned())
+        let place = world.place(row)?;
+        Some(world.words.text(place).into_owned())
     };
-    let places = rows.iter().map(|row| fit::width(&place(row))).max();
-    let places = places.unwrap_or(0).min(PLACE);
+    let places = rows.iter().filter_map(place);
+    let places = places.map(|place| fit::width(&place)).max();
+    let places = places.map_or(0, |widest| widest.clamp(fit::width(SEEN_ON), PLACE));
     let beside = FLOW + places + u16::from(places > 0);
     let widths = [9, 6, 12].map(Constraint::Length).into_iter();
     let widths = widths.chain([Constraint::Max(60), Constraint::Length(8)]);
     let place_width = (places > 0).then_some(Constraint::Length(places));
     let widths: Vec<_> = widths.chain(place_width).collect();
     let line = |row: &(u64, &QpRecord)| {
-        let place = shortened(&place(row), places).into_owned();
+        let place = place(row).unwrap_or_default();
+        let place = shortened(&place, places).into_owned();
         let (count, row) = row;
         let (verdict, tone) = verdict(row.verdict);
         let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
@@ -222,7 +225,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         Text::from("QP").right_aligned(),
         "sender → receiver".into(),
         "verdict".into(),
-        "seen on".into(),
+        SEEN_ON.into(),
     ];
     let heading = Row::new(heading.into_iter().take(widths.len()));
     let table = widgets::Table::new(rows.iter().map(line), &widths);

@@ -956,8 +956,14 @@ fn what_several_places_have_sampled_is_not_added_up() {
 #[test]
 fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
     let words = Words::default();
-    let places = ["leaf1:s1", "leaf1:spine1"];
-    for (sampled, width) in [(None, 80), (Some(4), 80), (None, 132), (Some(4), 132)] {
+    let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
+    for (places, sampled, width) in [
+        (long, None, 80),
+        (long, Some(4), 80),
+        (long, None, 132),
+        (long, Some(4), 132),
+        (short, None, 132),
+    ] {
         let mut app = App::new(&Options::default(), &words);
         let mut tables = incast(20);
         change(&mut tables, |rows| {
@@ -980,7 +986,7 @@ fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
             assert!(seen.contains("seen on"), "{seen}");
             for place in places {
                 let mut lines = seen.lines();
-                let is_in = |line: &str| line.contains(place) && line.contains("10.0.1.10");
+                let is_in = |line: &str| line.contains(place) && line.contains("10.0.1.10 →");
                 assert!(lines.any(is_in), "{place}: {seen}");
             }
         }
