@@ -66,7 +66,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     no_effect::refuse(&cli, way)?;
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
-    let options = setup::screen(&cli, &preferences, way)?;
+    let mut options = setup::screen(&cli, &preferences, way)?;
     let selection = if way == Way::Screen && options.view != Tab::Qps {
         // Order and filter are those of another table then, and checked already.
         Selection::default()
@@ -84,6 +84,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     cli.mode.replacing.check(files)?;
     let settings = setup::settings(&cli, &preferences, profile.clone());
     let unchecked = audit::unchecked(&settings);
+    options.checked = audit::checked_and_why(&unchecked);
 
     // A port may take rights that are given up below.
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;

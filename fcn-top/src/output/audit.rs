@@ -87,6 +87,16 @@ pub fn checked(unchecked: &[Unchecked]) -> String {
     format!("checked: {} of {all} rules", all - unchecked.len())
 }
 
+/// That, and why the others were not.
+pub fn checked_and_why(unchecked: &[Unchecked]) -> String {
+    let mut whys: Vec<_> = unchecked.iter().map(|(_, why)| *why).collect();
+    whys.dedup();
+    match whys.as_slice() {
+        [] => checked(unchecked),
+        whys => format!("{}; not all: {}", checked(unchecked), whys.join(", ")),
+    }
+}
+
 /// What was seen of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
@@ -396,5 +406,10 @@ mod tests {
                 .any(|(rule, _)| *rule == Rule::FastCnpUntrusted)
         );
         assert!(!rules.iter().any(|(rule, _)| *rule == Rule::RoceIcrcBad));
+        assert_eq!(
+            checked_and_why(&rules),
+            "checked: 70 of 78 rules; not all: give --able, --flow-rate is 0, give --domain"
+        );
+        assert_eq!(checked_and_why(&[]), "checked: 78 of 78 rules");
     }
 }

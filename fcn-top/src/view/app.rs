@@ -83,7 +83,9 @@ impl<'a> App<'a> {
                 history: History::new(),
                 details: Details::default(),
                 ended: None,
+                checked: options.checked.clone(),
                 prefix: String::new(),
+                by_place: false,
             },
             refresh: u64::try_from(options.refresh.as_nanos()).unwrap_or(u64::MAX),
             ascii: options.ascii,
@@ -154,6 +156,7 @@ impl<'a> App<'a> {
         self.world.history.update(tables, all);
         if !self.world.history.shown().qps.is_empty() {
             self.world.prefix = self.world.common_prefix();
+            self.world.by_place = self.world.differ_by_place();
         }
         self.arrange();
         if all && self.world.history.due(self.refresh) {

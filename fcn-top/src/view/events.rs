@@ -1,12 +1,13 @@
 //! The view of findings and events: by rule first, with counts; each rule opens to its packets.
 
-use super::Records;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, labelled, parted, tell};
 use super::world::World;
+use super::{Records, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
+use fcn_tool::quantity::grouped;
 use fcn_wire::{Rule, Severity};
 use ratatui::layout::Constraint;
 use ratatui::widgets::{self, Row};
@@ -143,7 +144,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
         });
     }
     let counted = found.len();
-    for event in world.history.events() {
+    for event in world.history.events().iter() {
         let place = found.iter().position(|rule| rule.what == event.what);
         let Some(place) = place else {
             found.push(RuleRecord {
@@ -177,7 +178,7 @@ impl View for Events {
 
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         if self.opened {
-            table.arrange(world.history.events(), world);
+            table.arrange(&world.history.events(), world);
         } else {
             self.rules = rules(world);
             table.arrange(&self.rules, world);
@@ -185,7 +186,7 @@ impl View for Events {
     }
 
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let events = world.history.events();
+        let events = &world.history.events();
         let area = place.area;
         let panel = if area.height < 12 || table.lines.is_empty() {
             0
@@ -193,7 +194,11 @@ impl View for Events {
             (area.height / 3).min(14)
         };
         let areas = parted(area, panel);
-        let nothing = Some("Nothing worth telling");
+        let nothing = match world.checked.as_str() {
+            "" => "Nothing worth telling",
+            checked => &format!("Nothing worth telling ({checked})"),
+        };
+        let nothing = Some(nothing);
         if self.opened {
             let Some(event) = draw(table, events, nothing, place, areas, world) else {
                 return;
@@ -216,38 +221,41 @@ impl View for Events {
             of_it.truncate(panel.height.into());
             let line = |event: &EventRecord| {
                 let address = |address| world.maybe(address, Cell::Address);
-                let frame = event
-                    .frame
-                    .map_or_else(String::new, |at| format!("frame {at}"));
+                let frame = event.frame.map(|at| format!("frame {at}"));
                 let who = match event.from {
                     Some(_) => format!("{} → {}", address(event.from), address(event.to)),
                     None => String::new(),
                 };
-                let times = format!("×{}", event.times);
-                let times = match event.last == event.at {
-                    true => times,
-                    false => format!("{times} since {}", world.words.clock(event.at, 6)),
+                // Frame and text are those of the first.
+                let since = match event.last == event.at {
+                    true => frame.unwrap_or_default(),
+                    false => {
+                        let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
+                        format!("since {}{frame}", world.words.clock(event.at, 6))
+                    }
                 };
-                Row::new([
+                [
                     world.words.clock(event.last, 6),
-                    times,
-                    frame,
+                    format!("×{}", grouped(event.times)),
+                    since,
                     who,
                     world.words.text(&event.text).into_owned(),
-                ])
+                ]
             };
-            let since = of_it.iter().any(|event| event.last != event.at);
-            let lines = of_it.into_iter().map(line);
-            let widths = [15, if since { 27 } else { 5 }, 16, 36].map(Constraint::Length);
-            let widths = widths.into_iter().chain([Constraint::Fill(1)]);
-            let lines = widgets::Table::new(lines, widths);
+            let lines: Vec<_> = of_it.into_iter().map(line).collect();
+            let widest = |at: usize| lines.iter().map(|line| fit::width(&line[at])).max();
+            let widths = [15, widest(1).unwrap_or(0), widest(2).unwrap_or(0), 36];
+            let widths = widths.map(Constraint::Length).into_iter();
+            let widths = widths.chain([Constraint::Fill(1)]);
+            let lines = widgets::Table::new(lines.into_iter().map(Row::new), widths);
             place.frame.render_widget(lines, panel);
         }
     }
 
     fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
         if self.opened {
-            let event = table.current(world.history.events())?;
+            let events = world.history.events();
+            let event = table.current(&events)?;
             return Some(Opened::Event(Box::new(event.clone())));
         }
         let rule = table.current(&self.rules)?;
@@ -262,9 +270,9 @@ impl View for Events {
     fn records(&self, table: &Table, world: &World<'_>) -> Records {
         let events = world.history.events();
         Records::Events(if self.opened {
-            table.shown(events).cloned().collect()
+            table.shown(&events).cloned().collect()
         } else {
-            events.to_vec()
+            events.into_owned()
         })
     }
 

@@ -8,10 +8,9 @@ use super::hits::Place;
 use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{TableId, View, labelled, say, tell};
+use super::views::{TableId, View, empty, labelled, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
-use crate::monitor::ENOUGH;
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -29,6 +28,8 @@ const SHORTEST: u64 = 10_000;
 const LEAST: u16 = 4;
 /// Data before and after a notification is told of this part of the time shown.
 const PART: u64 = 16;
+/// Packets from which on a rate before a notification can be compared with one after it: of fewer, chance is a tenth or more.
+const COMPARED: u32 = 100;
 
 /// The view.
 #[derive(Debug, Default)]
@@ -62,6 +63,11 @@ struct Columns {
 }
 
 impl Flow {
+    /// When the notification was that is looked at, unless that is later than the moment shown.
+    fn mark(&self, world: &World<'_>) -> Option<u64> {
+        self.mark.filter(|at| *at <= world.history.until())
+    }
+
     /// The time shown, around the notification that is looked at, as far back as single ones are remembered.
     fn window(&self, world: &World<'_>) -> (u64, u64) {
         let (first, now) = world.latest(LONGEST);
@@ -70,7 +76,7 @@ impl Flow {
         let begun = world.history.shown().started.unwrap_or(first);
         let single = world.details.notified.as_ref();
         let since = single.map_or(first, |(since, _)| first.min(begun.max(*since)));
-        let end = self.mark.map_or(now, |mark| {
+        let end = self.mark(world).map_or(now, |mark| {
             mark.saturating_add(span / 2)
                 .max(since.min(mark).saturating_add(span))
                 .min(now.max(mark))
@@ -96,13 +102,16 @@ impl Flow {
             .filter(|start| start.saturating_add(series.step) <= since)
             .collect();
         times.extend(single.iter().flat_map(|(_, times)| times));
+        times.retain(|at| *at <= world.history.until());
         times
     }
 
-    /// The packets that were captured themselves, and are kept.
+    /// The packets that were captured themselves until the moment shown, and are kept.
     fn packets<'w>(record: &QpRecord, world: &'w World<'_>) -> &'w [PastPacket] {
+        let (packets, until) = (&world.details.packets, world.history.until());
+        let end = packets.iter().position(|packet| packet.at > until);
         match record.data_sampled {
-            None => &world.details.packets,
+            None => &packets[..end.unwrap_or(packets.len())],
             Some(_) => &[],
         }
     }
@@ -113,7 +122,7 @@ impl Flow {
             return;
         };
         let times = Self::notifications(series, world);
-        let next = match (self.mark, back) {
+        let next = match (self.mark(world), back) {
             (None, _) => times.last(),
             (Some(mark), true) => times.iter().rev().find(|at| **at < mark),
             (Some(mark), false) => times.iter().find(|at| **at > mark),
@@ -188,7 +197,7 @@ impl Flow {
         packets: &[PastPacket],
         world: &World<'_>,
     ) -> Option<String> {
-        let mark = self.mark?;
+        let mark = self.mark(world)?;
         let times = Self::notifications(series, world);
         let place = times.iter().position(|at| *at == mark)?;
         let (from, to) = self.window(world);
@@ -210,10 +219,7 @@ impl Flow {
         let sides: Vec<_> = sides
             .map(|(from, to, side)| (data(from, to), side))
             .collect();
-        // Of a few packets, a rate is little more than chance.
-        let is_enough = sides
-            .iter()
-            .all(|((count, _), _)| f64::from(*count) >= ENOUGH);
+        let is_enough = sides.iter().all(|((count, _), _)| *count >= COMPARED);
         let sides = sides.iter().map(|&((count, octets), side)| {
             let much = if is_enough {
                 let bits = octets as f64 * 8e9 / span as f64;
@@ -345,7 +351,7 @@ impl Flow {
             .absent_value_symbol("·")
             .absent_value_style(style);
         frame.render_widget(row, marks);
-        if let Some(mark) = self.mark {
+        if let Some(mark) = self.mark(world) {
             let span = u128::from((window.1 - window.0).max(1));
             let at = u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span;
             let left = (at as u16).min(area.width.saturating_sub(1));
@@ -379,8 +385,8 @@ impl View for Flow {
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         table.arrange(rows, world);
-        // What is opened before there is anything shows the row that comes first.
-        if table.chosen == self.first {
+        // Where none is chosen, it shows the row that comes first.
+        if table.chosen.is_none() || table.chosen == self.first {
             table.choose(0);
             self.first.clone_from(&table.chosen);
         } else {
@@ -400,13 +406,13 @@ impl View for Flow {
         wanted.packets = self.row;
     }
 
-    fn draw(&mut self, _: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let record = self
             .row
             .and_then(|row| Some((row, world.history.shown().qp(row)?)));
         let Some((row, record)) = record else {
             let text = match (self.row, world.history.mode()) {
-                (None, _) => "No QP was notified yet: this view tells of one.",
+                (None, _) => &empty(qps::NONE, table, world),
                 (Some(_), Mode::Live) => {
                     "This row has gone: the table was full, and it was notified longest ago."
                 }
@@ -485,7 +491,7 @@ impl View for Flow {
 
     fn about(&self) -> &'static str {
         "One QP over time: notifications above, its data below, on one axis. Data in whose column a notification came is \
-         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows all of it; n and N \
+         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows the last two minutes; n and N \
          (or Right and Left) go from notification to notification. As far back as packets are kept (--keep), every packet is in its \
          place, with CE marks, and PSNs that went back; before that, sums. Notifications are remembered longer. Up and \
          Down go to the rows beside it in the table of QPs."

@@ -27,6 +27,9 @@ const PLAIN: u16 = 3;
 /// Cells beside the graph, for what the most in it is.
 const SCALE: u16 = 18;
 
+/// Cells of a screen from which on that has room beside the rate of now.
+const WIDE: u16 = 100;
+
 /// A piece of a line, more important if the number is lower.
 type Piece = (u8, Span<'static>);
 
@@ -385,9 +388,17 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         )
     };
     let width = |lines: &[Line<'_>]| fit::cells(lines.iter().map(Line::width).max().unwrap_or(0));
-    let has_scale = usize::from(area.height) > left.len() && left.len() > 1;
+    let has_scale = left.len() > 1;
+    // Without a line of its own, the scale stands beside the rate or, where that has no room, in place of the heading.
+    let has_line = usize::from(area.height) > left.len();
+    let is_beside = !has_line && area.width >= WIDE;
+    let scale = match (has_scale, is_beside) {
+        (false, _) => 0,
+        (true, false) => SCALE,
+        (true, true) => SCALE + 2 + fit::cells(left[1].width()),
+    };
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
-        Constraint::Length(width(&left).max(if has_scale { SCALE } else { 0 })),
+        Constraint::Length(width(&left).max(scale)),
         Constraint::Length(2),
         Constraint::Fill(1),
         Constraint::Length(2),
@@ -400,7 +411,12 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let sums: Vec<f64> = (0..graph.width.into()).map(sum).collect();
         let each = window.1.saturating_sub(window.0) as f64 / f64::from(graph.width.max(1));
         let most = most_notified(&sums, (each, step), world);
-        left.insert(2, Line::from(world.span(most, Tone::Dim)));
+        let scale = |text| world.span(text, Tone::Dim);
+        match (has_line, is_beside) {
+            (true, _) => left.insert(2, Line::from(scale(most))),
+            (_, true) => left[1].push_span(scale(format!(", {most}"))),
+            (..) => left[0] = Line::from(scale(most)),
+        }
     }
     frame.render_widget(Text::from(left), left_area);
     frame.render_widget(Text::from(right), right_area);
@@ -444,6 +460,9 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     if !world.prefix.is_empty() && matches!(tab, Tab::Qps | Tab::Flow) {
         let prefix = format!("… is {}", world.prefix);
         pieces.push((6, world.span(prefix, Tone::Plain)));
+    }
+    if tab == Tab::Events && !world.checked.is_empty() {
+        pieces.push((6, world.span(world.checked.clone(), Tone::Dim)));
     }
     let rows = world.history.shown().totals.rows;
     if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64

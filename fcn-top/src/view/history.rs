@@ -1,9 +1,11 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
+use super::table::Entry;
 use super::time_series::SECOND;
 use crate::record::EventRecord;
 use crate::record::RowId;
 use crate::tables::Tables;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,8 +126,8 @@ impl History {
             qps,
             points: live.points.iter().take(KEPT_LINES).cloned().collect(),
             hops: live.hops.iter().take(KEPT_LINES).cloned().collect(),
-            // The log only grows: a moment's is the part of now's that was there already.
-            events: Vec::new(),
+            // The log only grows, but in one of the last lines what comes again is counted.
+            events: live.events[live.events.len().saturating_sub(KEPT_LINES)..].to_vec(),
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
             nics: Arc::clone(&live.nics),
             totals: live.totals,
@@ -152,15 +154,35 @@ impl History {
         &self.live
     }
 
-    /// The log until the moment shown.
-    pub(super) fn events(&self) -> &[EventRecord] {
+    /// The log as it was at the moment shown.
+    pub(super) fn events(&self) -> Cow<'_, [EventRecord]> {
         match &self.shown {
-            Shown::Live => &self.live.events,
-            Shown::Still { at, .. } => &at.events,
+            Shown::Live => Cow::Borrowed(&self.live.events),
+            Shown::Still { at, .. } => Cow::Borrowed(&at.events),
             Shown::Kept(at) => {
-                let end = self.live.events.partition_point(|event| event.at <= at.now);
-                self.live.events.get(..end).unwrap_or_default()
+                let Some(first) = at.events.first() else {
+                    return Cow::Borrowed(&[]);
+                };
+                // Lines before those remembered are as they were, where they have not left.
+                let is_first = |event: &EventRecord| {
+                    event.at == first.at
+                        && (event.frame, event.from, event.to)
+                            == (first.frame, first.from, first.to)
+                        && event.key() == first.key()
+                        && event.interface == first.interface
+                };
+                let end = self.live.events.iter().position(is_first).unwrap_or(0);
+                Cow::Owned([&self.live.events[..end], &at.events].concat())
             }
+        }
+    }
+
+    /// What is later than this is not shown.
+    pub(super) fn until(&self) -> u64 {
+        match self.shown {
+            // Courses are asked for behind the tables, and may reach a little further.
+            Shown::Live => u64::MAX,
+            _ => self.shown().now,
         }
     }
 

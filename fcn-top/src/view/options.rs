@@ -16,6 +16,8 @@ pub struct Options {
     pub filter: String,
     /// Columns of that view's table by their ids; empty for the usual ones.
     pub columns: Vec<String>,
+    /// How many rules are checked, and why the others are not, in words; empty where that is not known.
+    pub checked: String,
     /// Which colours are used.
     pub colours: Colours,
     /// Whether the mouse is listened to (the terminal's own selecting then needs Shift).
@@ -32,6 +34,7 @@ impl Default for Options {
             order: String::new(),
             filter: String::new(),
             columns: Vec::new(),
+            checked: String::new(),
             colours: Colours::Auto,
             mouse: true,
             ascii: false,

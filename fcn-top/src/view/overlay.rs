@@ -82,7 +82,6 @@ impl Picker {
         if self.sorts {
             if let Some(&(column, _)) = self.items.get(self.at) {
                 table.sort_by(column);
-                table.reveal = Some(column);
             }
             return;
         }

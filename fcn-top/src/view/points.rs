@@ -32,6 +32,9 @@ const NAME: u16 = 16;
 const COLUMN: u16 = 10;
 /// Rows of which it is asked who notified them how often: those notified most.
 const ROWS: usize = 256;
+/// Heading of the place where a flow was seen, and cells that it has at most.
+const SEEN_ON: &str = "seen on";
+const PLACE: u16 = 16;
 /// Cells beside what names a flow.
 const FLOW: u16 = 9 + 6 + 12 + 8 + 4;
 
@@ -180,36 +183,52 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     });
     let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return frame.render_widget("none of them is kept", area);
+        let why = match world.history.shown().qps.len() {
+            0..=ROWS => "none of them is kept".to_owned(),
+            _ => format!("none of them is among the {ROWS} notified most (Enter shows them)"),
+        };
+        return frame.render_widget(why, area);
     }
     rows.sort_by_key(|(count, _)| Reverse(*count));
     let times = |count, mark| format!("{mark}{}", world.words.cell(Cell::Count(count)));
-    let line = |(count, row): &(u64, &QpRecord)| {
+    let place = |(_, row): &(u64, &QpRecord)| {
+        let place = world.place(row)?;
+        Some(world.words.text(place).into_owned())
+    };
+    let places = rows.iter().filter_map(place);
+    let places = places.map(|place| fit::width(&place)).max();
+    let places = places.map_or(0, |widest| widest.clamp(fit::width(SEEN_ON), PLACE));
+    let beside = FLOW + places + u16::from(places > 0);
+    let widths = [9, 6, 12].map(Constraint::Length).into_iter();
+    let widths = widths.chain([Constraint::Max(60), Constraint::Length(8)]);
+    let place_width = (places > 0).then_some(Constraint::Length(places));
+    let widths: Vec<_> = widths.chain(place_width).collect();
+    let line = |row: &(u64, &QpRecord)| {
+        let place = place(row).unwrap_or_default();
+        let place = shortened(&place, places).into_owned();
+        let (count, row) = row;
         let (verdict, tone) = verdict(row.verdict);
         let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
-        Row::new([
+        let cells = [
             Text::from(times(*count, estimate(row, "total"))).right_aligned(),
             kind.into(),
             Text::from(qp_text(row)).right_aligned(),
-            flow_text(row, area.width.saturating_sub(FLOW), world).into(),
+            flow_text(row, area.width.saturating_sub(beside), world).into(),
             world.span(verdict, tone).into(),
-        ])
+            place.into(),
+        ];
+        Row::new(cells.into_iter().take(widths.len()))
     };
-    let heading = Row::new([
+    let heading = [
         Text::from("notified").right_aligned(),
         "kind".into(),
         Text::from("QP").right_aligned(),
         "sender → receiver".into(),
         "verdict".into(),
-    ]);
-    let widths = [
-        Constraint::Length(9),
-        Constraint::Length(6),
-        Constraint::Length(12),
-        Constraint::Max(60),
-        Constraint::Length(8),
+        SEEN_ON.into(),
     ];
-    let table = widgets::Table::new(rows.iter().map(line), widths);
+    let heading = Row::new(heading.into_iter().take(widths.len()));
+    let table = widgets::Table::new(rows.iter().map(line), &widths);
     let heading = heading.style(world.style(Tone::Dim));
     frame.render_widget(table.header(heading), area);
 }
@@ -323,7 +342,10 @@ impl View for Points {
         let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 || !is_whole {
             [panel, Rect::ZERO]
         } else {
-            panel.layout(&Layout::horizontal([Constraint::Fill(1); 2]).spacing(3))
+            let mut rows = most_notified(world).into_iter();
+            let has_places = rows.any(|(_, row)| world.place(row).is_some());
+            let parts = [1 + u16::from(has_places), 1].map(Constraint::Fill);
+            panel.layout(&Layout::horizontal(parts).spacing(3))
         };
         draw_flows(point, place.frame, flows, world);
         draw_matrix(&points, place.frame, matrix, world);

@@ -17,6 +17,9 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 
+/// What did not come where there is no row.
+pub(super) const NONE: Option<&str> = Some("No congestion notification");
+
 /// The table's lines.
 type Row = (RowId, QpRecord);
 
@@ -159,7 +162,7 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "findings" => record.findings == 0,
-            // Else it is no other row's place.
+            // Else it may be the place of others as well.
             "interface" => record.sampled.is_none(),
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
@@ -254,6 +257,8 @@ impl View for Qps {
 
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         table.arrange(&world.history.shown().qps, world);
+        let place = table.schema.named("interface");
+        table.keep(place.filter(|_| world.by_place));
     }
 
     fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
@@ -265,8 +270,7 @@ impl View for Qps {
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         let areas = Self::split(place.area, table.lines.len());
-        let nothing = Some("No congestion notification");
-        if let Some((id, record)) = draw(table, rows, nothing, place, areas, world) {
+        if let Some((id, record)) = draw(table, rows, NONE, place, areas, world) {
             explanation::panel((*id, record), place.frame, areas[1], world);
         }
     }

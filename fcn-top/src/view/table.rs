@@ -241,8 +241,10 @@ pub(super) struct Table {
     pub follow: bool,
     /// Columns scrolled away to the left.
     pub left: usize,
-    /// A column that is to be scrolled into sight.
-    pub reveal: Option<usize>,
+    /// The column last asked to sort by, which stays in sight.
+    reveal: Option<usize>,
+    /// The one without which lines cannot be told apart.
+    kept: Option<usize>,
     /// Lines on the screen, when it was last drawn.
     pub page: usize,
     /// The widest text in each column: columns grow, and do not jump.
@@ -280,6 +282,7 @@ impl Table {
             follow: true,
             left: 0,
             reveal: None,
+            kept: None,
             page: 10,
             widest: vec![0; schema.all().count()],
             all: 0,
@@ -334,6 +337,7 @@ impl Table {
 
     /// Sorts by a column; by the one that is sorted by already, the other way round.
     pub(super) fn sort_by(&mut self, column: usize) {
+        self.reveal = Some(column);
         let column = self.schema.sorts(column);
         if self.order.column == column {
             self.order.descending = !self.order.descending;
@@ -362,8 +366,6 @@ impl Table {
             && let Some(&column) = self.columns.get(next)
         {
             self.sort_by(column);
-            self.left = self.left.min(next.saturating_sub(self.schema.fixed));
-            self.reveal = Some(column);
         }
     }
 
@@ -447,6 +449,12 @@ impl Table {
             None if self.chosen.is_some() && !self.keys.is_empty() => self.choose(self.at),
             None => self.at = 0,
         }
+    }
+
+    /// Keeps a column in sight, or none.
+    pub(super) fn keep(&mut self, column: Option<usize>) {
+        self.kept = column;
+        self.empty.retain(|number| Some(*number) != column);
     }
 
     /// Those of the table's lines that are shown, in order.
@@ -534,16 +542,7 @@ impl Table {
         };
         self.settle(room / tall);
         let visible: Vec<&E> = self.visible(lines).collect();
-        let mut placed = self.place(&visible, area.width, world);
-        if let Some(column) = self.reveal.take() {
-            for _ in 0..self.columns.len() {
-                if placed.iter().any(|(number, ..)| *number == column) {
-                    break;
-                }
-                self.scroll_columns(true);
-                placed = self.place(&visible, area.width, world);
-            }
-        }
+        let placed = self.place(&visible, area.width, world);
         let gap = gap(area.width);
         let (mut titles, mut x) = (Vec::new(), area.x);
         for &(number, column, width) in &placed {
@@ -647,10 +646,11 @@ impl Table {
     ) -> Vec<(usize, &'static Column, u16)> {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
+        let stays = |number| [self.reveal, self.kept].contains(&Some(number));
         // Number, column, least width, width wanted, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
-            let scrolled = (fixed..fixed + skipped).contains(&place);
+            let scrolled = (fixed..fixed + skipped).contains(&place) && !stays(number);
             let Some(column) = self
                 .schema
                 .column(number)
@@ -687,7 +687,7 @@ impl Table {
             let last = placed
                 .iter()
                 .enumerate()
-                .max_by_key(|(at, placed)| (placed.4, *at));
+                .max_by_key(|(at, placed)| (!stays(placed.0), placed.4, *at));
             let Some(at) = last.map(|(at, _)| at) else {
                 break;
             };
@@ -748,7 +748,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "what" | "evidence" => 22,
         "text" | "section" | "about" => 20,
         "name" => 16,
-        "interface" => 8,
+        "interface" => 16,
         _ => u16::MAX,
     }
 }

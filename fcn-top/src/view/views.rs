@@ -110,7 +110,7 @@ pub(super) fn draw<'l, E: Entry>(
 }
 
 /// Why there are no lines, and what to do.
-fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> String {
+pub(super) fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> String {
     let packets = world.history.shown().totals.packets;
     let seen = counted(packets, "packet");
     match (nothing, world.ended.is_some(), packets) {

@@ -3,9 +3,9 @@
 use super::history::{History, Mode};
 use super::theme::{Theme, Tone};
 use super::time_series::{SECOND, Steps};
-use crate::record::{Cell, Column};
+use crate::record::{Cell, Column, QpRecord};
 use crate::tables::{Detail, Details};
-use crate::text::Words;
+use crate::text::{Words, differ_by_place};
 use fcn_wire::Kind;
 use ratatui::style::Style;
 use ratatui::text::Span;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 /// The time that small graphs in tables are over.
 const MINUTE: u64 = 60 * SECOND;
-/// Rows whose addresses are looked at for what they have in common.
+/// Rows that are looked at for what they have in common, and what they differ in.
 const LOOKED_AT: usize = 256;
 /// Characters from which on leaving out what addresses have in common saves something.
 const PREFIX: usize = 6;
@@ -35,8 +35,12 @@ pub(super) struct World<'a> {
     pub history: History,
     pub details: Details,
     pub ended: Option<String>,
+    /// How many rules are checked, and why the others are not; empty where that is not known.
+    pub checked: String,
     /// What all IPv6 addresses of the rows shown begin with, without the colon behind it.
     pub prefix: String,
+    /// Whether rows differ in nothing but where their notifications were seen.
+    pub by_place: bool,
 }
 
 impl World<'_> {
@@ -115,6 +119,18 @@ impl World<'_> {
             Some(rest) if !self.prefix.is_empty() && rest.starts_with(':') => format!("…{rest}"),
             _ => text,
         }
+    }
+
+    /// Whether rows shown differ in nothing but where their notifications were seen.
+    pub(super) fn differ_by_place(&self) -> bool {
+        let rows = self.history.shown().qps.iter().take(LOOKED_AT);
+        differ_by_place(rows.map(|(_, row)| row))
+    }
+
+    /// Where a row was seen, where that is not the place of others as well.
+    pub(super) fn place<'r>(&self, row: &'r QpRecord) -> Option<&'r str> {
+        let is_its = self.by_place || row.sampled.is_some();
+        row.interface.as_deref().filter(|_| is_its)
     }
 
     /// What all IPv6 addresses of the rows shown begin with, where that is worth leaving out.

@@ -3,8 +3,7 @@
 use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
-use fcn_top::record::QpRecord;
-use fcn_top::record::RowId;
+use fcn_top::record::{EventRecord, QpRecord, RowId};
 use fcn_top::tables::{Details, Tables, Traffic, TrafficStep};
 use fcn_top::text::Words;
 use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
@@ -168,6 +167,29 @@ fn sorting_by_keys_mouse_and_list() {
 }
 
 #[test]
+fn sorting_by_a_column_that_had_no_room_leaves_the_important_ones() {
+    let words = Words::default();
+    for (width, height) in [(80, 24), (100, 30), (132, 24), (132, 40), (200, 50)] {
+        let mut app = busy(&words);
+        let _ = picture(&mut app, width, height);
+        typed(&mut app, ">");
+        let seen = text(&picture(&mut app, width, height));
+        let heading = seen.lines().find(|line| line.contains("▼total")).unwrap();
+        for part in ["sender → receiver", "QP", "verdict"] {
+            assert!(heading.contains(part), "{part}: {seen}");
+        }
+        let is_whole = heading.contains("findings");
+        assert_ne!(seen.contains(" more column"), is_whole, "{seen}");
+        // From the list as well.
+        let mut app = busy(&words);
+        typed(&mut app, "sj");
+        press(&mut app, KeyCode::Enter);
+        let listed = text(&picture(&mut app, width, height));
+        assert!(listed.contains("sender → receiver"), "{listed}");
+    }
+}
+
+#[test]
 fn a_filter_works_while_it_is_typed() {
     let words = Words::default();
     let mut app = busy(&words);
@@ -310,6 +332,89 @@ fn it_goes_back_in_time() {
     assert!(lines(&mut app)[0].contains("5,090"));
     typed(&mut app, ")");
     assert!(seen(&mut app).contains("LIVE"));
+}
+
+#[test]
+fn an_earlier_moment_has_the_events_as_they_were() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "5");
+    let at = |second: u64| {
+        let mut tables = incast(20 + second);
+        let line = |number: u64| EventRecord {
+            at: START + number,
+            last: START + number,
+            ..incast(0).events[1].clone()
+        };
+        // More than is remembered of a moment, and the last of them comes again and again.
+        tables.events = (0..310).map(line).collect();
+        tables.events.push(EventRecord {
+            at: START + 5 * SECOND,
+            last: tables.now,
+            times: 700 + second,
+            ..incast(0).events[2].clone()
+        });
+        if second > 3 {
+            tables.events.push(line(20 * SECOND));
+        }
+        tables
+    };
+    for second in 1..6 {
+        app.update(at(second));
+    }
+    typed(&mut app, "[[");
+    app.update(at(6));
+    for keys in ["jj", "\n"] {
+        match keys {
+            "\n" => press(&mut app, KeyCode::Enter),
+            keys => typed(&mut app, keys),
+        }
+        let seen = seen(&mut app);
+        for part in ["703", "08:15:23"] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+        for later in ["704", "705", "706", "08:15:24", "08:15:26"] {
+            assert!(!seen.contains(later), "{later}: {seen}");
+        }
+    }
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Esc);
+    typed(&mut app, "[");
+    press(&mut app, KeyCode::Esc);
+    assert!(!seen(&mut app).contains("703"));
+}
+
+#[test]
+fn the_flow_of_a_moment_that_stands_shows_nothing_later() {
+    let words = Words::default();
+    for stands in ["p", "[[["] {
+        let mut app = App::new(&Options::default(), &words);
+        for second in 9..15 {
+            app.update(incast(second));
+        }
+        let shown = if stands == "p" { 14 } else { 11 };
+        typed(&mut app, stands);
+        app.update(incast(20));
+        for keys in ["3", "N", "N", "n", "n"] {
+            typed(&mut app, keys);
+            let seen = seen(&mut app);
+            assert!(seen.contains(&format!("08:15:{shown}\n")), "{keys}: {seen}");
+            let mut later = (shown + 1..21).map(|second| format!("08:15:{second}"));
+            let below = seen.split_once('\n').unwrap().1;
+            assert!(later.all(|later| !below.contains(&later)), "{keys}: {seen}");
+            assert!(keys == "3" || seen.contains("▲"), "{keys}: {seen}");
+        }
+        // A notification that is looked at now is not there yet in an earlier moment.
+        typed(&mut app, ")");
+        app.update(incast(20));
+        let _ = seen(&mut app);
+        typed(&mut app, "N");
+        assert!(seen(&mut app).contains("of the last 100 at"));
+        typed(&mut app, "(");
+        let seen = seen(&mut app);
+        assert!(seen.contains("08:15:09\n"), "{seen}");
+        assert!(!seen.contains(" at 08:15:1"), "{seen}");
+    }
 }
 
 #[test]
@@ -549,6 +654,38 @@ fn the_head_takes_a_quarter_of_the_height_at_most() {
 }
 
 #[test]
+fn the_graph_at_the_top_has_its_scale_at_every_height() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    for (width, height) in [
+        (80, 20),
+        (80, 24),
+        (99, 27),
+        (100, 24),
+        (132, 24),
+        (80, 28),
+        (200, 50),
+    ] {
+        let seen = text(&picture(&mut app, width, height));
+        let head: Vec<_> = seen.lines().skip(2).take(4).collect();
+        let is_on_top = head[0].starts_with("most ");
+        let is_beside = head[1].starts_with("now 2,234/s, most ");
+        let is_below = head[2].starts_with("most ");
+        let shown = [is_on_top, is_beside, is_below];
+        let expected = [
+            height < 28 && width < 100,
+            height < 28 && width >= 100,
+            height >= 28,
+        ];
+        assert_eq!(shown, expected, "{seen}");
+        assert!(
+            head.iter().any(|line| line.starts_with("now 2,234/s")),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
 fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
     let words = Words::default();
     let mut tables = incast(20);
@@ -668,7 +805,20 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
         last.contains(" before") && !last.contains("after"),
         "{last}"
     );
-    typed(&mut app, "N");
+    // A hundred packets on both sides are enough for rates, half of them are not.
+    typed(&mut app, "NNNNNNN");
+    let around = bar(&mut app, "Notification 93 of the last 100 at");
+    assert!(
+        around.contains("bit/s before, ") && around.contains("bit/s after"),
+        "{around}"
+    );
+    typed(&mut app, "+");
+    let around = bar(&mut app, "Notification 93 of the last 100 at");
+    assert!(
+        around.contains(" packets before, ") && around.contains(" packets after"),
+        "{around}"
+    );
+    typed(&mut app, "0NN");
     assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
     typed(&mut app, "+++++");
     // Each is a column of its own now, and the one looked at stands in the middle.
@@ -804,6 +954,49 @@ fn what_several_places_have_sampled_is_not_added_up() {
 }
 
 #[test]
+fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
+    let words = Words::default();
+    let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
+    for (places, sampled, width) in [
+        (long, None, 80),
+        (long, Some(4), 80),
+        (long, None, 132),
+        (long, Some(4), 132),
+        (short, None, 132),
+    ] {
+        let mut app = App::new(&Options::default(), &words);
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |(place, id): (&str, u64)| {
+                let interface = Some(place.into());
+                let row = QpRecord {
+                    sampled,
+                    interface,
+                    ..one.clone()
+                };
+                (RowId(id), row)
+            };
+            *rows = places.into_iter().zip(1..).map(row).collect();
+        });
+        app.update(tables.clone());
+        for view in ["1", "2"] {
+            typed(&mut app, view);
+            let seen = text(&picture(&mut app, width, 36));
+            assert!(seen.contains("seen on"), "{seen}");
+            for place in places {
+                let mut lines = seen.lines();
+                let is_in = |line: &str| line.contains(place) && line.contains("10.0.1.10 →");
+                assert!(lines.any(is_in), "{place}: {seen}");
+            }
+        }
+    }
+    // Of other rows it is only where they were seen first.
+    let mut app = busy(&words);
+    assert!(!text(&picture(&mut app, 300, 80)).contains("seen on"));
+}
+
+#[test]
 fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
     let words = Words::default();
     for (rows, shown) in [(256, true), (257, false)] {
@@ -818,6 +1011,11 @@ fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
         assert_eq!(seen.contains("   notifies  "), shown, "{seen}");
+        // That none of its flows is among those looked at does not mean that none is kept.
+        let seen = seen_with(&mut app, &Details::default());
+        let none = "none of them is among the 256 notified most (Enter shows them)";
+        assert_eq!(seen.contains(none), !shown, "{seen}");
+        assert_eq!(seen.contains("none of them is kept"), shown, "{seen}");
     }
 }
 
@@ -838,6 +1036,32 @@ fn the_flow_is_that_of_the_first_row_until_somebody_moves() {
         app.update(tables);
         assert_eq!(app.wanted_details().packets, Some(RowId(row)), "{keys}");
     }
+}
+
+#[test]
+fn the_flow_is_that_of_the_first_row_where_none_is_chosen() {
+    let words = Words::default();
+    for keys in ["3<<3", "31<3", "31j<3", "3j<<3"] {
+        let mut app = busy(&words);
+        for key in keys.chars() {
+            match key {
+                '<' => press(&mut app, KeyCode::Esc),
+                key => typed(&mut app, &key.to_string()),
+            }
+        }
+        assert_eq!(app.wanted_details().packets, Some(RowId(9)), "{keys}");
+        assert!(seen(&mut app).contains("Verdict "), "{keys}");
+    }
+    // Rows that are filtered out are there all the same.
+    let mut app = busy(&words);
+    typed(&mut app, "/nothing at all");
+    press(&mut app, KeyCode::Enter);
+    typed(&mut app, "3");
+    let seen = seen(&mut app);
+    assert!(
+        seen.contains("The filter lets nothing of 13 lines pass"),
+        "{seen}"
+    );
 }
 
 #[test]
@@ -1001,6 +1225,29 @@ fn notes_are_not_in_the_count_of_what_is_wrong() {
 }
 
 #[test]
+fn where_no_rule_is_broken_it_is_said_how_many_were_checked() {
+    let words = Words::default();
+    let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
+    let options = Options {
+        view: Tab::Events,
+        checked: checked.to_owned(),
+        ..Options::default()
+    };
+    let mut app = App::new(&options, &words);
+    let mut tables = incast(20);
+    (tables.rules, tables.events) = (Vec::new(), Vec::new());
+    tables.totals.packets = 5;
+    app.update(tables);
+    let narrow = text(&picture(&mut app, 80, 24));
+    let narrow: Vec<&str> = narrow.split_whitespace().collect();
+    let all = format!("Nothing worth telling ({checked}) yet in 5 packets.");
+    assert!(narrow.join(" ").contains(&all), "{narrow:?}");
+    // With findings as well: there might be more.
+    app.update(incast(21));
+    assert!(seen(&mut app).contains(checked));
+}
+
+#[test]
 fn the_head_says_what_its_numbers_are_of() {
     let words = Words::default();
     let mut app = busy(&words);
@@ -1077,7 +1324,7 @@ fn what_goes_on_has_the_time_when_it_came_last() {
         "{rules}"
     );
     assert!(
-        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000   frame 4809345"),
+        rules.contains("08:15:19.880000 ×14 since 08:15:17.000000 (frame 4809345)"),
         "{rules}"
     );
     press(&mut app, KeyCode::Enter);
