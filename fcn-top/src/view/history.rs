@@ -1,6 +1,5 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
-use super::table::Entry;
 use super::time_series::SECOND;
 use crate::record::EventRecord;
 use crate::record::RowId;
@@ -165,11 +164,9 @@ impl History {
                 };
                 // Lines before those remembered are as they were, where they have not left.
                 let is_first = |event: &EventRecord| {
-                    event.at == first.at
-                        && (event.frame, event.from, event.to)
-                            == (first.frame, first.from, first.to)
-                        && event.key() == first.key()
-                        && event.interface == first.interface
+                    (event.at, event.frame, event.what) == (first.at, first.frame, first.what)
+                        && (event.from, event.to) == (first.from, first.to)
+                        && (&event.text, &event.interface) == (&first.text, &first.interface)
                 };
                 let end = self.live.events.iter().position(is_first).unwrap_or(0);
                 Cow::Owned([&self.live.events[..end], &at.events].concat())
