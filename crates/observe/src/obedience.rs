@@ -1291,12 +1291,19 @@ impl Obedience {
         }
     }
 
-    /// How many notifications have data between them and the next one, the last but one included, behind which there need not
-    /// be any yet.
+    /// How many notifications have data between them and the next one, also where none is behind that yet.
     fn measured(&self) -> u32 {
+        let Some((first, last)) = self.waiting else {
+            return self.measured;
+        };
         let mut bins = self.bins.iter().flat_map(|bins| bins.iter());
-        let is_open = self.waiting.is_some() && bins.any(|bin| bin.part.stamps > 0);
-        self.measured.saturating_add(is_open.into())
+        // The latest data is not spread yet.
+        let is_latest =
+            self.bins.is_some() && (self.last.saturating_add(1)..=first).contains(&self.latest);
+        let before = is_latest || bins.any(|bin| bin.part.stamps > 0);
+        let between = first < self.latest && self.latest < last;
+        self.measured
+            .saturating_add(u32::from(before) + u32::from(between))
     }
 
     /// Whether notifications come right behind packets, few of which lie between them: the time between two ends with a packet
@@ -1674,6 +1681,15 @@ mod tests {
         flow.notified(450);
         assert_eq!(flow.verdict().measured, 1);
         assert_eq!(flow.verdict().evidence, Evidence::TooFew);
+        // A single packet in between.
+        let mut flow = Obedience::new();
+        let mut measured = Vec::new();
+        for at in [100, 200, 300, 400] {
+            flow.data(at, 1_000, 0);
+            flow.notified(at + 50);
+            measured.push(flow.verdict().measured);
+        }
+        assert_eq!(measured, [0, 1, 2, 3]);
     }
 
     #[test]
