@@ -4,6 +4,7 @@
 //! Such packets mostly look the same, so a sighting counts as that of the packet that was seen last elsewhere only where it
 //! is [much nearer](APART) in time to it than to any other. Where others that look the same come within [`WITHIN`], that is a guess,
 //! and said to be one: where a place has missed a packet, or they take as long as from one to the next, it may be a neighbour.
+//! What takes less than the [unit](Unit) of a place's time stamps may as well be the other way round.
 
 use crate::sightings::WITHIN;
 
@@ -20,6 +21,41 @@ const BACKWARDS: u32 = 10;
 /// Half of the times that lie this close together, in nanoseconds, vary by the resolution of clocks.
 const CLOSE: i32 = 1_000;
 
+/// Time stamps that what divides all of them is unlikely to divide by chance.
+const ENOUGH: u8 = 8;
+
+/// What the time stamps of a place are multiples of, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unit {
+    divisor: u64,
+    stamps: u8,
+}
+
+impl Unit {
+    /// Takes in a time stamp, in nanoseconds.
+    pub const fn add(&mut self, at: u64) {
+        self.stamps = self.stamps.saturating_add(1);
+        let (mut greater, mut less) = (at, self.divisor);
+        while less > 0 {
+            (greater, less) = (less, greater % less);
+        }
+        self.divisor = greater;
+    }
+
+    /// The unit; where there are few time stamps, only the power of ten in it.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        if self.stamps >= ENOUGH {
+            return self.divisor;
+        }
+        let mut unit = 1;
+        while unit < u64::MAX / 10 && self.divisor > 0 && self.divisor % (unit * 10) == 0 {
+            unit *= 10;
+        }
+        unit
+    }
+}
+
 /// How long it takes from one place to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -29,6 +65,8 @@ pub enum Takes {
     Between(u32, u32),
     /// It is not known which comes first: the times of some packets run one way, and those of others the other way.
     Unclear,
+    /// Nor is it here: it takes less than time stamps can tell, which are multiples of so many nanoseconds.
+    Below(u64),
 }
 
 /// From one place to the next.
@@ -44,6 +82,14 @@ pub struct Step {
     pub packets: u32,
     /// Whether some of them had others around them that look the same, and were told apart by what is nearest in time.
     pub guessed: bool,
+}
+
+impl Step {
+    /// Whether it is known which place comes first.
+    #[must_use]
+    pub const fn has_order(&self) -> bool {
+        matches!(self.takes, Takes::About(_) | Takes::Between(..))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +113,8 @@ impl Leg {
         self.backwards += u32::from(nanoseconds < 0);
     }
 
-    fn step(&self) -> Step {
+    /// Of places whose time stamps are multiples of what `unit` says.
+    fn step(&self, unit: impl Fn(u32) -> u64) -> Step {
         let Self {
             from,
             to,
@@ -79,6 +126,7 @@ impl Leg {
         let is_reversed = backwards > packets / 2;
         let (from, to) = if is_reversed { (to, from) } else { (from, to) };
         let least = backwards.min(packets - backwards);
+        let unit = unit(from).max(unit(to));
         let takes = if least > packets / BACKWARDS {
             Takes::Unclear
         } else {
@@ -94,7 +142,9 @@ impl Leg {
             times.sort_unstable();
             let at = |quarter: usize| times.get((kept - 1) * quarter / 4).copied().unwrap_or(0);
             let [low, median, high] = [1, 2, 3].map(|quarter| at(quarter).max(0));
-            if high - low > median.max(CLOSE) {
+            if u64::from(median.unsigned_abs()) < unit {
+                Takes::Below(unit)
+            } else if high - low > median.max(CLOSE) {
                 Takes::Between(low.unsigned_abs(), high.unsigned_abs())
             } else {
                 Takes::About(median.unsigned_abs())
@@ -190,22 +240,17 @@ impl Trail {
 
     /// The ways that packets took, that of most packets first: each step begins where the one before ends. A step that only
     /// leaves out places of a way, as these have missed packets, is none of its own; one whose order is not known is a way by
-    /// itself, behind the others.
+    /// itself, behind the others. `unit` tells the [unit](Unit) of a place's time stamps, in nanoseconds.
     #[must_use]
-    pub fn ways(&self) -> Vec<Vec<Step>> {
-        let mut steps: Vec<Step> = self.legs.iter().map(Leg::step).collect();
+    pub fn ways(&self, unit: impl Fn(u32) -> u64) -> Vec<Vec<Step>> {
+        let mut steps: Vec<Step> = self.legs.iter().map(|leg| leg.step(&unit)).collect();
         // What was seen more often first, else what came first: the sort is stable.
-        steps.sort_by_key(|step| {
-            (
-                step.takes == Takes::Unclear,
-                core::cmp::Reverse(step.packets),
-            )
-        });
+        steps.sort_by_key(|step| (!step.has_order(), core::cmp::Reverse(step.packets)));
         let mut ways = Vec::new();
         while !steps.is_empty() {
             let first = steps.remove(0);
             let mut way = vec![first];
-            if first.takes != Takes::Unclear {
+            if first.has_order() {
                 extend(&mut way, &mut steps);
                 let place_of = |place: u32| {
                     let from = way.iter().position(|step| step.from == place);
@@ -213,7 +258,7 @@ impl Trail {
                 };
                 steps.retain(|step| {
                     let ends = place_of(step.from).zip(place_of(step.to));
-                    step.takes == Takes::Unclear || ends.is_none_or(|(from, to)| from >= to)
+                    !step.has_order() || ends.is_none_or(|(from, to)| from >= to)
                 });
             }
             ways.push(way);
@@ -234,7 +279,7 @@ fn extend(way: &mut Vec<Step>, steps: &mut Vec<Step>) {
             .first()
             .map(|first| first.from)
             .zip(way.last().map(|last| last.to));
-        step.takes != Takes::Unclear
+        step.has_order()
             && ends.is_some_and(|(start, end)| {
                 step.from == end && !is_on(way, step.to)
                     || step.to == start && !is_on(way, step.from)
@@ -253,8 +298,11 @@ fn extend(way: &mut Vec<Step>, steps: &mut Vec<Step>) {
 mod tests {
     use super::*;
 
+    /// Time stamps of nanoseconds.
+    const FINE: fn(u32) -> u64 = |_| 1;
+
     fn way(trail: &Trail, number: usize) -> Vec<(u32, u32, u32)> {
-        let way = &trail.ways()[number];
+        let way = &trail.ways(FINE)[number];
         way.iter()
             .map(|step| (step.from, step.to, step.packets))
             .collect()
@@ -263,7 +311,7 @@ mod tests {
     #[test]
     fn places_come_in_the_order_in_which_they_were_passed() {
         let mut trail = Trail::default();
-        assert!(trail.ways().is_empty());
+        assert!(trail.ways(FINE).is_empty());
         for n in 0..20 {
             // The third is told of before the second, and the last one misses some.
             trail.add((7, 5), 3_000 + n, false);
@@ -275,7 +323,7 @@ mod tests {
         trail.add((7, 9), 6_000, false);
         trail.add((3, 3), 6_000, false);
         trail.add((3, 4), 1 << 40, false);
-        assert_eq!(trail.ways().len(), 1, "{:?}", trail.ways());
+        assert_eq!(trail.ways(FINE).len(), 1, "{:?}", trail.ways(FINE));
         assert_eq!(way(&trail, 0), [(7, 5, 20), (5, 3, 20), (3, 9, 15)]);
     }
 
@@ -294,7 +342,7 @@ mod tests {
                     }
                 }
             }
-            trail.ways()
+            trail.ways(FINE)
         };
         let step = |from, to, time, packets| Step {
             from,
@@ -333,7 +381,7 @@ mod tests {
         for (from, to) in [(1, 2), (2, 3), (3, 1)] {
             trail.add((from, to), 10, false);
         }
-        let steps: usize = trail.ways().iter().map(Vec::len).sum();
+        let steps: usize = trail.ways(FINE).iter().map(Vec::len).sum();
         assert_eq!(steps, 3);
     }
 
@@ -344,12 +392,12 @@ mod tests {
             times
                 .iter()
                 .for_each(|time| trail.add((1, 2), *time, false));
-            let step = trail.ways()[0][0];
+            let step = trail.ways(FINE)[0][0];
             (step.from, step.to, step.takes)
         };
         assert_eq!(takes(&[3_000]), (1, 2, Takes::About(3_000)));
         assert_eq!(takes(&[-3_000]), (2, 1, Takes::About(3_000)));
-        assert_eq!(takes(&[0]), (1, 2, Takes::About(0)));
+        assert_eq!(takes(&[0]), (1, 2, Takes::Below(1)));
         assert_eq!(takes(&[0, 900, 400]), (1, 2, Takes::About(400)));
         assert_eq!(takes(&[3_000, 90_000, 3_100]), (1, 2, Takes::About(3_100)));
         assert_eq!(
@@ -366,11 +414,55 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_less_than_the_unit_of_time_stamps_has_no_order() {
+        let mut trail = Trail::default();
+        let mut units = [Unit::default(); 3];
+        // The last place is passed last, and its time stamps are cut down to milliseconds.
+        for n in 0..20_u64 {
+            let at = 1_700_000_000_123_456_789 + n * 7_654_321;
+            let stamps = [at, at + 2_000_000, at + 2_003_000];
+            let stamps = [stamps[0], stamps[1], stamps[2] / 1_000_000 * 1_000_000];
+            for (place, at) in (0..).zip(stamps) {
+                trail.see(place, at, place > 0);
+                units[place as usize].add(at);
+            }
+        }
+        assert_eq!(units.map(Unit::get), [1, 1, 1_000_000]);
+        let ways = trail.ways(|place| units[place as usize].get());
+        let takes: Vec<_> = ways.iter().map(|way| way[0].takes).collect();
+        assert_eq!(takes, [Takes::About(2_000_000), Takes::Below(1_000_000)]);
+        // Were they exact, it would come before the one that it comes behind.
+        assert_eq!(way(&trail, 0), [(0, 1, 20)]);
+        assert_eq!(trail.ways(FINE)[0].last().map(|step| step.to), Some(1));
+    }
+
+    #[test]
+    fn a_few_time_stamps_tell_powers_of_ten() {
+        let unit = |stamps: &[u64]| {
+            let mut unit = Unit::default();
+            stamps.iter().for_each(|at| unit.add(*at));
+            unit.get()
+        };
+        assert_eq!(unit(&[]), 1);
+        assert_eq!(unit(&[0]), 1);
+        assert_eq!(unit(&[1_700_000_000_123_456_789]), 1);
+        assert_eq!(unit(&[1_700_000_000_124_000_000]), 1_000_000);
+        assert_eq!(unit(&[4_000_000, 8_000_000]), 1_000_000);
+        let jiffies: Vec<_> = (1..20).map(|n| n * n * 4_000_000).collect();
+        assert_eq!(unit(&jiffies), 4_000_000);
+        assert_eq!(unit(&[u64::MAX; 2]), 1);
+        assert_eq!(
+            unit(&[10_000_000_000_000_000_000; 2]),
+            10_000_000_000_000_000_000
+        );
+    }
+
+    #[test]
     fn of_many_places_some_are_kept() {
         let mut trail = Trail::default();
         (0..1_000).for_each(|place| trail.add((place, place + 1), 10, false));
         assert_eq!(trail.legs.len(), LEGS);
-        assert_eq!(trail.ways()[0].len(), LEGS);
+        assert_eq!(trail.ways(FINE)[0].len(), LEGS);
         (0..1_000).for_each(|place| trail.see(place, u64::from(place) << 32, true));
         assert_eq!(trail.seen.len(), PLACES);
         for at in [0, u64::MAX, 7, u64::MAX] {

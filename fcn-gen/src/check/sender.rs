@@ -39,7 +39,7 @@ fn flows<'s>(setup: &Setup<'s>) -> Vec<&'s Flow> {
 
 /// What a step says to the sender.
 #[derive(Clone, Copy)]
-enum Told {
+enum Message {
     Cnp,
     Fast {
         from: Ipv6Addr,
@@ -49,10 +49,10 @@ enum Told {
 }
 
 /// A step: its name, the flow that it is about by its place, what it says, and the statements it is for.
-struct Asked {
+struct Step {
     id: &'static str,
     flow: usize,
-    told: Told,
+    message: Message,
     what: &'static str,
     obeyed: Option<Statement>,
     ignored: Option<Statement>,
@@ -60,10 +60,10 @@ struct Asked {
 }
 
 /// The steps.
-fn asked(setup: &Setup<'_>) -> Vec<Asked> {
+fn steps(setup: &Setup<'_>) -> Vec<Step> {
     use Statement as S;
     let listed = setup.listed();
-    let fast = |from, original, traced| Told::Fast {
+    let fast = |from, original, traced| Message::Fast {
         from,
         original,
         traced,
@@ -75,10 +75,10 @@ fn asked(setup: &Setup<'_>) -> Vec<Asked> {
             .is_some_and(|flow| flow.source.is_ipv6())
     {
         if setup.off {
-            return vec![Asked {
+            return vec![Step {
                 id: "fast-cnp",
                 flow: 0,
-                told: fast(from, None, false),
+                message: fast(from, None, false),
                 what: "Fast CNPs of a switch",
                 obeyed: None,
                 ignored: Some(S::FastCnpOff),
@@ -86,37 +86,37 @@ fn asked(setup: &Setup<'_>) -> Vec<Asked> {
             }];
         }
         all.extend([
-            Asked {
+            Step {
                 id: "stranger",
                 flow: 0,
-                told: fast(STRANGER, None, false),
+                message: fast(STRANGER, None, false),
                 what: "Fast CNPs from a source that is not on the access list",
                 obeyed: None,
                 ignored: Some(S::FastCnpAccessList),
                 others: None,
             },
-            Asked {
+            Step {
                 id: "elsewhere",
                 flow: 0,
-                told: fast(from, Some(ELSEWHERE), false),
+                message: fast(from, Some(ELSEWHERE), false),
                 what: "Fast CNPs with its Destination QP and another original destination",
                 obeyed: None,
                 ignored: Some(S::FastCnpPairCounts),
                 others: None,
             },
-            Asked {
+            Step {
                 id: "fast-cnp",
                 flow: 0,
-                told: fast(from, None, false),
+                message: fast(from, None, false),
                 what: "Fast CNPs of a switch (option 1)",
                 obeyed: Some(S::FastCnpObeyed),
                 ignored: None,
                 others: Some(S::FastCnpOthersLeft),
             },
-            Asked {
+            Step {
                 id: "fast-cnp-2",
                 flow: 1,
-                told: fast(from, None, true),
+                message: fast(from, None, true),
                 what: "Fast CNPs of a switch (option 2)",
                 obeyed: Some(S::FastCnpTraceObeyed),
                 ignored: None,
@@ -125,10 +125,10 @@ fn asked(setup: &Setup<'_>) -> Vec<Asked> {
         ]);
     }
     if !setup.off {
-        all.push(Asked {
+        all.push(Step {
             id: "cnp",
             flow: if all.is_empty() { 0 } else { 2 },
-            told: Told::Cnp,
+            message: Message::Cnp,
             what: "CNPs from the receiver",
             obeyed: Some(S::CnpObeyed),
             ignored: None,
@@ -165,13 +165,13 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         start + BEFORE,
         Vec::new(),
     );
-    for asked in asked(setup) {
-        let wanted = [asked.obeyed, asked.ignored, asked.others];
+    for step in steps(setup) {
+        let wanted = [step.obeyed, step.ignored, step.others];
         let wanted: Vec<Statement> = wanted.into_iter().flatten().collect();
-        let Some(flow) = flows.get(asked.flow).filter(|_| setup.wants(&wanted)) else {
+        let Some(flow) = flows.get(step.flow).filter(|_| setup.wants(&wanted)) else {
             continue;
         };
-        let packet = notification(setup, flow, asked.told);
+        let packet = notification(setup, flow, step.message);
         let nodes = (flow.to, setup.device);
         let frames = (0..LASTS.0 / GAP.0).map(|n| Planned {
             at: plan.end + Ps(GAP.0 * n),
@@ -179,19 +179,19 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             what: What::Octets(framed(nodes, &packet)),
         });
         let frames: Vec<_> = frames.collect();
-        let what = format!("{} {} about {}", frames.len(), asked.what, flow.name);
-        plan.step(asked.id, what, LASTS, frames);
+        let what = format!("{} {} about {}", frames.len(), step.what, flow.name);
+        plan.step(step.id, what, LASTS, frames);
     }
     Ok(plan)
 }
 
-fn notification(setup: &Setup<'_>, flow: &Flow, told: Told) -> Vec<u8> {
+fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
     let profile = &setup.simulation.profile;
-    let Told::Fast {
+    let Message::Fast {
         from,
         original,
         traced,
-    } = told
+    } = message
     else {
         return cnp(setup.simulation, flow);
     };
@@ -288,14 +288,14 @@ fn change(sorted: &Sorted<'_>, flow: FlowKey, step: &Range<Ps>) -> Change {
 pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     let flows = flows(setup);
     let mut slowed = BTreeSet::new();
-    for asked in asked(setup) {
-        let all = [asked.obeyed, asked.ignored, asked.others];
+    for step in steps(setup) {
+        let all = [step.obeyed, step.ignored, step.others];
         let all: Vec<Statement> = all.into_iter().flatten().collect();
-        let Some(flow) = flows.get(asked.flow) else {
+        let Some(flow) = flows.get(step.flow) else {
             ledger.cannot(&all, "it takes a flow that nothing was said about: give the sender three (--set flows=3)");
             continue;
         };
-        let Some(time) = plan.time(asked.id) else {
+        let Some(time) = plan.time(step.id) else {
             continue;
         };
         let seen = change(sorted, flow.key(), &time);
@@ -303,10 +303,10 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
             ledger.cannot(&all, "the sender sent nothing of the flow before");
             continue;
         }
-        let is_fast = matches!(asked.told, Told::Fast { .. });
+        let is_fast = matches!(step.message, Message::Fast { .. });
         let reacted = seen.is_lower() || is_fast && seen.detoured();
-        if let Some(statement) = asked.obeyed {
-            slowed.insert(asked.flow);
+        if let Some(statement) = step.obeyed {
+            slowed.insert(step.flow);
             ledger.holds(
                 statement,
                 reacted,
@@ -314,7 +314,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
                 &seen.frames,
             );
         }
-        if let Some(statement) = asked.ignored {
+        if let Some(statement) = step.ignored {
             ledger.holds(
                 statement,
                 !reacted,
@@ -322,7 +322,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
                 &seen.frames,
             );
         }
-        let Some(statement) = asked.others else {
+        let Some(statement) = step.others else {
             continue;
         };
         let rest = flows

@@ -176,7 +176,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         let frames = (0..count).map(|n| Planned {
             at: begin + Ps(gap.0 * n),
             link,
-            what: told(setup, by, from, flow, reserved),
+            what: notification(setup, by, from, flow, reserved),
         });
         let frames: Vec<_> = frames.collect();
         let what = format!(
@@ -220,7 +220,13 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
 }
 
 /// A notification to the device.
-fn told(setup: &Setup<'_>, by: NodeId, from: Ipv6Addr, flow: &Flow, reserved: bool) -> What {
+fn notification(
+    setup: &Setup<'_>,
+    by: NodeId,
+    from: Ipv6Addr,
+    flow: &Flow,
+    reserved: bool,
+) -> What {
     let to = setup.simulation.nodes[setup.device].ipv6;
     let nodes = (by, setup.device);
     let carrier = Carrier::new(from.into(), to.into());

@@ -7,7 +7,7 @@ use crate::record::{InterfaceRecord, PASSED};
 use crate::tables::Dropped;
 use crate::text::span;
 use core::fmt::Write as _;
-use fcn_observe::trail::{Step, Takes, Trail};
+use fcn_observe::trail::{Step, Takes, Trail, Unit};
 use fcn_tool::quantity::grouped;
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
@@ -53,6 +53,8 @@ enum Clock {
 struct Interface {
     name: Arc<str>,
     clock: Clock,
+    /// Of the time stamps of packets that other places may have seen, too.
+    unit: Unit,
     state: &'static str,
     about: Arc<str>,
     dropped: Dropped,
@@ -70,6 +72,7 @@ impl Interface {
         Self {
             name: format!("#{number}").into(),
             clock: Clock::Capture,
+            unit: Unit::default(),
             state: "up",
             about: Arc::from(""),
             dropped: (None, None),
@@ -270,6 +273,14 @@ impl Interfaces {
         }
     }
 
+    /// Takes in the time stamp of a packet at that place.
+    #[inline]
+    pub fn stamped(&mut self, place: u32, at: u64) {
+        if let Some(interface) = self.list.get_mut(place as usize) {
+            interface.unit.add(at);
+        }
+    }
+
     fn entry(&mut self, number: u32) -> &mut Interface {
         let place = self.place(number) as usize;
         &mut self.list[place]
@@ -348,7 +359,8 @@ impl Interfaces {
 
     /// The ways of a trail in words; `None` where there is none.
     pub fn path(&self, trail: &Trail) -> Option<Arc<str>> {
-        let ways = trail.ways();
+        let unit = |place: u32| (self.list.get(place as usize)).map_or(0, |known| known.unit.get());
+        let ways = trail.ways(unit);
         let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
         (!ways.is_empty()).then(|| ways.join("; ").into())
     }
@@ -379,11 +391,18 @@ impl Interfaces {
                     write!(text, " → {to} +{low} to {high} ({packets})")
                 }
                 Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
+                Takes::Below(unit) => {
+                    let unit = span(unit);
+                    write!(
+                        text,
+                        " and {to}: order unclear, time stamps of {unit} ({packets})"
+                    )
+                }
             };
         }
         if way
             .iter()
-            .any(|step| step.guessed && step.takes != Takes::Unclear && are_related(step))
+            .any(|step| step.guessed && step.has_order() && are_related(step))
         {
             text.push_str(", paired by nearness");
         }

@@ -264,6 +264,7 @@ impl Monitor {
 
     /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
     fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
+        self.interfaces.stamped(packet.interface, packet.at);
         let look = look(packet, ce);
         let earlier = self.sightings.see_captured(identity, look, self.captured);
         self.totals.copies += u64::from(earlier.is_some());

@@ -1127,7 +1127,7 @@ fn the_path_of_notifications_is_told_with_its_times() {
         }
         let mirror = |number| copy(number as u8, session(number), &cnp(7));
         for n in 0..40 {
-            let at = START + n * interval;
+            let at = START + n * (interval + 7);
             see(&mut monitor, at, 0, &cnp(7));
             if n % 4 != 0 {
                 see(&mut monitor, at + 5_000, 0, &mirror(9));
@@ -1166,6 +1166,20 @@ fn the_path_of_notifications_is_told_with_its_times() {
         only(&monitor).path.as_deref(),
         Some("leaf1 and leaf2: order unclear (20)")
     );
+    // Two whose time stamps are all of whole milliseconds.
+    let mut monitor = Monitor::new(Settings::default());
+    for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
+        monitor.know_interface(number, name, "");
+    }
+    for n in 0..20 {
+        let at = START + n * 3 * MILLISECOND;
+        see(&mut monitor, at, 0, &cnp(7));
+        see(&mut monitor, at, 1, &cnp(7));
+    }
+    assert_eq!(
+        only(&monitor).path.as_deref(),
+        Some("leaf1 and leaf2: order unclear, time stamps of 3.00 ms (20)")
+    );
 }
 
 #[test]
@@ -1189,7 +1203,7 @@ fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
                     let [a, b, c, d] = seconds.to_be_bytes();
                     [5 << 2, 0, 0, 0, a, b, c, d]
                 });
-                let at = n * MILLISECOND + passed;
+                let at = n * (MILLISECOND + 7) + passed;
                 let header = Erspan::III(Erspan3 {
                     session: switch,
                     timestamp: (at / unit) as u32 + 1,

@@ -241,14 +241,14 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let mut places: HashMap<_, (u64, &str)> = HashMap::new();
     for (id, row) in most_notified(world) {
         let sender = row.sender.unwrap_or(row.told);
-        let place = row.sampled.and(row.interface.as_deref());
+        let place = world.place(row);
         for (notifier, count) in notifiers(*id, world) {
             let (sum, mark) = places.entry((*notifier, sender, place)).or_default();
             *sum += count;
             *mark = estimate(row, "total").max(*mark);
         }
     }
-    // What several places have sampled may be the same packets: the one that has most counts.
+    // What several places have seen may be the same packets: the one that has most counts.
     let mut counts: HashMap<(IpAddr, IpAddr), (u64, &str)> = HashMap::new();
     for ((notifier, sender, _), count) in places {
         let most = counts.entry((notifier, sender)).or_default();
@@ -268,6 +268,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
         .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
     let about = match (world.until_now(), senders.len()) {
         (_, shown) if shown < all => format!("{shown} of {all} senders"),
+        ("", _) if world.by_place => "at any one place".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };

@@ -426,7 +426,7 @@ impl<'a> Lab<'a> {
                 let ended = node.child.try_wait()?;
                 over &= !node.begins || ended.is_some();
                 if let (Some(status), false) = (ended, node.begins) {
-                    bail!("{} ended early ({status}){}", node.node, said(&node.log));
+                    bail!("{} ended early ({status}){}", node.node, log_end(&node.log));
                 }
             }
             // Who leaves the screen has seen enough: there, Ctrl-C is a key, and no signal.
@@ -518,7 +518,7 @@ impl<'a> Lab<'a> {
                 return Ok(());
             }
             if node.child.try_wait()?.is_some() || since.elapsed() > PATIENCE {
-                bail!("{} cannot be played{}", node.node, said(&node.log));
+                bail!("{} cannot be played{}", node.node, log_end(&node.log));
             }
             std::thread::sleep(LOOK);
         }
@@ -579,8 +579,8 @@ fn decode(capture: &Path, cable: &str) -> Outcome<(Vec<String>, usize)> {
     Ok((lines.collect(), rows.len()))
 }
 
-/// The end of what a role said, for a failure.
-fn said(log: &Path) -> String {
+/// The end of a role's log, for a failure.
+fn log_end(log: &Path) -> String {
     let text = fs_err::read_to_string(log).unwrap_or_default();
     process::tail(&text, 4)
 }

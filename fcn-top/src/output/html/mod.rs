@@ -272,7 +272,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         read: read.map(|read| words.text(read).into_owned()).collect(),
         rows_by: (selected.rows.iter()).map(|(_, row)| by(row)).collect(),
         rows_since: (selected.rows.iter())
-            .map(|(_, row)| moments(row, since))
+            .map(|(_, row)| times(row, since))
             .collect(),
         schema: STORY,
         sentences: sentences::sentences(story, words),
@@ -299,14 +299,14 @@ fn by(row: &QpRecord) -> String {
     }
 }
 
-/// The moments in a row, in nanoseconds since the first packet, by column.
-fn moments(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i64> {
+/// The times in a row, in nanoseconds since the first packet, by column.
+fn times(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i64> {
     let cells = QpRecord::COLUMNS.iter().zip(0..);
-    let moments = cells.filter_map(|(column, number)| match row.cell(number) {
+    let times = cells.filter_map(|(column, number)| match row.cell(number) {
         Cell::Moment(at) => Some((column.id, since(at))),
         _ => None,
     });
-    moments.collect()
+    times.collect()
 }
 
 /// The names of the addresses in the tables, where they are known.
