@@ -1010,13 +1010,50 @@ fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
         typed(&mut app, "2");
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
-        assert_eq!(seen.contains("   notifies  "), shown, "{seen}");
+        assert_eq!(seen.contains("at any one place"), shown, "{seen}");
         // That none of its flows is among those looked at does not mean that none is kept.
         let seen = seen_with(&mut app, &Details::default());
         let none = "none of them is among the 256 notified most (Enter shows them)";
         assert_eq!(seen.contains(none), !shown, "{seen}");
         assert_eq!(seen.contains("none of them is kept"), shown, "{seen}");
     }
+}
+
+#[test]
+fn a_matrix_counts_once_what_several_places_have_seen() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| {
+        let (_, one) = rows[0].clone();
+        let row = |(place, id): (&str, u64)| {
+            let interface = Some(place.into());
+            (
+                RowId(id),
+                QpRecord {
+                    interface,
+                    ..one.clone()
+                },
+            )
+        };
+        *rows = ["leaf1", "leaf2"].into_iter().zip(1..).map(row).collect();
+    });
+    let notifier = tables.points[0].notifier;
+    app.update(tables);
+    typed(&mut app, "2");
+    let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
+    for (row, count) in details.rows.values_mut().zip([1_111, 1_000]) {
+        row.notifiers = vec![(notifier, count)];
+    }
+    let seen = seen_with(&mut app, &details);
+    let heading = seen
+        .lines()
+        .position(|line| line.contains("at any one place"));
+    let below = seen.lines().skip(heading.expect(&seen) + 1);
+    let counts: Vec<_> = below
+        .map(|line| line.trim_end().rsplit("  ").next())
+        .collect();
+    assert!(counts.contains(&Some("1,111")), "{seen}");
 }
 
 #[test]
