@@ -49,7 +49,7 @@ impl Unit {
             return self.divisor;
         }
         let mut unit = 1;
-        while unit < u64::MAX / 10 && self.divisor > 0 && self.divisor % (unit * 10) == 0 {
+        while unit < u64::MAX / 10 && self.divisor > 0 && self.divisor.is_multiple_of(unit * 10) {
             unit *= 10;
         }
         unit

@@ -1,0 +1,353 @@
+//! The answers, what they rest on, and how that is said.
+
+use super::{BINS, bounds};
+use core::fmt;
+
+/// Whether the sender of a flow does what notifications ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Answer {
+    /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
+    /// explains. A twentieth less suffices, where it is there after notification upon notification.
+    Obeys,
+    /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
+    /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
+    DoesNotObey,
+    /// Neither can be told.
+    #[default]
+    Unclear,
+}
+
+impl Answer {
+    /// `obeys`, `does_not_obey` or `unclear`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Obeys => "obeys",
+            Self::DoesNotObey => "does_not_obey",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// Less data in a window after notifications.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Less {
+    /// By how much at least, as a part of the rate that it is compared with, 0 to 1: two standard errors from the means over
+    /// notifications. Data is spread evenly from packet to packet, so that where few packets lie in a window it is more.
+    pub at_least: f32,
+    /// The window since the notification.
+    pub window: Window,
+    /// The window with most data, where that is surely more than around; else what is compared is around `window`.
+    pub than: Option<Window>,
+    /// Whether it pauses now and then, which counts to neither.
+    pub pauses: bool,
+}
+
+/// Part of the time since a notification: the bin of that number, 0 for the microsecond behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(u8);
+
+impl Window {
+    /// The bin of that number; the last one, where there is none such.
+    #[must_use]
+    pub const fn new(bin: usize) -> Self {
+        Self(if bin < BINS { bin } else { BINS - 1 } as u8)
+    }
+}
+
+/// What an answer rests on. Parts are of the rate, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Evidence {
+    /// Less data after notifications than at other times.
+    Slower(Less),
+    /// Less data while it was notified than without notifications.
+    SlowerThanQuiet {
+        /// By how much at least: two standard errors from the mean.
+        less: f32,
+    },
+    /// The entropy changed soon after so many notifications.
+    OtherPath {
+        /// How many.
+        after: u32,
+    },
+    /// As much data after notifications as around that.
+    Steady {
+        /// What can be excluded: more than this much less.
+        most: f32,
+        /// Whether it was as fast without notifications; else one that is held at a reduced rate, and does not recover before
+        /// the next notification, looks the same.
+        alone: bool,
+    },
+    /// As much data while it was notified as without notifications.
+    SteadySinceQuiet {
+        /// What can be excluded: more than this much less.
+        most: f32,
+    },
+    /// No data lies between one notification and the next.
+    #[default]
+    NoData,
+    /// The flow was known too late to be the one that notifications are about.
+    KnownLate,
+    /// Too few notifications or packets.
+    TooFew,
+    /// Only samples of its packets were seen.
+    Sampled,
+    /// Several QPs may send datagrams to one.
+    Datagrams,
+    /// Many of its packets come twice.
+    Repeats,
+    /// It was notified all the time: it may have been held at a lower rate.
+    NeverQuiet,
+    /// Less data after notifications, but no more than chance explains.
+    Varies {
+        /// How much less there was.
+        less: f32,
+        /// What chance explains.
+        chance: f32,
+    },
+    /// Less data after notifications, or while notified, which need not be an answer.
+    Fewer {
+        /// By how much.
+        less: f32,
+        /// The time since notifications in which there was less; `None` for as long as it was notified.
+        within: Option<Window>,
+    },
+    /// The rate varies too much around notifications.
+    Unsteady,
+    /// The entropy changed, but not plainly in answer to notifications.
+    MayTurn,
+    /// Time stamps are too coarse for the time between notifications.
+    Coarse,
+    /// Time stamps of its data go back.
+    OutOfOrder,
+    /// It paused after notifications, which may be the end of what there was to send.
+    Pauses,
+    /// As much data after notifications, or while notified, but seen behind a queue that marks it.
+    BehindQueue,
+    /// Less data after notifications, which is no answer for that reason.
+    Doubtful(Less, Doubt),
+}
+
+/// Why less data after notifications is no answer, or not plainly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// There was more before that: it falls back from a rise.
+    FallsBack,
+    /// It comes too late.
+    TooLate,
+    /// It comes some time after, and without notifications the rate is not steady.
+    MaySwing,
+    /// It lasts for less time than from packet to packet, or from burst to burst.
+    Short,
+    /// It is less than can be told from what a full queue does to any sender.
+    TooLittle,
+    /// Hardly a packet lies there.
+    Sparse,
+    /// It comes after a time with data as before, or is small beside what single notifications differ by.
+    NotPlain,
+    /// It is mostly gaps that stand out.
+    Idle,
+    /// The flow was slower still without notifications.
+    SlowerWithout,
+}
+
+impl Evidence {
+    /// How the rate changed at least, where that is an answer: −0.5 is half.
+    #[must_use]
+    pub fn change(&self) -> Option<f64> {
+        match *self {
+            Self::Slower(Less { at_least: less, .. }) | Self::SlowerThanQuiet { less } => {
+                Some(-f64::from(less))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A length of time with two or three digits.
+struct Span(u64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{nanos} ns"),
+            1_000..1_000_000 => write!(f, "{:.0} µs", nanos / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.0} ms", nanos / 1e6),
+            _ => write!(f, "{:.0} s", nanos / 1e9),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match bounds(self.0.into()) {
+            (0, to) => write!(f, "within {}", Span(to)),
+            (from, u64::MAX) => write!(f, "from {} on", Span(from)),
+            (from, to) => write!(f, "{} to {}", Span(from), Span(to)),
+        }
+    }
+}
+
+/// A part as percent.
+struct Percent(f32);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.0.clamp(0.0, 1.0) * 100.0;
+        if percent < 9.95 {
+            write!(f, "{percent:.1} %")
+        } else {
+            write!(f, "{percent:.0} %")
+        }
+    }
+}
+
+impl fmt::Display for Less {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (less, window) = (Percent(self.at_least), self.window);
+        write!(
+            f,
+            "at least {less} less data {window} after notifications than "
+        )?;
+        match self.than {
+            Some(than) if (1..BINS as u8 - 1).contains(&than.0) => write!(f, "{than} after"),
+            Some(than) => write!(f, "{than}"),
+            None => write!(f, "around that"),
+        }?;
+        f.write_str(if self.pauses {
+            ", leaving out pauses"
+        } else {
+            ""
+        })
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FallsBack => "but more before that: falling back from a rise is no answer",
+            Self::TooLate => "too late for an answer",
+            Self::MaySwing => "but no steady rate without them: it may swing by itself",
+            Self::Short => {
+                "which is shorter than from packet or burst to the next: too few to tell"
+            }
+            Self::TooLittle => "too little for an answer",
+            Self::Sparse => "with hardly a packet there: too few to tell",
+            Self::NotPlain => "but not at once or not after most of them: no plain answer",
+            Self::Idle => "mostly in gaps, in which there may have been nothing to send",
+            Self::SlowerWithout => "but less still without notifications",
+        })
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Slower(less) => write!(f, "{less}"),
+            Self::Doubtful(less, why) => write!(f, "{less}, {why}"),
+            Self::BehindQueue => write!(
+                f,
+                "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
+            ),
+            Self::SlowerThanQuiet { less } => write!(
+                f,
+                "at least {} less data while it was notified than while it was left alone, before the first notification or long after one",
+                Percent(less)
+            ),
+            Self::OtherPath { after } => {
+                // Counts this large have been halved.
+                let least = if after > u32::from(u16::MAX) / 2 {
+                    "at least "
+                } else {
+                    ""
+                };
+                write!(f, "took another path after {least}{after} notifications")
+            }
+            Self::Steady { most, alone } => {
+                let held = if alone {
+                    ""
+                } else {
+                    ", unless it was held at one reduced rate all the time"
+                };
+                write!(
+                    f,
+                    "as much data after notifications as around that; more than {} less can be excluded{held}",
+                    Percent(most)
+                )
+            }
+            Self::SteadySinceQuiet { most } => write!(
+                f,
+                "as much data while it was notified as without notifications; more than {} less can be excluded",
+                Percent(most)
+            ),
+            Self::NoData => write!(
+                f,
+                "by their time stamps, no two notifications have data of the flow between them"
+            ),
+            Self::KnownLate => write!(
+                f,
+                "which flow the notifications are about was known only behind them"
+            ),
+            Self::TooFew => write!(f, "too few notifications or data packets"),
+            Self::Datagrams => write!(f, "datagrams, which several QPs may send to this one"),
+            Self::Repeats => write!(
+                f,
+                "more than one in four of its packets comes twice: sent again, or captured twice"
+            ),
+            Self::Sampled => write!(
+                f,
+                "only samples were seen, which do not tell when data follows notifications"
+            ),
+            Self::NeverQuiet => write!(
+                f,
+                "too little data between one notification and the next, or too late after it, to see an answer"
+            ),
+            Self::Varies { less, chance } => write!(
+                f,
+                "{} less data after notifications, where chance explains {}",
+                Percent(less),
+                Percent(chance)
+            ),
+            Self::Fewer { less, within } => {
+                write!(f, "{} less data ", Percent(less))?;
+                match within {
+                    Some(Window(last)) => {
+                        let (_, to) = bounds(last.into());
+                        write!(f, "within {} of notifications than later", Span(to))?;
+                    }
+                    None => write!(f, "while it was notified than while it was left alone")?,
+                }
+                write!(f, ", which need not be an answer")
+            }
+            Self::Unsteady => write!(f, "its rate varies too much around notifications"),
+            Self::MayTurn => write!(
+                f,
+                "it took another path, but not plainly in answer to notifications"
+            ),
+            Self::Coarse => write!(
+                f,
+                "time stamps are too coarse for the time between notifications"
+            ),
+            Self::OutOfOrder => write!(
+                f,
+                "time stamps of its data go back, and do not tell when it came"
+            ),
+            Self::Pauses => write!(
+                f,
+                "pauses after notifications, which may be the end of what there was to send"
+            ),
+        }
+    }
+}
+
+/// Whether a flow obeys, as far as that can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Verdict {
+    /// The answer.
+    pub answer: Answer,
+    /// Notifications measured, of any kind about the flow: those with data between them and the next one.
+    pub measured: u32,
+    /// What the answer rests on.
+    pub evidence: Evidence,
+}

@@ -1,0 +1,367 @@
+//! Tests of what is kept of a flow, and of the answers made of it.
+
+use super::judge::HELD_LEAST;
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
+    let mut missed = Missed::default();
+    let known = [true, false, false, true, true, false, true];
+    let mut at = 0;
+    let told = known.map(|known| {
+        at += 1;
+        missed.another(at, known)
+    });
+    assert_eq!(told, [None, None, None, Some(3), None, None, Some(6)]);
+}
+
+#[test]
+fn what_came_before_the_first_data_is_no_reason_to_begin_anew() {
+    let measured = |missed: u64| {
+        let mut flow = Obedience::new();
+        for at in (1_000..100_000).step_by(100) {
+            flow.data(at, 1_000, 0);
+            if at % 10_000 == 0 {
+                flow.notified(at + 50);
+            }
+        }
+        assert!(missed < 1_000 || flow.verdict().measured == 8);
+        flow.missed(missed);
+        let has_heard = flow.verdict().evidence != Evidence::KnownLate;
+        assert_eq!(has_heard, missed < 1_000);
+        flow.notified(100_050);
+        (
+            flow.verdict().measured,
+            flow.verdict().evidence == Evidence::KnownLate,
+        )
+    };
+    assert_eq!([measured(900), measured(1_100)], [(9, false), (0, true)]);
+}
+
+#[test]
+fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
+    // A packet each 3 µs, 1 ms from one place to the other, both captured from one moment on.
+    let [near, far] = [0, 1].map(Place::new);
+    let evidence = |places: &[Place]| {
+        let mut flow = Obedience::new();
+        let mut repeated = 0;
+        for n in 0..6_000_u32 {
+            let at = u64::from(n) * 3_000;
+            for place in places {
+                // Behind the first 333, those at the far place are copies.
+                let psn = if *place == near { n + 333 } else { n };
+                if *place == far && places.len() > 1 && n >= 333 {
+                    continue;
+                }
+                match flow.sequenced(Sequence::Connection(psn), *place) {
+                    Order::New => flow.data(at, 1_000, 0),
+                    Order::Repeated => repeated += 1,
+                    Order::Overtaken => {}
+                }
+            }
+            if n > 300 && n % 100 == 0 {
+                flow.notified(at + 10);
+            }
+        }
+        assert_eq!(repeated, 0);
+        flow.verdict().evidence
+    };
+    assert_eq!(evidence(&[near, far]), evidence(&[near]));
+    let first = evidence(&[far, near]);
+    assert!(matches!(first, Evidence::Steady { .. }), "{first:?}");
+}
+
+#[test]
+fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
+    let mut flow = Obedience::new();
+    for at in [100, 200, 300, 400] {
+        flow.data(at, 1_000, 0);
+        if at == 100 {
+            flow.notified(150);
+        }
+    }
+    assert_eq!(flow.verdict().measured, 0);
+    flow.notified(450);
+    assert_eq!(flow.verdict().measured, 1);
+    assert_eq!(flow.verdict().evidence, Evidence::TooFew);
+    // A single packet in between.
+    let mut flow = Obedience::new();
+    let mut measured = Vec::new();
+    for at in [100, 200, 300, 400] {
+        flow.data(at, 1_000, 0);
+        flow.notified(at + 50);
+        measured.push(flow.verdict().measured);
+    }
+    assert_eq!(measured, [0, 1, 2, 3]);
+}
+
+#[test]
+fn evidence_is_a_sentence() {
+    let less = |at_least, window, than| {
+        let less = Less {
+            at_least,
+            window,
+            than,
+            pauses: than == Some(window),
+        };
+        Evidence::Slower(less).to_string()
+    };
+    let (early, middle, late) = (Window::new(0), Window::new(3), Window::new(BINS));
+    for (evidence, text) in [
+        (
+            less(0.415, middle, None),
+            "at least 42 % less data 16 µs to 66 µs after notifications than around that",
+        ),
+        (
+            less(0.031, early, Some(late)),
+            "at least 3.1 % less data within 1 µs after notifications than from 268 ms on",
+        ),
+        (
+            less(0.5, late, Some(middle)),
+            "at least 50 % less data from 268 ms on after notifications than 16 µs to 66 µs after",
+        ),
+        (
+            less(0.5, late, Some(late)),
+            "at least 50 % less data from 268 ms on after notifications than from 268 ms on, leaving out pauses",
+        ),
+        (
+            less(0.5, middle, Some(early)),
+            "at least 50 % less data 16 µs to 66 µs after notifications than within 1 µs",
+        ),
+    ] {
+        assert_eq!(evidence, text);
+    }
+}
+
+#[test]
+fn stamps_that_go_back_bear_no_verdict() {
+    let verdict = |back: u64| {
+        let mut flow = Obedience::new();
+        for n in 0..2_000 {
+            let at = 1_000_000_000 + n * 10_000;
+            flow.data(at - back * u64::from(n >= 1_000), 1_000, 1);
+            if n % 50 == 0 {
+                flow.notified(at + 1_000);
+            }
+        }
+        let verdict = flow.verdict();
+        (verdict.answer, verdict.evidence)
+    };
+    assert_eq!(verdict(0).0, Answer::DoesNotObey);
+    let out_of_order = (Answer::Unclear, Evidence::OutOfOrder);
+    assert_eq!(verdict(5_000_000), out_of_order);
+    // A few packets are seen out of order on many a line.
+    assert_eq!(verdict(50_000).0, Answer::DoesNotObey);
+}
+
+#[test]
+fn bins_follow_one_another() {
+    for number in 0..BINS {
+        let (from, to) = bounds(number);
+        assert_eq!((bin(from), bin(to - 1)), (number, number));
+        if number + 1 < BINS {
+            assert_eq!(bounds(number + 1).0, to);
+        }
+    }
+}
+
+/// One that stops altogether answers, or has nothing more to send: by no means does it not obey.
+#[test]
+fn who_stops_after_every_notification_is_not_said_to_disobey() {
+    const MS: u64 = 1_000_000;
+    for (gap, stop) in [
+        (100_u64, 1),
+        (100, 2),
+        (100, 5),
+        (100, 20),
+        (100, 30),
+        (10, 2),
+        (1_000, 20),
+    ] {
+        for behind in [0, 30] {
+            let mut judged = Obedience::new();
+            let mut rests = 0;
+            for at in (0..3_000 * MS).step_by(gap as usize * 1_000) {
+                if at >= rests {
+                    judged.data(at, 1_000, 0);
+                    if at >= 50 * MS && at % (50 * MS) < gap * 1_000 {
+                        judged.notified(at + behind * gap * 10);
+                        rests = at + stop * MS;
+                    }
+                }
+            }
+            let verdict = judged.verdict();
+            let case = format!("{gap} µs, {stop} ms: {}", verdict.evidence);
+            assert_ne!(verdict.answer, Answer::DoesNotObey, "{case}");
+        }
+    }
+}
+
+/// Paced data, a packet each `gap` nanoseconds up to `end`, at the times for which `sends` holds; notified each `every`.
+fn paced(
+    (gap, end, every): (u64, u64, u64),
+    first: u64,
+    mut sends: impl FnMut(u64, u64) -> Option<u32>,
+) -> Verdict {
+    let mut judged = Obedience::new();
+    let mut next = first;
+    let mut last = None;
+    for at in (0..end).step_by(gap as usize) {
+        if at >= next {
+            judged.notified(next);
+            last = Some(next);
+            next += every;
+        }
+        let since = last.map_or(u64::MAX, |last| at - last);
+        if let Some(entropy) = sends(at, since) {
+            judged.data(at, 1_000, entropy);
+        }
+    }
+    judged.verdict()
+}
+
+#[test]
+fn who_stops_late_after_every_notification_is_not_said_to_disobey() {
+    for (every, gap) in [(40_000_u64, 600), (1_000_000, 10_000), (10_000_000, 40_000)] {
+        for percent in [25, 40, 50] {
+            let stops = every * percent / 100..every * (percent + 40) / 100;
+            let verdict = paced((gap, 100 * every, every), 5 * every, |_, since| {
+                (!stops.contains(&since)).then_some(0)
+            });
+            let case = format!("{every} ns, {percent} %: {}", verdict.evidence);
+            assert_ne!(verdict.answer, Answer::DoesNotObey, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_fall_after_many_unanswered_notifications_is_no_answer() {
+    const US: u64 = 1_000;
+    // 100 packets between notifications; after so many of them it falls to 40 % for good.
+    for (unanswered, answers) in [(0, true), (12, false), (22, false)] {
+        let falls = 5_000 * US + unanswered * 500 * US;
+        let mut due = 0;
+        let verdict = paced((5 * US, 23_000 * US, 500 * US), 5_000 * US, |at, _| {
+            due += if at < falls { 10 } else { 4 };
+            (due >= 10).then(|| due -= 10).map(|()| 0)
+        });
+        let case = format!("{unanswered}: {verdict:?}");
+        assert_eq!(verdict.answer == Answer::Obeys, answers, "{case}");
+    }
+}
+
+#[test]
+fn another_path_long_after_notifications_is_no_answer() {
+    const MS: u64 = 1_000_000;
+    for (after, gap, answers) in [
+        (2 * MS, 4 * MS, true),
+        (10 * MS, 4 * MS, true),
+        (80 * MS, 4 * MS, false),
+        // The next packet but one.
+        (80 * MS, 50 * MS, true),
+    ] {
+        let mut path = 0;
+        let mut turned = false;
+        let verdict = paced((gap, 20_000 * MS, 400 * MS), 500 * MS, |_, since| {
+            if since < gap {
+                turned = false;
+            }
+            if since != u64::MAX && since >= after && !turned {
+                (path, turned) = (path + 1, true);
+            }
+            Some(path)
+        });
+        let case = format!("{after} ns, a packet each {gap} ns: {verdict:?}");
+        assert_eq!(verdict.answer == Answer::Obeys, answers, "{case}");
+    }
+}
+
+#[test]
+fn packets_that_come_twice_and_datagrams_bear_no_verdict() {
+    let evidence = |sequence: fn(u32) -> Sequence| {
+        let mut judged = Obedience::new();
+        for n in 0..2_000 {
+            judged.sequenced(sequence(n), Place::default());
+            judged.data(u64::from(n) * 1_000, 1_000, 0);
+            if n % 100 == 50 {
+                judged.notified(u64::from(n) * 1_000 + 1);
+            }
+        }
+        judged.verdict().evidence
+    };
+    let once = evidence(Sequence::Connection);
+    assert!(matches!(once, Evidence::Steady { .. }), "{once:?}");
+    let twice = evidence(|n| Sequence::Connection(n / 2));
+    assert_eq!(twice, Evidence::Repeats);
+    assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
+}
+
+#[test]
+fn marks_behind_the_last_notification_show_no_queue_before_it() {
+    let evidence = |marked: core::ops::Range<u64>| {
+        let mut judged = Obedience::new();
+        for n in 0..4_000_u64 {
+            judged.data(n * 1_000, 1_000, 0);
+            if marked.contains(&n) {
+                judged.marked();
+            }
+            if n < 2_000 && n % 20 == 10 {
+                judged.notified(n * 1_000 + 1);
+            }
+        }
+        judged.verdict().evidence
+    };
+    assert_eq!(evidence(0..4_000), Evidence::BehindQueue);
+    let since = evidence(2_000..4_000);
+    assert!(matches!(since, Evidence::Steady { .. }), "{since:?}");
+}
+
+/// One that knows nothing of notifications, and was never seen without: with few packets it may be held down.
+#[test]
+fn few_packets_of_one_that_was_never_left_alone_bear_no_verdict() {
+    let answer = |packets: u64| {
+        let mut judged = Obedience::new();
+        for n in 0..packets {
+            judged.data(n * 1_000, 1_000, 0);
+            if n % 20 == 2 {
+                judged.notified(n * 1_000 + 1);
+            }
+        }
+        judged.verdict().answer
+    };
+    let least = u64::from(HELD_LEAST);
+    assert_eq!(answer(least - 10), Answer::Unclear);
+    assert_eq!(answer(least + 10), Answer::DoesNotObey);
+}
+
+#[test]
+fn a_flow_takes_little() {
+    let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
+    assert!(size_of::<Obedience>() <= 320, "{}", size_of::<Obedience>());
+    assert!(all <= 896, "{all}");
+}
+
+proptest! {
+    /// Whatever comes in whatever order: no panic, and parts that are parts.
+    #[test]
+    fn anything_is_survived(
+        acts in proptest::collection::vec((any::<u64>(), 0..64_u32, proptest::option::weighted(0.7, any::<u64>())), 1..400),
+        forward in any::<bool>(),
+    ) {
+        let mut judged = Obedience::new();
+        let mut at: u64 = 0;
+        for (time, shift, data) in acts {
+            at = if forward { at.saturating_add(time >> shift) } else { time >> shift };
+            match data {
+                Some(octets) => judged.data(at, octets, (octets % 3) as u32),
+                None => judged.notified(at),
+            }
+            let verdict = judged.verdict();
+            prop_assert!(!verdict.evidence.to_string().is_empty());
+            if verdict.measured == 0 {
+                prop_assert_eq!(verdict.answer, Answer::Unclear);
+            }
+        }
+    }
+}
