@@ -159,13 +159,22 @@ fn a_terminal_may_claim_any_size() {
 
 #[test]
 fn it_ends_where_the_terminal_goes() {
-    let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
+    let folder = tempfile::tempdir().unwrap();
+    let code = folder.path().join("code");
+    let input = capture("receiver-cnp-ipv4.pcapng");
+    // A shell that outlives the terminal tells how it ended: standard error is gone with the terminal, too.
+    let shell = format!(
+        "trap : HUP; {PROGRAM} --no-config -r {input}; echo $? > {}",
+        code.display()
+    );
+    let Some(screen) = Screen::start(&["env", "TERM=screen-256color", "sh", "-c", &shell]) else {
         return;
     };
     screen.shows("QPs");
-    assert!(screen.runs());
-    screen.output(&["kill-server"]);
+    assert!(screen.tmux().arg("kill-server").status().unwrap().success());
     screen.ends();
+    let code = fs::read_to_string(code).unwrap();
+    assert!(["0", "1"].contains(&code.trim()), "{code}");
 }
 
 #[test]

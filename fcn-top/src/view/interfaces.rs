@@ -80,7 +80,7 @@ impl View for Interfaces {
             0..9 => 0,
             height => height
                 .saturating_sub(fit::cells(interfaces.len() + 2).max(4))
-                .min(13),
+                .min(16),
         };
         let [area, panel] = parted(place.area, panel);
         draw(table, interfaces, None, place, [area, panel], world);
@@ -123,6 +123,10 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         format!("{}, {} octets", count(totals.packets), count(totals.octets)),
         Tone::Plain,
     )];
+    if totals.copies > 0 {
+        let text = format!("{} of them, counted below where seen first", count(totals.copies));
+        lines.push(("Seen again", text, Tone::Plain));
+    }
     if totals.samples > 0 {
         let text = format!("{}, each counted as one here", count(totals.samples));
         lines.push(("Samples", text, Tone::Plain));

@@ -19,6 +19,7 @@ use ratatui::layout::Rect;
 use ratatui::{CompletedFrame, Terminal, TerminalOptions, Viewport};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::sync::Arc;
@@ -106,7 +107,9 @@ type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static;
 
 /// The terminal while it shows the screen.
 struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped: all that would do is to show the cursor, as [`restore`] does, and to panic where the terminal has gone and
+    /// standard error with it.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// What told of panics before.
     hook: Arc<Hook>,
     /// Whether a thread has panicked: its message must not be painted over.
@@ -127,7 +130,7 @@ impl Screen {
         }));
         match Self::start(mouse) {
             Ok(terminal) => Ok(Self {
-                terminal,
+                terminal: ManuallyDrop::new(terminal),
                 hook,
                 broken,
             }),
