@@ -124,7 +124,10 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         Tone::Plain,
     )];
     if totals.copies > 0 {
-        let text = format!("{} of them, counted below where seen first", count(totals.copies));
+        let text = format!(
+            "{} of them, counted below where seen first",
+            count(totals.copies)
+        );
         lines.push(("Seen again", text, Tone::Plain));
     }
     if totals.samples > 0 {

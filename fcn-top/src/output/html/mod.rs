@@ -85,10 +85,12 @@ pub struct Document<'t> {
     no_verdict: &'static str,
     /// Which part of that was looked at; `None` for all.
     part: Option<String>,
+    /// What each notifier acts as.
+    points_as: Vec<&'static str>,
     read: Vec<String>,
     /// Who notifies, of each row.
     rows_by: Vec<String>,
-    /// The moments in each row, in nanoseconds since the first packet, by column.
+    /// The times in each row, in nanoseconds since the first packet, by column.
     rows_since: Vec<BTreeMap<&'static str, i64>>,
     schema: &'static str,
     sentences: Vec<String>,
@@ -265,6 +267,9 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),
         names: names(story, selected.rows.iter().map(|(_, row)| row), words),
         no_verdict: text::NO_VERDICT,
+        points_as: (tables.points.iter())
+            .map(|point| text::acts_as(point.notifier_role, point.made_by))
+            .collect(),
         part: header
             .part
             .words()

@@ -221,8 +221,9 @@
     })) });
   }
   if (snapshot.points.length > 0) {
-    section("Who notified", plain("points", "Notifiers, by the source address of their notifications", [...snapshot.points].sort((a, b) => b.total - a.total),
-      ["notifier", "notifier_role", "made_by", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
+    const points = snapshot.points.map((point, place) => ({ ...point, notifier_role: data.points_as[place] }));
+    section("Who notified", plain("points", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
+      ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
