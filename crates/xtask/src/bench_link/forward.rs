@@ -152,7 +152,8 @@ impl Place<'_> {
     }
 
     fn forwarding(&self, len: usize, rounds: usize) -> Outcome {
-        let scenario = load::frames(&self.programs.scratch, len)?;
+        // Of CNPs to a sender that the switch knows, one in 100 would go back.
+        let scenario = load::data(&self.programs.scratch, len)?;
         let between = self.between();
         let mut nodes = [
             self.bare("bare AF_XDP forwarder", &between),

@@ -42,13 +42,22 @@ pub fn scenario(scratch: &Path, name: &str, stress: &str) -> Outcome<PathBuf> {
 /// # Errors
 /// It cannot be written.
 pub fn frames(scratch: &Path, len: usize) -> Outcome<PathBuf> {
+    if len != LENS[0] {
+        return data(scratch, len);
+    }
+    let stress = "flows = 10000\nqps = 1000000\n[stress.mix]\ncnp = 1\n";
+    scenario(scratch, &format!("frames-{len}"), stress)
+}
+
+/// The same of data packets alone, which a switch sends on to the receivers.
+///
+/// # Errors
+/// It cannot be written.
+pub fn data(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     let payload = len.saturating_sub(DATA_OVERHEAD);
-    let mix = match len == LENS[0] {
-        true => "[stress.mix]\ncnp = 1\n".to_owned(),
-        false => format!("payload = {payload}\n[stress.mix]\ndata = 1\n"),
-    };
-    let stress = format!("flows = 10000\nqps = 1000000\n{mix}");
-    scenario(scratch, &format!("frames-{len}"), &stress)
+    let stress =
+        format!("flows = 10000\nqps = 1000000\npayload = {payload}\n[stress.mix]\ndata = 1\n");
+    scenario(scratch, &format!("data-{len}"), &stress)
 }
 
 /// A capture of `count` frames of the scenario, `gap` nanoseconds apart; one written before serves again.
