@@ -4,7 +4,8 @@
 //! The same packet has the same [identity](Sightings::notification): what no node on the way changes. Two CNPs about a QP
 //! have it as well, so a sighting is taken for the oldest packet of that identity, at most [`WITHIN`] away, that was not
 //! seen at this place yet; where there is none, it is another packet. So n copies at one place are n, and n at each of two
-//! places are n too.
+//! places are n too. What others saw before a place that was looked at later has passed it unseen, but for the latest of them where
+//! that is [much nearer](NEARER) in time than such packets are to each other.
 
 use crate::data::{DataPacket, words};
 use core::hash::{BuildHasher, Hash, Hasher};
@@ -20,6 +21,8 @@ pub const WITHIN: u64 = 10_000_000;
 pub const KEPT: usize = 1 << 16;
 /// Packets looked at in search of one.
 const LOOKED_AT: usize = 1024;
+/// How many times as near as such packets are to each other.
+const NEARER: u64 = 4;
 /// Places told apart. What is seen at further ones counts as seen at the last.
 pub const MOST_PLACES: usize = 64;
 /// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
@@ -122,7 +125,11 @@ struct Record {
 #[derive(Debug, Default)]
 pub struct Sightings {
     seed: RandomState,
-    places: Vec<Place>,
+    /// Each place, and when the first packet was seen there that was captured so much later than the first of all that it was
+    /// not looked at before; else 0.
+    places: Vec<(Place, u64)>,
+    /// When the first of all packets was captured.
+    began: u64,
     /// The last packet of each chain, by its number; nothing before the first packet.
     chains: Vec<u64>,
     /// A ring: the nth packet is at place n.
@@ -208,14 +215,15 @@ impl Sightings {
     /// The same where the time is by another clock than the capture's, which is the same for all places: by that, the packet
     /// came in at `captured`.
     pub fn see_captured(&mut self, identity: Identity, look: Look, captured: u64) -> Option<Look> {
-        let bit = self.bit(look.place);
         if self.records.is_empty() {
             self.records.reserve_exact(KEPT);
             self.chains = vec![0; KEPT];
+            self.began = captured;
         }
+        let (bit, looked_at) = self.bit(look.place, captured);
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
-        let mut found = None;
+        let (mut found, mut latest) = (None, None);
         let mut number = last;
         let mut left = LOOKED_AT;
         while left > 0 {
@@ -229,7 +237,18 @@ impl Sightings {
                     break;
                 }
                 // Another place may be told of far ahead of this one.
-                if record.captured <= captured.saturating_add(WITHIN) {
+                if record.captured < looked_at {
+                    let Some((_, its)) = latest else {
+                        latest = Some((number, record.captured));
+                        number = record.before;
+                        continue;
+                    };
+                    let apart = its.saturating_sub(record.captured);
+                    if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
+                        latest = None;
+                    }
+                    break;
+                } else if record.captured <= captured.saturating_add(WITHIN) {
                     found = Some(number);
                 }
             }
@@ -237,7 +256,7 @@ impl Sightings {
         }
         let several = self.places.len() > 1;
         self.forgot |= several && left == 0;
-        if let Some(number) = found {
+        if let Some(number) = found.or(latest.map(|(number, _)| number)) {
             let record = &mut self.records[number as usize % KEPT];
             record.places |= bit;
             let first = record.first;
@@ -280,17 +299,19 @@ impl Sightings {
         kept.then(|| self.records.get(number as usize % KEPT))?
     }
 
-    /// The bit of a place.
+    /// The bit of a place where a packet was captured then, and since when it is looked at, if that is later than other places.
     #[inline]
-    fn bit(&mut self, place: Place) -> u64 {
-        let number = self.places.iter().position(|known| *known == place);
+    fn bit(&mut self, place: Place, captured: u64) -> (u64, u64) {
+        let number = self.places.iter().position(|(known, _)| *known == place);
         let number = number.unwrap_or_else(|| {
             if self.places.len() < MOST_PLACES {
-                self.places.push(place);
+                let is_late = captured > self.began.saturating_add(WITHIN);
+                self.places
+                    .push((place, if is_late { captured } else { 0 }));
             }
             self.places.len() - 1
         });
-        1 << number
+        (1 << number, self.places[number].1)
     }
 }
 
@@ -309,6 +330,34 @@ mod tests {
             ce: false,
         };
         sightings.see(Identity(identity), look).is_none()
+    }
+
+    #[test]
+    fn a_place_that_is_looked_at_later_has_not_seen_what_came_before() {
+        // Each passes one place 8 µs before the other, every 50 µs; either is looked at from 20 ms on.
+        for late in [0, 1] {
+            let mut sightings = Sightings::default();
+            let mut packets = 0;
+            for n in 0..1_000 {
+                for (place, after) in [(0, 0), (1, 8 * MICROSECOND)] {
+                    let at = 1_000_000_000 + n * 50 * MICROSECOND + after;
+                    if place == late && n < 400 {
+                        continue;
+                    }
+                    let look = Look {
+                        at,
+                        frame: n as u32,
+                        place: Place::new(place),
+                        ce: false,
+                    };
+                    match sightings.see(Identity(7), look) {
+                        None => packets += 1,
+                        Some(first) => assert_eq!((place, first.frame), (1, n as u32)),
+                    }
+                }
+            }
+            assert_eq!(packets, 1_000);
+        }
     }
 
     #[test]

@@ -22,24 +22,34 @@ const BACKWARDS: u32 = 10;
 const CLOSE: i32 = 1_000;
 
 /// Time stamps that what divides all of them is unlikely to divide by chance.
-const ENOUGH: u8 = 8;
+const ENOUGH: u8 = 4;
 
 /// What the time stamps of a place are multiples of, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unit {
     divisor: u64,
+    /// The same of the times from the first one to the others.
+    apart: u64,
+    first: u64,
     stamps: u8,
+}
+
+const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 impl Unit {
     /// Takes in a time stamp, in nanoseconds.
     pub const fn add(&mut self, at: u64) {
-        self.stamps = self.stamps.saturating_add(1);
-        let (mut greater, mut less) = (at, self.divisor);
-        while less > 0 {
-            (greater, less) = (less, greater % less);
+        if self.stamps == 0 {
+            self.first = at;
         }
-        self.divisor = greater;
+        self.stamps = self.stamps.saturating_add(1);
+        self.divisor = common_divisor(at, self.divisor);
+        self.apart = common_divisor(at.abs_diff(self.first), self.apart);
     }
 
     /// The unit; where there are few time stamps, only the power of ten in it.
@@ -53,6 +63,13 @@ impl Unit {
             unit *= 10;
         }
         unit
+    }
+
+    /// What the times between time stamps are multiples of: more than the unit where all were shifted, or where packets come
+    /// like clockwork.
+    #[must_use]
+    const fn apart(self) -> u64 {
+        if self.stamps > ENOUGH { self.apart } else { 1 }
     }
 }
 
@@ -113,8 +130,8 @@ impl Leg {
         self.backwards += u32::from(nanoseconds < 0);
     }
 
-    /// Of places whose time stamps are multiples of what `unit` says.
-    fn step(&self, unit: impl Fn(u32) -> u64) -> Step {
+    /// Of places whose time stamps have these units.
+    fn step(&self, unit: impl Fn(u32) -> Unit) -> Step {
         let Self {
             from,
             to,
@@ -126,7 +143,7 @@ impl Leg {
         let is_reversed = backwards > packets / 2;
         let (from, to) = if is_reversed { (to, from) } else { (from, to) };
         let least = backwards.min(packets - backwards);
-        let unit = unit(from).max(unit(to));
+        let units = [unit(from), unit(to)];
         let takes = if least > packets / BACKWARDS {
             Takes::Unclear
         } else {
@@ -142,8 +159,20 @@ impl Leg {
             times.sort_unstable();
             let at = |quarter: usize| times.get((kept - 1) * quarter / 4).copied().unwrap_or(0);
             let [low, median, high] = [1, 2, 3].map(|quarter| at(quarter).max(0));
-            if u64::from(median.unsigned_abs()) < unit {
-                Takes::Below(unit)
+            let [between, time] = [high - low, median].map(|time| u64::from(time.unsigned_abs()));
+            // Of what comes like clockwork all times are the same, but for those cut down to a unit.
+            let below = units.into_iter().fold(1, |below, unit| {
+                let is_cut = time == 0 || between > unit.apart() / 4;
+                let apart = if is_cut { unit.apart() } else { 1 };
+                below.max(unit.get()).max(apart)
+            });
+            if time < below {
+                // Behind stamps of nanoseconds there is no more to know.
+                if below > 1 {
+                    Takes::Below(below)
+                } else {
+                    Takes::Unclear
+                }
             } else if high - low > median.max(CLOSE) {
                 Takes::Between(low.unsigned_abs(), high.unsigned_abs())
             } else {
@@ -240,9 +269,9 @@ impl Trail {
 
     /// The ways that packets took, that of most packets first: each step begins where the one before ends. A step that only
     /// leaves out places of a way, as these have missed packets, is none of its own; one whose order is not known is a way by
-    /// itself, behind the others. `unit` tells the [unit](Unit) of a place's time stamps, in nanoseconds.
+    /// itself, behind the others. `unit` tells that of a place's time stamps.
     #[must_use]
-    pub fn ways(&self, unit: impl Fn(u32) -> u64) -> Vec<Vec<Step>> {
+    pub fn ways(&self, unit: impl Fn(u32) -> Unit) -> Vec<Vec<Step>> {
         let mut steps: Vec<Step> = self.legs.iter().map(|leg| leg.step(&unit)).collect();
         // What was seen more often first, else what came first: the sort is stable.
         steps.sort_by_key(|step| (!step.has_order(), core::cmp::Reverse(step.packets)));
@@ -299,7 +328,12 @@ mod tests {
     use super::*;
 
     /// Time stamps of nanoseconds.
-    const FINE: fn(u32) -> u64 = |_| 1;
+    const FINE: fn(u32) -> Unit = |_| Unit {
+        divisor: 1,
+        apart: 1,
+        first: 0,
+        stamps: u8::MAX,
+    };
 
     fn way(trail: &Trail, number: usize) -> Vec<(u32, u32, u32)> {
         let way = &trail.ways(FINE)[number];
@@ -397,7 +431,7 @@ mod tests {
         };
         assert_eq!(takes(&[3_000]), (1, 2, Takes::About(3_000)));
         assert_eq!(takes(&[-3_000]), (2, 1, Takes::About(3_000)));
-        assert_eq!(takes(&[0]), (1, 2, Takes::Below(1)));
+        assert_eq!(takes(&[0]), (1, 2, Takes::Unclear));
         assert_eq!(takes(&[0, 900, 400]), (1, 2, Takes::About(400)));
         assert_eq!(takes(&[3_000, 90_000, 3_100]), (1, 2, Takes::About(3_100)));
         assert_eq!(
@@ -415,25 +449,26 @@ mod tests {
 
     #[test]
     fn what_takes_less_than_the_unit_of_time_stamps_has_no_order() {
-        let mut trail = Trail::default();
-        let mut units = [Unit::default(); 3];
-        // The last place is passed last, and its time stamps are cut down to milliseconds.
-        for n in 0..20_u64 {
-            let at = 1_700_000_000_123_456_789 + n * 7_654_321;
-            let stamps = [at, at + 2_000_000, at + 2_003_000];
-            let stamps = [stamps[0], stamps[1], stamps[2] / 1_000_000 * 1_000_000];
-            for (place, at) in (0..).zip(stamps) {
-                trail.see(place, at, place > 0);
-                units[place as usize].add(at);
+        // The last place is passed last, and its time stamps are cut down to milliseconds; perhaps they were shifted then.
+        for (shift, unit) in [(0, 1_000_000), (3_001, 1)] {
+            let mut trail = Trail::default();
+            let mut units = [Unit::default(); 3];
+            for n in 0..20_u64 {
+                let at = 1_700_000_000_123_456_789 + n * 7_654_321;
+                let cut = (at + 2_003_000) / 1_000_000 * 1_000_000 - shift;
+                for (place, at) in (0..).zip([at, at + 2_000_000, cut]) {
+                    trail.see(place, at, place > 0);
+                    units[place as usize].add(at);
+                }
             }
+            assert_eq!(units.map(Unit::get), [1, 1, unit]);
+            let ways = trail.ways(|place| units[place as usize]);
+            let takes: Vec<_> = ways.iter().map(|way| way[0].takes).collect();
+            assert_eq!(takes, [Takes::About(2_000_000), Takes::Below(1_000_000)]);
+            // Were they exact, it would come before the one that it comes behind.
+            assert_eq!(way(&trail, 0), [(0, 1, 20)]);
+            assert_eq!(trail.ways(FINE)[0].last().map(|step| step.to), Some(1));
         }
-        assert_eq!(units.map(Unit::get), [1, 1, 1_000_000]);
-        let ways = trail.ways(|place| units[place as usize].get());
-        let takes: Vec<_> = ways.iter().map(|way| way[0].takes).collect();
-        assert_eq!(takes, [Takes::About(2_000_000), Takes::Below(1_000_000)]);
-        // Were they exact, it would come before the one that it comes behind.
-        assert_eq!(way(&trail, 0), [(0, 1, 20)]);
-        assert_eq!(trail.ways(FINE)[0].last().map(|step| step.to), Some(1));
     }
 
     #[test]

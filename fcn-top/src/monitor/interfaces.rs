@@ -359,7 +359,9 @@ impl Interfaces {
 
     /// The ways of a trail in words; `None` where there is none.
     pub fn path(&self, trail: &Trail) -> Option<Arc<str>> {
-        let unit = |place: u32| (self.list.get(place as usize)).map_or(0, |known| known.unit.get());
+        let unit = |place: u32| {
+            (self.list.get(place as usize)).map_or_else(Unit::default, |known| known.unit)
+        };
         let ways = trail.ways(unit);
         let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
         (!ways.is_empty()).then(|| ways.join("; ").into())
