@@ -287,6 +287,8 @@ pub struct Obedience {
     /// Data packets whose PSN was seen before.
     repeats: u32,
     psns: LastPsns,
+    /// Where its data and the notifications about it were seen first, one [bit](Place::bit) each.
+    places: u16,
     datagrams: bool,
     /// Whether notifications were not known to be about it, and it began anew.
     known_late: bool,
@@ -398,6 +400,7 @@ impl Obedience {
     /// Data comes with that PSN, seen at `place` and nowhere before, which is [`data`](Self::data) unless it was overtaken.
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
+        self.places |= place.bit();
         let order = match sequence {
             Sequence::Connection(psn) => self.psns.see(psn, place),
             Sequence::Answer(_) => Order::New,
@@ -454,6 +457,11 @@ impl Obedience {
             *self = Self::new();
             self.known_late = true;
         }
+    }
+
+    /// A notification was seen first at that place.
+    pub const fn notified_at(&mut self, place: Place) {
+        self.places |= place.bit();
     }
 
     /// A notification at `at`.

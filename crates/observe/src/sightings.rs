@@ -8,6 +8,7 @@
 //! that is [much nearer](NEARER) in time than such packets are to each other.
 
 use crate::data::{DataPacket, words};
+use crate::trail::Unit;
 use core::hash::{BuildHasher, Hash, Hasher};
 use fcn_wire::bth::Bth;
 use fcn_wire::{Frame, LinkType, Notification, Qp, Subject};
@@ -45,6 +46,13 @@ impl Place {
             interface,
             index: 0,
         }
+    }
+
+    /// One bit of 16 for its interface, whose clock its time stamps are by; others may have the same.
+    #[inline]
+    #[must_use]
+    pub const fn bit(self) -> u16 {
+        1 << (self.interface % u16::BITS)
     }
 
     /// The number of the interface that it was captured on.
@@ -96,6 +104,13 @@ pub const fn is_unclear(link: LinkType) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u64);
 
+#[cfg(test)]
+impl Identity {
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// One look at a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
@@ -121,13 +136,21 @@ struct Record {
     before: u64,
 }
 
+/// A place.
+#[derive(Debug)]
+struct Known {
+    place: Place,
+    /// When the first packet was captured there, if that was so much later than the first of all that it was not looked at
+    /// before; else 0.
+    looked_at: u64,
+    unit: Unit,
+}
+
 /// The packets of late, and where each was seen.
 #[derive(Debug, Default)]
 pub struct Sightings {
     seed: RandomState,
-    /// Each place, and when the first packet was seen there that was captured so much later than the first of all that it was
-    /// not looked at before; else 0.
-    places: Vec<(Place, u64)>,
+    places: Vec<Known>,
     /// When the first of all packets was captured.
     began: u64,
     /// The last packet of each chain, by its number; nothing before the first packet.
@@ -220,7 +243,7 @@ impl Sightings {
             self.chains = vec![0; KEPT];
             self.began = captured;
         }
-        let (bit, looked_at) = self.bit(look.place, captured);
+        let (bit, looked_at) = self.bit(&look, captured);
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
         let (mut found, mut latest) = (None, None);
@@ -301,17 +324,42 @@ impl Sightings {
 
     /// The bit of a place where a packet was captured then, and since when it is looked at, if that is later than other places.
     #[inline]
-    fn bit(&mut self, place: Place, captured: u64) -> (u64, u64) {
-        let number = self.places.iter().position(|(known, _)| *known == place);
+    fn bit(&mut self, look: &Look, captured: u64) -> (u64, u64) {
+        let place = look.place;
+        let number = self.places.iter().position(|known| known.place == place);
         let number = number.unwrap_or_else(|| {
             if self.places.len() < MOST_PLACES {
                 let is_late = captured > self.began.saturating_add(WITHIN);
-                self.places
-                    .push((place, if is_late { captured } else { 0 }));
+                self.places.push(Known {
+                    place,
+                    looked_at: if is_late { captured } else { 0 },
+                    unit: Unit::default(),
+                });
             }
             self.places.len() - 1
         });
-        (1 << number, self.places[number].1)
+        let known = &mut self.places[number];
+        known.unit.add(look.at);
+        (1 << number, known.looked_at)
+    }
+
+    /// What the time stamps of an interface are multiples of.
+    #[must_use]
+    pub fn unit(&self, interface: u32) -> Unit {
+        let mut known = self.places.iter();
+        let known = known.find(|known| known.place.interface() == interface);
+        known.map_or_else(Unit::default, |known| known.unit)
+    }
+
+    /// The finest and the coarsest unit of the time stamps of places with these [bits](Place::bit), in nanoseconds.
+    #[must_use]
+    pub fn units(&self, places: u16) -> [u64; 2] {
+        let known = self.places.iter();
+        let known = known.filter(|known| known.place.bit() & places != 0);
+        let units = known.map(|known| known.unit.get());
+        units.fold([u64::MAX, 0], |[finest, coarsest], unit| {
+            [finest.min(unit), coarsest.max(unit)]
+        })
     }
 }
 

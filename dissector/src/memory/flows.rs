@@ -6,7 +6,7 @@ use super::recent::{FrameTime, Recent};
 use fcn_observe::data::Sequence;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
-use fcn_observe::sightings::{Look, Place};
+use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::{Class, FlowKey};
 use fcn_observe::{FlowTable, Obedience, Order, Sequenced, Verdict};
 use fcn_wire::Rule;
@@ -190,21 +190,23 @@ impl Flow {
         self.in_step = self.in_step.saturating_add(octets);
     }
 
-    /// Takes in a notification about it, whether it is seen for the first time, and where, if it is a Fast CNP from a
+    /// Takes in a notification about it, whether it is seen for the first time, and where, whether it is a Fast CNP from a
     /// switch, and whether there are several places. Returns the rule about CE marks that it shows broken.
     pub fn notified(
         &mut self,
         moment: FrameTime,
         (is_new, missed): (bool, Option<u64>),
-        fast: Option<(Place, bool)>,
+        (place, fast, several): (Place, bool, bool),
     ) -> Option<Rule> {
         let at = moment.at.max(self.latest());
-        let rule = fast.and_then(|(place, several)| self.marks.notified(at, place, several));
+        let rule = (fast && is_new).then(|| self.marks.notified(at, place, several));
+        let rule = rule.flatten();
         self.noticed = self.noticed.max(moment.at);
         if is_new {
             if let Some(last) = missed {
                 self.obedience.missed(last);
             }
+            self.obedience.notified_at(place);
             self.obedience.notified(moment.at);
         }
         if self.waiting.len() < WAITING {
@@ -259,9 +261,9 @@ impl Flow {
         self.marks.answered();
     }
 
-    /// Whether its sender obeys.
-    pub fn verdict(&self) -> Verdict {
-        self.obedience.verdict()
+    /// Whether its sender obeys; its packets are among these.
+    pub fn verdict(&self, sightings: &Sightings) -> Verdict {
+        self.obedience.verdict_among(sightings)
     }
 
     /// Frames of the last notifications about it.

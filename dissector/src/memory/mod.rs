@@ -580,8 +580,8 @@ impl Memory {
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
         let is_new = notice.copy_of.is_none();
-        let fast = (is_new && Marks::counts(gist)).then_some((place, several));
-        notice.broken[3] = flow.notified(moment, (is_new, missed), fast);
+        let seen = (place, Marks::counts(gist), several);
+        notice.broken[3] = flow.notified(moment, (is_new, missed), seen);
     }
 
     /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
@@ -672,7 +672,7 @@ impl Memory {
             Some(_) => 0,
             None => self.flows.evicted(),
         };
-        let verdict = flow.map(Flow::verdict);
+        let verdict = flow.map(|flow| flow.verdict(&self.sightings));
         let made = notice.cnp.map(|cnp| self.origins.judge(&cnp));
         Context::Notice(
             notice,

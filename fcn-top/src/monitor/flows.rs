@@ -37,8 +37,10 @@ pub struct Data {
 /// What is to be known of a notification about a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notified {
-    /// Where it was seen, if it is a Fast CNP from a switch.
-    pub fast: Option<Place>,
+    /// Where it was seen first.
+    pub place: Place,
+    /// Whether it is a Fast CNP from a switch.
+    pub fast: bool,
     /// Whether several places are told apart where packets are seen.
     pub several: bool,
     /// Whether the receiver answers the CE marks so far.

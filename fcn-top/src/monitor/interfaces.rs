@@ -53,8 +53,6 @@ enum Clock {
 struct Interface {
     name: Arc<str>,
     clock: Clock,
-    /// Of the time stamps of packets that other places may have seen, too.
-    unit: Unit,
     state: &'static str,
     about: Arc<str>,
     dropped: Dropped,
@@ -72,7 +70,6 @@ impl Interface {
         Self {
             name: format!("#{number}").into(),
             clock: Clock::Capture,
-            unit: Unit::default(),
             state: "up",
             about: Arc::from(""),
             dropped: (None, None),
@@ -273,14 +270,6 @@ impl Interfaces {
         }
     }
 
-    /// Takes in the time stamp of a packet at that place.
-    #[inline]
-    pub fn stamped(&mut self, place: u32, at: u64) {
-        if let Some(interface) = self.list.get_mut(place as usize) {
-            interface.unit.add(at);
-        }
-    }
-
     fn entry(&mut self, number: u32) -> &mut Interface {
         let place = self.place(number) as usize;
         &mut self.list[place]
@@ -357,11 +346,8 @@ impl Interfaces {
         interface.map(|interface| Arc::clone(&interface.name))
     }
 
-    /// The ways of a trail in words; `None` where there is none.
-    pub fn path(&self, trail: &Trail) -> Option<Arc<str>> {
-        let unit = |place: u32| {
-            (self.list.get(place as usize)).map_or_else(Unit::default, |known| known.unit)
-        };
+    /// The ways of a trail in words; `None` where there is none. `unit` tells that of a place's time stamps.
+    pub fn path(&self, trail: &Trail, unit: impl Fn(u32) -> Unit) -> Option<Arc<str>> {
         let ways = trail.ways(unit);
         let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
         (!ways.is_empty()).then(|| ways.join("; ").into())

@@ -513,7 +513,8 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
-            record.path = row.trail().and_then(|trail| self.interfaces.path(trail));
+            let unit = |place| self.sightings.unit(place);
+            record.path = (row.trail()).and_then(|trail| self.interfaces.path(trail, unit));
         }
         (record.made_by, record.made_by_evidence) = self.made_by(key, row).unzip();
         let Some(key) = self.flow_of(key, row.destination(key)) else {
@@ -551,7 +552,7 @@ impl Monitor {
                 record.evidence = Some(Evidence::Sampled);
                 return record;
             }
-            let verdict = flow.verdict();
+            let verdict = flow.verdict(&self.sightings);
             record.change = verdict.evidence.change();
             record.measured = verdict.measured.into();
             record.verdict = Some(verdict.answer);

@@ -264,7 +264,6 @@ impl Monitor {
 
     /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
     fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
-        self.interfaces.stamped(packet.interface, packet.at);
         let look = look(packet, ce);
         let earlier = self.sightings.see_captured(identity, look, self.captured);
         self.totals.copies += u64::from(earlier.is_some());
@@ -413,7 +412,8 @@ impl Monitor {
         let kind = notification.kind;
         let rule = flow.filter(|_| !is_sample).and_then(|flow| {
             let notified = Notified {
-                fast: Marks::counts(notification).then(|| place_of(packet)),
+                place: place_of(packet),
+                fast: Marks::counts(notification),
                 several,
                 answers: attribution.answers,
                 missed,

@@ -118,6 +118,11 @@ pub enum Evidence {
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
     Coarse,
+    /// It was seen at several places, and the time stamps of one of them are too coarse beside those of another.
+    CoarseAt {
+        /// What the coarsest are multiples of, in nanoseconds.
+        unit: u64,
+    },
     /// Time stamps of its data go back.
     OutOfOrder,
     /// It paused after notifications, which may be the end of what there was to send.
@@ -324,6 +329,11 @@ impl fmt::Display for Evidence {
             Self::MayTurn => write!(
                 f,
                 "it took another path, but not plainly in answer to notifications"
+            ),
+            Self::CoarseAt { unit } => write!(
+                f,
+                "packets were seen at several places, and time stamps at one of them are of {}",
+                Span(unit)
             ),
             Self::Coarse => write!(
                 f,

@@ -1,6 +1,7 @@
 //! The answer to whether a flow obeys, from what is kept of it.
 
 use super::*;
+use crate::sightings::Sightings;
 
 /// Packets between notifications from which on a flow that was never seen without them is not taken for one at its lowest
 /// rate, where a receiver answers every packet or two. With 16, three of 100 flows that never slow down are unclear in addition; of
@@ -246,6 +247,23 @@ impl Obedience {
             answer,
             measured: self.measured(),
             evidence,
+        }
+    }
+
+    /// The same of a flow whose packets these are among, where time stamps of several places may be of different units: the
+    /// coarse ones shift data against notifications.
+    #[must_use]
+    pub fn verdict_among(&self, sightings: &Sightings) -> Verdict {
+        let verdict = self.verdict();
+        let [finest, unit] = sightings.units(self.places);
+        let is_coarse = finest < unit && 2.0 * unit as f32 > self.usual;
+        if !is_coarse || verdict.answer == Answer::Unclear {
+            return verdict;
+        }
+        Verdict {
+            answer: Answer::Unclear,
+            evidence: Evidence::CoarseAt { unit },
+            ..verdict
         }
     }
 

@@ -2,7 +2,10 @@
 
 use super::judge::HELD_LEAST;
 use super::*;
+use crate::sightings::{Identity, Look, Sightings};
 use proptest::prelude::*;
+
+const START: u64 = 1_700_000_000_123_456_789;
 
 #[test]
 fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
@@ -37,6 +40,51 @@ fn what_came_before_the_first_data_is_no_reason_to_begin_anew() {
         )
     };
     assert_eq!([measured(900), measured(1_100)], [(9, false), (0, true)]);
+}
+
+#[test]
+fn coarse_time_stamps_of_another_place_leave_it_open() {
+    let (near, far) = (Place::new(0), Place::new(1));
+    let evidence = |unit: u64, data_at: Place| {
+        let mut sightings = Sightings::default();
+        let mut flow = Obedience::new();
+        for n in 0..100_000_u64 {
+            // Halves for a while after each notification; a packet each 3 or 6 µs.
+            let at = START + n * 3_127 + n * n % 977;
+            let since = n % 1_000;
+            if since == 0 {
+                let at = at / unit * unit;
+                let look = Look {
+                    at,
+                    place: far,
+                    ..Look::default()
+                };
+                sightings.see(Identity::new(n), look);
+                flow.notified_at(far);
+                flow.notified(at);
+            }
+            if since > 300 || n % 2 == 0 {
+                let look = Look {
+                    at,
+                    place: data_at,
+                    ..Look::default()
+                };
+                sightings.see(Identity::new(n | 1 << 40), look);
+                flow.sequenced(Sequence::Connection(n as u32), data_at);
+                flow.data(at, 1_000, 0);
+            }
+        }
+        assert_eq!(flow.verdict().answer, Answer::Obeys);
+        flow.verdict_among(&sightings).evidence
+    };
+    assert!(matches!(evidence(1, near), Evidence::Slower(_)));
+    assert!(matches!(evidence(1_000, near), Evidence::Slower(_)));
+    assert_eq!(
+        evidence(100_000, near),
+        Evidence::CoarseAt { unit: 100_000 }
+    );
+    // At one place, all stamps are of the same clock.
+    assert!(matches!(evidence(100_000, far), Evidence::Slower(_)));
 }
 
 #[test]

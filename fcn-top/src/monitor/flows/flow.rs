@@ -7,7 +7,7 @@ use crate::monitor::windows::{ENOUGH, Least, Ring};
 use fcn_observe::data::Sequence;
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::SeenData;
-use fcn_observe::sightings::Look;
+use fcn_observe::sightings::{Look, Sightings};
 use fcn_observe::{Class, Obedience, Order, Sequenced, Verdict};
 use fcn_wire::Rule;
 
@@ -216,12 +216,15 @@ impl Flow {
         if let Some(last) = notified.missed {
             self.obedience.missed(last);
         }
+        self.obedience.notified_at(notified.place);
         self.obedience.notified(at);
         let at = at.max(self.last);
         if notified.answers {
             self.marks.answered();
         }
-        (self.marks).notified(at, notified.fast?, notified.several)
+        let Notified { place, several, .. } = *notified;
+        let rule = (notified.fast).then(|| self.marks.notified(at, place, several));
+        rule.flatten()
     }
 
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
@@ -250,9 +253,9 @@ impl Flow {
         self.octets as f64 / self.packets.max(1) as f64
     }
 
-    /// Whether it obeys.
-    pub fn verdict(&self) -> Verdict {
-        self.obedience.verdict()
+    /// Whether it obeys; its packets are among these.
+    pub fn verdict(&self, sightings: &Sightings) -> Verdict {
+        self.obedience.verdict_among(sightings)
     }
 }
 

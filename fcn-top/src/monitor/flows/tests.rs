@@ -3,7 +3,7 @@
 use super::flow::Effect;
 use super::*;
 use fcn_observe::data::Sequence;
-use fcn_observe::sightings::{Look, Place};
+use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::{Answer, Sequenced};
 use fcn_wire::{Qp, Rule};
 use std::net::IpAddr;
@@ -30,7 +30,8 @@ fn look(ce: bool) -> Look {
 
 /// A switch's Fast CNP.
 const FAST: Notified = Notified {
-    fast: Some(Place::new(0)),
+    place: Place::new(0),
+    fast: true,
     several: false,
     answers: false,
     missed: None,
@@ -208,7 +209,7 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     }
     let judged = |key| {
         let flow = flows.get(key).unwrap();
-        let verdict = flow.verdict();
+        let verdict = flow.verdict(&Sightings::default());
         let cents = verdict
             .evidence
             .change()
