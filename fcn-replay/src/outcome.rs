@@ -45,7 +45,7 @@ impl Outcome {
         );
         if let Some(unopened @ 1..) = self.unopened {
             let frames = counted(unopened, "frame");
-            lines.push(("warning", format!("{frames} without an IP header, or with a payload that is not opened: addresses in there are not mapped")));
+            lines.push(("warning", format!("{frames} may keep addresses: without an IP header, or with an option, message or payload that is not opened")));
         }
         if let Some(cut) = &self.cut {
             lines.push(("warning", cut.clone()));

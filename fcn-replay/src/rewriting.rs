@@ -134,8 +134,7 @@ impl Rewriting {
         self.out.get(..done.len).ok_or(Reason::Rewriting)
     }
 
-    /// Frames without an IP header that was found, or with a payload that may hold addresses and is not opened; `None` where
-    /// addresses are not mapped.
+    /// Frames in which addresses may have stayed; `None` where they are not mapped.
     #[must_use]
     pub const fn unopened(&self) -> Option<u64> {
         self.unopened

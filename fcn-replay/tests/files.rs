@@ -219,7 +219,7 @@ fn frames_that_may_keep_their_addresses_are_counted() {
     tcp[23] = 6;
     tcp[46] = 0x50;
     let mut icmp = known.clone();
-    icmp[23] = 1;
+    (icmp[23], icmp[34]) = (1, 8);
     let mut arp = vec![
         2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1,
     ];
@@ -260,9 +260,157 @@ fn frames_that_may_keep_their_addresses_are_counted() {
     assert_eq!(report["capture"]["not_opened"], serde_json::Value::Null);
     let fixed = [capture.to_str().unwrap(), "--dry-run"];
     let said = |options: &[&str]| replay([&fixed, options].concat()).well().out;
-    let warning = "warning    5 frames without an IP header, or with a payload that is not opened";
+    let warning = "warning    5 frames may keep addresses: without an IP header, or with an option";
     assert!(said(&words(map)).contains(warning));
     assert!(!said(&[]).contains("warning"));
+}
+
+/// An Ethernet frame from a mapped address, with an IPv4 header that has `options`.
+fn ipv4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let header = 20 + options.len();
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    frame.extend([0x40 + (header / 4) as u8, 0]);
+    frame.extend(((header + payload.len()) as u16).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, protocol, 0, 0, 10, 7, 7, 1, 192, 0, 2, 2]);
+    [&frame, options, payload].concat()
+}
+
+/// The same with an IPv6 header.
+fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xDD, 0x60, 0, 0];
+    frame.extend([0, 0, payload.len() as u8, next, 64]);
+    [&frame, &MAPPED_6[..], &[0xFE; 16], payload].concat()
+}
+
+/// A UDP datagram without a checksum.
+fn datagram(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let numbers = [ports.0, ports.1, 8 + payload.len() as u16, 0];
+    [&numbers.map(u16::to_be_bytes).concat(), payload].concat()
+}
+
+/// A RoCEv2 packet to QP 1 with a message of communication management.
+fn cm(attribute: u8, message: &[&[u8]]) -> Vec<u8> {
+    let mut roce = vec![0x64, 0, 0xFF, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0];
+    roce.extend([0x80, 1, 0, 0, 0, 0, 0, 1]);
+    roce.extend([1, 7, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+    roce.extend([0, attribute, 0, 0, 0, 0, 0, 0]);
+    roce.extend(message.concat());
+    roce.resize(12 + 8 + 256 + 4, 0);
+    ipv4(&[], 17, &datagram((50_000, 4_791), &roce))
+}
+
+const MAPPED_4: [u8; 4] = [10, 7, 7, 9];
+const MAPPED_6: [u8; 16] = [0xFD, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+
+#[test]
+fn options_and_messages_that_may_keep_addresses_are_counted() {
+    let (four, six) = (&MAPPED_4[..], &MAPPED_6[..]);
+    let icmp6 = |kind, rest: &[&[u8]]| ipv6(58, &[&[kind, 0, 0, 0][..], &rest.concat()].concat());
+    let advertisement = |option: &[u8]| icmp6(134, &[&[0; 12], option, six]);
+    let sent_4 = |port, rest: &[&[u8]]| ipv4(&[], 17, &datagram((port, port), &rest.concat()));
+    let in_options = |kind| [&[kind, 7, 8], four, &[0]].concat();
+    let recorded = ipv4(&in_options(7), 17, &datagram((1, 2), &[]));
+    let quoting = [&[11, 0, 0, 0, 0, 0, 0, 0], &recorded[14..]].concat();
+    let gid = [&[0; 10], &[0xFF; 2][..], four].concat();
+    let kept = [
+        (
+            "source route",
+            ipv4(&in_options(131), 17, &datagram((1, 2), &[])),
+        ),
+        ("record route", recorded),
+        (
+            "home address",
+            ipv6(60, &[&[59, 2, 1, 2, 0, 0, 201, 16], six].concat()),
+        ),
+        (
+            "prefix",
+            advertisement(&[3, 4, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        ),
+        ("RDNSS", advertisement(&[25, 3, 0, 0, 0, 0, 0, 0])),
+        ("route", advertisement(&[24, 3, 64, 0, 0, 0, 0, 0])),
+        (
+            "inverse discovery",
+            icmp6(141, &[&[0; 4], &[9, 3, 0, 0, 0, 0, 0, 0], six]),
+        ),
+        ("alternate path", cm(0x19, &[&[0; 24], &gid])),
+        (
+            "service ID request",
+            cm(
+                0x17,
+                &[&[0; 8], &[0, 0, 0, 0, 1, 6, 0, 1], &[0, 0x40, 0, 1], &gid],
+            ),
+        ),
+        ("reject", cm(0x12, &[&[0; 8], &[0, 32, 0, 24], &gid])),
+        (
+            "MLDv2",
+            icmp6(143, &[&[0, 0, 0, 1, 1, 0, 0, 1], &[0xFF; 16], six]),
+        ),
+        (
+            "router advertisement",
+            ipv4(&[], 1, &[&[9, 0, 0, 0, 1, 2, 7, 8], four].concat()),
+        ),
+        ("RIP", sent_4(520, &[&[2, 2, 0, 0, 0, 2, 0, 0], four])),
+        ("RIPng", ipv6(17, &datagram((521, 521), six))),
+        ("LDP", sent_4(646, &[&[0, 1, 0, 30], four])),
+        ("HSRP", sent_4(1_985, &[&[0; 16], four])),
+        ("ESP", sent_4(4_500, &[&[0, 0, 0, 1, 0, 0, 0, 1], four])),
+        ("quoted record route", ipv4(&[], 1, &quoting)),
+        (
+            "redirected packet",
+            icmp6(137, &[&[0; 4], six, six, &[4, 3, 0, 0, 0, 0, 0, 0], six]),
+        ),
+        (
+            "answer of RIP",
+            ipv4(&[], 17, &datagram((520, 50_000), four)),
+        ),
+        (
+            "source route header",
+            ipv6(43, &[&[59, 2, 3, 1, 0, 0, 0, 0], six].concat()),
+        ),
+    ];
+    let known = [
+        (
+            "router alert",
+            ipv4(&[148, 4, 0, 0, 1, 1, 1, 0], 17, &datagram((1, 2), &[])),
+        ),
+        ("router alert in IPv6", ipv6(0, &[59, 0, 5, 2, 0, 0, 1, 0])),
+        ("echo", ipv4(&[], 1, &[8, 0, 0, 0, 0, 1, 0, 1])),
+        ("echo in IPv6", icmp6(128, &[&[0; 4]])),
+        (
+            "neighbour",
+            icmp6(135, &[&[0; 4], six, &[1, 1, 2, 0, 0, 0, 0, 1]]),
+        ),
+        (
+            "quoted TCP",
+            ipv4(
+                &[],
+                1,
+                &[&[3, 0, 0, 0, 0, 0, 0, 0], &ipv4(&[], 6, &[0; 8])[14..]].concat(),
+            ),
+        ),
+        ("reject", cm(0x12, &[&[0; 8], &[0, 0, 0, 28]])),
+        ("ready to use", cm(0x14, &[])),
+        ("request", cm(0x10, &[&[0; 56], &gid, &gid])),
+    ];
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    let map = "--map-ip 10.7.7.0/24=192.168.9.0/24 --map-ip fd77::/64=fd88::/64";
+    let cases = (kept.iter().map(|case| (case, 1))).chain(known.iter().map(|case| (case, 0)));
+    for ((name, frame), count) in cases {
+        write(
+            &capture,
+            &[""],
+            &[(0, 0, frame.clone(), frame.len() as u32)],
+        );
+        let (sent, report) = files.through(&capture, map);
+        let has = |octets: &[u8]| sent[0].windows(octets.len()).any(|window| window == octets);
+        assert_eq!(
+            has(&[10, 7, 7]) || has(&[0xFD, 0x77]),
+            count == 1,
+            "{name}: {sent:02x?}"
+        );
+        assert_eq!(report["capture"]["not_opened"], count, "{name}");
+    }
 }
 
 #[test]

@@ -14,9 +14,10 @@
 //! - flow labels: in IPv6 headers, and that which a WAN FCN names;
 //! - all of these in packets quoted by proxy notifications and ICMP errors.
 //!
-//! Not changed: what routing protocols say (IS-IS, OSPF, BGP), addresses in IPv4 options, in IPv6 mobility options and
-//! in neighbour discovery's options, node numbers of IOAM, payload, anything but addresses in fragments, what
-//! is behind headers that [`Frame`] does not locate ([`Outcome::unopened`]). An Authentication header's check value is not repaired.
+//! Not changed: what routing protocols say (IS-IS, OSPF, BGP), addresses in IPv4 options, in other IPv6 options, in other
+//! messages of ICMP and RDMA CM and in neighbour discovery's options, what is behind headers that [`Frame`] does not locate
+//! ([`Outcome::unopened`] tells of all these); node numbers of IOAM, payload, anything but addresses in fragments. An
+//! Authentication header's check value is not repaired.
 //!
 //! Checksums follow by difference: what was wrong stays wrong by as much, and rewriting back gives the first octets
 //! again. The one exception is a checksum of 0xFFFF in IPv4, TCP or ICMP, which no sender computes: it may become 0,
@@ -71,9 +72,11 @@ pub struct Outcome {
     pub link: LinkType,
     /// The ICRC of the innermost packet.
     pub icrc: IcrcWas,
-    /// Whether addresses were to be mapped, and more of them than were found may be in the packet: no IP header was, or what
-    /// the innermost one carries is encrypted, a routing protocol's, or of a tunnel that is not opened. What is in the payload
-    /// of UDP to any other port, of TCP, or in a fragment does not count.
+    /// Whether addresses were to be mapped, and more of them than were found may be in the packet or in one that it quotes: no
+    /// IP header was found, or there is an IP option, a routing header, a message of ICMP or to QP 1 that is neither changed nor
+    /// known to hold no address, or the innermost packet carries what is encrypted, a routing protocol's, or of a tunnel that
+    /// is not opened. Payload of TCP, of UDP of any other port, of RoCEv2 and of echoes, private data, and what is in a fragment
+    /// do not count.
     pub unopened: bool,
 }
 
@@ -104,18 +107,18 @@ impl Rules {
         let frame = Frame::parse(packet, wire_len, link, profile);
         let head = link::write(self.base(), &frame, link, out)?;
         let len = packet.len() - head.before + head.after;
-        let mut icrc = IcrcWas::Absent;
+        let (mut icrc, mut unopened) = (IcrcWas::Absent, false);
         if let (true, Some(new)) = (self.looks_inside(), out.get_mut(..len)) {
             let places = (head.before, head.after);
             let mut canvas = Canvas::new(packet, new, places, self.base().repair);
-            icrc = packet::rewrite(self, &frame, link, &mut canvas);
+            (icrc, unopened) = packet::rewrite(self, &frame, link, &mut canvas);
         }
         Ok(Outcome {
             len,
             wire_len: frame.wire_len() - head.before + head.after,
             link: head.link,
             icrc,
-            unopened: self.maps_addresses() && packet::is_unopened(&frame, link),
+            unopened: unopened && self.maps_addresses(),
         })
     }
 }

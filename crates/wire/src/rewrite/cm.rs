@@ -5,8 +5,11 @@ use crate::error::ErrorKind;
 use crate::mad::{MAD_HEADER_LEN, Mad};
 use crate::octets::{ipv6_at, u8_at};
 use crate::rdma_cm::field::{dreq, ip_cm, path, rep, req};
-use crate::rdma_cm::{Cm, Kind, gid_to_ip};
+use crate::rdma_cm::{Cm, Kind, REJ_INFORMATION_LEN, gid_to_ip};
 use std::net::IpAddr;
+
+/// Attribute ID of the message that an answer will take longer (MRA).
+const MESSAGE_RECEIPT: u16 = 0x11;
 
 /// Rewrites the message in `mad`, which begins at `at` and may be cut.
 pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
@@ -15,13 +18,18 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
             Kind::ConnectRequest,
             request.service_id().ip_protocol_port().is_some(),
         ),
+        // What else is said of the reason may be a GID.
+        Ok(Cm::ConnectReject(reject)) if reject.information() == [0; REJ_INFORMATION_LEN] => return,
         Ok(cm) => (cm.kind(), false),
         // Short: it is such a message, cut before its end.
         Err(e) if matches!(e.kind, ErrorKind::Short { .. }) => match Mad::new_checked(mad) {
             Ok(header) => (Kind::from_attribute(header.attribute_id()), false),
             Err(_) => return,
         },
-        Err(_) => return,
+        Err(_) => {
+            walk.unopened = true;
+            return;
+        }
     };
     let (at, data) = (
         at + MAD_HEADER_LEN,
@@ -32,7 +40,11 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
         Kind::ConnectRequest => (req::LOCAL_QPN, Some(req::STARTING_PSN)),
         Kind::ConnectReply => (rep::LOCAL_QPN, Some(rep::STARTING_PSN)),
         Kind::DisconnectRequest => (dreq::REMOTE_QPN, None),
-        _ => return,
+        Kind::ReadyToUse | Kind::DisconnectReply | Kind::Other(MESSAGE_RECEIPT) => return,
+        _ => {
+            walk.unopened = true;
+            return;
+        }
     };
     if has(qp, 3) {
         walk.qp(at + qp);
@@ -60,7 +72,7 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
         match version {
             4 => walk.ipv4(at + address + ip_cm::IPV4_IN_ADDRESS),
             6 => walk.ipv6(at + address),
-            _ => {}
+            _ => walk.unopened = true,
         }
     }
 }

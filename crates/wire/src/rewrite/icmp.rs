@@ -18,6 +18,7 @@ mod arp_field {
 pub(super) fn arp(walk: &mut Walk<'_, '_>, at: usize) {
     const IPV4_OVER_ETHERNET: [u8; 6] = [0, 1, 0x08, 0x00, 6, 4];
     if walk.old(at) != IPV4_OVER_ETHERNET {
+        walk.unopened = true;
         return;
     }
     for place in [arp_field::SENDER_MAC, arp_field::TARGET_MAC] {
@@ -40,31 +41,50 @@ pub(super) fn icmp<'f>(
     let end = ip.end.min(frame.bytes().len());
     let message = frame.bytes().get(at..end).unwrap_or_default();
     let [kind, _, _, _, in_words, in_half_words, ..] = array::<HEADER>(message, 0);
-    // RFC 4884 section 3: how much is quoted, where extensions follow; in 4 octets in ICMPv4, in 8 in ICMPv6.
-    let quoted_len = match (protocol, kind) {
-        (ICMPV4, 3 | 11 | 12) => Some(usize::from(in_half_words) * 4),
-        (ICMPV4, 4 | 5) => Some(0),
-        (ICMPV6, 1 | 3) => Some(usize::from(in_words) * 8),
-        (ICMPV6, 2 | 4) => Some(0),
+    // RFC 4861: where the options of a router solicitation begin, those behind the target of neighbour solicitation and
+    // advertisement, and behind target and destination of a redirect.
+    let options = match (protocol, kind) {
+        (ICMPV6, 133) => Some(HEADER),
+        (ICMPV6, 135 | 136) => Some(HEADER + 16),
+        (ICMPV6, 137) => Some(HEADER + 32),
         _ => None,
     };
-    let addresses = match (protocol, kind) {
-        // RFC 792: the gateway of a redirect.
-        (ICMPV4, 5) if message.len() >= HEADER => {
-            walk.ipv4(at + 4);
-            0
+    if let Some(options) = options {
+        for place in (HEADER..options).step_by(16) {
+            if message.len() >= place + 16 {
+                walk.ipv6(at + place);
+            }
         }
-        // RFC 4861: targets of neighbour solicitation and advertisement; target and destination of a redirect.
-        (ICMPV6, 135 | 136) => 1,
-        (ICMPV6, 137) => 2,
-        _ => 0,
-    };
-    for place in (HEADER..).step_by(16).take(addresses) {
-        if message.len() >= place + 16 {
-            walk.ipv6(at + place);
-        }
+        walk.unopened |= !message.get(options..).is_some_and(hold_no_address);
+        return None;
     }
+    // RFC 792: the gateway of a redirect.
+    if (protocol, kind) == (ICMPV4, 5) && message.len() >= HEADER {
+        walk.ipv4(at + 4);
+    }
+    // RFC 4884 section 3: how much is quoted, where extensions follow; in 4 octets in ICMPv4, in 8 in ICMPv6.
+    let quoted_len = match (protocol, kind) {
+        (ICMPV4, 3 | 11 | 12) => usize::from(in_half_words) * 4,
+        (ICMPV6, 1 | 3) => usize::from(in_words) * 8,
+        (ICMPV4, 4 | 5) | (ICMPV6, 2 | 4) => 0,
+        // Echo, router solicitation, timestamps.
+        (ICMPV4, 0 | 8 | 10 | 13 | 14) | (ICMPV6, 128 | 129) => return None,
+        _ => {
+            walk.unopened |= matches!(protocol, ICMPV4 | ICMPV6);
+            return None;
+        }
+    };
     let quoted = message.get(HEADER..).unwrap_or_default();
-    let part = quoted.get(..quoted_len?).filter(|q| !q.is_empty());
+    let part = quoted.get(..quoted_len).filter(|q| !q.is_empty());
+    // An extension may name an interface's address (RFC 5837).
+    walk.unopened |= part.is_some_and(|part| part.len() < quoted.len());
     Some((at + HEADER, part.unwrap_or(quoted)))
+}
+
+/// Whether neighbour discovery's `options` are link-layer addresses, MTUs and nonces alone.
+fn hold_no_address(mut options: &[u8]) -> bool {
+    while let [1 | 2 | 5 | 14, units @ 1..=u8::MAX, ..] = options {
+        options = options.get(usize::from(*units) * 8..).unwrap_or_default();
+    }
+    options.is_empty()
 }

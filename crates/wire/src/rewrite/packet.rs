@@ -26,37 +26,60 @@ const MAX_QUOTES: usize = 2;
 /// Place of a five-tuple's source port behind its addresses.
 const TUPLE_SOURCE_PORT: usize = 1;
 
-/// UDP ports behind which there are packets that are not opened: of L2TP, GUE, MPLS, sFlow, and of tunnels that were none that
-/// is.
-const UNOPENED: [u16; 7] = [
+/// UDP ports behind which there are addresses or packets that are not opened: of routing (RIP, RIPng, LDP, AODV, OLSR, HSRP,
+/// GLBP, LSP ping, LISP, Babel), IPsec, L2TP, Teredo, GUE, MPLS, Linux's VXLAN, sFlow, and of tunnels that were none that is.
+const UNOPENED: [u16; 23] = [
+    520,
+    521,
+    646,
+    654,
+    698,
+    1985,
+    2029,
+    3222,
+    3503,
+    4341,
+    4342,
+    6696,
+    500,
+    4500,
     1701,
+    3544,
     6080,
     6635,
+    8472,
     SFLOW_PORT,
     VXLAN_GPE_PORT,
     GENEVE_PORT,
     GTP_U_PORT,
 ];
 
-/// Rewrites what is behind the link header of `frame`. Returns what the innermost packet's ICRC was.
+/// IPv6 options that hold no address, beside padding, by IANA's registry: Tunnel Encapsulation Limit, Router Alert, CALIPSO,
+/// Performance and Diagnostic Metrics, IOAM, AltMark, Minimum Path MTU, IOAM, Jumbo Payload.
+const NO_ADDRESS: [u8; 9] = [0x04, 0x05, 0x07, 0x0F, 0x11, 0x12, 0x30, 0x31, 0xC2];
+
+/// Rewrites what is behind the link header of `frame`. Returns what the innermost packet's ICRC was, and whether there may be
+/// addresses that were not come to.
 pub(super) fn rewrite(
     rules: &Rules,
     frame: &Frame<'_>,
     link: LinkType,
     canvas: &mut Canvas<'_>,
-) -> IcrcWas {
+) -> (IcrcWas, bool) {
     let mut walk = Walk {
         rules,
         canvas,
         link,
         base: 0,
         quotes: 0,
+        unopened: false,
     };
-    walk.packet(frame)
+    (walk.packet(frame), walk.unopened)
 }
 
 impl Walk<'_, '_> {
     fn packet(&mut self, frame: &Frame<'_>) -> IcrcWas {
+        self.unopened |= is_unopened(frame, self.link);
         let open = self.canvas.open_count();
         let unrepaired = self.open_checksums(frame);
         for span in frame.spans() {
@@ -216,6 +239,12 @@ impl Walk<'_, '_> {
             Layer::Ipv4 => {
                 self.ipv4(start + ipv4::SOURCE);
                 self.ipv4(start + ipv4::DESTINATION);
+                let mut options = bytes.get(start + ipv4::LEN..span.header_end);
+                // End of the list, no operation, router alert (RFC 2113).
+                while let Some([0 | 1, rest @ ..] | [148, 4, _, _, rest @ ..]) = options {
+                    options = Some(rest);
+                }
+                self.unopened |= options.is_some_and(|options| !options.is_empty());
             }
             Layer::Ipv6 => {
                 let word = u32_at(bytes, start);
@@ -239,6 +268,7 @@ impl Walk<'_, '_> {
                 for segment in 0..count {
                     self.ipv6(start + routing::SEGMENTS + 16 * segment);
                 }
+                self.unopened |= start + routing::SEGMENTS + 16 * count < span.header_end;
             }
             Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
             Layer::Udp => {
@@ -258,18 +288,22 @@ impl Walk<'_, '_> {
     fn options(&mut self, frame: &Frame<'_>, span: &Span) {
         let (start, end) = (span.start, span.header_end);
         let header = frame.bytes().get(start..end).unwrap_or_default();
-        for option in Options::new(span.layer, header).map_while(Result::ok) {
+        for option in Options::new(span.layer, header) {
+            let Ok(option) = option else {
+                self.unopened = true;
+                return;
+            };
             let at = start + option.offset + 2;
             let (kind, data, profile) = (option.kind, option.data, frame.profile());
             if option.is_padding() {
                 continue;
             }
-            if let Some(fast) = FastCnpRepr::parse(kind, data, profile) {
-                if let Ok(fast) = fast {
-                    self.ipv6(at + fast.address_at(data.len()));
-                }
+            if let Some(Ok(fast)) = FastCnpRepr::parse(kind, data, profile) {
+                self.ipv6(at + fast.address_at(data.len()));
             } else if let Some(Ok(_)) = ProxyAddress::parse(kind, data, profile) {
                 self.ipv6(at);
+            } else {
+                self.unopened |= kind != profile.ioam_option && !NO_ADDRESS.contains(&kind);
             }
         }
     }
@@ -281,7 +315,9 @@ impl Walk<'_, '_> {
             self.roce(at, payload, datagram.payload_len);
             return;
         }
-        if datagram.claim(profile) != Claim::Ours {
+        let claim = datagram.claim(profile);
+        if claim != Claim::Ours {
+            self.unopened |= claim == Claim::Broken && port == profile.proxy_cn_port;
             return;
         }
         if port == profile.proxy_cn_port {
@@ -343,6 +379,7 @@ impl Walk<'_, '_> {
     /// A packet quoted at `at`, from its IP header on, as far as quoted.
     fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
         if self.quotes == MAX_QUOTES || packet.is_empty() {
+            self.unopened |= !packet.is_empty();
             return;
         }
         let wire_len = match u8_at(packet, 0) >> 4 {
@@ -356,23 +393,29 @@ impl Walk<'_, '_> {
             link: LinkType::RawIp,
             base: self.base + at,
             quotes: self.quotes + 1,
+            unopened: false,
         };
         walk.packet(&quoted);
+        self.unopened |= walk.unopened;
     }
 }
 
-/// Whether there may be addresses in `frame` that [`rewrite`] does not come to.
-pub(super) fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
+/// Whether there may be addresses in `frame` that [`rewrite`] does not come to, by what the innermost packet carries.
+fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
     let last = frame.spans().last();
     match (frame.upper(), frame.ip()) {
         (Upper::MacControl(..), _) => false,
         _ if matches!(frame.stop(), End::Fragment { .. }) => false,
-        (Upper::Udp(datagram), _) => UNOPENED.contains(&datagram.destination_port),
+        (Upper::Udp(datagram), _) => {
+            let ports = [datagram.source_port, datagram.destination_port];
+            !frame.is_roce() && ports.iter().any(|port| UNOPENED.contains(port))
+        }
         (Upper::Other, Some(_)) if last.is_some_and(|last| last.layer == Layer::Tcp) => false,
         (Upper::Other, Some(ip)) if last.is_some_and(|last| last.header_end <= ip.payload) => {
             !matches!(
                 ip.protocol,
-                next_header::ICMPV4 | next_header::ICMPV6 | next_header::NONE
+                // TCP: of what is quoted, there may be less than its header.
+                next_header::ICMPV4 | next_header::ICMPV6 | next_header::NONE | next_header::TCP
             )
         }
         (Upper::Other, _) => link::arp_at(frame, link).is_none(),

@@ -17,6 +17,8 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) base: usize,
     /// In how many packets it is quoted.
     pub(super) quotes: usize,
+    /// Whether there may be addresses that are not come to.
+    pub(super) unopened: bool,
 }
 
 impl Walk<'_, '_> {
