@@ -278,17 +278,18 @@ pub(super) fn panel(
     let (from, to) = world.window();
     let steps = world.steps(series.start, series.step, series.until);
     let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
-    let each = to.saturating_sub(from) as f64 / f64::from(area.width.max(1));
-    let width = (each, series.step);
+    let span = series.step as f64;
     let last = world.last((from, to));
-    let parts = |values: &[f32]| {
-        let values = values.iter().map(|value| f64::from(*value));
-        steps.parts(values, (from, to), area.width)
+    let whole = |values: &[f32]| {
+        let values: Vec<_> = values.iter().map(|value| f64::from(*value)).collect();
+        let within = steps.within(values.iter().copied(), (from, to));
+        (steps.columns(values, (from, to), area.width), within)
     };
     let (mut columns, mut text) = (Vec::new(), SAMPLES.to_owned());
     if record.sampled.is_none() {
-        columns = parts(&series.notifications);
-        text = format!("  {last}, {}", most_notified(&columns, width, world));
+        let within;
+        (columns, within) = whole(&series.notifications);
+        text = format!("  {last}, {}", most_notified(&within, span, world));
     }
     let tone = world.style(Tone::Kind(record.kind));
     graph(
@@ -300,8 +301,8 @@ pub(super) fn panel(
         notified,
         world,
     );
-    let columns = parts(&series.data);
-    let most = most_data(&columns, width, None, world);
+    let (columns, within) = whole(&series.data);
+    let most = most_data(&within, span, None, world);
     let any = columns.iter().any(|octets| *octets > 0.0);
     let text = match no_data(record, any) {
         Some(why) => why.to_owned(),

@@ -56,6 +56,8 @@ struct Columns {
     data_single: bool,
     /// Packets in each column.
     packets: Vec<f64>,
+    /// Notifications, and octets of data, in the steps of that time.
+    steps: [Vec<f64>; 2],
     /// From when on data is known, where that is not since the beginning.
     since: Option<u64>,
     ce: Vec<f64>,
@@ -155,9 +157,10 @@ impl Flow {
             columns(&mut packets.iter().map(|packet| (packet.at, amount(packet))))
         };
         let steps = world.steps(series.start, series.step, series.until);
-        let whole = |values: &[f32]| {
-            steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
-        };
+        let exact =
+            |values: &[f32]| -> Vec<f64> { values.iter().map(|value| f64::from(*value)).collect() };
+        let whole = |values: &[f32]| steps.columns(exact(values), window, parts);
+        let within = |values: &[f32]| steps.within(exact(values), window);
         let times = Self::notifications(series, world);
         let marks = columns(&mut times.iter().map(|at| (*at, 1.0)));
         let since = world.details.notified.as_ref().map(|(since, _)| *since);
@@ -184,6 +187,7 @@ impl Flow {
             },
             data_single,
             packets: of_packets(|packet| u8::from(packet.octets > 0).into()),
+            steps: [&series.notifications, &series.data].map(|values| within(values)),
             since: (is_old && window.0 < known).then_some(known),
             ce: of_packets(|packet| u8::from(packet.ce).into()),
             back: of_packets(|packet| u8::from(packet.back).into()),
@@ -274,7 +278,6 @@ impl Flow {
             Constraint::Length(1),
         ]));
         let exact = (window.1 - window.0) as f64 / f64::from(area.width.max(1));
-        let width = |single| (exact, if single { 0 } else { series.step });
         let source = |single| match single {
             true => String::new(),
             false => format!(
@@ -286,7 +289,10 @@ impl Flow {
             columns.notified.clear();
             SAMPLES.to_owned()
         } else {
-            let most = most_notified(&columns.notified, width(columns.single), world);
+            let most = match columns.single {
+                true => most_notified(&columns.notified, exact, world),
+                false => most_notified(&columns.steps[0], series.step as f64, world),
+            };
             let each = world.words.cell(Cell::Span(each));
             let column = match most.ends_with(&format!(" {each}")) {
                 true => ", a column".to_owned(),
@@ -302,8 +308,10 @@ impl Flow {
         let data = match no_data(record, any_data || columns.since.is_some()) {
             Some(why) => why.to_owned(),
             None if any_data => {
-                let packets = is_single.then_some(&columns.packets[..]);
-                let most = most_data(&columns.data, width(is_single), packets, world);
+                let most = match is_single {
+                    true => most_data(&columns.data, exact, Some(&columns.packets), world),
+                    false => most_data(&columns.steps[1], series.step as f64, None, world),
+                };
                 let source = source(is_single);
                 format!("  {most}{source}  coloured where it was notified{since}")
             }

@@ -85,11 +85,11 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
     }
 }
 
-/// The most in any column of `each` nanoseconds: a rate, or `few` where it is of so few packets in less than a second that a
-/// rate would be little more than chance. What is made of longer steps is told of a step.
+/// The most in any of these sums over `span` nanoseconds: a rate, or `few` where it is of so few packets in less than a second
+/// that a rate would be little more than chance.
 fn most(
     values: &[f64],
-    (each, step): (f64, u64),
+    span: f64,
     packets: impl Fn(usize) -> f64,
     rate: impl Fn(f64) -> String,
     few: impl Fn(f64, f64) -> String,
@@ -99,30 +99,28 @@ fn most(
     let (at, most) = all
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .unwrap_or((0, 0.0));
-    if most <= 0.0 || each <= 0.0 {
+    if most <= 0.0 || span <= 0.0 {
         return format!("most {}", rate(0.0));
     }
-    let span = each.max(step as f64);
-    let steps = span / each;
-    let number = packets(at) * steps;
+    let number = packets(at);
     if span < SECOND as f64 && number < ENOUGH {
         let span = world.words.cell(Cell::Span(span as u64));
-        return format!("most {} in {span}", few(number, most * steps));
+        return format!("most {} in {span}", few(number, most));
     }
-    format!("most {}", rate(most * 1e9 / each))
+    format!("most {}", rate(most * 1e9 / span))
 }
 
-/// The most notifications in any column of so many nanoseconds, which may be made of longer steps (0: of single ones).
-pub(super) fn most_notified(values: &[f64], width: (f64, u64), world: &World<'_>) -> String {
+/// The most notifications in any of these sums over so many nanoseconds.
+pub(super) fn most_notified(values: &[f64], span: f64, world: &World<'_>) -> String {
     let rate = |rate| format!("{}/s", world.words.cell(Cell::Rate(rate)));
     let few = |number: f64, _| world.words.cell(Cell::Count(number.ceil() as u64));
-    most(values, width, |at| values[at], rate, few, world)
+    most(values, span, |at| values[at], rate, few, world)
 }
 
-/// The most octets of data; `packets` tells how many packets are in each column, where that is known.
+/// The most octets of data; `packets` tells how many packets are in each sum, where that is known.
 pub(super) fn most_data(
     values: &[f64],
-    width: (f64, u64),
+    span: f64,
     packets: Option<&[f64]>,
     world: &World<'_>,
 ) -> String {
@@ -132,7 +130,7 @@ pub(super) fn most_data(
         None => counted(octets.round() as u64, "octet"),
     };
     let packets = |at: usize| packets.map_or_else(|| values[at] / LARGEST, |packets| packets[at]);
-    most(values, width, packets, rate, few, world)
+    most(values, span, packets, rate, few, world)
 }
 
 /// A heading with bars under it.

@@ -337,12 +337,15 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let window = world.latest(SPAN);
     let steps = world.steps(start, step, until);
     let [notified, data, ce] = traffic(window, steps, world);
-    let course = |kind: Kind, parts| {
-        let count = |step: &TrafficStep| step.notifications.get(kind as usize).copied();
-        let counts = all.iter().map(|step| f64::from(count(step).unwrap_or(0)));
-        steps.parts(counts, window, parts)
+    let of_kind = |kind: Kind| {
+        let counts = all
+            .iter()
+            .map(move |step| step.notifications.get(kind as usize));
+        counts.map(|count| f64::from(count.copied().unwrap_or(0)))
     };
-    let mut counts = Kind::ALL.map(|kind| (kind, course(kind, 1).into_iter().sum::<f64>()));
+    let course = |kind, parts| steps.columns(of_kind(kind), window, parts);
+    let sum = |kind| steps.within(of_kind(kind), window).into_iter().sum::<f64>();
+    let mut counts = Kind::ALL.map(|kind| (kind, sum(kind)));
     counts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let sum: f64 = counts.iter().map(|(_, count)| count).sum();
     let kinds = counts.iter().filter(|(_, count)| *count > 0.0);
@@ -406,11 +409,12 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     ]));
     let style = |kind| world.style(Tone::Kind(kind));
     let courses = Kind::ALL.map(|kind| (style(kind), course(kind, graph.width)));
-    if has_scale && sum > 0.0 {
-        let sum = |at| courses.iter().map(|(_, values)| values[at]).sum();
-        let sums: Vec<f64> = (0..graph.width.into()).map(sum).collect();
-        let each = window.1.saturating_sub(window.0) as f64 / f64::from(graph.width.max(1));
-        let most = most_notified(&sums, (each, step), world);
+    let notified = all
+        .iter()
+        .map(|step| step.notifications.iter().sum::<u32>());
+    let notified = steps.within(notified.map(f64::from), window);
+    if has_scale && notified.iter().any(|count| *count > 0.0) {
+        let most = most_notified(&notified, step as f64, world);
         let scale = |text| world.span(text, Tone::Dim);
         match (has_line, is_beside) {
             (true, _) => left.insert(2, Line::from(scale(most))),

@@ -27,6 +27,36 @@ impl Steps {
         self.fold(values, time, parts, |sum, value, share| sum + value * share)
     }
 
+    /// What is drawn of each of those parts: where steps are longer, as much of one as if it were even, also of the first and the
+    /// last one, of which a part lies outside: a single packet in what is left of it would look like a burst.
+    pub(super) fn columns(
+        self,
+        values: impl IntoIterator<Item = f64>,
+        time: (u64, u64),
+        parts: u16,
+    ) -> Vec<f64> {
+        let width = time.1.saturating_sub(time.0) as f64 / f64::from(parts.max(1));
+        if width >= self.step as f64 {
+            return self.parts(values, time, parts);
+        }
+        let part = width / self.step as f64;
+        let most = self.most(values, time, parts).into_iter();
+        most.map(|value| value * part).collect()
+    }
+
+    /// The steps that some of that time lies in.
+    pub(super) fn within(
+        self,
+        values: impl IntoIterator<Item = f64>,
+        (from, to): (u64, u64),
+    ) -> Vec<f64> {
+        let start = |number: u64| (self.start).saturating_add(number.saturating_mul(self.step));
+        let is_in = |number: u64| start(number) <= to && start(number + 1) > from;
+        let values = values.into_iter().zip(0u64..);
+        let values = values.filter(|(_, number)| is_in(*number));
+        values.map(|(value, _)| value).collect()
+    }
+
     /// The most in any step that lies in each of those parts, or in a part of it.
     pub(super) fn most(
         self,
@@ -115,6 +145,27 @@ mod tests {
             [8.0, 8.0],
             "the middle step lies in both"
         );
+    }
+
+    #[test]
+    fn what_comes_evenly_has_columns_of_one_height() {
+        // One in each step, the first of which began before there was anything, and the last of which is not over.
+        let steps = Steps {
+            since: 1_090,
+            until: 1_310,
+            ..STEPS
+        };
+        let window = (1_090, 1_310);
+        let columns = steps.columns([1.0; 4], window, 22);
+        assert!(columns.iter().all(|column| *column == 0.1), "{columns:?}");
+        // Columns longer than steps hold what is in them.
+        assert_eq!(steps.columns([1.0; 4], window, 1), [4.0]);
+        assert_eq!(
+            steps.within([1.0, 2.0, 3.0, 4.0], (1_100, 1_250)),
+            [2.0, 3.0]
+        );
+        assert_eq!(steps.within([1.0, 2.0, 3.0, 4.0], window).len(), 4);
+        assert_eq!(steps.within([1.0, 2.0], (1_050, 1_050)), [1.0], "a moment");
     }
 
     proptest! {

@@ -103,7 +103,7 @@ impl World<'_> {
         let parts = room.min(most);
         let times = usize::from((room / parts.max(1)).max(1));
         let values = match what {
-            Course::Notifications | Course::Data => steps.parts(values, (from, to), parts),
+            Course::Notifications | Course::Data => steps.columns(values, (from, to), parts),
             Course::Queue | Course::Level => steps.most(values, (from, to), parts),
         };
         values
