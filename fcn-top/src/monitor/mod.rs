@@ -64,7 +64,7 @@ use series::{Series, Sum};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use windows::Windows;
+use windows::{Least, Ring, Windows};
 
 /// Data packets that repeat a PSN, each right behind a new one, before that casts doubt on the capture; and one in how many of
 /// all repeats one then, at least.
@@ -83,6 +83,8 @@ pub struct Monitor {
     /// Notifications of all kinds.
     windows: Windows,
     traffic: Series<TrafficStep>,
+    /// Octets of data.
+    octets_by_time: Ring<u64>,
     /// The whole run over time, where that is wanted.
     courses: Option<Box<Courses>>,
     totals: Totals,
@@ -124,6 +126,7 @@ impl Monitor {
             watched: None,
             windows: Windows::default(),
             traffic: Series::new(),
+            octets_by_time: Ring::default(),
             courses: None,
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
@@ -465,6 +468,7 @@ impl Monitor {
             nics: Arc::default(),
             totals: self.totals(),
             rate_1s: self.windows.rate_1s(self.now, self.since()),
+            data_rate: self.data_rate(),
         }
     }
 
@@ -490,6 +494,13 @@ impl Monitor {
             |label| self.labels.flow_of(destination, label).copied(),
             |sender, qp| self.resolver.flow_of(sender, qp),
         )
+    }
+
+    /// Data in the last second that is over, in octets a second.
+    fn data_rate(&self) -> Option<f64> {
+        let all: f64 = self.totals.octets as f64 / self.totals.packets.max(1) as f64;
+        let least = Least::in_part(ENOUGH * all);
+        self.octets_by_time.rate_1s(self.now, self.since(), least)
     }
 
     /// Who made a row's CNPs, and what that rests on.

@@ -559,6 +559,9 @@ impl Monitor {
             };
             courses.data(counts_at, key, step);
         }
+        if earlier.is_none() {
+            self.octets_by_time.add_at(counts_at, ip_octets);
+        }
         if earlier.is_none() || new_mark {
             let step = TrafficStep {
                 data: earlier.is_none().into(),

@@ -1635,3 +1635,23 @@ fn a_clock_that_begins_in_1970_has_begun() {
     see(&mut monitor, 0, 0, &cnp(0x12));
     assert_eq!(monitor.tables(Wanted::default()).started, Some(0));
 }
+
+#[test]
+fn the_rate_of_all_data_is_exact_at_a_packet_a_second() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut octets = 0;
+    for n in 0..20 {
+        let before = monitor.details(&WantedDetails::default()).traffic.steps;
+        let before: u64 = before.iter().map(|step| step.octets).sum();
+        see(
+            &mut monitor,
+            START + n * 1_000 * MILLISECOND,
+            0,
+            &data(n as u32, false),
+        );
+        let after = monitor.details(&WantedDetails::default()).traffic.steps;
+        octets = after.iter().map(|step| step.octets).sum::<u64>() - before;
+    }
+    let rate = monitor.tables(Wanted::default()).data_rate;
+    assert_eq!(rate, Some(octets as f64));
+}

@@ -213,6 +213,7 @@ pub(crate) fn tables() -> Tables {
             points_evicted: 0,
         },
         rate_1s: Some(1_203.0),
+        data_rate: None,
         rules: vec![
             (Rule::IoamOverflow.info().id, 1),
             (Rule::CnpPsn.info().id, 4),

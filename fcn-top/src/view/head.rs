@@ -313,7 +313,9 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     };
     let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
     let span = second.1.saturating_sub(second.0);
-    let data = if packets <= 0.0 {
+    let data = if let Some(rate) = shown.data_rate.filter(|rate| *rate > 0.0) {
+        words.cell(Cell::Bits(rate * 8.0))
+    } else if packets <= 0.0 {
         "none".to_owned()
     } else if span < SECOND && packets < ENOUGH {
         counted(packets.ceil() as u64, "packet")

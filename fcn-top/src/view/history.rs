@@ -131,6 +131,7 @@ impl History {
             nics: Arc::clone(&live.nics),
             totals: live.totals,
             rate_1s: live.rate_1s,
+            data_rate: live.data_rate,
             rules: live.rules.clone(),
         };
         self.kept.push_back(Rc::new(tables));

@@ -58,6 +58,7 @@ pub fn incast(second: u64) -> Tables {
         nics: nics(second).into(),
         totals,
         rate_1s: Some(2_234.0),
+        data_rate: None,
         rules: vec![
             ("fastcnp.rate.exceeded", 14),
             ("rocev2.icrc.bad", 2),
