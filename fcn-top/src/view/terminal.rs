@@ -107,8 +107,7 @@ type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static;
 
 /// The terminal while it shows the screen.
 struct Screen {
-    /// Not dropped: all that would do is to show the cursor, as [`restore`] does, and to panic where the terminal has gone and
-    /// standard error with it.
+    /// Not dropped: all that would do is to show the cursor, and to panic where the terminal has gone and standard error with it.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// What told of panics before.
     hook: Arc<Hook>,
@@ -331,6 +330,8 @@ impl Drop for Screen {
         if !self.broken.load(Ordering::Relaxed) {
             restore();
         }
+        // A picture that was being drawn meanwhile has hidden it.
+        let _ = execute!(io::stdout(), Show);
         give_back(&self.hook);
     }
 }
