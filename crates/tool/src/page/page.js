@@ -352,12 +352,13 @@ const page = (() => {
     axis.charts.push(it);
     drawn.push(it);
     let wide = 0;
-    // Drawing changes sizes, which must not be while they are observed.
-    new ResizeObserver(() => requestAnimationFrame(() => {
+    it.fit = () => {
       if (Math.abs(plot.clientWidth - wide) < 2 || printing) return;
       wide = plot.clientWidth;
       draw();
-    })).observe(plot);
+    };
+    // Drawing changes sizes, which must not be while they are observed.
+    new ResizeObserver(() => requestAnimationFrame(it.fit)).observe(plot);
     return it;
   }
 
@@ -366,7 +367,10 @@ const page = (() => {
     data: JSON.parse(document.getElementById("data").textContent),
     add: (...parts) => main.append(...parts),
     /** To be called at the end: that the page is whole. */
-    done() { root.dataset.state ??= "ready"; },
+    done() {
+      drawn.forEach((chart) => chart.fit());
+      root.dataset.state ??= "ready";
+    },
     LINES,
   };
 })();
