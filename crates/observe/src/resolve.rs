@@ -108,11 +108,11 @@ impl Guess {
 ///
 /// Of a connection whose data passes elsewhere, as on the other member of a bundle of links, the acknowledgements are not to be
 /// taken for those of another between the same hosts, whose PSNs go in step with its own. So votes tell nothing where PSNs began
-/// [small](FIRST_PSNS), where acknowledgements to two QPs fit the same flow, and where more than one in [four](EARLY)
+/// small, where acknowledgements to two QPs fit the same flow, and where more than one in four
 /// acknowledges what is yet to be sent.
 ///
 /// Where RDMA CM has told, that holds until acknowledgements say otherwise, also of a connection that was taken down: those of
-/// another host's, or [eight](CONTRADICT) votes for another flow to the same host, as a QP has one connection at a time.
+/// another host's, or eight votes for another flow to the same host, as a QP has one connection at a time.
 ///
 /// Bounded: at most `limit` connections, and as many flows with votes; those used longest ago leave first.
 #[derive(Debug)]

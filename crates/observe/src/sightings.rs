@@ -106,6 +106,7 @@ pub struct Identity(u64);
 
 #[cfg(test)]
 impl Identity {
+    /// One of a test.
     pub const fn new(number: u64) -> Self {
         Self(number)
     }

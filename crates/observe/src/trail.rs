@@ -2,7 +2,7 @@
 //! the next: by the time stamps, and so only as good as the clocks behind them.
 //!
 //! Such packets mostly look the same, so a sighting counts as that of the packet that was seen last elsewhere only where it
-//! is [much nearer](APART) in time to it than to any other. Where others that look the same come within [`WITHIN`], that is a guess,
+//! is much nearer in time to it than to any other. Where others that look the same come within [`WITHIN`], that is a guess,
 //! and said to be one: where a place has missed a packet, or they take as long as from one to the next, it may be a neighbour.
 //! What takes less than the [unit](Unit) of a place's time stamps may as well be the other way round.
 

@@ -403,7 +403,7 @@ message! {
         extended_transport: u8 = "Extended Transport Type", [(51, 5, 3)];
         /// The path to use.
         primary: Path = "Primary Path", [(field::req::PRIMARY, 0, 352)];
-        /// The path to change to when the primary one fails; [`Path::NONE`] for none.
+        /// The path to change to when the primary one fails; all zeros ([`Path::default`]) for none.
         alternate: Path = "Alternate Path", [(field::req::ALTERNATE, 0, 352)];
     } private data of REQ_PRIVATE_LEN at field::req::PRIVATE
 }
@@ -871,7 +871,7 @@ pub struct CmRepr {
 }
 
 impl CmRepr {
-    /// Octets that [`emit`](Self::emit) writes: the whole MAD, private data filled up with zeros.
+    /// Octets that [`to_bytes`](Self::to_bytes) writes: the whole MAD, private data filled up with zeros.
     pub const LEN: usize = MAD_LEN;
 
     /// `message` in a transaction, with attribute modifier 0.

@@ -119,7 +119,14 @@ pub(super) fn archive(
     process::stdout(copy.arg("--recursive").arg(shared).arg(tree.join("share")))?;
     fs_err::write(tree.join("crates.txt"), notices::text(root, &TOOLS)?)?;
     crate::files::replace(&libpcap.join(LICENCE), &tree.join("libpcap.txt"), 0o644)?;
-    for file in ["LICENSE-MIT", "LICENSE-APACHE", "docs/packages.md"] {
+    for file in [
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        "docs/packages.md",
+        "docs/deploy/Containerfile",
+        "docs/deploy/daemonset.yaml",
+        "docs/deploy/fcn-top.service",
+    ] {
         let to = tree.join(Path::new(file).file_name().context("a file")?);
         crate::files::replace(&root.join(file), &to, 0o644)?;
     }

@@ -21,7 +21,7 @@ const DESCRIPTION: &str = "RoCEv2 fast congestion notification: monitor, generat
  fcn-replay puts captures back onto a link, with AF_XDP where possible.";
 
 /// Where it is installed, and what stands there, of the project's folder.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     (
         "usr/lib/systemd/system/fcn-top.service",
         "docs/deploy/fcn-top.service",
@@ -30,6 +30,10 @@ const FILES: [(&str, &str); 5] = [
     (
         "usr/share/fcn-tools/daemonset.yaml",
         "docs/deploy/daemonset.yaml",
+    ),
+    (
+        "usr/share/fcn-tools/Containerfile",
+        "docs/deploy/Containerfile",
     ),
     (
         "usr/share/fcn-tools/grafana/fcn-top.json",
