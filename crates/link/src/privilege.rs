@@ -80,11 +80,12 @@ pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapab
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "not permitted: this process lacks {}; either\n  \
-     1. permit it to this program (again after each build or update of it):\n     {}\n  \
-     2. or run it as root:\n     sudo {} …",
+     1. run it as root:\n     sudo {} …\n  \
+     2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     {}{}",
     purposes(missing),
+    quoted(program),
     setcap(needed, program),
-    quoted(program)
+    permitted(program)
 )]
 pub struct MissingCapability {
     missing: Vec<Capability>,
@@ -142,7 +143,7 @@ pub fn ensure_memlock(octets: u64, program: &Path) -> Result<(), MemlockTooLow> 
     "not permitted: {kib} KiB of memory have to be pinned, {} are allowed; either\n  \
      1. raise the limit of this shell, and start again from it:\n     \
      sudo prlimit --pid $$ --memlock={octets}:{octets}    # ulimit -l {kib}, as root\n  \
-     2. or permit it to this program (again after each build or update of it):\n     {}\n  \
+     2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     {}\n  \
      3. or use fewer queues or smaller rings",
     limit / 1024,
     setcap(&[Capability::AF_XDP, &[Capability::IpcLock]].concat(), program),
@@ -159,6 +160,20 @@ pub struct MemlockTooLow {
 fn setcap(needed: &[Capability], program: &Path) -> String {
     let names: Vec<_> = needed.iter().map(|it| it.describe().0).collect();
     format!("sudo setcap {}+ep {}", names.join(","), quoted(program))
+}
+
+/// What to say of a copy that has the capabilities for a group, as packages make it.
+fn permitted(program: &Path) -> String {
+    let mut name = program.as_os_str().to_owned();
+    name.push("-capture");
+    let copy = PathBuf::from(name);
+    match copy.exists() {
+        true => format!(
+            "\n  3. or run the copy that its group may:\n     {} …",
+            quoted(&copy)
+        ),
+        false => String::new(),
+    }
 }
 
 /// setcap(8) follows no links.
@@ -194,20 +209,22 @@ mod tests {
             missing("/opt/fcn/fcn-gen").to_string(),
             "not permitted: this process lacks CAP_NET_ADMIN (attaches the XDP program), \
              CAP_BPF (loads the XDP program); either\n  \
-             1. permit it to this program (again after each build or update of it):\n     \
-             sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /opt/fcn/fcn-gen\n  \
-             2. or run it as root:\n     \
-             sudo /opt/fcn/fcn-gen …"
+             1. run it as root:\n     \
+             sudo /opt/fcn/fcn-gen …\n  \
+             2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     \
+             sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /opt/fcn/fcn-gen"
         );
+        // Packages make a copy for a group.
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("fcn-top-capture"), "").unwrap();
+        let text = missing(&folder.path().join("fcn-top").to_string_lossy()).to_string();
+        assert!(text.ends_with("/fcn-top-capture …"), "{text}");
     }
 
     #[test]
     fn paths_for_a_shell() {
         let text = missing("/opt/it's here/fcn-gen").to_string();
-        assert!(
-            text.contains("+ep '/opt/it'\\''s here/fcn-gen'\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("+ep '/opt/it'\\''s here/fcn-gen'"), "{text}");
     }
 
     #[test]
