@@ -1371,3 +1371,19 @@ fn what_goes_on_has_the_time_when_it_came_last() {
         "{packets}"
     );
 }
+
+#[test]
+fn two_long_queues_of_a_node_are_two_numbers() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    for hop in &mut tables.hops {
+        (hop.queue, hop.queue_max) = (Some(1_572_864), Some(1_572_864));
+    }
+    app.update(tables);
+    typed(&mut app, "4");
+    for width in [80, 120, 200] {
+        let paths = text(&picture(&mut app, width, 30));
+        assert!(paths.contains("1,572,864 1,572,864 "), "{paths}");
+    }
+}
