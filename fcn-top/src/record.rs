@@ -73,6 +73,13 @@ pub struct Column {
     pub holds: Holds,
 }
 
+impl Column {
+    /// How many digits behind the second moments have in it: as many as it has room for.
+    pub const fn digits(&self) -> usize {
+        if self.width >= 15 { 6 } else { 3 }
+    }
+}
+
 /// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -226,7 +226,7 @@ impl Words {
             (Cell::Count(qp), Holds::Qp) => format!("{qp:#x}"),
             (Cell::Count(label), Holds::Label) => format!("{label:#07x}"),
             (Cell::Count(number), Holds::Number) => number.to_string(),
-            (Cell::Moment(at), _) if column.width >= 15 => self.clock(at, 6),
+            (Cell::Moment(at), _) => self.clock(at, column.digits()),
             (cell, _) => self.cell(cell),
         }
     }
@@ -243,6 +243,16 @@ impl Words {
     /// The time of day, with so many digits (0 to 9) behind the second.
     pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
         self.moment(nanoseconds, "%H:%M:%S", digits, "")
+    }
+
+    /// The same, behind the day where that is another one than at `since`.
+    pub fn clock_since(&self, since: u64, nanoseconds: u64, digits: usize) -> String {
+        let day = |at| self.moment(at, "%Y-%m-%d", 0, "");
+        let clock = self.clock(nanoseconds, digits);
+        match day(nanoseconds) {
+            day_of_it if day_of_it != day(since) => format!("{day_of_it} {clock}"),
+            _ => clock,
+        }
     }
 
     /// Day and time with microseconds, and the offset from UTC.
@@ -307,6 +317,10 @@ mod tests {
         assert_eq!(words.clock(at, 0), "08:15:00");
         assert_eq!(words.clock(at, 9), "08:15:00.123456789");
         assert_eq!(words.day_and_time(at), "2025-11-22 08:15:00.123456 UTC");
+        let day = 86_400_000_000_000;
+        assert_eq!(words.clock_since(at - day / 4, at, 0), "08:15:00");
+        let later = words.clock_since(at - day, at, 0);
+        assert_eq!(later, "2025-11-22 08:15:00");
         let words = Words::new(TimeZone::fixed(jiff::tz::offset(2)));
         assert_eq!(words.cell(Cell::Moment(at)), "10:15:00.123");
         assert_eq!(words.day_and_time(at), "2025-11-22 10:15:00.123456 +02:00");

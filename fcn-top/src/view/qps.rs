@@ -138,11 +138,19 @@ impl Entry for Row {
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
             "notified_by" => notifier_text(record, room, world),
-            "notifier_role" => acts_as(record.notifier_role, record.made_by).to_owned(),
+            "notifier_role" => {
+                fit::end(acts_as(record.notifier_role, record.made_by), room).into_owned()
+            }
             _ => {
                 let cell = self.cell(number);
-                let text = world.words.of_row(record, column, cell);
-                shortened(&World::per_second(column, cell, text), room).into_owned()
+                let text = match cell {
+                    Cell::Moment(_) => world.in_column(column, cell),
+                    cell => {
+                        let text = world.words.of_row(record, column, cell);
+                        World::per_second(column, cell, text)
+                    }
+                };
+                shortened(&text, room).into_owned()
             }
         }
     }
@@ -184,7 +192,7 @@ impl Entry for Row {
             }
             "flow" => match record.gap_p50 {
                 Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
-                None => format!("last {}", words.clock(record.last_seen, 3)),
+                None => format!("last {}", world.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
