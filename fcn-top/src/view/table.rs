@@ -722,12 +722,18 @@ impl Table {
         }
         // A cell each in turn, so that two that are shortened get the same: addresses first.
         let mut left = room.saturating_sub(used(&placed));
-        for is_first in [true, false] {
+        for turn in 0..3 {
             let mut before = u16::MAX;
             while left < before {
                 before = left;
                 for (_, column, width, full, _) in &mut placed {
-                    if left > 0 && *width < *full && is_address(column.id) == is_first {
+                    let its_turn = match column.id {
+                        id if is_address(id) => 0,
+                        // An address as well, mostly, and what it is.
+                        "notified_by" => 1,
+                        _ => 2,
+                    };
+                    if left > 0 && *width < *full && its_turn == turn {
                         *width += 1;
                         left -= 1;
                     }
