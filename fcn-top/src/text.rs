@@ -7,7 +7,7 @@ pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Cell, Column, Holds, Maker, QpRecord};
+use crate::record::{Cell, Column, Holds, Maker, PointRecord, QpRecord};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::counted;
@@ -50,6 +50,12 @@ pub fn more_notifiers(row: &QpRecord) -> Option<String> {
         "at least "
     };
     (more > 0).then(|| format!("and {least}{more} more"))
+}
+
+/// What stands for the number of flows that a notifier has notified, where no row that is kept tells of it: it has notified
+/// one, but rows tell the first four notifiers apart.
+pub fn no_flows(point: &PointRecord) -> Option<&'static str> {
+    (point.flows == 0 && point.total > 0).then_some("?")
 }
 
 /// What stands before a value in that column of a row where it is an estimate.

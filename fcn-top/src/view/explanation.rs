@@ -6,7 +6,7 @@ use super::graph::{graph, most_data, most_notified};
 use super::table::{both, shortened};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{headed, labelled, tell};
+use super::views::{headed, labelled, pending, tell};
 use super::world::{World, kind_name};
 use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
@@ -111,7 +111,11 @@ pub(super) fn about(
             let each = all.iter().map(|(address, times)| {
                 format!("{} ×{mark}{}", words.address(*address), count(*times))
             });
-            each.collect::<Vec<_>>().join(", ") + later
+            let more = match record.notifiers as usize > all.len() {
+                true => ", and more",
+                false => "",
+            };
+            each.collect::<Vec<_>>().join(", ") + more + later
         }
     };
     let how = match (record.kind, record.notifier_role) {
@@ -267,7 +271,7 @@ pub(super) fn panel(
     ]));
     tell(text, text_area, frame);
     let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
-        return;
+        return pending(frame, graphs, world);
     };
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();

@@ -8,7 +8,7 @@ use super::hits::Place;
 use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{TableId, View, empty, labelled, say, tell};
+use super::views::{TableId, View, empty, labelled, pending, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
@@ -459,6 +459,7 @@ impl View for Flow {
                 self.graphs((series, record), place.frame, graphs, world);
             }
             Some(_) => {}
+            None if world.history.mode() == Mode::Live => pending(place.frame, graphs, world),
             None => say(
                 "Nothing is kept of this flow's course at that moment.",
                 graphs,

@@ -3,16 +3,16 @@
 use super::Records;
 use super::explanation::flow_text;
 use super::fit;
-use super::graph::bars;
 use super::hits::Place;
 use super::qps::{qp_text, verdict};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, in_columns, parted};
+use super::views::{Opened, TableId, View, course_bars, draw, headed, in_columns, parted};
 use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{acts_as, estimate};
+use crate::text::{acts_as, estimate, no_flows};
+use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use ratatui::Frame;
@@ -120,6 +120,7 @@ impl Entry for PointRecord {
             ("notifier_role", _) => {
                 fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
             }
+            ("flows", _) if let Some(unknown) = no_flows(self) => unknown.to_owned(),
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
             (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
@@ -133,8 +134,7 @@ impl Entry for PointRecord {
             _ => Course::Notifications,
         };
         let series = world.details.points.get(&self.notifier);
-        let values = world.trend(series, course, area.width);
-        bars(&values, |_| style, frame, area);
+        course_bars(series, course, style, frame, area, world);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -142,6 +142,7 @@ impl Entry for PointRecord {
             "trend" => false,
             "queue_trend" => self.queue_max.is_none(),
             "level_trend" => self.level_max.is_none(),
+            "flows" => self.flows == 0 && no_flows(self).is_none(),
             _ => matches!(self.cell(number), Cell::None | Cell::Count(0)),
         }
     }
@@ -191,7 +192,12 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     });
     let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        let why = match world.history.shown().qps.len() {
+        let qps = &world.history.shown().qps;
+        let several = |(_, row): &(RowId, QpRecord)| row.notifiers > NOTIFIERS as u32;
+        let why = match qps.len() {
+            0..=ROWS if qps.iter().any(several) => {
+                format!("not known: rows tell their first {NOTIFIERS} notifiers apart")
+            }
             0..=ROWS => "none of them is kept".to_owned(),
             _ => format!("none of them is among the {ROWS} notified most (Enter shows them)"),
         };
@@ -292,7 +298,10 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, *sender));
             let mark = count.map_or("", |(_, mark)| mark);
-            let text = world.maybe(count, |(count, _)| Cell::Count(*count));
+            let text = match no_flows(point) {
+                Some(unknown) => unknown.to_owned(),
+                None => world.maybe(count, |(count, _)| Cell::Count(*count)),
+            };
             Text::from(format!("{mark}{text}")).right_aligned()
         });
         let style = world.style(Tone::Kind(kind(point)));

@@ -2,11 +2,10 @@
 
 use super::explanation::{self, flow_text};
 use super::fit;
-use super::graph::bars;
 use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw};
+use super::views::{Opened, TableId, View, course_bars, draw};
 use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
@@ -160,8 +159,8 @@ impl Entry for Row {
             "trend" => Course::Notifications,
             _ => Course::Data,
         };
-        let values = world.trend(world.details.rows.get(&self.0), course, area.width);
-        bars(&values, |_| style, frame, area);
+        let series = world.details.rows.get(&self.0);
+        course_bars(series, course, style, frame, area, world);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {

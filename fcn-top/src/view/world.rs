@@ -98,10 +98,7 @@ impl World<'_> {
     }
 
     /// The bars of a small graph of a series, over the time of all small graphs.
-    pub(super) fn trend(&self, series: Option<&Detail>, what: Course, room: u16) -> Vec<f64> {
-        let Some(series) = series else {
-            return Vec::new();
-        };
+    pub(super) fn trend(&self, series: &Detail, what: Course, room: u16) -> Vec<f64> {
         let values = match what {
             Course::Notifications => &series.notifications,
             Course::Data => &series.data,

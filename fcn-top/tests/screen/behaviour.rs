@@ -1490,3 +1490,51 @@ fn addresses_have_room_before_bars() {
         assert!(narrow.lines().any(has), "{narrow}");
     }
 }
+
+#[test]
+fn what_rows_do_not_tell_of_notifiers_is_not_none() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| rows[0].1.notifiers = 5);
+    tables.points[3].flows = 0;
+    tables.points[3].notifier = sample::address("10.255.7.9");
+    app.update(tables);
+    typed(&mut app, "gj");
+    let row = seen(&mut app);
+    let story = row.lines().find(|line| line.starts_with("Notified by"));
+    assert!(story.unwrap().contains(", and more: "), "{row}");
+    typed(&mut app, "2jjjj");
+    let points = text(&picture(&mut app, 160, 40));
+    let point = |times| {
+        points
+            .lines()
+            .filter(|line| line.contains("10.255.7.9"))
+            .nth(times)
+    };
+    assert!(point(0).unwrap().contains(" ? "), "{points}");
+    assert!(point(2).unwrap().ends_with("  ?"), "{points}");
+    let why = "not known: rows tell their first 4 notifiers apart";
+    assert!(points.contains(why), "{points}");
+}
+
+#[test]
+fn courses_that_have_not_come_yet_are_not_empty() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    for (view, pending) in [("1", 13), ("2", 4), ("3", 1)] {
+        typed(&mut app, view);
+        let drawn = terminal.draw(|frame| app.draw(frame)).unwrap();
+        let before = text(drawn.buffer);
+        // At its end it says that a text goes on.
+        let alone = |line: &&str| line.contains(" … ") || line.trim() == "…";
+        let lines = before.lines().skip(8).filter(alone).count();
+        assert!(lines >= pending, "{before}");
+        let course = seen(&mut app);
+        let left = course.lines().skip(8).filter(alone).count();
+        assert_eq!(left, 0, "{course}");
+        app.detail(Details::default());
+        app.update(incast(21));
+    }
+}
