@@ -763,8 +763,8 @@ pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
 /// Columns of addresses.
 const ADDRESSES: [&str; 6] = ["sender", "notifier", "told", "receiver", "from", "to"];
 
-/// Cells of a graph where addresses need the room.
-const NARROW: u16 = 8;
+/// Cells of a graph where addresses need the room: as many as its heading.
+const NARROW: u16 = 6;
 
 /// Cells between columns.
 const fn gap(room: u16) -> u16 {
