@@ -73,6 +73,13 @@ pub struct Column {
     pub holds: Holds,
 }
 
+impl Column {
+    /// How many digits behind the second moments have in it: as many as it has room for.
+    pub const fn digits(&self) -> usize {
+        if self.width >= 15 { 6 } else { 3 }
+    }
+}
+
 /// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -255,7 +262,7 @@ records! {
         notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
         made_by: Option<Maker> = "Made by", 10, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
-        flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
+        flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept, of which each tells its first four notifiers apart: 0 beside a total is not known", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);

@@ -7,7 +7,7 @@ pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Cell, Column, Holds, Maker, QpRecord};
+use crate::record::{Cell, Column, Holds, Maker, PointRecord, QpRecord};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::counted;
@@ -50,6 +50,12 @@ pub fn more_notifiers(row: &QpRecord) -> Option<String> {
         "at least "
     };
     (more > 0).then(|| format!("and {least}{more} more"))
+}
+
+/// What stands for the number of flows that a notifier has notified, where no row that is kept tells of it: it has notified
+/// one, but rows tell the first four notifiers apart.
+pub fn no_flows(point: &PointRecord) -> Option<&'static str> {
+    (point.flows == 0 && point.total > 0).then_some("?")
 }
 
 /// What stands before a value in that column of a row where it is an estimate.
@@ -226,7 +232,7 @@ impl Words {
             (Cell::Count(qp), Holds::Qp) => format!("{qp:#x}"),
             (Cell::Count(label), Holds::Label) => format!("{label:#07x}"),
             (Cell::Count(number), Holds::Number) => number.to_string(),
-            (Cell::Moment(at), _) if column.width >= 15 => self.clock(at, 6),
+            (Cell::Moment(at), _) => self.clock(at, column.digits()),
             (cell, _) => self.cell(cell),
         }
     }
@@ -243,6 +249,16 @@ impl Words {
     /// The time of day, with so many digits (0 to 9) behind the second.
     pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
         self.moment(nanoseconds, "%H:%M:%S", digits, "")
+    }
+
+    /// The same, behind the day where that is another one than at `since`.
+    pub fn clock_since(&self, since: u64, nanoseconds: u64, digits: usize) -> String {
+        let day = |at| self.moment(at, "%Y-%m-%d", 0, "");
+        let clock = self.clock(nanoseconds, digits);
+        match day(nanoseconds) {
+            day_of_it if day_of_it != day(since) => format!("{day_of_it} {clock}"),
+            _ => clock,
+        }
     }
 
     /// Day and time with microseconds, and the offset from UTC.
@@ -307,6 +323,10 @@ mod tests {
         assert_eq!(words.clock(at, 0), "08:15:00");
         assert_eq!(words.clock(at, 9), "08:15:00.123456789");
         assert_eq!(words.day_and_time(at), "2025-11-22 08:15:00.123456 UTC");
+        let day = 86_400_000_000_000;
+        assert_eq!(words.clock_since(at - day / 4, at, 0), "08:15:00");
+        let later = words.clock_since(at - day, at, 0);
+        assert_eq!(later, "2025-11-22 08:15:00");
         let words = Words::new(TimeZone::fixed(jiff::tz::offset(2)));
         assert_eq!(words.cell(Cell::Moment(at)), "10:15:00.123");
         assert_eq!(words.day_and_time(at), "2025-11-22 10:15:00.123456 +02:00");

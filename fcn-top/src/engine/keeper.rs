@@ -125,7 +125,7 @@ impl Keeper {
             len: len as u32,
         });
         piece.octets.extend_from_slice(packet.bytes);
-        if let Some(row) = about.row.filter(|_| !about.copy && !about.samples) {
+        if let Some(row) = about.row.filter(|_| about.counts && !about.samples) {
             if self.notified.len() == TIMES {
                 self.notified.pop_front();
             }
@@ -233,19 +233,20 @@ mod tests {
     #[test]
     fn times_of_notifications_stay_when_their_packets_have_left() {
         let mut keeper = Keeper::new(1);
-        let about = |row, copy| Observed {
+        let about = |row, counts| Observed {
             row: Some(RowId(row)),
-            copy,
+            counts,
+            copy: !counts,
             ..Observed::default()
         };
         for at in 0..TIMES as u64 {
-            keeper.keep(&packet(at, &[0; 100]), &about(at % 2, at % 4 == 1));
+            keeper.keep(&packet(at, &[0; 100]), &about(at % 2, at % 4 != 1));
         }
         assert!(keeper.packets().count() < 100);
         let (since, times) = keeper.notified(RowId(1));
         assert_eq!((since, times.len()), (0, TIMES / 4), "copies do not count");
         for at in 0..TIMES as u64 {
-            keeper.keep(&packet(1_000_000 + at, &[0; 100]), &about(2, false));
+            keeper.keep(&packet(1_000_000 + at, &[0; 100]), &about(2, true));
         }
         let (since, times) = keeper.notified(RowId(2));
         assert_eq!((since, times.len()), (1_000_000, TIMES));

@@ -42,8 +42,10 @@ const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 /// What a packet was about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// The row that counts it, where it is a notification.
+    /// The row that it is about, where it is a notification.
     pub row: Option<RowId>,
+    /// Whether that row counts it: another place's copy is counted by a row of that place alone.
+    pub counts: bool,
     /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
     /// Octets of the IP packet, where it is RoCEv2 data that was not seen before.
@@ -376,12 +378,14 @@ impl Monitor {
             }
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
+        let counts = !is_copy || row.total == 0 || settings.per_interface;
         let observed = Observed {
             row: Some(id),
+            counts,
             copy: is_copy,
             ..Observed::default()
         };
-        if is_copy && row.total > 0 && !settings.per_interface {
+        if !counts {
             return observed;
         }
         let class = Class::found(frame).filter(|_| !is_copy);
@@ -599,6 +603,7 @@ impl Monitor {
         self.learn_around(at, data);
         Observed {
             row: None,
+            counts: false,
             flow: Some(key),
             octets: if earlier.is_none() {
                 ip_octets as u32

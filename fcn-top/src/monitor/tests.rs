@@ -208,9 +208,9 @@ fn interfaces_are_told_apart_where_that_is_wanted() {
             ..Settings::default()
         });
         monitor.know_interface(1, "eth1", "");
-        for interface in [0, 1, 1] {
-            see(&mut monitor, START, interface, &cnp(5));
-        }
+        let seen = [0, 1, 1].map(|interface| see(&mut monitor, START, interface, &cnp(5)));
+        assert_eq!(seen.map(|seen| seen.copy), [false, true, false]);
+        assert_eq!(seen.map(|seen| seen.counts), [true, per_interface, true]);
         let mut named: Vec<_> = monitor
             .rows()
             .map(|(_, row)| (row.interface, row.total))

@@ -379,9 +379,10 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     let columns = format!(
         "notifier notifier_role {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
     );
-    table(out, &points, &columns, words, |point, id| {
-        let role = || text::acts_as(point.notifier_role, point.made_by).to_owned();
-        (id == "notifier_role").then(role)
+    table(out, &points, &columns, words, |point, id| match id {
+        "notifier_role" => Some(text::acts_as(point.notifier_role, point.made_by).to_owned()),
+        "flows" => text::no_flows(point).map(str::to_owned),
+        _ => None,
     });
 }
 
@@ -538,6 +539,18 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("Who notifies (1 of 2)"), "{text}");
+    }
+
+    #[test]
+    fn flows_of_a_notifier_that_no_row_tells_apart_are_not_none() {
+        let mut tables = sample::tables();
+        tables.points.truncate(1);
+        tables.points[0].flows = 0;
+        let words = Words::default();
+        let text = report(&header(), &tables, &Selection::default(), &words);
+        let (_, told) = text.split_once("Who notifies").unwrap();
+        let line = told.lines().find(|line| line.contains("2001:db8:ffff::1"));
+        assert!(line.unwrap().contains(" ? "), "{told}");
     }
 
     #[test]

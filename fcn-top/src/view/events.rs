@@ -1,16 +1,17 @@
 //! The view of findings and events: by rule first, with counts; each rule opens to its packets.
 
 use super::hits::Place;
-use super::table::{Entry, Key, Schema, Table};
+use super::table::{Entry, Key, Schema, Table, both};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, labelled, parted, tell};
+use super::views::{Opened, TableId, View, draw, headed, in_columns, labelled, parted, tell};
 use super::world::World;
 use super::{Records, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_tool::quantity::grouped;
 use fcn_wire::{Rule, Severity};
-use ratatui::layout::Constraint;
-use ratatui::widgets::{self, Row};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::text::Line;
+use ratatui::widgets;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -24,6 +25,9 @@ records! {
         text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
     }
 }
+
+/// Cells that the addresses of an event have at most in a line.
+const WHO: u16 = 36;
 
 /// What a severity is to the reader.
 pub(super) const fn severity_tone(severity: Severity) -> Tone {
@@ -219,35 +223,43 @@ impl View for Events {
                 .collect();
             of_it.sort_by_key(|event| Reverse(event.last));
             of_it.truncate(panel.height.into());
+            let address = |address| world.maybe(address, Cell::Address);
+            let who = |event: &EventRecord, room| match event.from {
+                Some(_) => both(&address(event.from), &address(event.to), room),
+                None => String::new(),
+            };
             let line = |event: &EventRecord| {
-                let address = |address| world.maybe(address, Cell::Address);
                 let frame = event.frame.map(|at| format!("frame {at}"));
-                let who = match event.from {
-                    Some(_) => format!("{} → {}", address(event.from), address(event.to)),
-                    None => String::new(),
-                };
                 // Frame and text are those of the first.
                 let since = match event.last == event.at {
                     true => frame.unwrap_or_default(),
                     false => {
                         let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
-                        format!("since {}{frame}", world.words.clock(event.at, 6))
+                        format!("since {}{frame}", world.clock(event.at, 6))
                     }
                 };
                 [
-                    world.words.clock(event.last, 6),
+                    world.clock(event.last, 6),
                     format!("×{}", grouped(event.times)),
                     since,
-                    who,
+                    who(event, WHO),
                     world.words.text(&event.text).into_owned(),
                 ]
             };
-            let lines: Vec<_> = of_it.into_iter().map(line).collect();
+            let mut lines: Vec<_> = of_it.iter().copied().map(line).collect();
             let widest = |at: usize| lines.iter().map(|line| fit::width(&line[at])).max();
-            let widths = [15, widest(1).unwrap_or(0), widest(2).unwrap_or(0), 36];
+            let mut widths = [0, 1, 2, 3].map(|at| widest(at).unwrap_or(0));
+            // Addresses can be shortened, and times cannot; a cell between each two.
+            let before: u16 = widths[..3].iter().map(|width| width + 1).sum();
+            widths[3] = widths[3].min(panel.width.saturating_sub(before + 1));
             let widths = widths.map(Constraint::Length).into_iter();
-            let widths = widths.chain([Constraint::Fill(1)]);
-            let lines = widgets::Table::new(lines.into_iter().map(Row::new), widths);
+            let widths: Vec<_> = widths.chain([Constraint::Fill(1)]).collect();
+            let columns = Layout::horizontal(&widths).spacing(1).split(panel);
+            for (line, event) in lines.iter_mut().zip(of_it) {
+                line[3] = who(event, columns[3].width);
+            }
+            let lines = lines.into_iter().map(|line| line.map(Line::from));
+            let lines = widgets::Table::new(in_columns(lines, &columns), &widths);
             place.frame.render_widget(lines, panel);
         }
     }

@@ -3,10 +3,10 @@
 
 use super::fit;
 use super::graph::{graph, most_data, most_notified};
-use super::table::shortened;
+use super::table::{both, shortened};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{headed, labelled, tell};
+use super::views::{headed, labelled, pending, tell};
 use super::world::{World, kind_name};
 use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
@@ -103,12 +103,7 @@ pub(super) fn about(
     let count = |count: u64| words.cell(Cell::Count(count));
     let series = world.details.rows.get(&id);
     let notifiers = series.map_or(&[][..], |series| &series.notifiers);
-    // Courses are asked for behind the tables: a moment later is the same.
-    let moment = world.history.shown().now.saturating_add(TENTH);
-    let later = match series.is_some_and(|series| series.until > moment) {
-        true => world.until_now(),
-        false => "",
-    };
+    let later = world.until_now(series);
     let by = match notifiers {
         [] => words.address(record.notifier),
         all => {
@@ -116,7 +111,11 @@ pub(super) fn about(
             let each = all.iter().map(|(address, times)| {
                 format!("{} ×{mark}{}", words.address(*address), count(*times))
             });
-            each.collect::<Vec<_>>().join(", ") + later
+            let more = match record.notifiers as usize > all.len() {
+                true => ", and more",
+                false => "",
+            };
+            each.collect::<Vec<_>>().join(", ") + more + later
         }
     };
     let how = match (record.kind, record.notifier_role) {
@@ -217,7 +216,7 @@ pub(super) fn about(
         lines.extend(text.map(|text| (name, text, Tone::Plain)));
     }
     let is_short = record.last_seen.saturating_sub(record.first_seen) < SECOND;
-    let seen = |at| words.clock(at, if is_short { 6 } else { 3 });
+    let seen = |at| world.clock(at, if is_short { 6 } else { 3 });
     let place = record
         .interface
         .as_ref()
@@ -272,7 +271,7 @@ pub(super) fn panel(
     ]));
     tell(text, text_area, frame);
     let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
-        return;
+        return pending(frame, graphs, world);
     };
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();
@@ -321,12 +320,5 @@ pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> Stri
     let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
         return shortened(&sender, room).into_owned();
     };
-    let each = room.saturating_sub(3) / 2;
-    let first = room
-        .saturating_sub(3)
-        .saturating_sub(fit::width(&receiver))
-        .max(each);
-    let sender = shortened(&sender, first);
-    let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
-    format!("{sender} → {}", shortened(&receiver, second))
+    both(&sender, &receiver, room)
 }

@@ -8,7 +8,7 @@ use super::hits::Place;
 use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::views::{TableId, View, empty, labelled, say, tell};
+use super::views::{TableId, View, empty, labelled, pending, say, tell};
 use super::world::World;
 use super::{Records, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
@@ -242,7 +242,7 @@ impl Flow {
             ),
         };
         let (place, of) = (place + 1, times.len());
-        let at = world.words.clock(mark, 9);
+        let at = world.clock(mark, 9);
         Some(format!(
             "Notification {place} of the last {of} at {at}{around}"
         ))
@@ -302,7 +302,7 @@ impl Flow {
         };
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         // Where there are but sums, these do not tell of single packets.
-        let kept_since = |at| format!("  kept since {}", world.words.clock(at, digits.max(3)));
+        let kept_since = |at| format!("  kept since {}", world.clock(at, digits.max(3)));
         let (any_data, is_single) = (any(&columns.data), columns.data_single);
         let since = columns.since.map_or_else(String::new, kept_since);
         let data = match no_data(record, any_data || columns.since.is_some()) {
@@ -371,7 +371,7 @@ impl Flow {
             frame.render_widget(Span::styled("▲", style), place);
         }
         // The time at both ends.
-        let clock = |at| Line::styled(world.words.clock(at, digits), world.style(Tone::Dim));
+        let clock = |at| Line::styled(world.clock(at, digits), world.style(Tone::Dim));
         let ends = [clock(window.0), clock(window.1)];
         let [left, middle, right] = axis.layout(&Layout::horizontal([
             Constraint::Length(fit::cells(ends[0].width())),
@@ -467,6 +467,7 @@ impl View for Flow {
                 self.graphs((series, record), place.frame, graphs, world);
             }
             Some(_) => {}
+            None if world.history.mode() == Mode::Live => pending(place.frame, graphs, world),
             None => say(
                 "Nothing is kept of this flow's course at that moment.",
                 graphs,

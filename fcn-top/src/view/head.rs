@@ -116,7 +116,7 @@ fn draw_tabs(
     };
     let now = world.history.shown().now;
     let clock = if now > 0 {
-        world.words.clock(now, 0)
+        world.clock(now, 0)
     } else {
         String::new()
     };
@@ -476,7 +476,10 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let kept = format!("first {KEPT_ROWS} of {} kept", grouped(rows));
         pieces.push((3, world.span(kept, Tone::Warn)));
     }
-    if let Some(why) = &world.ended {
+    // At an earlier moment it had not ended.
+    if let Some(why) = &world.ended
+        && !matches!(world.history.mode(), Mode::Frozen(_))
+    {
         pieces.push((7, Span::raw(clean(why).into_owned())));
     }
     pieces

@@ -139,7 +139,7 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         let text = format!(
             "{} to {}, {span}",
             words.day_and_time(started),
-            words.clock(tables.now, 6)
+            world.clock(tables.now, 6)
         );
         lines.push(("Time", text, Tone::Plain));
     }

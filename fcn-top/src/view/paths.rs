@@ -145,7 +145,7 @@ impl View for Paths {
             let arrows = Rect::new(arrows.x.saturating_add(x), arrows.y, each.min(room), 1);
             frame.render_widget(arrow, arrows);
         }
-        let width = (each.saturating_sub(3) / 2).clamp(1, 9);
+        let width = (each.saturating_sub(4) / 2).clamp(1, 9);
         let deepest = path.iter().filter_map(|hop| hop.queue_max).max();
         let groups = path.iter().map(|hop| {
             let bar = |queue: Option<u32>, tone| {
@@ -165,8 +165,9 @@ impl View for Paths {
         });
         let chart = BarChart::grouped(groups.collect::<Vec<_>>())
             .bar_width(width)
-            .bar_gap(0)
-            .group_gap(each.saturating_sub(width * 2))
+            // Behind each number.
+            .bar_gap(1)
+            .group_gap(each.saturating_sub(width * 2 + 2))
             .value_style(world.theme.chosen());
         frame.render_widget(chart, area);
     }

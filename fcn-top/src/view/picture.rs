@@ -1,6 +1,6 @@
 //! Saves a screenshot to a file, as SVG or text.
 
-use super::Colours;
+use super::{Colours, fit};
 use crate::new_file;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
@@ -32,15 +32,19 @@ fn lines(buffer: &Buffer) -> impl Iterator<Item = &[Cell]> {
 }
 
 fn text(buffer: &Buffer) -> String {
-    let line = |line: &[Cell]| {
-        line.iter()
-            .map(Cell::symbol)
-            .collect::<String>()
-            .trim_end()
-            .to_owned()
-            + "\n"
-    };
+    let line = |line: &[Cell]| symbols(line).trim_end().to_owned() + "\n";
     lines(buffer).map(line).collect()
+}
+
+/// What is in cells; what takes several of them has blanks in those behind its first.
+fn symbols(cells: &[Cell]) -> String {
+    let mut taken = 0;
+    let seen = cells.iter().map(Cell::symbol).filter(|symbol| {
+        let is_seen = taken == 0;
+        taken = if is_seen { fit::width(symbol) } else { taken }.saturating_sub(1);
+        is_seen
+    });
+    seen.collect()
 }
 
 /// Ground and text of a picture: light where the colours are for a light ground.
@@ -80,7 +84,7 @@ fn svg(buffer: &Buffer, colours: Colours) -> String {
         for run in line.chunk_by(|a, b| a.style() == b.style()) {
             let (left, wide) = (x * CELL.0, run.len() * CELL.0);
             x += run.len();
-            let text: String = run.iter().map(Cell::symbol).collect();
+            let text = symbols(run);
             let Some(first) = run.first() else { continue };
             let (mut fill, mut behind) = (hex(first.fg, text_colour), hex(first.bg, ground));
             if first.modifier.contains(Modifier::REVERSED) {
@@ -130,6 +134,10 @@ mod tests {
         let stacked = Style::new().fg(Color::Indexed(26)).bg(Color::Indexed(246));
         buffer.set_string(6, 1, "▄", stacked);
         assert_eq!(text(&buffer), "a<b & c\n  → █ ▄\n");
+        let mut wide = Buffer::empty(Rect::new(0, 0, 12, 1));
+        wide.set_string(0, 0, "交換a機", Style::new());
+        assert_eq!(text(&wide), "交換a機\n");
+        assert!(svg(&wide, Colours::Dark).contains(">交換a機 "));
         let light = svg(&buffer, Colours::Light);
         assert!(light.contains("fill=\"#ffffff\" xml:space=\"preserve\">→ █<"));
         let svg = svg(&buffer, Colours::Dark);

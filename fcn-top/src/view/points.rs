@@ -3,22 +3,22 @@
 use super::Records;
 use super::explanation::flow_text;
 use super::fit;
-use super::graph::bars;
 use super::hits::Place;
 use super::qps::{qp_text, verdict};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, parted};
+use super::views::{Opened, TableId, View, course_bars, draw, headed, in_columns, parted};
 use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{acts_as, estimate};
+use crate::text::{acts_as, estimate, no_flows};
+use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
-use ratatui::text::Text;
+use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,13 +30,16 @@ const MATRIX: u16 = 110;
 /// Cells of a notifier's name and of a sender's column in it.
 const NAME: u16 = 16;
 const COLUMN: u16 = 10;
+/// Which column names a flow.
+const FLOW: usize = 3;
 /// Rows of which it is asked who notified them how often: those notified most.
 const ROWS: usize = 256;
 /// Heading of the place where a flow was seen, and cells that it has at most.
 const SEEN_ON: &str = "seen on";
 const PLACE: u16 = 16;
-/// Cells beside what names a flow.
-const FLOW: u16 = 9 + 6 + 12 + 8 + 4;
+/// Cells of how often a flow was notified and of its QP, at least.
+const TIMES: u16 = 9;
+const QP: u16 = 12;
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
@@ -117,6 +120,7 @@ impl Entry for PointRecord {
             ("notifier_role", _) => {
                 fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
             }
+            ("flows", _) if let Some(unknown) = no_flows(self) => unknown.to_owned(),
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
             (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
@@ -130,8 +134,7 @@ impl Entry for PointRecord {
             _ => Course::Notifications,
         };
         let series = world.details.points.get(&self.notifier);
-        let values = world.trend(series, course, area.width);
-        bars(&values, |_| style, frame, area);
+        course_bars(series, course, style, frame, area, world);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -139,6 +142,7 @@ impl Entry for PointRecord {
             "trend" => false,
             "queue_trend" => self.queue_max.is_none(),
             "level_trend" => self.level_max.is_none(),
+            "flows" => self.flows == 0 && no_flows(self).is_none(),
             _ => matches!(self.cell(number), Cell::None | Cell::Count(0)),
         }
     }
@@ -172,6 +176,11 @@ fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
     series.map_or(&[], |series| &series.notifiers)
 }
 
+/// What is said of counts of who notified about which row, where another moment than now is shown.
+fn until_now(world: &World<'_>) -> &'static str {
+    world.until_now(world.details.rows.values())
+}
+
 /// The flows that a notifier notified, those most often first.
 fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
@@ -183,14 +192,18 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     });
     let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        let why = match world.history.shown().qps.len() {
+        let qps = &world.history.shown().qps;
+        let several = |(_, row): &(RowId, QpRecord)| row.notifiers > NOTIFIERS as u32;
+        let why = match qps.len() {
+            0..=ROWS if qps.iter().any(several) => {
+                format!("not known: rows tell their first {NOTIFIERS} notifiers apart")
+            }
             0..=ROWS => "none of them is kept".to_owned(),
             _ => format!("none of them is among the {ROWS} notified most (Enter shows them)"),
         };
-        return frame.render_widget(why, area);
+        return frame.render_widget(fit::end(&why, area.width).into_owned(), area);
     }
     rows.sort_by_key(|(count, _)| Reverse(*count));
-    let times = |count, mark| format!("{mark}{}", world.words.cell(Cell::Count(count)));
     let place = |(_, row): &(u64, &QpRecord)| {
         let place = world.place(row)?;
         Some(world.words.text(place).into_owned())
@@ -198,39 +211,46 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     let places = rows.iter().filter_map(place);
     let places = places.map(|place| fit::width(&place)).max();
     let places = places.map_or(0, |widest| widest.clamp(fit::width(SEEN_ON), PLACE));
-    let beside = FLOW + places + u16::from(places > 0);
-    let widths = [9, 6, 12].map(Constraint::Length).into_iter();
+    let widest = |text: &dyn Fn(&(u64, &QpRecord)) -> String, least| {
+        let widths = rows.iter().map(|row| fit::width(&text(row)));
+        widths.max().map_or(least, |widest| widest.max(least))
+    };
+    let times = |&(count, row): &(u64, &QpRecord)| {
+        let mark = estimate(row, "total");
+        format!("{mark}{}", world.words.cell(Cell::Count(count)))
+    };
+    let qp = widest(&|(_, row)| qp_text(row), QP);
+    let widths = [widest(&times, TIMES), 6, qp].map(Constraint::Length);
+    let widths = widths.into_iter();
     let widths = widths.chain([Constraint::Max(60), Constraint::Length(8)]);
     let place_width = (places > 0).then_some(Constraint::Length(places));
     let widths: Vec<_> = widths.chain(place_width).collect();
+    let columns = Layout::horizontal(&widths).spacing(1).split(area);
     let line = |row: &(u64, &QpRecord)| {
-        let place = place(row).unwrap_or_default();
-        let place = shortened(&place, places).into_owned();
-        let (count, row) = row;
-        let (verdict, tone) = verdict(row.verdict);
-        let kind = world.span(kind_name(row.kind), Tone::Kind(row.kind));
-        let cells = [
-            Text::from(times(*count, estimate(row, "total"))).right_aligned(),
-            kind.into(),
-            Text::from(qp_text(row)).right_aligned(),
-            flow_text(row, area.width.saturating_sub(beside), world).into(),
-            world.span(verdict, tone).into(),
-            place.into(),
-        ];
-        Row::new(cells.into_iter().take(widths.len()))
+        let (verdict, tone) = verdict(row.1.verdict);
+        let kind = kind_name(row.1.kind);
+        [
+            Line::from(times(row)).right_aligned(),
+            Line::styled(kind, world.style(Tone::Kind(row.1.kind))),
+            Line::from(qp_text(row.1)).right_aligned(),
+            flow_text(row.1, columns[FLOW].width, world).into(),
+            Line::styled(verdict, world.style(tone)),
+            place(row).unwrap_or_default().into(),
+        ]
     };
+    let style = world.style(Tone::Dim);
     let heading = [
-        Text::from("notified").right_aligned(),
-        "kind".into(),
-        Text::from("QP").right_aligned(),
-        "sender → receiver".into(),
-        "verdict".into(),
-        SEEN_ON.into(),
+        Line::styled("notified", style).right_aligned(),
+        Line::styled("kind", style),
+        Line::styled("QP", style).right_aligned(),
+        Line::styled("sender → receiver", style),
+        Line::styled("verdict", style),
+        Line::styled(SEEN_ON, style),
     ];
-    let heading = Row::new(heading.into_iter().take(widths.len()));
-    let table = widgets::Table::new(rows.iter().map(line), &widths);
-    let heading = heading.style(world.style(Tone::Dim));
-    frame.render_widget(table.header(heading), area);
+    let lines = iter::once(heading).chain(rows.iter().map(line));
+    let lines = lines.take(area.height.into());
+    let table = widgets::Table::new(in_columns(lines, &columns), &widths);
+    frame.render_widget(table, area);
 }
 
 /// How often each of the notifiers has notified each sender, those senders that were notified most.
@@ -266,18 +286,22 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let heading = senders
         .iter()
         .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
-    let about = match (world.until_now(), senders.len()) {
+    let about = match (until_now(world), senders.len()) {
         (_, shown) if shown < all => format!("{shown} of {all} senders"),
         ("", _) if world.by_place => "at any one place".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };
+    let about = fit::end(&about, NAME).into_owned();
     let heading = Row::new(iter::once(Text::from(about)).chain(heading));
     let line = |point: &&PointRecord| {
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, *sender));
             let mark = count.map_or("", |(_, mark)| mark);
-            let text = world.maybe(count, |(count, _)| Cell::Count(*count));
+            let text = match no_flows(point) {
+                Some(unknown) => unknown.to_owned(),
+                None => world.maybe(count, |(count, _)| Cell::Count(*count)),
+            };
             Text::from(format!("{mark}{text}")).right_aligned()
         });
         let style = world.style(Tone::Kind(kind(point)));
@@ -332,9 +356,10 @@ impl View for Points {
             all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
         };
         let title = format!(
-            " {}, acts as {}: flows notified{of} ",
+            " {}, acts as {}: flows notified{of}{} ",
             world.words.address(point.notifier),
-            acts_as(point.notifier_role, point.made_by)
+            acts_as(point.notifier_role, point.made_by),
+            until_now(world)
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);

@@ -2,11 +2,10 @@
 
 use super::explanation::{self, flow_text};
 use super::fit;
-use super::graph::bars;
 use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw};
+use super::views::{Opened, TableId, View, course_bars, draw};
 use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
@@ -138,11 +137,19 @@ impl Entry for Row {
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
             "notified_by" => notifier_text(record, room, world),
-            "notifier_role" => acts_as(record.notifier_role, record.made_by).to_owned(),
+            "notifier_role" => {
+                fit::end(acts_as(record.notifier_role, record.made_by), room).into_owned()
+            }
             _ => {
                 let cell = self.cell(number);
-                let text = world.words.of_row(record, column, cell);
-                shortened(&World::per_second(column, cell, text), room).into_owned()
+                let text = match cell {
+                    Cell::Moment(_) => world.in_column(column, cell),
+                    cell => {
+                        let text = world.words.of_row(record, column, cell);
+                        World::per_second(column, cell, text)
+                    }
+                };
+                shortened(&text, room).into_owned()
             }
         }
     }
@@ -152,8 +159,8 @@ impl Entry for Row {
             "trend" => Course::Notifications,
             _ => Course::Data,
         };
-        let values = world.trend(world.details.rows.get(&self.0), course, area.width);
-        bars(&values, |_| style, frame, area);
+        let series = world.details.rows.get(&self.0);
+        course_bars(series, course, style, frame, area, world);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -184,7 +191,7 @@ impl Entry for Row {
             }
             "flow" => match record.gap_p50 {
                 Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
-                None => format!("last {}", words.clock(record.last_seen, 3)),
+                None => format!("last {}", world.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",

@@ -694,23 +694,56 @@ impl Table {
             placed.remove(at);
             self.more += 1;
         }
-        // A cell each in turn, so that two that are shortened get the same.
-        let mut left = room.saturating_sub(used(&placed));
-        loop {
-            let before = left;
-            for (_, _, width, full, _) in &mut placed {
-                if left > 0 && *width < *full {
-                    *width += 1;
-                    left -= 1;
-                }
-            }
-            if left == before {
-                return placed
-                    .into_iter()
-                    .map(|(number, column, width, ..)| (number, column, width.min(room)))
-                    .collect();
+        // Addresses are told apart by what is cut off: graphs give way to them, and one leaves where they are whole without it.
+        let is_address = |id: &str| id == "flow" || ADDRESSES.contains(&id);
+        let lacking = |placed: &[(usize, &Column, u16, u16, u8)]| {
+            let addresses = placed.iter().filter(|placed| is_address(placed.1.id));
+            let lacks: u16 = addresses.map(|(_, _, width, full, _)| full - width).sum();
+            lacks.saturating_sub(room.saturating_sub(used(placed)))
+        };
+        let graph = |placed: &[(usize, &Column, u16, u16, u8)]| {
+            let graphs = placed.iter().enumerate();
+            let graphs = graphs.filter(|(_, placed)| self.schema.is_graph(placed.0));
+            let last = graphs.max_by_key(|(_, placed)| placed.4);
+            last.map(|(at, placed)| (at, placed.2 + gap))
+        };
+        if lacking(&placed) > 0 {
+            for (_, _, width, ..) in
+                (placed.iter_mut()).filter(|placed| self.schema.is_graph(placed.0))
+            {
+                *width = NARROW.min(*width);
             }
         }
+        if let Some((at, width)) = graph(&placed)
+            && (1..=width).contains(&lacking(&placed))
+        {
+            placed.remove(at);
+            self.more += 1;
+        }
+        // A cell each in turn, so that two that are shortened get the same: addresses first.
+        let mut left = room.saturating_sub(used(&placed));
+        for turn in 0..3 {
+            let mut before = u16::MAX;
+            while left < before {
+                before = left;
+                for (_, column, width, full, _) in &mut placed {
+                    let its_turn = match column.id {
+                        id if is_address(id) => 0,
+                        // An address as well, mostly, and what it is.
+                        "notified_by" => 1,
+                        _ => 2,
+                    };
+                    if left > 0 && *width < *full && its_turn == turn {
+                        *width += 1;
+                        left -= 1;
+                    }
+                }
+            }
+        }
+        let placed = placed.into_iter();
+        placed
+            .map(|(number, column, width, ..)| (number, column, width.min(room)))
+            .collect()
     }
 }
 
@@ -727,6 +760,12 @@ pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
     place.min(lines.saturating_sub(1))
 }
 
+/// Columns of addresses.
+const ADDRESSES: [&str; 6] = ["sender", "notifier", "told", "receiver", "from", "to"];
+
+/// Cells of a graph where addresses need the room: as many as its heading.
+const NARROW: u16 = 6;
+
 /// Cells between columns.
 const fn gap(room: u16) -> u16 {
     if room < 130 { 1 } else { 2 }
@@ -735,7 +774,7 @@ const fn gap(room: u16) -> u16 {
 /// Cells that a column needs: a number cut off is another number, a text is not.
 fn least(column: &Column, room: u16) -> u16 {
     match column.id {
-        "sender" | "notifier" | "told" | "receiver" | "from" | "to" => 14,
+        id if ADDRESSES.contains(&id) => 14,
         "flow" => 21,
         "trend" if room < 100 => 8,
         "trend" => 14,
@@ -753,11 +792,40 @@ fn least(column: &Column, room: u16) -> u16 {
     }
 }
 
-/// An address, or another text, in `room` cells.
+/// Who sends and who receives, in `room` cells.
+pub(super) fn both(from: &str, to: &str, room: u16) -> String {
+    let room = room.saturating_sub(3);
+    let from = shortened(from, room.saturating_sub(fit::width(to)).max(room / 2));
+    let to = shortened(to, room.saturating_sub(fit::width(&from)));
+    format!("{from} → {to}")
+}
+
+/// An address, or another text, in `room` cells. Addresses differ at both ends.
 pub(super) fn shortened(text: &str, room: u16) -> Cow<'_, str> {
-    if text.contains(':') && !text.contains(' ') {
+    let is_ipv4 = |text: &str| {
+        text.bytes()
+            .all(|c| c.is_ascii_digit() || b".()".contains(&c))
+    };
+    if !text.contains(' ') && (text.contains(':') || is_ipv4(text)) {
         fit::middle(text, room)
     } else {
         fit::end(text, room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_keep_both_ends() {
+        assert_eq!(shortened("192.168.200.251", 10), "192.…0.251");
+        assert_eq!(
+            shortened("(10.255.17.251)", 9),
+            "(10.….251)".replace("….", "…")
+        );
+        assert_eq!(shortened("192.168.200.251, a switch", 10), "192.168.2…");
+        let ends = both("2001:db8:ffff::3", "2001:db8:1::1", 25);
+        assert_eq!(ends, "2001:…ff::3 → 2001:…:1::1");
     }
 }

@@ -99,7 +99,9 @@ const ASCII: [(&str, char); 11] = [
 /// Puts an ASCII sign in the place of every other one.
 pub(super) fn to_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        let Some(sign) = cell.symbol().chars().next().filter(|c| !c.is_ascii()) else {
+        let symbol = cell.symbol();
+        // Signs may be combined with what stands in the cell before any of them.
+        let Some(sign) = symbol.chars().next().filter(|_| !symbol.is_ascii()) else {
             continue;
         };
         let plain = ASCII.iter().find(|(signs, _)| signs.contains(sign));
@@ -114,7 +116,22 @@ pub(super) fn to_ascii(buffer: &mut Buffer) {
             '●' => 'o',
             'µ' => 'u',
             '×' => 'x',
+            sign if sign.is_ascii() => sign,
             _ => plain.map_or('?', |(_, plain)| *plain),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::buffer::Cell;
+
+    #[test]
+    fn nothing_but_ascii_is_left() {
+        let mut buffer = Buffer::with_lines(["e\u{301}th0 → é…"]);
+        to_ascii(&mut buffer);
+        let text: String = buffer.content.iter().map(Cell::symbol).collect();
+        assert_eq!(text, "eth0 > ?~");
     }
 }

@@ -1,18 +1,20 @@
 //! What a view is, and what is said where its table is empty.
 
+use super::graph::bars;
 use super::hits::Place;
-use super::table::{Entry, Table};
+use super::table::{Entry, Table, shortened};
 use super::theme::Tone;
-use super::world::World;
+use super::world::{Course, World};
 use super::{Records, Tab, fit};
 use crate::record::{Cell, EventRecord};
-use crate::tables::WantedDetails;
+use crate::tables::{Detail, WantedDetails};
 use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Borders, Paragraph};
+use ratatui::widgets::{Block, Borders, Paragraph, Row};
 
 /// The tables that views show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +183,47 @@ pub(super) fn tell(mut text: Text<'static>, area: Rect, frame: &mut Frame<'_>) {
         }
     }
     frame.render_widget(Paragraph::new(text), area);
+}
+
+/// What stands where courses over time have not come yet, which is not the same as that nothing came.
+pub(super) fn pending(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    frame.render_widget(world.span("…", Tone::Dim), area);
+}
+
+/// The bars of a small graph of a series.
+pub(super) fn course_bars(
+    series: Option<&Detail>,
+    what: Course,
+    style: Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    match series {
+        Some(series) => bars(
+            &world.trend(series, what, area.width),
+            |_| style,
+            frame,
+            area,
+        ),
+        None => pending(frame, area, world),
+    }
+}
+
+/// Lines of a small table in columns of those widths; what has no room in its column is shortened.
+pub(super) fn in_columns<const N: usize>(
+    lines: impl IntoIterator<Item = [Line<'static>; N]>,
+    columns: &[Rect],
+) -> Vec<Row<'static>> {
+    let fitted = |(line, column): (Line<'static>, &Rect)| {
+        let text = shortened(&line.to_string(), column.width).into_owned();
+        Line {
+            spans: vec![text.into()],
+            ..line
+        }
+    };
+    let row = |line: [Line<'static>; N]| line.into_iter().zip(columns).map(fitted).collect();
+    lines.into_iter().map(row).collect()
 }
 
 /// Labels with texts beside them, which go on below where they are too long.

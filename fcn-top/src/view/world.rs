@@ -3,6 +3,7 @@
 use super::history::{History, Mode};
 use super::theme::{Theme, Tone};
 use super::time_series::{SECOND, Steps};
+use crate::monitor::TENTH;
 use crate::record::{Cell, Column, QpRecord};
 use crate::tables::{Detail, Details};
 use crate::text::{Words, differ_by_place};
@@ -56,12 +57,24 @@ impl World<'_> {
         (begun.max(shown.now.saturating_sub(most)), shown.now)
     }
 
-    /// What is said of counts that are of now, where another moment is shown.
-    pub(super) fn until_now(&self) -> &'static str {
+    /// What is said of counts that reach further than the moment shown.
+    pub(super) fn until_now<'d>(
+        &self,
+        counts: impl IntoIterator<Item = &'d Detail>,
+    ) -> &'static str {
+        // Courses are asked for behind the tables: a moment later is the same.
+        let moment = self.history.shown().now.saturating_add(TENTH);
+        let is_later = counts.into_iter().any(|series| series.until > moment);
         match self.history.mode() {
-            Mode::Live => "",
-            Mode::Paused(_) | Mode::Frozen(_) => " until now",
+            Mode::Paused(_) | Mode::Frozen(_) if is_later => " until now",
+            _ => "",
         }
+    }
+
+    /// A time of day, with the day where that is not the one of the first packet.
+    pub(super) fn clock(&self, at: u64, digits: usize) -> String {
+        let started = self.history.shown().started;
+        self.words.clock_since(started.unwrap_or(at), at, digits)
     }
 
     /// A time that ends now, in words.
@@ -85,10 +98,7 @@ impl World<'_> {
     }
 
     /// The bars of a small graph of a series, over the time of all small graphs.
-    pub(super) fn trend(&self, series: Option<&Detail>, what: Course, room: u16) -> Vec<f64> {
-        let Some(series) = series else {
-            return Vec::new();
-        };
+    pub(super) fn trend(&self, series: &Detail, what: Course, room: u16) -> Vec<f64> {
         let values = match what {
             Course::Notifications => &series.notifications,
             Course::Data => &series.data,
@@ -175,7 +185,10 @@ impl World<'_> {
 
     /// A value in its column, with its unit.
     pub(super) fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
-        Self::per_second(column, cell, self.words.in_column(column, cell))
+        match cell {
+            Cell::Moment(at) => self.clock(at, column.digits()),
+            cell => Self::per_second(column, cell, self.words.in_column(column, cell)),
+        }
     }
 
     /// A value as it is written, with its unit where it is a rate of packets.

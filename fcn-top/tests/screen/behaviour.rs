@@ -1371,3 +1371,181 @@ fn what_goes_on_has_the_time_when_it_came_last() {
         "{packets}"
     );
 }
+
+#[test]
+fn two_long_queues_of_a_node_are_two_numbers() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    for hop in &mut tables.hops {
+        (hop.queue, hop.queue_max) = (Some(1_572_864), Some(1_572_864));
+    }
+    app.update(tables);
+    typed(&mut app, "4");
+    for width in [80, 120, 200] {
+        let paths = text(&picture(&mut app, width, 30));
+        assert!(paths.contains("1,572,864 1,572,864 "), "{paths}");
+    }
+}
+
+#[test]
+fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..4 {
+        app.update(incast(second));
+    }
+    app.ended(Some("end of a.pcap".to_owned()));
+    typed(&mut app, "2");
+    let now = seen(&mut app);
+    assert!(now.contains("flows notified ─") && now.contains("end of a.pcap"));
+    typed(&mut app, "(");
+    let earlier = seen(&mut app);
+    assert!(earlier.contains("FROZEN"), "{earlier}");
+    assert!(earlier.contains("flows notified until now ─"), "{earlier}");
+    assert!(!earlier.contains("end of a.pcap"), "{earlier}");
+}
+
+#[test]
+fn another_day_than_that_of_the_first_packet_is_said() {
+    const DAY: u64 = 86_400 * SECOND;
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    assert!(!seen(&mut app).contains("2025-"));
+    tables.now += 2 * DAY;
+    tables.points[0].last_seen += 2 * DAY;
+    change(&mut tables, |rows| {
+        rows.iter_mut().for_each(|(_, row)| row.last_seen += DAY);
+    });
+    app.update(tables);
+    typed(&mut app, "j1");
+    let row = seen(&mut app);
+    assert!(row.contains("LIVE  2025-11-24 08:15:20"), "{row}");
+    let seen_line = row.lines().find(|line| line.starts_with("Seen")).unwrap();
+    assert!(seen_line.contains("08:15:00.000 to 2025-11-23 "), "{row}");
+    typed(&mut app, "6");
+    let all = seen(&mut app);
+    assert!(
+        all.contains("UTC to 2025-11-24 08:15:20.000000, 48.0 h"),
+        "{all}"
+    );
+    typed(&mut app, "2");
+    let wide = text(&picture(&mut app, 240, 40));
+    assert!(wide.contains(" 2025-11-24 08:15:20.000"), "{wide}");
+}
+
+#[test]
+fn what_is_cut_in_a_panel_says_so() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.rules.clear();
+    tables.events.drain(..1);
+    tables.events.truncate(1);
+    tables.events[0].frame = Some(4_812_345);
+    tables.events[0].times = 3;
+    tables.events[0].last += SECOND;
+    tables.events[0].from = Some(sample::address("2001:db8:ffff::3"));
+    tables.events[0].to = Some(sample::address("2001:db8:1::1"));
+    change(&mut tables, |rows| {
+        for (_, row) in rows {
+            (row.qp, row.flow_label) = (None, Some(0xabcde));
+        }
+    });
+    app.update(tables);
+    typed(&mut app, "5");
+    let events = text(&picture(&mut app, 80, 24));
+    assert!(
+        events.contains(" since 08:15:13.000000 (frame 4812345) "),
+        "{events}"
+    );
+    assert!(events.contains(" 2001…f::3 → 2001…:1::1\n"), "{events}");
+    typed(&mut app, "2");
+    for width in [80, 120] {
+        let points = text(&picture(&mut app, width, 30));
+        assert!(points.contains(" label 0xabcde "), "{points}");
+    }
+}
+
+#[test]
+fn addresses_have_room_before_bars() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| {
+        for (number, (_, row)) in (0..).zip(rows) {
+            row.rate_1s = Some(f64::from(100 - number));
+            row.sender = Some([192, 168, 100, number].into());
+            row.receiver = Some([192, 168, 200, 100 + number].into());
+        }
+    });
+    app.update(tables);
+    let wide = seen(&mut app);
+    assert!(wide.contains("192.168.100.3 → 192.168.200.103"), "{wide}");
+    // A graph that is in the way of few cells gets narrower, and stays.
+    typed(&mut app, "2");
+    let mut had = false;
+    for width in 60..120 {
+        let points = text(&picture(&mut app, width, 24));
+        let has = points.contains(" course ");
+        assert!(has || !had, "{width}: {points}");
+        had |= has;
+    }
+    assert!(had);
+    typed(&mut app, "1");
+    let narrow = text(&picture(&mut app, 60, 20));
+    for number in 0..5 {
+        let ends = [format!("00.{number} → "), format!("00.10{number}")];
+        let has = |line: &str| ends.iter().all(|end| line.contains(end));
+        assert!(narrow.lines().any(has), "{narrow}");
+    }
+}
+
+#[test]
+fn what_rows_do_not_tell_of_notifiers_is_not_none() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    change(&mut tables, |rows| rows[0].1.notifiers = 5);
+    tables.points[3].flows = 0;
+    tables.points[3].notifier = sample::address("10.255.7.9");
+    app.update(tables);
+    typed(&mut app, "gj");
+    let row = seen(&mut app);
+    let story = row.lines().find(|line| line.starts_with("Notified by"));
+    assert!(story.unwrap().contains(", and more: "), "{row}");
+    typed(&mut app, "2jjjj");
+    let points = text(&picture(&mut app, 160, 40));
+    let point = |times| {
+        points
+            .lines()
+            .filter(|line| line.contains("10.255.7.9"))
+            .nth(times)
+    };
+    assert!(point(0).unwrap().contains(" ? "), "{points}");
+    assert!(point(2).unwrap().ends_with("  ?"), "{points}");
+    let why = "not known: rows tell their first 4 notifiers apart";
+    assert!(points.contains(why), "{points}");
+}
+
+#[test]
+fn courses_that_have_not_come_yet_are_not_empty() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    for (view, pending) in [("1", 13), ("2", 4), ("3", 1)] {
+        typed(&mut app, view);
+        let drawn = terminal.draw(|frame| app.draw(frame)).unwrap();
+        let before = text(drawn.buffer);
+        // At its end it says that a text goes on.
+        let alone = |line: &&str| line.contains(" … ") || line.trim() == "…";
+        let lines = before.lines().skip(8).filter(alone).count();
+        assert!(lines >= pending, "{before}");
+        let course = seen(&mut app);
+        let left = course.lines().skip(8).filter(alone).count();
+        assert_eq!(left, 0, "{course}");
+        app.detail(Details::default());
+        app.update(incast(21));
+    }
+}

@@ -496,6 +496,12 @@ mod tests {
         tables.totals.samples = 7;
         text += &told(&tables);
         assert_snapshot!("sentences", text);
+        // Of two that have sent as many, neither is named.
+        let mut alike = tables.clone();
+        alike.points.truncate(2);
+        alike.points[1].total = alike.points[0].total;
+        let text = told(&alike);
+        assert!(text.contains("from 2 notifiers, beside"), "{text}");
         // Who made plain CNPs, these do not say.
         tables.points.retain(|point| point.made_by.is_some());
         let text = told(&tables);

@@ -94,6 +94,15 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     match (most, story.notifiers) {
         (None, _) => String::new(),
         (Some(most), 1) => format!(", {}", who(most)),
+        // As many may come from each.
+        (Some(most), number)
+            if (tables.points.iter())
+                .filter(|point| point.total == most.total)
+                .nth(1)
+                .is_some() =>
+        {
+            format!(", from {at_least}{}", counted(number, "notifier"))
+        }
         (Some(most), number) => {
             let part = most.total as f64 / tables.totals.notified().max(1) as f64;
             format!(

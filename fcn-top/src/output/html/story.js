@@ -217,11 +217,15 @@
     const isNumber = ({ holds }) => !["name", "text", "address", "moment"].includes(holds);
     return table({ caption, rows: lines, columns: chosen.map((column) => ({
       title: column.title, about: column.about, number: isNumber(column),
-      value: (line) => line[column.id], cell: (line) => text(column, line[column.id]),
+      value: (line) => line[column.id], cell: (line) => line.unknown?.[column.id] ?? text(column, line[column.id]),
     })) });
   }
   if (snapshot.points.length > 0) {
-    const points = snapshot.points.map((point, place) => ({ ...point, notifier_role: data.points_as[place] }));
+    const points = snapshot.points.map((point, place) => ({
+      ...point, notifier_role: data.points_as[place],
+      // Rows tell the first four notifiers apart.
+      unknown: point.flows === 0 && point.total > 0 ? { flows: "?" } : {},
+    }));
     section("Who notified", plain("points", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
       ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
