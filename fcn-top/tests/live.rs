@@ -593,9 +593,9 @@ fn without_rights_the_message_says_how_to_get_them() {
     let done = done.with(1);
     for part in [
         "cannot capture: lo: not permitted: this process lacks CAP_NET_RAW",
-        "\n  1. ",
+        "\n  1. run it as root",
         "sudo setcap cap_net_raw+ep /",
-        "\n  2. or run it as root",
+        "\n  2. or permit it",
         "\n  3. or read from a program that is permitted",
         "tcpdump -i lo -U -w - | ",
     ] {

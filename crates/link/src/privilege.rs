@@ -169,7 +169,7 @@ fn permitted(program: &Path) -> String {
     let copy = PathBuf::from(name);
     match copy.exists() {
         true => format!(
-            "\n  3. or run the copy that its group may:\n     {} …",
+            "\n     or the copy that its group may run: {}",
             quoted(&copy)
         ),
         false => String::new(),
@@ -218,7 +218,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("fcn-top-capture"), "").unwrap();
         let text = missing(&folder.path().join("fcn-top").to_string_lossy()).to_string();
-        assert!(text.ends_with("/fcn-top-capture …"), "{text}");
+        assert!(text.ends_with("/fcn-top-capture"), "{text}");
     }
 
     #[test]

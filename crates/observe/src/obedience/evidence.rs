@@ -288,7 +288,7 @@ impl fmt::Display for Evidence {
             ),
             Self::NoData => write!(
                 f,
-                "by their time stamps, no two notifications have data of the flow between them"
+                "by their time stamps, no notification has data of the flow between it and the next one"
             ),
             Self::KnownLate => write!(
                 f,
