@@ -337,7 +337,7 @@ impl Monitor {
         let are_single = self.repeated_singly >= ENOUGH_REPEATED.max(repeated / 2);
         (are_single && repeated > data / MOST_REPEATED).then(|| {
             format!(
-                "{} of {} repeat a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
+                "at least {} of {} repeat a PSN: if these are not retransmissions, the capture has packets twice (as from a mirror of both directions of several ports, or of a bridge), CNPs as well, and counts and rates are too high. Mirror one direction",
                 grouped(repeated),
                 counted(data, "data packet")
             )
