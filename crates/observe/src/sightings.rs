@@ -22,6 +22,9 @@ pub const WITHIN: u64 = 10_000_000;
 pub const KEPT: usize = 1 << 16;
 /// Packets looked at in search of one.
 const LOOKED_AT: usize = 1024;
+/// A place where the first packet was captured so much later than the first of all was not looked at before, in nanoseconds:
+/// places are nearer than that, mostly.
+const LATE: u64 = 1_000_000;
 /// How many times as near as such packets are to each other.
 const NEARER: u64 = 4;
 /// Places told apart. What is seen at further ones counts as seen at the last.
@@ -330,7 +333,7 @@ impl Sightings {
         let number = self.places.iter().position(|known| known.place == place);
         let number = number.unwrap_or_else(|| {
             if self.places.len() < MOST_PLACES {
-                let is_late = captured > self.began.saturating_add(WITHIN);
+                let is_late = captured > self.began.saturating_add(LATE);
                 self.places.push(Known {
                     place,
                     looked_at: if is_late { captured } else { 0 },
