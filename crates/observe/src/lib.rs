@@ -4,7 +4,7 @@
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
 //! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
-//! places, `trail.rs` one after another; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes; `class.rs` what packets are queued by. `bounded.rs`, `table.rs`,
+//! places, `trail.rs` one after another, `unit.rs` how exact time stamps are; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes; `class.rs` what packets are queued by. `bounded.rs`, `table.rs`,
 //! and `flow_table.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ pub mod time;
 pub mod topic;
 pub mod trail;
 pub mod translation;
+pub mod unit;
 
 pub use bounded::{Bounded, Slot};
 pub use class::{Class, Classes, Company};

@@ -8,7 +8,7 @@
 //! that is [much nearer](NEARER) in time than such packets are to each other.
 
 use crate::data::{DataPacket, words};
-use crate::trail::Unit;
+use crate::unit::Unit;
 use core::hash::{BuildHasher, Hash, Hasher};
 use fcn_wire::bth::Bth;
 use fcn_wire::{Frame, LinkType, Notification, Qp, Subject};
