@@ -19,6 +19,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::fs;
     use std::io::{self, Write};
     use std::sync::Arc;
@@ -86,7 +87,7 @@ mod tests {
             &[scenario],
         ] {
             let words = ["fcn-gen", "run", "-o", file.to_str().unwrap()];
-            let mut err = Vec::new();
+            let (mut err, is_caught) = (Vec::new(), Cell::new(false));
             let code = run(
                 words.iter().chain(what).map(OsString::from),
                 &mut Console {
@@ -97,11 +98,16 @@ mod tests {
                     colour: false,
                     catch_interrupt: &|| {
                         assert_eq!(begun(), 0);
+                        is_caught.set(true);
                         Ok(Arc::new(AtomicBool::new(true)))
                     },
                 },
             );
-            assert_eq!(code, 130, "{}", String::from_utf8(err).unwrap());
+            assert!(is_caught.get());
+            // A gallery has so few packets that it may be at its end before it looks.
+            let is_short = what == ["formats"];
+            let err = String::from_utf8(err).unwrap();
+            assert!(code == 130 || is_short && code == 0, "{code}: {err}");
             assert_eq!(begun(), 1);
             fs::remove_file(&file).unwrap();
         }
