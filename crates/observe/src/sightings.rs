@@ -103,9 +103,22 @@ pub const fn is_unclear(link: LinkType) -> bool {
     matches!(link, LinkType::LinuxCooked)
 }
 
+/// Data that comes again at another place later than [`WITHIN`] is so by the places' clocks, and was not sent again, if it is so
+/// many packets at least, and one in so many of all data.
+const APART: [u64; 2] = [16, 8];
+
 /// What tells a packet from others, wherever it is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u64);
+
+impl Identity {
+    /// Of data, which its PSN tells from other data for long: notifications about a QP are all alike.
+    const DATA: u64 = 1 << 63;
+
+    const fn is_data(self) -> bool {
+        self.0 & Self::DATA != 0
+    }
+}
 
 #[cfg(test)]
 impl Identity {
@@ -165,6 +178,9 @@ pub struct Sightings {
     count: u64,
     /// Whether packets were looked for that had been forgotten.
     forgot: bool,
+    /// Data seen, and how much of it had been seen at another place longer ago than [`WITHIN`].
+    data: u64,
+    long_ago: u64,
 }
 
 impl Sightings {
@@ -173,6 +189,13 @@ impl Sightings {
     #[must_use]
     pub const fn forgot(&self) -> bool {
         self.forgot
+    }
+
+    /// Whether places see the same data so long after one another that it is taken for other data: their clocks are apart.
+    #[must_use]
+    pub const fn are_apart(&self) -> bool {
+        let [least, one_in] = APART;
+        self.long_ago >= least && self.long_ago > self.data / one_in
     }
 
     /// The identity of a notification: addresses, QP or flow, and content.
@@ -206,7 +229,7 @@ impl Sightings {
         hasher.write_u64(u64::from(qp.map_or(label, Qp::get)));
         hasher.write_u64(u64::from(gist.deepest_queue.unwrap_or(0)) << 8 | gist.hops as u64);
         hasher.write(payload.get(..TELLING).unwrap_or(payload));
-        Identity(hasher.finish())
+        Identity(hasher.finish() & !Identity::DATA)
     }
 
     /// The identity of a packet from one address to another that cannot be read any further than that.
@@ -217,7 +240,7 @@ impl Sightings {
             hasher.write_u64(word);
         }
         hasher.write(octets.get(..TELLING).unwrap_or(octets));
-        Identity(hasher.finish())
+        Identity(hasher.finish() & !Identity::DATA)
     }
 
     /// The identity of a data packet: flow, UDP source port, PSN, opcode and octets of UDP payload (a trace grows before that).
@@ -231,7 +254,7 @@ impl Sightings {
         hasher.write_u64(
             u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets as u64,
         );
-        Identity(hasher.finish())
+        Identity(hasher.finish() | Identity::DATA)
     }
 
     /// Takes in that a packet was seen at a place. Returns its first sighting, where this is another one.
@@ -251,6 +274,7 @@ impl Sightings {
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
         let (mut found, mut latest) = (None, None);
+        let mut long_ago = false;
         let mut number = last;
         let mut left = LOOKED_AT;
         while left > 0 {
@@ -260,7 +284,11 @@ impl Sightings {
             };
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
-                if record.places & bit != 0 || record.captured.saturating_add(WITHIN) < captured {
+                if record.places & bit != 0 {
+                    break;
+                }
+                long_ago |= record.captured.abs_diff(captured) > WITHIN;
+                if record.captured.saturating_add(WITHIN) < captured {
                     break;
                 }
                 // Another place may be told of far ahead of this one.
@@ -283,6 +311,7 @@ impl Sightings {
         }
         let several = self.places.len() > 1;
         self.forgot |= several && left == 0;
+        self.data += u64::from(identity.is_data());
         if let Some(number) = found.or(latest.map(|(number, _)| number)) {
             let record = &mut self.records[number as usize % KEPT];
             record.places |= bit;
@@ -291,6 +320,7 @@ impl Sightings {
             return Some(first);
         }
         self.forgot |= several && self.has_forgotten(captured);
+        self.long_ago += u64::from(long_ago && identity.is_data());
         let record = Record {
             identity: identity.0,
             first: look,
@@ -409,6 +439,35 @@ mod tests {
                 }
             }
             assert_eq!(packets, 1_000);
+        }
+    }
+
+    #[test]
+    fn data_that_comes_long_after_itself_tells_of_clocks_apart() {
+        // Whether each packet passes both places, and how much later by the clock of the second.
+        for (both, later, apart) in [
+            (true, 8 * MICROSECOND, false),
+            (true, WITHIN + MICROSECOND, true),
+            (true, 1_000 * WITHIN, true),
+            (false, 1_000 * WITHIN, false),
+        ] {
+            for kind in [0, Identity::DATA] {
+                let mut sightings = Sightings::default();
+                let mut all = Vec::new();
+                for n in 0..1_000 {
+                    let at = 1_000_000_000 + n * 50 * MICROSECOND;
+                    all.push((at, 0, n));
+                    // Else one in 20 is sent again, on the other path.
+                    if both || n % 20 == 0 {
+                        all.push((at + later, 1, n));
+                    }
+                }
+                all.sort_unstable();
+                for (at, place, n) in all {
+                    see(&mut sightings, n | kind, place, at);
+                }
+                assert_eq!(sightings.are_apart(), apart && kind > 0, "{both} {later}");
+            }
         }
     }
 

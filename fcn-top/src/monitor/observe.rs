@@ -3,7 +3,9 @@
 use super::Monitor;
 use super::flows::{Data, Notified};
 use super::interfaces::Sort;
-use super::reporter::{About, MIRROR_CLOCK, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT};
+use super::reporter::{
+    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT,
+};
 use super::samples::OneIn;
 use crate::packet::Packet;
 use crate::record::RowId;
@@ -271,6 +273,9 @@ impl Monitor {
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
             self.reporter.doubt(packet.at, PLACES_FORGOTTEN);
+        }
+        if self.sightings.are_apart() {
+            self.reporter.doubt(packet.at, PLACES_APART);
         }
         earlier
     }

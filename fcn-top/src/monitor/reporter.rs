@@ -30,6 +30,11 @@ pub const PLACES_FORGOTTEN: Doubt = (
     "capture.places.forgotten",
     "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
 );
+/// What is said where packets are seen at several interfaces so long after one another that each counts.
+pub const PLACES_APART: Doubt = (
+    "capture.places.apart",
+    "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. What several have seen counts at each. Set the clocks right (editcap -t)",
+);
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// What is said where samples are missing, as the capture has cut them off.

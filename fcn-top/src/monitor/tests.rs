@@ -615,6 +615,24 @@ fn a_capture_that_has_every_packet_twice_is_told_of() {
 }
 
 #[test]
+fn places_whose_clocks_are_apart_are_told_of() {
+    for (apart, doubtful) in [(2, false), (20, true), (3_000, true)] {
+        let mut monitor = Monitor::new(Settings::default());
+        monitor.know_interface(0, "near", "");
+        monitor.know_interface(1, "far", "");
+        let copies = (0..400).flat_map(|i| [(i, i, 0), (i + apart, i, 1)]);
+        let mut copies: Vec<_> = copies.collect();
+        copies.sort_unstable();
+        for (ms, psn, interface) in copies {
+            let at = START + ms * MILLISECOND;
+            see(&mut monitor, at, interface, &data(psn as u32, false));
+        }
+        let told = |event: crate::record::EventRecord| event.what == "capture.places.apart";
+        assert_eq!(monitor.events().any(told), doubtful, "{apart}");
+    }
+}
+
+#[test]
 fn a_sender_that_goes_back_does_not_have_packets_twice() {
     let mut monitor = Monitor::new(Settings::default());
     let doubts = |monitor: &Monitor| -> Vec<_> { monitor.events().map(|e| e.what).collect() };

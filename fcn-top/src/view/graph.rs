@@ -103,11 +103,16 @@ fn most(
         return format!("most {}", rate(0.0));
     }
     let number = packets(at);
+    let over = world.words.cell(Cell::Span(span as u64));
     if span < SECOND as f64 && number < ENOUGH {
-        let span = world.words.cell(Cell::Span(span as u64));
-        return format!("most {} in {span}", few(number, most));
+        return format!("most {} in {over}", few(number, most));
     }
-    format!("most {}", rate(most * 1e9 / span))
+    let most = rate(most * 1e9 / span);
+    // Within a step that is longer there may have been more.
+    match span > SECOND as f64 {
+        true => format!("most {most} in {over}"),
+        false => format!("most {most}"),
+    }
 }
 
 /// The most notifications in any of these sums over so many nanoseconds.

@@ -24,8 +24,9 @@ const SPAN: u64 = 120 * SECOND;
 /// Lines that the head takes at most; without a graph it is three, or two.
 const MOST: u16 = 7;
 const PLAIN: u16 = 3;
-/// Cells beside the graph, for what the most in it is.
+/// Cells beside the graph, for what the most in it is; so many more where that has to say in how long a step.
 const SCALE: u16 = 18;
+const SCALE_OF_STEPS: u16 = 5;
 
 /// Cells of a screen from which on that has room beside the rate of now.
 const WIDE: u16 = 100;
@@ -235,7 +236,7 @@ fn draw_state(
             all => format!(" and {} more", all - 1),
         };
         let text = format!("{} {}{others}", name(&first.name), first.state);
-        let weight = if first.state == MADE_UP { 0 } else { 3 };
+        let weight = if first.state == MADE_UP { 0 } else { 6 };
         pieces.push((weight, world.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
@@ -254,7 +255,7 @@ fn draw_state(
     let drops = if fits { drops } else { short };
     pieces.push((0, Span::styled(drops, drops_style)));
     pieces.push((
-        4,
+        7,
         world.span(
             format!("{} in all", counted(totals.notified(), "notification")),
             Tone::Plain,
@@ -266,10 +267,10 @@ fn draw_state(
     };
     for (weight, count, what, tone) in [
         (1, totals.samples, samples, Tone::Plain),
-        (2, totals.pfc, "PFC pauses", Tone::Warn),
+        (2, totals.icrc_bad, "bad ICRC", Tone::Bad),
+        (3, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
+        (4, totals.pfc, "PFC pauses", Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
-        (6, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
-        (7, totals.icrc_bad, "bad ICRC", Tone::Bad),
     ] {
         if count > 0 {
             pieces.push((
@@ -397,10 +398,14 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     // Without a line of its own, the scale stands beside the rate or, where that has no room, in place of the heading.
     let has_line = usize::from(area.height) > left.len();
     let is_beside = !has_line && area.width >= WIDE;
+    let scale = match step > SECOND {
+        true => SCALE + SCALE_OF_STEPS,
+        false => SCALE,
+    };
     let scale = match (has_scale, is_beside) {
         (false, _) => 0,
-        (true, false) => SCALE,
-        (true, true) => SCALE + 2 + fit::cells(left[1].width()),
+        (true, false) => scale,
+        (true, true) => scale + 2 + fit::cells(left[1].width()),
     };
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
         Constraint::Length(width(&left).max(scale)),

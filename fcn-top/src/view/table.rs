@@ -800,16 +800,20 @@ pub(super) fn both(from: &str, to: &str, room: u16) -> String {
     format!("{from} → {to}")
 }
 
-/// An address, or another text, in `room` cells. Addresses differ at both ends.
+/// An address, or another text, in `room` cells. The hosts of a fabric differ at the end of their addresses.
 pub(super) fn shortened(text: &str, room: u16) -> Cow<'_, str> {
     let is_ipv4 = |text: &str| {
         text.bytes()
             .all(|c| c.is_ascii_digit() || b".()".contains(&c))
     };
-    if !text.contains(' ') && (text.contains(':') || is_ipv4(text)) {
-        fit::middle(text, room)
-    } else {
-        fit::end(text, room)
+    if text.contains(' ') || !(text.contains(':') || is_ipv4(text)) {
+        return fit::end(text, room);
+    }
+    match text.strip_prefix('(') {
+        Some(address) if room > 0 && fit::width(text) > room => {
+            Cow::Owned(format!("({}", fit::start(address, room - 1)))
+        }
+        _ => fit::start(text, room),
     }
 }
 
@@ -818,14 +822,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_keep_both_ends() {
-        assert_eq!(shortened("192.168.200.251", 10), "192.…0.251");
+    fn addresses_keep_their_end() {
+        assert_eq!(shortened("192.168.200.251", 10), "…8.200.251");
         assert_eq!(
             shortened("(10.255.17.251)", 9),
-            "(10.….251)".replace("….", "…")
+            "(….17.251)".replace("….", "…")
         );
         assert_eq!(shortened("192.168.200.251, a switch", 10), "192.168.2…");
+        // Two of one fabric stay apart.
+        assert_eq!(shortened("fd00:10:77:3::a1", 10), "…:77:3::a1");
         let ends = both("2001:db8:ffff::3", "2001:db8:1::1", 25);
-        assert_eq!(ends, "2001:…ff::3 → 2001:…:1::1");
+        assert_eq!(ends, "…b8:ffff::3 → …1:db8:1::1");
     }
 }

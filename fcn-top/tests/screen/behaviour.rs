@@ -1292,6 +1292,18 @@ fn the_head_says_what_its_numbers_are_of() {
     tables.totals.notifications = [1, 0, 0, 0, 0];
     tables.totals.findings = [0; 3];
     app.update(tables.clone());
+    // What is wrong has room before what is not.
+    let wide = seen(&mut app);
+    assert!(
+        wide.contains("  2 bad ICRC  4 unreadable  46 PFC pauses "),
+        "{wide}"
+    );
+    (
+        tables.totals.icrc_bad,
+        tables.totals.cut,
+        tables.totals.undecodable,
+    ) = (0, 0, 0);
+    app.update(tables.clone());
     let wide = seen(&mut app);
     for part in [
         "1 notification in all",
@@ -1460,7 +1472,7 @@ fn what_is_cut_in_a_panel_says_so() {
         events.contains(" since 08:15:13.000000 (frame 4812345) "),
         "{events}"
     );
-    assert!(events.contains(" 2001…f::3 → 2001…:1::1\n"), "{events}");
+    assert!(events.contains(" …:ffff::3 → …:db8:1::1\n"), "{events}");
     typed(&mut app, "2");
     for width in [80, 120] {
         let points = text(&picture(&mut app, width, 30));

@@ -123,6 +123,8 @@ pub enum Evidence {
         /// What the coarsest are multiples of, in nanoseconds.
         unit: u64,
     },
+    /// It was seen at several places, whose clocks are apart.
+    ClocksApart,
     /// Time stamps of its data go back.
     OutOfOrder,
     /// It paused after notifications, which may be the end of what there was to send.
@@ -329,6 +331,10 @@ impl fmt::Display for Evidence {
             Self::MayTurn => write!(
                 f,
                 "it took another path, but not plainly in answer to notifications"
+            ),
+            Self::ClocksApart => write!(
+                f,
+                "seen at several places, whose clocks are apart, or which are far from each other"
             ),
             Self::CoarseAt { unit } => write!(
                 f,

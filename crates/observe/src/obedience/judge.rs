@@ -250,19 +250,24 @@ impl Obedience {
         }
     }
 
-    /// The same of a flow whose packets these are among, where time stamps of several places may be of different units: the
-    /// coarse ones shift data against notifications.
+    /// The same of a flow whose packets these are among, where time stamps of several places may be of different units, or by
+    /// clocks that are apart: either shifts data against notifications.
     #[must_use]
     pub fn verdict_among(&self, sightings: &Sightings) -> Verdict {
         let verdict = self.verdict();
         let [finest, unit] = sightings.units(self.places);
         let is_coarse = finest < unit && 2.0 * unit as f32 > self.usual;
-        if !is_coarse || verdict.answer == Answer::Unclear {
+        let evidence = match self.places.count_ones() {
+            2.. if sightings.are_apart() => Evidence::ClocksApart,
+            _ if is_coarse => Evidence::CoarseAt { unit },
+            _ => return verdict,
+        };
+        if verdict.answer == Answer::Unclear {
             return verdict;
         }
         Verdict {
             answer: Answer::Unclear,
-            evidence: Evidence::CoarseAt { unit },
+            evidence,
             ..verdict
         }
     }

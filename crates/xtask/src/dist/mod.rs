@@ -65,6 +65,9 @@ pub fn run(options: &Options) -> Outcome {
     ] {
         process::need(program, package)?;
     }
+    if options.r#try {
+        process::need("debootstrap", "debootstrap")?;
+    }
     let root = cargo::root()?;
     let output = match &options.output {
         Some(folder) => folder.clone(),
@@ -96,6 +99,13 @@ fn make(root: &Path, target: &Path, output: &Path, options: &Options) -> Outcome
         made.push(file);
         Ok(())
     };
+    // Said before what takes long.
+    let libpcap = match options.no_static {
+        true => None,
+        false => static_build::ready(target)?
+            .map_err(|why| println!("{SKIP_MARK} static archive: {why}"))
+            .ok(),
+    };
     let tools = binaries::tools(root, target, &Target::Debian)?;
     let shared = binaries::manual(root, target)?;
     done(tools_package::make(root, &tools, &shared, &origin, output)?)?;
@@ -108,16 +118,11 @@ fn make(root: &Path, target: &Path, output: &Path, options: &Options) -> Outcome
             }
         }
     }
-    if !options.no_static {
-        match static_build::ready(target)? {
-            Ok((libpcap, version)) => {
-                let of = Target::Static((libpcap.clone(), version));
-                let tools = binaries::tools(root, target, &of)?;
-                let below = (shared.as_path(), libpcap.as_path());
-                done(static_build::archive(root, &tools, below, &origin, output)?)?;
-            }
-            Err(why) => println!("{SKIP_MARK} static archive: {why}"),
-        }
+    if let Some((libpcap, version)) = libpcap {
+        let of = Target::Static((libpcap.clone(), version));
+        let tools = binaries::tools(root, target, &of)?;
+        let below = (shared.as_path(), libpcap.as_path());
+        done(static_build::archive(root, &tools, below, &origin, output)?)?;
     }
     Ok(made)
 }

@@ -16,7 +16,6 @@ const INSIDE: &str = "fcn-trial";
 
 /// Tries the packages in fresh systems of Debian, one after the other.
 pub(super) fn in_fresh_systems(made: &[PathBuf]) -> Outcome {
-    process::need("debootstrap", "debootstrap")?;
     for release in RELEASES {
         heading(&format!("Try in a fresh {}", release.name));
         let system = fresh(release.suite)?;

@@ -196,6 +196,17 @@ fn few_notifiers_are_all_shown_and_nothing_is_left_for_others() {
 }
 
 #[test]
+fn flows_that_no_row_tells_of_have_no_number() {
+    let mut tables = sample::tables();
+    let flows = "fcn_top_notifier_flows{notifier=\"198.18.2.4\"}";
+    assert_eq!(page_of(&tables).get(flows), Some(&1.0));
+    for point in &mut tables.points {
+        point.flows = 0;
+    }
+    assert_eq!(page_of(&tables).get(flows), None);
+}
+
+#[test]
 fn names_twice_and_odd_characters_make_series_of_their_own() {
     let mut tables = sample::tables();
     tables.interfaces[0].name = "a\\b\"c\nd".into();
