@@ -178,11 +178,13 @@ pub(super) fn about(
     }
     if let Some(packets) = record.data_packets {
         let mark = estimate(record, "data_packets");
+        let rate = record.data_rate.map_or_else(String::new, |rate| {
+            format!("{mark}{}, ", world.words.cell(Cell::Bits(rate)))
+        });
         lines.push((
             "Data",
             format!(
-                "{mark}{}, {mark}{} packets, CE {}",
-                world.maybe(record.data_rate, Cell::Bits),
+                "{rate}{mark}{} packets, CE {}",
                 count(packets),
                 world.maybe(record.ce_share, Cell::Share),
             ),
