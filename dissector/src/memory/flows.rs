@@ -131,11 +131,14 @@ impl Flow {
         let FrameTime { at, frame } = data.moment;
         self.recent.push(data.moment);
         self.source_port = data.source_port;
-        self.class = data.class;
-        self.psn = data.sequence.of_connection().or(self.psn);
+        // Of what was seen before at another place nothing is news, nor is it where a switch has changed its class.
+        if data.earlier.is_none() {
+            self.class = data.class;
+        }
         if data.earlier.is_none()
             && self.obedience.sequenced(data.sequence, data.place) != Order::Overtaken
         {
+            self.psn = data.sequence.of_connection().or(self.psn);
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             self.obedience.data(at, data.octets, data.entropy);
             if data.ce {

@@ -182,6 +182,42 @@ fn what_is_seen_at_several_places_counts_once() {
 }
 
 #[test]
+fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
+    let mut memory = memory(Settings::default());
+    let with_psn = |psn: u32| {
+        let mut packet = data(5, false);
+        packet.truncate(37);
+        packet.extend(&(100_000 + psn).to_be_bytes()[1..]);
+        packet
+    };
+    for n in 0..400 {
+        let at = u64::from(n) * 10_000;
+        pass(&mut memory, seen(4 * n + 1, at), &with_psn(n));
+        if n >= 50 {
+            let elsewhere = Seen {
+                place: Place::new(1),
+                ..seen(4 * n + 2, at + 10)
+            };
+            pass(&mut memory, elsewhere, &with_psn(n - 50));
+        }
+        let mut answer = with_psn(n);
+        (answer[28], answer[35]) = (17, 9);
+        answer[12..16].copy_from_slice(&RECEIVER);
+        answer[16..20].copy_from_slice(&SENDER);
+        let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
+        memory.passed(seen(4 * n + 3, at + 20), &frame);
+        if n > 200 {
+            let gist = Notification {
+                subject: Subject::SenderQp(Qp::truncate(9)),
+                ..gist(Kind::Cnp, 5)
+            };
+            notify(&mut memory, seen(4 * n + 4, at + 30), &gist);
+            assert!(notice(&memory, 4 * n + 4).data.is_some(), "{n}");
+        }
+    }
+}
+
+#[test]
 fn who_translates_is_no_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
     let notification = Notification {
