@@ -263,6 +263,7 @@ records! {
         made_by: Option<Maker> = "Made by", 10, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept, of which each tells its first four notifiers apart: 0 beside a total is not known", |v| Cell::Count(*v);
+        flows_at_least: bool = "More", 5, Name, "Whether it may have told more flows than that: the rows that are kept tell of fewer of its notifications than total", |v| Cell::Name(if *v { "yes" } else { "no" });
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);

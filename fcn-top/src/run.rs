@@ -193,7 +193,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             {
                 return ended;
             }
-            let header = header(&cli, &engine, &ended, how);
+            let header = header(&cli, private, &engine, &ended, how);
             let shown = printer.conclude(&engine, (&header, &unchecked, cli.mode.strict), console);
             let exported = match &cli.mode.export {
                 Some(to) => {
@@ -279,9 +279,15 @@ fn metrics(
 }
 
 /// What the tables do not say.
-fn header(cli: &Cli, engine: &Engine, ended: &Result, how: Ended) -> Header {
-    let mut read = cli.input.iface.clone();
-    read.extend(cli.input.read.iter().map(|path| path.display().to_string()));
+fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended) -> Header {
+    let files = cli.input.read.iter().map(|path| path.display().to_string());
+    let mut read: Vec<_> = cli.input.iface.iter().cloned().chain(files).collect();
+    let mut filter = cli.input.filter.clone();
+    if private {
+        // Any spelling of an address may be in them.
+        read.clear();
+        filter = filter.map(|_| "…".to_owned());
+    }
     let ended = match (ended, how) {
         (Err(failure), _) => Some(failure.to_string()),
         (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
@@ -290,7 +296,7 @@ fn header(cli: &Cli, engine: &Engine, ended: &Result, how: Ended) -> Header {
     // An interface has no end: how long it was watched is no part of it.
     let enough = cli.input.read.is_some() && engine.has_enough();
     let part = Part {
-        filter: cli.input.filter.clone(),
+        filter,
         interfaces: cli.input.interface.clone(),
         count: cli.limits.count.filter(|_| enough),
         span: cli.limits.duration.map(nanoseconds).filter(|_| enough),

@@ -150,6 +150,7 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
         able: prefixes(&preferences.able),
         domain: prefixes(&preferences.domain),
         flow_rate: preferences.flow_rate.unwrap_or(usual.flow_rate),
+        hides_names: preferences.privacy == Some(true),
         sampled: cli.input.sampled,
     }
 }

@@ -52,10 +52,14 @@ pub fn more_notifiers(row: &QpRecord) -> Option<String> {
     (more > 0).then(|| format!("and {least}{more} more"))
 }
 
-/// What stands for the number of flows that a notifier has notified, where no row that is kept tells of it: it has notified
-/// one, but rows tell the first four notifiers apart.
-pub fn no_flows(point: &PointRecord) -> Option<&'static str> {
-    (point.flows == 0 && point.total > 0).then_some("?")
+/// The number of flows that a notifier has notified, where it is not just a number, as rows tell the first four notifiers
+/// apart.
+pub fn flows_unclear(point: &PointRecord) -> Option<String> {
+    match point.flows {
+        0 if point.total > 0 => Some("?".to_owned()),
+        flows if point.flows_at_least => Some(format!("≥{}", count(flows))),
+        _ => None,
+    }
 }
 
 /// What stands before a value in that column of a row where it is an estimate.

@@ -306,6 +306,7 @@ impl Monitor {
             for notifier in row.notifiers() {
                 let its = told.entry(notifier.address).or_default();
                 its.aims.insert(aim);
+                its.total += u64::from(notifier.total);
                 // Which of several made what, the row does not tell.
                 let made = made.map(|made| if several { Maker::Unknown } else { made });
                 if let Some(count) = made.and_then(|made| its.makers.get_mut(made as usize)) {
@@ -361,6 +362,10 @@ impl Monitor {
 
     /// Says what an interface is called (nothing: its number serves), and what else there is to say about it.
     pub fn know_interface(&mut self, number: u32, name: &str, about: &str) {
+        let (name, about) = match self.settings.hides_names {
+            true => ("", ""),
+            false => (name, about),
+        };
         self.interfaces.know(number, name, about);
     }
 

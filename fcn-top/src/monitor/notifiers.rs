@@ -155,6 +155,7 @@ impl Notifier {
                 .then(|| told.map_or(Maker::Unknown, |told| Maker::of(&told.makers, 0))),
             trusted: self.trusted,
             flows: told.map_or(0, |told| told.aims.len() as u64),
+            flows_at_least: told.map_or(0, |told| told.total) < self.kinds.iter().sum(),
             rate_now: all_seen(self.windows.rate_now(now, since)),
             rate_1s: all_seen(self.windows.rate_1s(now, since)),
             rate_10s: all_seen(self.windows.rate_10s(now, since)),
@@ -181,6 +182,8 @@ impl Notifier {
 pub struct Told {
     /// What it has told to slow down.
     pub aims: HashSet<Aim, RandomState>,
+    /// Of how many notifications they tell.
+    pub total: u64,
     /// Who made its CNPs, by number in [`Maker::ALL`].
     pub makers: [u32; Maker::ALL.len()],
 }

@@ -16,6 +16,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether the same QP seen on two interfaces has two rows.
     pub per_interface: bool,
+    /// Whether interfaces have their numbers in place of names, in which addresses may be hidden in any spelling.
+    pub hides_names: bool,
     /// Whether the time of a mirror's copy is what its own clock says, where it can be used.
     pub mirror_clock: bool,
     /// Whether the ICRC of every RoCEv2 packet captured whole is verified. Costs time that grows with the packets.
@@ -80,6 +82,7 @@ impl Default for Settings {
             profile: Profile::DEFAULT,
             limits: Limits::default(),
             per_interface: false,
+            hides_names: false,
             mirror_clock: false,
             verify_icrc: true,
             trust: Vec::new(),

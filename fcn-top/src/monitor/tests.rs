@@ -526,6 +526,17 @@ fn what_passes_several_interfaces_counts_once() {
 }
 
 #[test]
+fn where_names_are_hidden_interfaces_have_numbers() {
+    let mut monitor = Monitor::new(Settings {
+        hides_names: true,
+        ..Settings::default()
+    });
+    monitor.know_interface(0, "eth0-10-77-3-6", "at 10.77.3.6");
+    let known = monitor.interfaces();
+    assert_eq!((&*known[0].name, &*known[0].about), ("#0", ""));
+}
+
+#[test]
 fn rows_by_interface_count_what_each_has_seen() {
     let mut monitor = Monitor::new(Settings {
         per_interface: true,

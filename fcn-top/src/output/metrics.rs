@@ -37,7 +37,7 @@ fcn_tool::families! {
     NIC_COUNTER = "fcn_top_infiniband_counter_total", Counter, &["device", "port", "interface", "counter", "quantity"], "What the driver of an RDMA device of this host counts at a port, under the driver's name; the quantity, where that is known, is the same in all drivers";
     NIC_SEEN = "fcn_top_infiniband_seen_total", Counter, &["device", "port", "interface", "quantity"], "What was seen on the port's interface of what its NIC counts, since it is watched";
     NOTIFIER = "fcn_top_notifier_notifications_total", Counter, &["notifier"], "Congestion notifications by who sent them: the most active, and all others as notifier=\"other\"";
-    NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, &["notifier"], "QPs and flows that a notifier has told to slow down";
+    NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, &["notifier"], "QPs and flows that a notifier has told to slow down, at least: those that rows tell of";
     QP = "fcn_top_qp_notifications_total", Counter, ROW, "Congestion notifications of the QPs that are told most";
     QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ROW, "Notifications a second in the last ten seconds that are over";
     QP_GAP = "fcn_top_qp_gap_median_seconds", Gauge, ROW, "Median time between two notifications of the QP";

@@ -18,7 +18,7 @@ use super::{Selection, most_of};
 use crate::order::Order;
 use crate::record::{CounterRecord, InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
 use crate::tables::{Nics, Tables};
-use crate::text::{Words, no_flows};
+use crate::text::Words;
 use fcn_tool::failure::Result;
 pub use fcn_tool::metrics::http::Server;
 use fcn_tool::metrics::{Family, Page};
@@ -182,7 +182,7 @@ impl Exposition {
         }
         notifications.add(&["other"], self.other);
         let mut flows = page.family(&m::NOTIFIER_FLOWS);
-        for (name, point) in (named.iter()).filter(|(_, point)| no_flows(point).is_none()) {
+        for (name, point) in named.iter().filter(|(_, point)| point.flows > 0) {
             flows.add(&[name], point.flows);
         }
     }

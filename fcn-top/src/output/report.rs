@@ -381,7 +381,7 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     );
     table(out, &points, &columns, words, |point, id| match id {
         "notifier_role" => Some(text::acts_as(point.notifier_role, point.made_by).to_owned()),
-        "flows" => text::no_flows(point).map(str::to_owned),
+        "flows" => text::flows_unclear(point),
         _ => None,
     });
 }
@@ -399,7 +399,7 @@ fn hops(out: &mut String, tables: &Tables, words: &Words) {
 }
 
 fn findings(out: &mut String, tables: &Tables, words: &Words) {
-    out.push_str("\nFindings\n");
+    out.push_str("\nFindings, and doubts about the capture\n");
     if tables.rules.is_empty() && tables.events.is_empty() {
         out.push_str("none\n");
         return;

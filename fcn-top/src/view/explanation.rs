@@ -74,7 +74,10 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
     let rates = [
         (record.rate_now, "now".to_owned()),
         (record.rate_1s, over(TENTH)),
-        (record.rate_10s, over(SECOND)),
+        (
+            record.rate_10s.filter(|_| over(SECOND) != over(TENTH)),
+            over(SECOND),
+        ),
         (record.rate_mean, "from the first to the last".to_owned()),
         (record.rate_peak, "in the busiest second".to_owned()),
     ];
@@ -119,6 +122,12 @@ pub(super) fn about(
         }
     };
     let how = match (record.kind, record.notifier_role) {
+        (Kind::Cnp, Origin::Receiver) if record.receiver.is_none() => {
+            "by its kind the receiver's address; which flow it is about is not known".to_owned()
+        }
+        (Kind::Cnp, Origin::Receiver) if record.notifiers > 1 => {
+            "the receiver's address for most".to_owned()
+        }
         (Kind::Cnp, Origin::Receiver) => "the receiver's address".to_owned(),
         (Kind::Cnp, Origin::Ambiguous) => {
             "the receiver's address, where another node was notified just before".to_owned()

@@ -107,12 +107,8 @@ fn most(
     if span < SECOND as f64 && number < ENOUGH {
         return format!("most {} in {over}", few(number, most));
     }
-    let most = rate(most * 1e9 / span);
-    // Within a step that is longer there may have been more.
-    match span > SECOND as f64 {
-        true => format!("most {most} in {over}"),
-        false => format!("most {most}"),
-    }
+    // Neither is it the most in a second, nor was there not more at times within it.
+    format!("most {} in {over}", rate(most * 1e9 / span))
 }
 
 /// The most notifications in any of these sums over so many nanoseconds.

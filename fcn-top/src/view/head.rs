@@ -11,7 +11,7 @@ use super::time_series::{SECOND, Steps};
 use super::world::{World, kind_name};
 use crate::monitor::ENOUGH;
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
-use crate::tables::{Traffic, TrafficStep};
+use crate::tables::{Totals, Traffic, TrafficStep};
 use crate::text::{NOTHING, clean};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -24,9 +24,8 @@ const SPAN: u64 = 120 * SECOND;
 /// Lines that the head takes at most; without a graph it is three, or two.
 const MOST: u16 = 7;
 const PLAIN: u16 = 3;
-/// Cells beside the graph, for what the most in it is; so many more where that has to say in how long a step.
-const SCALE: u16 = 18;
-const SCALE_OF_STEPS: u16 = 5;
+/// Cells beside the graph, for what the most in it is.
+const SCALE: u16 = 23;
 
 /// Cells of a screen from which on that has room beside the rate of now.
 const WIDE: u16 = 100;
@@ -269,7 +268,16 @@ fn draw_state(
         (1, totals.samples, samples, Tone::Plain),
         (2, totals.icrc_bad, "bad ICRC", Tone::Bad),
         (3, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
-        (4, totals.pfc, "PFC pauses", Tone::Warn),
+        (
+            4,
+            totals.pfc,
+            if totals.pfc == 1 {
+                "PFC pause"
+            } else {
+                "PFC pauses"
+            },
+            Tone::Warn,
+        ),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
     ] {
         if count > 0 {
@@ -294,16 +302,20 @@ fn draw_state(
 fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
     let words = world.words;
+    let samples = shown.totals.samples > 0;
+    let what = if samples { " samples" } else { "" };
     let notified = match shown.rate_1s {
-        Some(rate) => format!("now {}/s", words.cell(Cell::Rate(rate))),
+        Some(rate) => format!("now {}{what}/s", words.cell(Cell::Rate(rate))),
         None => format!(
             "{} in all",
             words.cell(Cell::Count(shown.totals.notified()))
         ),
     };
     // Several places may have sampled the same data, which must not be added up.
-    if shown.totals.samples > 0 {
-        return [notified, NOTHING.to_owned(), NOTHING.to_owned()];
+    if samples {
+        let Totals { data, ce, .. } = shown.totals;
+        let ce = (data > 0).then(|| ce as f64 / data as f64);
+        return [notified, NOTHING.to_owned(), world.maybe(ce, Cell::Share)];
     }
     // Data and marks of the last second, or of all where that is less.
     let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
@@ -398,14 +410,10 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     // Without a line of its own, the scale stands beside the rate or, where that has no room, in place of the heading.
     let has_line = usize::from(area.height) > left.len();
     let is_beside = !has_line && area.width >= WIDE;
-    let scale = match step > SECOND {
-        true => SCALE + SCALE_OF_STEPS,
-        false => SCALE,
-    };
     let scale = match (has_scale, is_beside) {
         (false, _) => 0,
-        (true, false) => scale,
-        (true, true) => scale + 2 + fit::cells(left[1].width()),
+        (true, false) => SCALE,
+        (true, true) => SCALE + 2 + fit::cells(left[1].width()),
     };
     let [left_area, _, graph, _, right_area] = area.layout(&Layout::horizontal([
         Constraint::Length(width(&left).max(scale)),

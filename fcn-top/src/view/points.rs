@@ -11,7 +11,7 @@ use super::views::{Opened, TableId, View, course_bars, draw, headed, in_columns,
 use super::world::{Course, World, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{acts_as, estimate, no_flows};
+use crate::text::{acts_as, estimate, flows_unclear};
 use fcn_observe::rules::NOTIFIERS;
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
@@ -120,7 +120,7 @@ impl Entry for PointRecord {
             ("notifier_role", _) => {
                 fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
             }
-            ("flows", _) if let Some(unknown) = no_flows(self) => unknown.to_owned(),
+            ("flows", _) if let Some(unclear) = flows_unclear(self) => unclear,
             // None of a kind is as good as nothing.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
             (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
@@ -142,7 +142,7 @@ impl Entry for PointRecord {
             "trend" => false,
             "queue_trend" => self.queue_max.is_none(),
             "level_trend" => self.level_max.is_none(),
-            "flows" => self.flows == 0 && no_flows(self).is_none(),
+            "flows" => self.flows == 0 && flows_unclear(self).is_none(),
             _ => matches!(self.cell(number), Cell::None | Cell::Count(0)),
         }
     }
@@ -298,8 +298,8 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, *sender));
             let mark = count.map_or("", |(_, mark)| mark);
-            let text = match no_flows(point) {
-                Some(unknown) => unknown.to_owned(),
+            let text = match flows_unclear(point).filter(|_| point.flows == 0) {
+                Some(unknown) => unknown,
                 None => world.maybe(count, |(count, _)| Cell::Count(*count)),
             };
             Text::from(format!("{mark}{text}")).right_aligned()

@@ -3,14 +3,15 @@
 use super::explanation::{self, flow_text};
 use super::fit;
 use super::hits::Place;
-use super::table::{Entry, Extra, Key, Schema, Table, shortened};
+use super::table::{Entry, Extra, Key, Schema, Table, cut, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, course_bars, draw};
 use super::world::{Course, World, kind_name};
 use super::{Records, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{NOTHING, acts_as, estimate, more_notifiers};
+use crate::text::{NOTHING, acts_as, estimate};
+use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -46,21 +47,31 @@ pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
     }
 }
 
-/// Who notifies: its address, unless that is the flow's receiver's, and by what it is where that has room beside it.
+/// Who notifies: its address, unless that is the flow's receiver's, how many others do, and by what it is where that has room
+/// beside it.
 fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     let role = acts_as(record.notifier_role, record.made_by);
-    let both = match record.kind {
+    // Beyond so many they are not told apart.
+    let more = match record.notifiers.saturating_sub(1) {
+        0 => String::new(),
+        more if more < NOTIFIERS as u32 => format!(" +{more}"),
+        more => format!(" +{more}…"),
+    };
+    let what = match record.kind {
         Kind::Cnp => role.to_owned(),
         // Only the kind says so.
         kind => format!("as {role}, {}", kind_name(kind)),
     };
-    if record.receiver == Some(record.notifier) {
-        return fit::end(&both, room).into_owned();
+    if record.receiver == Some(record.notifier) && more.is_empty() {
+        return fit::end(&what, room).into_owned();
     }
     let address = world.address(record.notifier);
-    match room.checked_sub(fit::width(&both) + 1) {
-        Some(left) if left >= 6 => format!("{} {both}", shortened(&address, left)),
-        _ => shortened(&address, room).into_owned(),
+    match room.checked_sub(fit::width(&more) + fit::width(&what) + 1) {
+        Some(left) if left >= 6 => format!("{}{more} {what}", shortened(&address, left)),
+        _ => {
+            let left = room.saturating_sub(fit::width(&more));
+            format!("{}{more}", shortened(&address, left))
+        }
     }
 }
 
@@ -149,12 +160,16 @@ impl Entry for Row {
                         World::per_second(column, cell, text)
                     }
                 };
-                shortened(&text, room).into_owned()
+                cut(column, &text, room)
             }
         }
     }
 
     fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        // Samples tell no course.
+        if self.1.sampled.is_some() {
+            return;
+        }
         let course = match id {
             "trend" => Course::Notifications,
             _ => Course::Data,
@@ -201,7 +216,6 @@ impl Entry for Row {
                 _ => "",
             }
             .to_owned(),
-            "notified_by" => more_notifiers(record).unwrap_or_default(),
             "data_rate" => record.data_packets.map_or_else(String::new, |packets| {
                 format!("{} pkts", words.cell(Cell::Rate(packets as f64)))
             }),

@@ -179,7 +179,7 @@ pub(super) trait Entry: Record {
 
     /// What stands in a column that has `room` cells.
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
-        shortened(&world.in_column(column, self.cell(number)), room).into_owned()
+        cut(column, &world.in_column(column, self.cell(number)), room)
     }
 
     /// Draws what stands in a column of graphs.
@@ -804,6 +804,15 @@ pub(super) fn both(from: &str, to: &str, room: u16) -> String {
     let from = shortened(from, room.saturating_sub(fit::width(to)).max(room / 2));
     let to = shortened(to, room.saturating_sub(fit::width(&from)));
     format!("{from} → {to}")
+}
+
+/// What stands in a column, in `room` cells. Interfaces of a device differ at the end of their names.
+pub(super) fn cut(column: &Column, text: &str, room: u16) -> String {
+    match column.id {
+        "interface" | "name" => fit::start(text, room),
+        _ => shortened(text, room),
+    }
+    .into_owned()
 }
 
 /// An address, or another text, in `room` cells. The hosts of a fabric differ at the end of their addresses.

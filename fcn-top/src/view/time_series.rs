@@ -14,6 +14,8 @@ pub(super) struct Steps {
     pub since: u64,
     /// Nothing was counted behind this moment.
     pub until: u64,
+    /// The moment shown. What came later is no part of it, nor can it be told from what came before in the same step.
+    pub shown: u64,
 }
 
 impl Steps {
@@ -44,14 +46,23 @@ impl Steps {
         most.map(|value| value * part).collect()
     }
 
+    /// Start of a step, where nothing in it came behind the moment shown.
+    fn start(&self, number: u64) -> Option<u64> {
+        let start = (self.start).saturating_add(number.saturating_mul(self.step));
+        let is_later = start.saturating_add(self.step) > self.shown && self.until > self.shown;
+        (!is_later).then_some(start)
+    }
+
     /// The steps that some of that time lies in.
     pub(super) fn within(
         self,
         values: impl IntoIterator<Item = f64>,
         (from, to): (u64, u64),
     ) -> Vec<f64> {
-        let start = |number: u64| (self.start).saturating_add(number.saturating_mul(self.step));
-        let is_in = |number: u64| start(number) <= to && start(number + 1) > from;
+        let is_in = |number: u64| {
+            let start = self.start(number);
+            start.is_some_and(|start| start <= to && start.saturating_add(self.step) > from)
+        };
         let values = values.into_iter().zip(0u64..);
         let values = values.filter(|(_, number)| is_in(*number));
         values.map(|(value, _)| value).collect()
@@ -89,7 +100,9 @@ impl Steps {
             if !value.is_finite() || value <= 0.0 {
                 continue;
             }
-            let start = self.start.saturating_add(number.saturating_mul(self.step));
+            let Some(start) = self.start(number) else {
+                continue;
+            };
             let end = start
                 .saturating_add(self.step)
                 .min(self.until.max(start.saturating_add(1)));
@@ -118,6 +131,7 @@ mod tests {
         step: 100,
         since: 0,
         until: 1_950,
+        shown: u64::MAX,
     };
 
     #[test]
@@ -128,6 +142,21 @@ mod tests {
         );
         assert_eq!(STEPS.parts([4.0, 8.0], (900, 1_300), 2), [4.0, 8.0]);
         assert_eq!(STEPS.parts([4.0], (1_050, 1_150), 2), [2.0, 0.0]);
+        // What came at the last moment is in the last part.
+        let moment = Steps {
+            start: 1_000,
+            since: 1_000,
+            until: 1_001,
+            ..STEPS
+        };
+        assert_eq!(moment.parts([1.0], (1_000, 1_001), 3), [1.0 / 3.0; 3]);
+        // At a moment before the last packets, what is known of that step is nothing.
+        let shown = Steps {
+            shown: 1_150,
+            ..STEPS
+        };
+        assert_eq!(shown.parts([4.0, 8.0], (1_000, 1_150), 1), [4.0]);
+        assert_eq!(shown.within([4.0, 8.0], (1_000, 1_150)), [4.0]);
         // The last step is half over: all of it was in that half.
         let last = [0.0; 9].into_iter().chain([6.0]);
         assert_eq!(STEPS.parts(last, (1_900, 2_000), 2), [6.0, 0.0]);
@@ -174,7 +203,7 @@ mod tests {
             values in prop::collection::vec(0.0..1e6f64, 0..64), start in 0u64..1 << 60, step in 1u64..1 << 40, parts in 1u16..300,
         ) {
             let end = start + step * 64;
-            let steps = Steps { start, step, since: 0, until: end };
+            let steps = Steps { start, step, since: 0, until: end, shown: end };
             let sum: f64 = steps.parts(values.iter().copied(), (start, end), parts).iter().sum();
             let all: f64 = values.iter().sum();
             prop_assert!((sum - all).abs() <= all * 1e-3 + 1e-9, "{sum} {all}");
@@ -185,7 +214,7 @@ mod tests {
             values in prop::collection::vec(any::<f64>(), 0..70), start in any::<u64>(), step in any::<u64>(), since in any::<u64>(), until in any::<u64>(),
             from in any::<u64>(), to in any::<u64>(), parts in 0u16..300,
         ) {
-            let steps = Steps { start, step, since, until };
+            let steps = Steps { start, step, since, until, shown: until };
             let values_by_part = steps.parts(values, (from, to), parts);
             prop_assert_eq!(values_by_part.len(), usize::from(parts));
             prop_assert!(values_by_part.iter().all(|value| value.is_finite()));

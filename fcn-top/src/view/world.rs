@@ -54,7 +54,9 @@ impl World<'_> {
     pub(super) fn latest(&self, most: u64) -> (u64, u64) {
         let shown = self.history.shown();
         let begun = shown.started.unwrap_or(shown.now);
-        (begun.max(shown.now.saturating_sub(most)), shown.now)
+        // What came at that moment is in it.
+        let end = shown.now.saturating_add(1);
+        (begun.max(end.saturating_sub(most)), end)
     }
 
     /// What is said of counts that reach further than the moment shown.
@@ -80,7 +82,7 @@ impl World<'_> {
     /// A time that ends now, in words.
     pub(super) fn last(&self, (from, to): (u64, u64)) -> String {
         match to.saturating_sub(from) {
-            0 => "course".to_owned(),
+            0 | 1 => "course".to_owned(),
             MINUTE => "last minute".to_owned(),
             span if span == 2 * MINUTE => "last 2 minutes".to_owned(),
             span => format!("last {}", self.words.cell(Cell::Span(span))),
@@ -94,6 +96,8 @@ impl World<'_> {
             step,
             since: self.history.shown().started.unwrap_or(0),
             until: until.saturating_add(1),
+            // Courses are asked for behind the tables: a moment later is the same.
+            shown: self.history.shown().now.saturating_add(TENTH),
         }
     }
 

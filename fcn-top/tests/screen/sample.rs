@@ -351,6 +351,7 @@ fn points(now: u64) -> Vec<PointRecord> {
         made_by: (origin == Origin::Receiver).then_some(Maker::Mixed),
         trusted: Some(notifier != "10.255.7.1"),
         flows,
+        flows_at_least: false,
         rate_now: Some(rate * 1.1),
         rate_1s: Some(rate),
         rate_10s: Some(rate * 0.9),
