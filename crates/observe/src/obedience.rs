@@ -287,12 +287,20 @@ pub struct Obedience {
     /// Data packets whose PSN was seen before.
     repeats: u32,
     psns: LastPsns,
-    /// Where its data and the notifications about it were seen first, one [bit](Place::bit) each.
+    /// Where its data was seen, and the notifications about it as they counted, one [bit](Place::bit) each.
     places: u16,
+    /// Where its data was seen last, before any other place.
+    data_at: Place,
+    /// Whether notifications that were seen elsewhere came by there as well, and how many in a row have not.
+    hears: bool,
+    owed: u8,
     datagrams: bool,
     /// Whether notifications were not known to be about it, and it began anew.
     known_late: bool,
 }
+
+/// So many notifications in a row that did not come by where the data is seen, and it is no longer waited for them.
+const OWED: u8 = 32;
 
 /// The bin that a time since a notification lies in.
 const fn bin(since: u64) -> usize {
@@ -401,6 +409,7 @@ impl Obedience {
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
         self.places |= place.bit();
+        self.data_at = place;
         let order = match sequence {
             Sequence::Connection(psn) => self.psns.see(psn, place),
             Sequence::Answer(_) => Order::New,
@@ -459,9 +468,31 @@ impl Obedience {
         }
     }
 
-    /// A notification was seen first at that place.
-    pub const fn notified_at(&mut self, place: Place) {
-        self.places |= place.bit();
+    /// A notification was seen at that place, first of all or (`again`) behind another one. It counts when it passes where the
+    /// data is seen: nearer to the receiver it was seen sooner, and the sender's answer to it would come too late, or to those
+    /// behind it.
+    pub fn notified_at(&mut self, at: u64, place: Place, again: bool) {
+        let beside_data = place == self.data_at || self.packets == 0;
+        let counted = match (again, beside_data) {
+            (false, true) => true,
+            (false, false) if self.hears && self.owed < OWED => {
+                self.owed += 1;
+                false
+            }
+            (false, false) => {
+                (self.hears, self.owed) = (false, 0);
+                true
+            }
+            (true, true) => {
+                self.owed = 0;
+                std::mem::replace(&mut self.hears, true)
+            }
+            (true, false) => false,
+        };
+        if counted {
+            self.places |= place.bit();
+            self.notified(at);
+        }
     }
 
     /// A notification at `at`.

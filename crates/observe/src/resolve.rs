@@ -15,8 +15,8 @@ use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
-/// How far an acknowledgement's PSN may be behind the last data packet's.
-const REACH: u32 = 1024;
+/// How far an acknowledgement's PSN may be behind the last data packet's: 64 MB in packets of 4 KB, 16 MB in those of 1 KB.
+const REACH: u32 = 1 << 14;
 /// So many votes in a row make a QP known.
 const ENOUGH: u8 = 2;
 /// One acknowledgement in so many may be of data that is yet to come: the capture has lost that, or is not quite in order.

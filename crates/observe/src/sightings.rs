@@ -13,6 +13,7 @@ use core::hash::{BuildHasher, Hash, Hasher};
 use fcn_wire::bth::Bth;
 use fcn_wire::{Frame, LinkType, Notification, Qp, Subject};
 use foldhash::fast::RandomState;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// How long after one another two places may see the same packet, in nanoseconds \[choice\]: propagation over 1,000 km and
@@ -28,7 +29,11 @@ const LATE: u64 = 1_000_000;
 /// How many times as near as such packets are to each other.
 const NEARER: u64 = 4;
 /// Places told apart. What is seen at further ones counts as seen at the last.
-pub const MOST_PLACES: usize = 64;
+pub const MOST_PLACES: usize = 1_024;
+/// Places remembered of a packet, the last of which gives way: in and out of eight switches.
+const PLACES_EACH: usize = 16;
+/// Unit of times between places, in nanoseconds.
+const LAG: u64 = WITHIN / u16::MAX as u64 + 1;
 /// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
 const TELLING: usize = 128;
 
@@ -147,10 +152,35 @@ struct Record {
     first: Look,
     /// When that came into the capture, by the capture's clock.
     captured: u64,
-    /// One bit for each place that has seen it.
-    places: u64,
+    /// Numbers of the places that have seen it, counted from 1, in the order in which they have; 0 for none.
+    places: [u16; PLACES_EACH],
+    /// How long after the first each has seen it, in units of [`LAG`].
+    lags: [u16; PLACES_EACH],
     /// The packet before it in its chain, by its number; packets count from 1.
     before: u64,
+}
+
+impl Record {
+    /// Which of the places it is.
+    fn place(&self, place: u16) -> Option<usize> {
+        self.places.iter().position(|known| *known == place)
+    }
+
+    /// Whether another one, later at `place` by the clock, is not the one that its first place has seen: this one came the
+    /// other way, and in much less time.
+    fn tells_from(&self, other: &Self, place: u16, captured: u64) -> bool {
+        let places = self.place(place).zip(self.place(other.places[0]));
+        places.is_some_and(|(own, later)| {
+            let usual = u64::from(self.lags[later].abs_diff(self.lags[own]));
+            let away = u64::from(lag(other.captured, captured));
+            own < later && other.captured < captured && away > usual.saturating_mul(NEARER)
+        })
+    }
+}
+
+/// How long after another time one is, in units of [`LAG`].
+fn lag(from: u64, to: u64) -> u16 {
+    (to.abs_diff(from) / LAG).try_into().unwrap_or(u16::MAX)
 }
 
 /// A place.
@@ -168,6 +198,9 @@ struct Known {
 pub struct Sightings {
     seed: RandomState,
     places: Vec<Known>,
+    numbers: HashMap<Place, u16, RandomState>,
+    /// Whether there are more than are told apart.
+    has_more: bool,
     /// When the first of all packets was captured.
     began: u64,
     /// The last packet of each chain, by its number; nothing before the first packet.
@@ -189,6 +222,12 @@ impl Sightings {
     #[must_use]
     pub const fn forgot(&self) -> bool {
         self.forgot
+    }
+
+    /// Whether there are more places than are told apart.
+    #[must_use]
+    pub const fn has_more_places(&self) -> bool {
+        self.has_more
     }
 
     /// Whether places see the same data so long after one another that it is taken for other data: their clocks are apart.
@@ -270,11 +309,13 @@ impl Sightings {
             self.chains = vec![0; KEPT];
             self.began = captured;
         }
-        let (bit, looked_at) = self.bit(&look, captured);
+        let (place, looked_at) = self.number(&look, captured);
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
-        let (mut found, mut latest) = (None, None);
         let mut long_ago = false;
+        // Those that it may be, the latest first, and the last one that this place has seen.
+        let (mut latest, mut others, mut last_here) = (None, false, None);
+        let mut oldest = None;
         let mut number = last;
         let mut left = LOOKED_AT;
         while left > 0 {
@@ -284,7 +325,8 @@ impl Sightings {
             };
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
-                if record.places & bit != 0 {
+                if record.place(place).is_some() {
+                    last_here = Some(number);
                     break;
                 }
                 long_ago |= record.captured.abs_diff(captured) > WITHIN;
@@ -292,19 +334,24 @@ impl Sightings {
                     break;
                 }
                 // Another place may be told of far ahead of this one.
-                if record.captured < looked_at {
-                    let Some((_, its)) = latest else {
-                        latest = Some((number, record.captured));
-                        number = record.before;
-                        continue;
-                    };
-                    let apart = its.saturating_sub(record.captured);
-                    if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
-                        latest = None;
+                if record.captured <= captured.saturating_add(WITHIN) {
+                    // Data is no other than itself, whenever this place was looked at.
+                    let is_early = record.captured < looked_at && !identity.is_data();
+                    if !is_early {
+                        oldest = Some(number);
                     }
-                    break;
-                } else if record.captured <= captured.saturating_add(WITHIN) {
-                    found = Some(number);
+                    match latest {
+                        None => latest = Some((number, record.captured)),
+                        Some((_, its)) if is_early => {
+                            let apart = its.saturating_sub(record.captured);
+                            if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
+                                latest = latest.filter(|_| oldest.is_some());
+                            }
+                            others = true;
+                            break;
+                        }
+                        Some(_) => others = true,
+                    }
                 }
             }
             number = record.before;
@@ -312,20 +359,40 @@ impl Sightings {
         let several = self.places.len() > 1;
         self.forgot |= several && left == 0;
         self.data += u64::from(identity.is_data());
-        if let Some(number) = found.or(latest.map(|(number, _)| number)) {
+        let found = oldest.or(latest.map(|(number, _)| number));
+        let found = match last_here.and_then(|number| self.record(number)) {
+            Some(before) if others => self.likest(found, (last, place, captured), before),
+            Some(before) => found.filter(|number| {
+                let record = self.record(*number);
+                !record.is_some_and(|record| before.tells_from(record, place, captured))
+            }),
+            None => found,
+        };
+        if let Some(number) = found {
+            let known = &mut self.places[usize::from(place) - 1];
+            if identity.is_data() {
+                // So it was looked at before.
+                known.looked_at = known
+                    .looked_at
+                    .min(self.records[number as usize % KEPT].captured);
+            }
             let record = &mut self.records[number as usize % KEPT];
-            record.places |= bit;
+            let free = record.place(0).unwrap_or(PLACES_EACH - 1);
+            (record.places[free], record.lags[free]) = (place, lag(record.captured, captured));
             let first = record.first;
             record.first.ce |= look.ce;
             return Some(first);
         }
         self.forgot |= several && self.has_forgotten(captured);
         self.long_ago += u64::from(long_ago && identity.is_data());
+        let mut places = [0; PLACES_EACH];
+        places[0] = place;
         let record = Record {
             identity: identity.0,
             first: look,
             captured,
-            places: bit,
+            places,
+            lags: [0; PLACES_EACH],
             before: last,
         };
         self.count += 1;
@@ -342,6 +409,33 @@ impl Sightings {
         None
     }
 
+    /// Of the packets that one seen at a place may be, back to the `oldest`: that one, unless this place has missed it. So it is if
+    /// its way here would have taken much longer than that of the one `before`, and another's as long.
+    fn likest(
+        &self,
+        oldest: Option<u64>,
+        (last, place, captured): (u64, u16, u64),
+        before: &Record,
+    ) -> Option<u64> {
+        let oldest = oldest?;
+        let usual = u64::from(before.lags[before.place(place)?]);
+        let unlike = |record: &Record| u64::from(lag(record.captured, captured)).abs_diff(usual);
+        let mut likest = None;
+        let mut number = last;
+        while let Some(record) = self.record(number).filter(|_| number >= oldest) {
+            let is_its = record.identity == before.identity
+                && record.captured.abs_diff(captured) <= WITHIN
+                && !before.tells_from(record, place, captured);
+            let unlike = unlike(record);
+            let missed = |least: u64| unlike > least.saturating_mul(NEARER).saturating_add(usual);
+            if is_its && likest.is_none_or(|(least, _)| !missed(least)) {
+                likest = Some((unlike, number));
+            }
+            number = record.before;
+        }
+        likest.map(|(_, number)| number)
+    }
+
     /// Whether packets of that time are remembered no longer, where they come in the order of time.
     fn has_forgotten(&self, at: u64) -> bool {
         let oldest = self.count.checked_sub(KEPT as u64 - 1);
@@ -356,25 +450,34 @@ impl Sightings {
         kept.then(|| self.records.get(number as usize % KEPT))?
     }
 
-    /// The bit of a place where a packet was captured then, and since when it is looked at, if that is later than other places.
+    /// The number of a place where a packet was captured then, and since when it is looked at, if that is later than other
+    /// places.
     #[inline]
-    fn bit(&mut self, look: &Look, captured: u64) -> (u64, u64) {
-        let place = look.place;
-        let number = self.places.iter().position(|known| known.place == place);
-        let number = number.unwrap_or_else(|| {
-            if self.places.len() < MOST_PLACES {
-                let is_late = captured > self.began.saturating_add(LATE);
-                self.places.push(Known {
-                    place,
-                    looked_at: if is_late { captured } else { 0 },
-                    unit: Unit::default(),
-                });
-            }
-            self.places.len() - 1
-        });
-        let known = &mut self.places[number];
+    fn number(&mut self, look: &Look, captured: u64) -> (u16, u64) {
+        let number = match self.numbers.get(&look.place) {
+            Some(number) => *number,
+            None => self.new_place(look.place, captured),
+        };
+        let known = &mut self.places[usize::from(number) - 1];
         known.unit.add(look.at);
-        (1 << number, known.looked_at)
+        (number, known.looked_at)
+    }
+
+    #[cold]
+    fn new_place(&mut self, place: Place, captured: u64) -> u16 {
+        if self.places.len() == MOST_PLACES {
+            self.has_more = true;
+            return MOST_PLACES as u16;
+        }
+        let is_late = captured > self.began.saturating_add(LATE);
+        self.places.push(Known {
+            place,
+            looked_at: if is_late { captured } else { 0 },
+            unit: Unit::default(),
+        });
+        let number = self.places.len() as u16;
+        self.numbers.insert(place, number);
+        number
     }
 
     /// What the time stamps of an interface are multiples of.
@@ -469,6 +572,51 @@ mod tests {
                 assert_eq!(sightings.are_apart(), apart && kind > 0, "{both} {later}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_place_misses_does_not_shift_what_comes_after() {
+        // Each 400 µs at one place, and 20 µs later at another; either misses the fifth.
+        for missing in [0, 1] {
+            let mut sightings = Sightings::default();
+            let mut wrong = 0;
+            for n in 0..200u64 {
+                for (place, after) in [(0, 0), (1, 20 * MICROSECOND)] {
+                    if n == 5 && place == missing {
+                        continue;
+                    }
+                    let look = Look {
+                        at: 1_000_000_000 + n * 400 * MICROSECOND + after,
+                        frame: n as u32,
+                        place: Place::new(place),
+                        ce: false,
+                    };
+                    let first = sightings.see(Identity(7), look);
+                    let is_copy = place == 1 && n != 5;
+                    wrong +=
+                        u64::from(first.map(|first| first.frame) != is_copy.then_some(n as u32));
+                }
+            }
+            assert_eq!(wrong, 0, "{missing}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_places_is_told_apart() {
+        let mut sightings = Sightings::default();
+        let mut packets = 0;
+        for n in 0..300 {
+            // Each by two of 300 places.
+            for place in [n, (n + 7) % 300] {
+                let at = 1_000_000_000 + u64::from(n) * 50 * MICROSECOND + u64::from(place);
+                packets += u64::from(see(&mut sightings, u64::from(n), place, at));
+            }
+        }
+        assert_eq!((packets, sightings.has_more_places()), (300, false));
+        for place in 300..2_000 {
+            see(&mut sightings, 8, place, 2_000_000_000);
+        }
+        assert!(sightings.has_more_places());
     }
 
     #[test]
@@ -579,8 +727,8 @@ mod tests {
     }
 
     proptest! {
-        /// However many places see packets of few identities, as many count as the busiest place has seen of each, where
-        /// all come within the time.
+        /// However places see packets of few identities, as many count as the busiest place has seen of each, where all come
+        /// within the time.
         #[test]
         fn as_many_count_as_the_busiest_place_has_seen(
             seen in proptest::collection::vec((0_u64..4, 0_u32..70), 0..200),
@@ -589,8 +737,8 @@ mod tests {
             let mut counts = std::collections::BTreeMap::<(u64, u32), u64>::new();
             let mut new = [0; 4];
             for (identity, interface) in seen {
-                new[identity as usize] += u64::from(see(&mut sightings, identity, interface % 64, 5));
-                *counts.entry((identity, interface % 64)).or_default() += 1;
+                new[identity as usize] += u64::from(see(&mut sightings, identity, interface % 16, 5));
+                *counts.entry((identity, interface % 16)).or_default() += 1;
             }
             for (identity, new) in new.into_iter().enumerate() {
                 let count = counts.iter().filter(|((count, _), _)| *count == identity as u64);

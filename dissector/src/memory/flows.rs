@@ -205,13 +205,10 @@ impl Flow {
         let rule = (fast && is_new).then(|| self.marks.notified(at, place, several));
         let rule = rule.flatten();
         self.noticed = self.noticed.max(moment.at);
-        if is_new {
-            if let Some(last) = missed {
-                self.obedience.missed(last);
-            }
-            self.obedience.notified_at(place);
-            self.obedience.notified(moment.at);
+        if let Some(last) = missed.filter(|_| is_new) {
+            self.obedience.missed(last);
         }
+        self.obedience.notified_at(moment.at, place, !is_new);
         if self.waiting.len() < WAITING {
             self.waiting.push_back(Waiting {
                 moment,

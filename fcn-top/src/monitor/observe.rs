@@ -4,7 +4,7 @@ use super::Monitor;
 use super::flows::{Data, Notified};
 use super::interfaces::Sort;
 use super::reporter::{
-    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_UNCLEAR, SAMPLES_CUT,
+    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_MANY, PLACES_UNCLEAR, SAMPLES_CUT,
 };
 use super::samples::OneIn;
 use crate::packet::Packet;
@@ -277,6 +277,9 @@ impl Monitor {
         if self.sightings.are_apart() {
             self.reporter.doubt(packet.at, PLACES_APART);
         }
+        if self.sightings.has_more_places() {
+            self.reporter.doubt(packet.at, PLACES_MANY);
+        }
         earlier
     }
 
@@ -381,6 +384,9 @@ impl Monitor {
             if !is_copy || settings.per_interface {
                 row.makers.add(cnp, &self.origins);
             }
+        }
+        if is_copy && let Some(flow) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
+            flow.notified_again(at, place_of(packet));
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let counts = !is_copy || row.total == 0 || settings.per_interface;

@@ -33,7 +33,12 @@ pub const PLACES_FORGOTTEN: Doubt = (
 /// What is said where packets are seen at several interfaces so long after one another that each counts.
 pub const PLACES_APART: Doubt = (
     "capture.places.apart",
-    "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. What several have seen counts at each. Set the clocks right (editcap -t)",
+    "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. Data that several have seen counts at each, and notifications that look alike do so in part. Set the clocks right (editcap -t)",
+);
+/// What is said where packets were seen at more places than are told apart.
+pub const PLACES_MANY: Doubt = (
+    "capture.places.many",
+    "There are more than 1,024 interfaces and mirrors: what is seen at further ones may count twice. Leave some out (--interface, --filter)",
 );
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";

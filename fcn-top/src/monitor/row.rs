@@ -18,6 +18,8 @@ use std::net::IpAddr;
 
 /// Gaps are told where no more than one in so many notifications came behind a later one.
 const LATE: u64 = 100;
+/// Interfaces told of a row; what is seen on more of them is told of these.
+const MOST_SEEN_ON: usize = 64;
 
 /// Who has notified, and how often.
 #[derive(Clone, Debug)]
@@ -99,9 +101,8 @@ struct Rare {
     others: Vec<Notifier>,
     /// Notifications of those that are not told apart.
     beyond: u64,
-    /// The interfaces that notifications were seen on, a bit each; the last bit is for all from 63 on. None as long as
-    /// there is only the first one.
-    seen_on: u64,
+    /// The interfaces that notifications were seen on, so many at most. None as long as there is only the first one.
+    seen_on: Vec<u32>,
     /// Where they were seen one after another.
     trail: Trail,
     /// Whom notifications were sent to, where that is not the sender.
@@ -201,26 +202,30 @@ impl Row {
     /// Takes in that a notification was seen on that interface at `at`, be it counted or, as a copy, not.
     pub fn seen_on(&mut self, interface: u32, at: u64, is_copy: bool) {
         // What was counted before without a word was seen when there was but the first one.
-        let before = u64::from(self.total > 0 && self.seen_on_bits() == 0);
+        let before = (self.total > 0).then_some(0);
         let rare = self.rare();
-        rare.seen_on |= before | 1 << interface.min(u64::BITS - 1);
+        let before = before.filter(|_| rare.seen_on.is_empty());
+        for number in before.into_iter().chain([interface]) {
+            if let Err(at) = rare.seen_on.binary_search(&number)
+                && rare.seen_on.len() < MOST_SEEN_ON
+            {
+                rare.seen_on.insert(at, number);
+            }
+        }
         rare.trail.see(interface, at, is_copy);
     }
 
     /// The interfaces that notifications were seen on, where there are several to be seen on.
     pub fn interfaces(&self) -> impl Iterator<Item = u32> {
         // Of the first one alone, nothing is said.
-        let seen = self.seen_on_bits().max(1);
-        (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
+        let seen = self.rare.as_ref().map_or(&[][..], |rare| &rare.seen_on);
+        let first = seen.is_empty().then_some(0);
+        first.into_iter().chain(seen.iter().copied())
     }
 
     /// Where notifications were seen one after another, where there are several places.
     pub fn trail(&self) -> Option<&Trail> {
         self.rare.as_ref().map(|rare| &rare.trail)
-    }
-
-    fn seen_on_bits(&self) -> u64 {
-        self.rare.as_ref().map_or(0, |rare| rare.seen_on)
     }
 
     /// Counts findings about a notification of this row.

@@ -60,8 +60,7 @@ fn coarse_time_stamps_of_another_place_leave_it_open() {
                     ..Look::default()
                 };
                 sightings.see(Identity::new(n), look);
-                flow.notified_at(far);
-                flow.notified(at);
+                flow.notified_at(at, far, false);
             }
             if since > 300 || n % 2 == 0 {
                 let look = Look {
@@ -386,8 +385,8 @@ fn few_packets_of_one_that_was_never_left_alone_bear_no_verdict() {
 #[test]
 fn a_flow_takes_little() {
     let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-    assert!(size_of::<Obedience>() <= 320, "{}", size_of::<Obedience>());
-    assert!(all <= 896, "{all}");
+    assert!(size_of::<Obedience>() <= 336, "{}", size_of::<Obedience>());
+    assert!(all <= 912, "{all}");
 }
 
 proptest! {
