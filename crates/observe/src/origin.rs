@@ -35,6 +35,7 @@ use crate::sightings::Place;
 use crate::translation::{Attribution, WITHIN};
 use core::fmt;
 use fcn_wire::bth::Bth;
+use fcn_wire::infiniband::lid_of_address;
 use fcn_wire::{Frame, Layer, Notification, Origin, Qp, identified};
 use std::net::IpAddr;
 
@@ -127,6 +128,8 @@ pub enum Evidence {
     OtherPath,
     /// It passed fewer routers, but so may whatever the receiver has sent since.
     RouteUnclear,
+    /// It has nothing to compare: it came in a tunnel, or not by Ethernet and IP.
+    NoSigns,
     /// Which flow it is about is not known.
     NoFlow,
     /// Too few packets of the receiver were seen at the same place.
@@ -165,6 +168,9 @@ impl fmt::Display for Evidence {
                 "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path",
             ),
             Self::NoFlow => f.write_str("the flow that it is about is not known"),
+            Self::NoSigns => {
+                f.write_str("hop limits are not compared within tunnels and on other links than Ethernet")
+            }
             Self::NothingAlike => {
                 f.write_str("too few packets of the receiver were seen here to compare it with")
             }
@@ -650,7 +656,8 @@ impl Origins {
             }
             if (passed, passed) != (own.least, own.most) {
                 self.unlike = self.unlike.saturating_add(1);
-            } else if own.took(signs).is_none() && own.took_few() {
+            } else if passed > 0 && own.took(signs).is_none() && own.took_few() {
+                // Where no router was passed yet, ways are not as long as each other, but not begun.
                 self.alike = self.alike.saturating_add(1);
             }
         }
@@ -693,6 +700,7 @@ impl Origins {
         let known = self.ways(cnp.place, (cnp.from, cnp.to));
         let compared = match (known, cnp.signs) {
             (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
+            (_, None) => Evidence::NoSigns,
             _ => Evidence::NothingAlike,
         };
         if let Some(maker) = cnp.translator().filter(|_| cnp.in_name != Some(true)) {
@@ -701,8 +709,10 @@ impl Origins {
                 evidence: Evidence::Request,
             };
         }
-        // Who acknowledges the sender's data is a receiver of it: QPs may have several, at once or one after another.
-        if cnp.in_name == Some(false) && known.is_none_or(|(own, _)| own.count == 0) {
+        // Who acknowledges the sender's data, or is sent any, is a receiver of it: QPs may have several, at once or one after
+        // another. A port of InfiniBand may have several local identifiers.
+        let is_receiver = known.is_some_and(|(own, data)| own.count > 0 || data.count > 0);
+        if cnp.in_name == Some(false) && !is_receiver && lid_of_address(cnp.from).is_none() {
             return cnp.not_the_receivers(Evidence::OtherAddress);
         }
         match compared {
@@ -711,12 +721,13 @@ impl Origins {
                 evidence: compared,
             },
             // Whichever flow this is about.
-            Evidence::NothingAlike if cnp.in_name != Some(true) => {
+            Evidence::NothingAlike | Evidence::NoSigns if cnp.in_name != Some(true) => {
                 Inference::unknown(Evidence::NoFlow)
             }
             Evidence::Alike
             | Evidence::OtherPath
             | Evidence::RouteUnclear
+            | Evidence::NoSigns
             | Evidence::NothingAlike => {
                 let is_unmarked = cnp.unmarked || self.is_unmarked(cnp);
                 let has_cnps = || self.watch_of(cnp).is_some_and(|watch| watch.has_cnps);

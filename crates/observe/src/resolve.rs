@@ -15,8 +15,9 @@ use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
-/// How far an acknowledgement's PSN may be behind the last data packet's: 64 MB in packets of 4 KB, 16 MB in those of 1 KB.
-const REACH: u32 = 1 << 14;
+/// How far an acknowledgement's PSN may be behind the last data packet's: 1.3 ms at 100 Gbit/s in packets of 4 KB. Farther, and
+/// flows of the same hosts would be taken for each other: of 64 three in a hundred have another one in reach.
+const REACH: u32 = 4096;
 /// So many votes in a row make a QP known.
 const ENOUGH: u8 = 2;
 /// One acknowledgement in so many may be of data that is yet to come: the capture has lost that, or is not quite in order.

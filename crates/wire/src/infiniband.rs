@@ -122,6 +122,18 @@ pub const fn address_of_lid(lid: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, lid))
 }
 
+/// The local identifier that such an address [stands for](address_of_lid).
+#[must_use]
+pub const fn lid_of_address(address: IpAddr) -> Option<u16> {
+    match address {
+        IpAddr::V6(address) => match address.segments() {
+            [0xFE80, 0, 0, 0, 0, 0, 0, lid] => Some(lid),
+            _ => None,
+        },
+        IpAddr::V4(_) => None,
+    }
+}
+
 /// A packet of InfiniBand's own link.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {

@@ -768,6 +768,10 @@ fn what_a_mirror_has_cut_is_cut() {
             assert!(matches!(frame.message(), Message::Roce(..)), "{kept}");
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
         }
+        // One that has no flag for it: as its lengths say, where these were kept.
+        let bytes = copy(Erspan::I, &inner[..kept]);
+        let is_cut = matches!(read(&bytes).end(), End::Cut { .. });
+        assert_eq!(is_cut, kept >= 20, "{kept}");
         // Without the flag, the lengths contradict each other.
         let bytes = copy(Erspan::II(Erspan2::default()), &inner[..kept]);
         assert!(matches!(read(&bytes).end(), End::Malformed(_)), "{kept}");
@@ -778,7 +782,7 @@ fn copy(header: Erspan, frame: &[u8]) -> Vec<u8> {
     let gre = Part::Gre {
         checksum: false,
         key: None,
-        sequence: Some(1),
+        sequence: (!matches!(header, Erspan::I)).then_some(1),
     };
     let payload = Part::Payload {
         ether_type: 0,

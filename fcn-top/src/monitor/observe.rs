@@ -4,7 +4,8 @@ use super::Monitor;
 use super::flows::{Data, Notified};
 use super::interfaces::Sort;
 use super::reporter::{
-    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_MANY, PLACES_UNCLEAR, SAMPLES_CUT,
+    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_MANY, PLACES_UNCLEAR,
+    SAMPLES_AGAIN, SAMPLES_CUT,
 };
 use super::samples::OneIn;
 use crate::packet::Packet;
@@ -210,7 +211,10 @@ impl Monitor {
     ) -> Observed {
         let header = datagram.header();
         let (agent, part) = (header.agent, header.sub_agent);
-        let missing = self.sequences.missing((agent, part), header.sequence);
+        let (missing, again) = self.sequences.missing((agent, part), header.sequence);
+        if again {
+            self.reporter.doubt(packet.at, SAMPLES_AGAIN);
+        }
         if missing > 0 {
             self.reporter
                 .samples_lost(&self.about(packet, frame), missing);

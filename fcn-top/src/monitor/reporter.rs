@@ -47,6 +47,11 @@ pub const SAMPLES_CUT: Doubt = (
     "capture.samples.cut",
     "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
 );
+/// What is said where datagrams with samples may have been captured twice.
+pub const SAMPLES_AGAIN: Doubt = (
+    "capture.samples.repeated",
+    "Datagrams of sFlow have the number of the one before: where they are the same, captured twice, what they sample counts twice. Capture them at one place",
+);
 /// What is said where datagrams with samples are missing.
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
 /// What is said where packets are stamped more than a day from those before.

@@ -119,12 +119,12 @@ fn a_qp_that_turns_to_another_flow_leaves_the_first() {
 fn psns_must_fit_one_flow_and_wrap() {
     let mut net = Net::new();
     net.data(key(1, 20), 10);
-    // 10 − 2^24 + 1013 is 1023 behind; one more is too far.
-    for psn in [(1 << 24) - 1014, 11] {
+    // 10 − 2^24 + 4085 is 4095 behind; one more is too far.
+    for psn in [(1 << 24) - 4086, 11] {
         net.ack(1, 7, psn);
         net.ack(1, 7, psn);
     }
-    net.ack(1, 7, (1 << 24) - 1013);
+    net.ack(1, 7, (1 << 24) - 4085);
     assert_eq!(net.qp(key(1, 20)), None);
     net.ack(1, 7, 10);
     assert_eq!(net.qp(key(1, 20)), Some(7));

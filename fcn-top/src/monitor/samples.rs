@@ -59,20 +59,24 @@ const BEHIND: u32 = 1_000;
 pub struct Sequences(FxHashMap<(IpAddr, u32), u32>);
 
 impl Sequences {
-    /// Takes in the next datagram of an agent's part; returns how many are missing in front of it.
-    pub fn missing(&mut self, agent: (IpAddr, u32), sequence: u32) -> u32 {
+    /// Takes in the next datagram of an agent's part; returns how many are missing in front of it, and whether it has the
+    /// number of the one before.
+    pub fn missing(&mut self, agent: (IpAddr, u32), sequence: u32) -> (u32, bool) {
         if self.0.len() >= AGENTS && !self.0.contains_key(&agent) {
-            return 0;
+            return (0, false);
         }
-        let last = self.0.entry(agent).or_insert(sequence);
+        let Some(last) = self.0.get_mut(&agent) else {
+            self.0.insert(agent, sequence);
+            return (0, false);
+        };
         let (ahead, behind) = (sequence.wrapping_sub(*last), last.wrapping_sub(sequence));
         if (1..=BEHIND).contains(&behind) {
-            return 0;
+            return (0, false);
         }
         *last = sequence;
         match ahead {
-            2..=AHEAD => ahead - 1,
-            _ => 0,
+            2..=AHEAD => (ahead - 1, false),
+            _ => (0, ahead == 0),
         }
     }
 }
@@ -184,9 +188,10 @@ mod tests {
             (2, 0),
             (u32::MAX, 0),
         ] {
-            assert_eq!(sequences.missing(agent, sequence), missing, "{sequence}");
+            assert_eq!(sequences.missing(agent, sequence).0, missing, "{sequence}");
         }
-        assert_eq!(sequences.missing((agent.0, 1), 90), 0);
+        assert_eq!(sequences.missing((agent.0, 1), 90), (0, false));
+        assert_eq!(sequences.missing((agent.0, 1), 90), (0, true));
         for n in 0..3_000u32 {
             sequences.missing((IpAddr::from(n.to_be_bytes()), 0), 1);
         }

@@ -266,16 +266,20 @@ fn sentence(
         (None, Some(_)) => parts.push("not captured on".to_owned()),
         (None, None) => parts.push("it has no network interface in this namespace".to_owned()),
     }
-    let grew = |(record, _): &(&CounterRecord, &str)| record.growth.is_some();
+    let all_grew = counted.iter().all(|(record, _)| record.growth.is_some());
     let known = counted.iter().map(|(record, word)| {
-        let count = record.growth.unwrap_or(record.value);
-        format!("{word} {}", grouped(count))
+        let (count, since) = match record.growth {
+            Some(growth) if all_grew => (growth, ""),
+            _ if record.resets > 0 => (record.value, " since it went back"),
+            _ => (record.value, " since it was set up"),
+        };
+        format!("{word} {}{since}", grouped(count))
     });
     let known = known.collect::<Vec<_>>().join(", ");
-    parts.push(match (counted.is_empty(), counted.iter().all(grew)) {
-        (true, _) => "its driver counts no CNPs".to_owned(),
+    parts.push(match (counted.is_empty(), all_grew) {
+        (true, _) => "no counter of CNPs was found".to_owned(),
         (_, true) => format!("the NIC {known}"),
-        (_, false) => format!("the NIC has {known} since it was set up"),
+        (_, false) => format!("the NIC has {known}"),
     });
     let has = |word: &str| counted.iter().any(|(_, other)| *other == word);
     if !counted.is_empty() && !has("handled") {
@@ -284,7 +288,7 @@ fn sentence(
     if told == Some(0) && counted.iter().any(|(record, _)| record.growth > Some(0)) {
         parts.push("what the NIC receives itself does not pass this capture".to_owned());
     }
-    if counted.iter().any(|(record, _)| record.resets > 0) {
+    if all_grew && counted.iter().any(|(record, _)| record.resets > 0) {
         parts.push("all since counters went back last".to_owned());
     }
     parts.join("; ")

@@ -243,7 +243,7 @@ fn what_a_driver_does_not_count_is_not_known() {
         (
             vec![],
             Some(seen),
-            "told 1,000 times by CNPs and 20 times by Fast CNPs; its driver counts no CNPs",
+            "told 1,000 times by CNPs and 20 times by Fast CNPs; no counter of CNPs was found",
         ),
         (
             vec![reset],
