@@ -1213,6 +1213,15 @@ mod tests {
         assert_eq!(origins.judge(&another(63)).maker, Maker::Network);
         let by_address = on_the_way(Evidence::OtherAddress);
         assert_eq!(after(&[]).judge(&another(61)), by_address);
+        // One whose acknowledgements go another way is sent data.
+        let no_flow = Inference::unknown(Evidence::NoFlow);
+        assert_eq!(after(&[DATA; 3]).judge(&another(61)), no_flow);
+        // A port of InfiniBand has several identifiers.
+        let lid = Cnp {
+            from: fcn_wire::infiniband::address_of_lid(0x2C),
+            ..another(61)
+        };
+        assert_eq!(after(&[]).judge(&lid), no_flow);
     }
 
     #[test]

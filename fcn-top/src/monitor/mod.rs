@@ -306,7 +306,7 @@ impl Monitor {
             for notifier in row.notifiers() {
                 let its = told.entry(notifier.address).or_default();
                 its.aims.insert(aim);
-                its.total += u64::from(notifier.total);
+                its.total += notifier.total;
                 // Which of several made what, the row does not tell.
                 let made = made.map(|made| if several { Maker::Unknown } else { made });
                 if let Some(count) = made.and_then(|made| its.makers.get_mut(made as usize)) {
