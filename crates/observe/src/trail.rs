@@ -222,6 +222,12 @@ impl Trail {
     #[must_use]
     pub fn ways(&self, unit: impl Fn(u32) -> Unit) -> Vec<Vec<Step>> {
         let mut steps: Vec<Step> = self.legs.iter().map(|leg| leg.step(&unit)).collect();
+        // One of several, by which no other was told apart.
+        let several =
+            |place| (self.seen.iter()).any(|seen| seen.place == place && seen.before.is_some());
+        for step in &mut steps {
+            step.guessed |= step.packets == 1 && several(step.to);
+        }
         // What was seen more often first, else what came first: the sort is stable.
         steps.sort_by_key(|step| (!step.has_order(), core::cmp::Reverse(step.packets)));
         let mut ways = Vec::new();
@@ -327,7 +333,7 @@ mod tests {
             to,
             takes: Takes::About(time),
             packets,
-            guessed: packets > 1,
+            guessed: true,
         };
         let true_ways = [[step(0, 1, 3_000, 882), step(1, 2, 2_000, 900)]];
         assert_eq!(steps(50_000, false), true_ways);

@@ -530,7 +530,8 @@ impl Monitor {
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
             let unit = |place| self.sightings.unit(place);
-            record.path = (row.trail()).and_then(|trail| self.interfaces.path(trail, unit));
+            let trail = row.trail().filter(|_| !self.sightings.are_apart());
+            record.path = trail.and_then(|trail| self.interfaces.path(trail, unit));
         }
         (record.made_by, record.made_by_evidence) = self.made_by(key, row).unzip();
         let Some(key) = self.flow_of(key, row.destination(key)) else {
