@@ -289,18 +289,17 @@ pub struct Obedience {
     psns: LastPsns,
     /// Where its data was seen, and the notifications about it as they counted, one [bit](Place::bit) each.
     places: u16,
-    /// Where its data was seen last, before any other place.
-    data_at: Place,
-    /// Whether notifications that were seen elsewhere came by there as well, and how many in a row have not.
-    hears: bool,
-    owed: u8,
+    /// Where its data was seen last, before any other place: a [number](Place::short), which few others have.
+    data_at: u8,
+    /// How many notifications that were seen elsewhere are expected to come by there as well; 0 if they do not.
+    awaited: u8,
     datagrams: bool,
     /// Whether notifications were not known to be about it, and it began anew.
     known_late: bool,
 }
 
-/// So many notifications in a row that did not come by where the data is seen, and it is no longer waited for them.
-const OWED: u8 = 32;
+/// So many notifications in a row that do not come by where the data is seen, and it is no longer waited for them.
+const AWAITED: u8 = 32;
 
 /// The bin that a time since a notification lies in.
 const fn bin(since: u64) -> usize {
@@ -409,7 +408,7 @@ impl Obedience {
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
         self.places |= place.bit();
-        self.data_at = place;
+        self.data_at = place.short();
         let order = match sequence {
             Sequence::Connection(psn) => self.psns.see(psn, place),
             Sequence::Answer(_) => Order::New,
@@ -472,21 +471,15 @@ impl Obedience {
     /// data is seen: nearer to the receiver it was seen sooner, and the sender's answer to it would come too late, or to those
     /// behind it.
     pub fn notified_at(&mut self, at: u64, place: Place, again: bool) {
-        let beside_data = place == self.data_at || self.packets == 0;
+        let beside_data = place.short() == self.data_at || self.packets == 0;
         let counted = match (again, beside_data) {
             (false, true) => true,
-            (false, false) if self.hears && self.owed < OWED => {
-                self.owed += 1;
-                false
-            }
             (false, false) => {
-                (self.hears, self.owed) = (false, 0);
-                true
+                let is_awaited = self.awaited > 0;
+                self.awaited = self.awaited.saturating_sub(1);
+                !is_awaited
             }
-            (true, true) => {
-                self.owed = 0;
-                std::mem::replace(&mut self.hears, true)
-            }
+            (true, true) => std::mem::replace(&mut self.awaited, AWAITED) > 0,
             (true, false) => false,
         };
         if counted {

@@ -63,6 +63,13 @@ impl Place {
         1 << (self.interface % u16::BITS)
     }
 
+    /// One number of 256 for it; few others have the same.
+    #[inline]
+    #[must_use]
+    pub const fn short(self) -> u8 {
+        (self.interface ^ self.index) as u8
+    }
+
     /// The number of the interface that it was captured on.
     #[must_use]
     pub const fn interface(self) -> u32 {
