@@ -197,6 +197,8 @@ struct Known {
     /// When the first packet was captured there, if that was so much later than the first of all that it was not looked at
     /// before; else 0.
     looked_at: u64,
+    /// Until when a packet seen there may be one that it was taken to have missed.
+    missed_until: u64,
     unit: Unit,
 }
 
@@ -322,7 +324,8 @@ impl Sightings {
         let mut long_ago = false;
         // Those that it may be, the latest first, and the last one that this place has seen.
         let (mut latest, mut others, mut last_here) = (None, false, None);
-        let mut oldest = None;
+        let (mut oldest, mut missed) = (None, None);
+        let missed_until = self.places[usize::from(place) - 1].missed_until;
         let mut number = last;
         let mut left = LOOKED_AT;
         while left > 0 {
@@ -333,8 +336,20 @@ impl Sightings {
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
                 if record.place(place).is_some() {
-                    last_here = Some(number);
-                    break;
+                    last_here = last_here.or(Some(number));
+                    if captured > missed_until {
+                        break;
+                    }
+                    number = record.before;
+                    continue;
+                }
+                if last_here.is_some() {
+                    if record.captured.saturating_add(WITHIN) < captured {
+                        break;
+                    }
+                    missed = Some(number);
+                    number = record.before;
+                    continue;
                 }
                 long_ago |= record.captured.abs_diff(captured) > WITHIN;
                 if record.captured.saturating_add(WITHIN) < captured {
@@ -366,15 +381,24 @@ impl Sightings {
         let several = self.places.len() > 1;
         self.forgot |= several && left == 0;
         self.data += u64::from(identity.is_data());
-        let found = oldest.or(latest.map(|(number, _)| number));
-        let found = match last_here.and_then(|number| self.record(number)) {
-            Some(before) if others => self.likest(found, (last, place, captured), before),
-            Some(before) => found.filter(|number| {
+        let mut found = oldest.or(latest.map(|(number, _)| number));
+        if let Some(before) = last_here.and_then(|number| self.record(number)) {
+            if others {
+                found = self.likest(found, (last, place, captured), before);
+            }
+            let is_its = |number: &u64| {
                 let record = self.record(*number);
                 !record.is_some_and(|record| before.tells_from(record, place, captured))
-            }),
-            None => found,
-        };
+            };
+            found = found.filter(is_its).or(missed.filter(is_its));
+        }
+        if let Some(oldest) = oldest.filter(|oldest| found.is_some_and(|found| found > *oldest)) {
+            let until = self.records[oldest as usize % KEPT]
+                .captured
+                .saturating_add(WITHIN);
+            let known = &mut self.places[usize::from(place) - 1];
+            known.missed_until = known.missed_until.max(until);
+        }
         if let Some(number) = found {
             let known = &mut self.places[usize::from(place) - 1];
             if identity.is_data() {
@@ -430,9 +454,8 @@ impl Sightings {
         let mut likest = None;
         let mut number = last;
         while let Some(record) = self.record(number).filter(|_| number >= oldest) {
-            let is_its = record.identity == before.identity
-                && record.captured.abs_diff(captured) <= WITHIN
-                && !before.tells_from(record, place, captured);
+            let is_its =
+                record.identity == before.identity && record.captured.abs_diff(captured) <= WITHIN;
             let unlike = unlike(record);
             let missed = |least: u64| unlike > least.saturating_mul(NEARER).saturating_add(usual);
             if is_its && likest.is_none_or(|(least, _)| !missed(least)) {
@@ -480,6 +503,7 @@ impl Sightings {
         self.places.push(Known {
             place,
             looked_at: if is_late { captured } else { 0 },
+            missed_until: 0,
             unit: Unit::default(),
         });
         let number = self.places.len() as u16;
@@ -605,6 +629,37 @@ mod tests {
                 }
             }
             assert_eq!(wrong, 0, "{missing}");
+        }
+    }
+
+    #[test]
+    fn as_many_count_however_long_each_takes() {
+        // Each 400 µs on average at one place, and 20 µs to a millisecond later at another, in the same order or not.
+        for in_order in [true, false] {
+            let mut random = 7u64;
+            let mut next = |of: u64| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (random >> 33) % of
+            };
+            let (mut at, mut last) = (1_000_000_000, 0);
+            let mut events = Vec::new();
+            for _ in 0..2_000 {
+                at += next(800 * MICROSECOND);
+                let mut there = at + 20 * MICROSECOND + next(980 * MICROSECOND);
+                if in_order {
+                    there = there.max(last + 1);
+                    last = there;
+                }
+                events.extend([(at, 0), (there, 1)]);
+            }
+            events.sort_unstable();
+            let mut sightings = Sightings::default();
+            let new = events
+                .iter()
+                .filter(|(at, place)| see(&mut sightings, 7, *place, *at));
+            assert_eq!(new.count(), 2_000, "{in_order}");
         }
     }
 
