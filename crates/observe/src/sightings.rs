@@ -32,8 +32,6 @@ const NEARER: u64 = 4;
 pub const MOST_PLACES: usize = 1_024;
 /// Places remembered of a packet, the last of which gives way: in and out of eight switches.
 const PLACES_EACH: usize = 16;
-/// Unit of times between places, in nanoseconds.
-const LAG: u64 = WITHIN / u16::MAX as u64 + 1;
 /// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
 const TELLING: usize = 128;
 
@@ -159,10 +157,8 @@ struct Record {
     first: Look,
     /// When that came into the capture, by the capture's clock.
     captured: u64,
-    /// Numbers of the places that have seen it, counted from 1, in the order in which they have; 0 for none.
+    /// Numbers of the places that have seen it, counted from 1; 0 for none.
     places: [u16; PLACES_EACH],
-    /// How long after the first each has seen it, in units of [`LAG`].
-    lags: [u16; PLACES_EACH],
     /// The packet before it in its chain, by its number; packets count from 1.
     before: u64,
 }
@@ -172,22 +168,6 @@ impl Record {
     fn place(&self, place: u16) -> Option<usize> {
         self.places.iter().position(|known| *known == place)
     }
-
-    /// Whether another one, later at `place` by the clock, is not the one that its first place has seen: this one came the
-    /// other way, and in much less time.
-    fn tells_from(&self, other: &Self, place: u16, captured: u64) -> bool {
-        let places = self.place(place).zip(self.place(other.places[0]));
-        places.is_some_and(|(own, later)| {
-            let usual = u64::from(self.lags[later].abs_diff(self.lags[own]));
-            let away = u64::from(lag(other.captured, captured));
-            own < later && other.captured < captured && away > usual.saturating_mul(NEARER)
-        })
-    }
-}
-
-/// How long after another time one is, in units of [`LAG`].
-fn lag(from: u64, to: u64) -> u16 {
-    (to.abs_diff(from) / LAG).try_into().unwrap_or(u16::MAX)
 }
 
 /// A place.
@@ -197,8 +177,6 @@ struct Known {
     /// When the first packet was captured there, if that was so much later than the first of all that it was not looked at
     /// before; else 0.
     looked_at: u64,
-    /// Until when a packet seen there may be one that it was taken to have missed.
-    missed_until: u64,
     unit: Unit,
 }
 
@@ -322,10 +300,7 @@ impl Sightings {
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
         let mut long_ago = false;
-        // Those that it may be, the latest first, and the last one that this place has seen.
-        let (mut latest, mut others, mut last_here) = (None, false, None);
-        let (mut oldest, mut missed) = (None, None);
-        let missed_until = self.places[usize::from(place) - 1].missed_until;
+        let (mut found, mut latest) = (None, None);
         let mut number = last;
         let mut left = LOOKED_AT;
         while left > 0 {
@@ -336,44 +311,28 @@ impl Sightings {
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
                 if record.place(place).is_some() {
-                    last_here = last_here.or(Some(number));
-                    if captured > missed_until {
-                        break;
-                    }
-                    number = record.before;
-                    continue;
-                }
-                if last_here.is_some() {
-                    if record.captured.saturating_add(WITHIN) < captured {
-                        break;
-                    }
-                    missed = Some(number);
-                    number = record.before;
-                    continue;
+                    break;
                 }
                 long_ago |= record.captured.abs_diff(captured) > WITHIN;
                 if record.captured.saturating_add(WITHIN) < captured {
                     break;
                 }
+                // Data is no other than itself, whenever this place was looked at.
+                if record.captured < looked_at && !identity.is_data() {
+                    let Some((_, its)) = latest else {
+                        latest = Some((number, record.captured));
+                        number = record.before;
+                        continue;
+                    };
+                    let apart = its.saturating_sub(record.captured);
+                    if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
+                        latest = None;
+                    }
+                    break;
+                }
                 // Another place may be told of far ahead of this one.
                 if record.captured <= captured.saturating_add(WITHIN) {
-                    // Data is no other than itself, whenever this place was looked at.
-                    let is_early = record.captured < looked_at && !identity.is_data();
-                    if !is_early {
-                        oldest = Some(number);
-                    }
-                    match latest {
-                        None => latest = Some((number, record.captured)),
-                        Some((_, its)) if is_early => {
-                            let apart = its.saturating_sub(record.captured);
-                            if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
-                                latest = latest.filter(|_| oldest.is_some());
-                            }
-                            others = true;
-                            break;
-                        }
-                        Some(_) => others = true,
-                    }
+                    found = Some(number);
                 }
             }
             number = record.before;
@@ -381,24 +340,7 @@ impl Sightings {
         let several = self.places.len() > 1;
         self.forgot |= several && left == 0;
         self.data += u64::from(identity.is_data());
-        let mut found = oldest.or(latest.map(|(number, _)| number));
-        if let Some(before) = last_here.and_then(|number| self.record(number)) {
-            if others {
-                found = self.likest(found, (last, place, captured), before);
-            }
-            let is_its = |number: &u64| {
-                let record = self.record(*number);
-                !record.is_some_and(|record| before.tells_from(record, place, captured))
-            };
-            found = found.filter(is_its).or(missed.filter(is_its));
-        }
-        if let Some(oldest) = oldest.filter(|oldest| found.is_some_and(|found| found > *oldest)) {
-            let until = self.records[oldest as usize % KEPT]
-                .captured
-                .saturating_add(WITHIN);
-            let known = &mut self.places[usize::from(place) - 1];
-            known.missed_until = known.missed_until.max(until);
-        }
+        let found = found.or(latest.map(|(number, _)| number));
         if let Some(number) = found {
             let known = &mut self.places[usize::from(place) - 1];
             if identity.is_data() {
@@ -409,7 +351,7 @@ impl Sightings {
             }
             let record = &mut self.records[number as usize % KEPT];
             let free = record.place(0).unwrap_or(PLACES_EACH - 1);
-            (record.places[free], record.lags[free]) = (place, lag(record.captured, captured));
+            record.places[free] = place;
             let first = record.first;
             record.first.ce |= look.ce;
             return Some(first);
@@ -423,7 +365,6 @@ impl Sightings {
             first: look,
             captured,
             places,
-            lags: [0; PLACES_EACH],
             before: last,
         };
         self.count += 1;
@@ -438,32 +379,6 @@ impl Sightings {
             self.records[self.count as usize % KEPT] = record;
         }
         None
-    }
-
-    /// Of the packets that one seen at a place may be, back to the `oldest`: that one, unless this place has missed it. So it is if
-    /// its way here would have taken much longer than that of the one `before`, and another's as long.
-    fn likest(
-        &self,
-        oldest: Option<u64>,
-        (last, place, captured): (u64, u16, u64),
-        before: &Record,
-    ) -> Option<u64> {
-        let oldest = oldest?;
-        let usual = u64::from(before.lags[before.place(place)?]);
-        let unlike = |record: &Record| u64::from(lag(record.captured, captured)).abs_diff(usual);
-        let mut likest = None;
-        let mut number = last;
-        while let Some(record) = self.record(number).filter(|_| number >= oldest) {
-            let is_its =
-                record.identity == before.identity && record.captured.abs_diff(captured) <= WITHIN;
-            let unlike = unlike(record);
-            let missed = |least: u64| unlike > least.saturating_mul(NEARER).saturating_add(usual);
-            if is_its && likest.is_none_or(|(least, _)| !missed(least)) {
-                likest = Some((unlike, number));
-            }
-            number = record.before;
-        }
-        likest.map(|(_, number)| number)
     }
 
     /// Whether packets of that time are remembered no longer, where they come in the order of time.
@@ -503,7 +418,6 @@ impl Sightings {
         self.places.push(Known {
             place,
             looked_at: if is_late { captured } else { 0 },
-            missed_until: 0,
             unit: Unit::default(),
         });
         let number = self.places.len() as u16;
@@ -602,33 +516,6 @@ mod tests {
                 }
                 assert_eq!(sightings.are_apart(), apart && kind > 0, "{both} {later}");
             }
-        }
-    }
-
-    #[test]
-    fn what_a_place_misses_does_not_shift_what_comes_after() {
-        // Each 400 µs at one place, and 20 µs later at another; either misses the fifth.
-        for missing in [0, 1] {
-            let mut sightings = Sightings::default();
-            let mut wrong = 0;
-            for n in 0..200u64 {
-                for (place, after) in [(0, 0), (1, 20 * MICROSECOND)] {
-                    if n == 5 && place == missing {
-                        continue;
-                    }
-                    let look = Look {
-                        at: 1_000_000_000 + n * 400 * MICROSECOND + after,
-                        frame: n as u32,
-                        place: Place::new(place),
-                        ce: false,
-                    };
-                    let first = sightings.see(Identity(7), look);
-                    let is_copy = place == 1 && n != 5;
-                    wrong +=
-                        u64::from(first.map(|first| first.frame) != is_copy.then_some(n as u32));
-                }
-            }
-            assert_eq!(wrong, 0, "{missing}");
         }
     }
 

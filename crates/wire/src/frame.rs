@@ -224,6 +224,8 @@ pub struct Frame<'a> {
     beyond: Option<usize>,
     /// Whether IP or UDP of the innermost packet states no length.
     unstated: bool,
+    /// Whether a mirror has cut it without a word.
+    cut_copy: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -258,6 +260,7 @@ impl<'a> Frame<'a> {
             overlong: None,
             beyond: None,
             unstated: false,
+            cut_copy: false,
         }
     }
 
@@ -285,6 +288,12 @@ impl<'a> Frame<'a> {
     const fn enter_ip(&mut self) {
         self.beyond = None;
         self.unstated = false;
+    }
+
+    /// Whether a packet in a tunnel is longer than the tunnel, and so what a mirror has kept of one that did not say so.
+    #[must_use]
+    pub const fn is_cut_copy(&self) -> bool {
+        self.cut_copy
     }
 
     /// The captured octets; where a mirror has cut the frame that it copied, those of that frame and what is in front of it.

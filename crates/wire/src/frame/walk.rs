@@ -213,12 +213,28 @@ impl Walk {
         let room = self.limit - self.at;
         let len = uncounted + value;
         if len > room {
+            if self.is_cut_copy(frame, layer) {
+                frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
+                frame.cut_copy = true;
+                return self.at + len;
+            }
             let max = room.saturating_sub(uncounted);
             let error = Error::length(layer, field_at, field, value, min, max);
             overlong(frame, error);
             frame.beyond.get_or_insert(field_at);
         }
         self.at + len.min(room)
+    }
+
+    /// Whether an IP packet that is longer than the tunnel around it is what a mirror has kept of one, without a word: a tunnel
+    /// that is itself as long as it says, and no mirror that would have said so.
+    #[cold]
+    fn is_cut_copy(&self, frame: &Frame<'_>, layer: Layer) -> bool {
+        let says = |mirror: Mirror| !matches!(mirror.header, Erspan::I);
+        self.tunnels > 1
+            && matches!(layer, Layer::Ipv4 | Layer::Ipv6)
+            && frame.overlong.is_none()
+            && !frame.mirror.is_some_and(says)
     }
 
     /// The carrier's end, where a length field states none.
@@ -364,39 +380,11 @@ impl Walk {
         let here = self.array::<{ ethernet::LEN }>(frame, Layer::Ethernet)?;
         let number = u16_at(here, ethernet::TYPE);
         self.push(frame, Layer::Ethernet, ethernet::LEN, self.limit)?;
-        // Those that would say so have not.
-        let says = |mirror: Mirror| !matches!(mirror.header, Erspan::I);
-        if self.tunnels > 0 && !frame.mirror.is_some_and(says) {
-            self.cut_copy(frame, number);
-        }
         if number == ETHERTYPE_MAC_CONTROL {
             let destination = array(here, ethernet::DESTINATION);
             return self.mac_control(frame, destination).map(|_| number);
         }
         Ok(number)
-    }
-
-    /// A frame within a tunnel whose IP packet is longer than the tunnel's: the copy of one that a mirror has cut without a word.
-    #[cold]
-    fn cut_copy(&mut self, frame: &mut Frame<'_>, number: u16) {
-        let here = self.here(frame);
-        let (field, before) = match number {
-            ethernet::IPV4 => (here.get(ipv4::LENGTH..ipv4::LENGTH + 2), 0),
-            ethernet::IPV6 => (here.get(ipv6::LENGTH..ipv6::LENGTH + 2), ipv6::LEN),
-            _ => return,
-        };
-        let len = field.and_then(|field| field.try_into().ok());
-        if len
-            .is_some_and(|len| self.at + before + usize::from(u16::from_be_bytes(len)) > self.limit)
-        {
-            self.was_cut(frame);
-        }
-    }
-
-    /// What is from here on ends as a capture would have cut it: what is behind the copy pads the frame around it.
-    fn was_cut(&mut self, frame: &mut Frame<'_>) {
-        frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
-        self.limit = self.at + LONGEST_COPIED;
     }
 
     #[inline(never)]
@@ -824,7 +812,9 @@ impl Walk {
             Erspan::I
         };
         if header.is_truncated() {
-            self.was_cut(frame);
+            // As a capture would have cut it here: what is behind the copy pads the frame around it.
+            frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
+            self.limit = self.at + LONGEST_COPIED;
         }
         frame.mirror = Some(Mirror {
             exporter: ip.source,
