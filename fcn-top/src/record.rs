@@ -207,7 +207,7 @@ records! {
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
         notifier_role: Origin = "Acts as", 14, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
-        notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
+        notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most, among the first four", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
         flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);

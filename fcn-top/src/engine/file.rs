@@ -404,6 +404,8 @@ impl Input for FileInput {
             Ok(()) => Ok(()),
         };
         engine.end(&match &result {
+            // An address may be in its name in any spelling.
+            Ok(()) if engine.private => "end of the capture".to_owned(),
             Ok(()) => format!("end of {name}"),
             Err(failure) => failure.to_string(),
         });

@@ -124,7 +124,7 @@ pub struct Engine {
     /// Whether what is read was captured before.
     recorded: AtomicBool,
     /// Whether addresses must not leave, which packets hold.
-    private: bool,
+    pub(super) private: bool,
 }
 
 impl Engine {

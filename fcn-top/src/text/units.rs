@@ -49,6 +49,8 @@ pub fn rate(value: f64) -> String {
         v if v >= 999.5 => grouped(v.round() as u64),
         // Most rates are counts within a second.
         v if v.fract() == 0.0 => format!("{v}"),
+        // Not none.
+        v if v < 0.005 => "<0.01".to_owned(),
         v => three(v),
     }
 }

@@ -30,6 +30,8 @@ use std::path::{Path, PathBuf};
 
 /// Cells that are needed to show something sensible.
 const LEAST: (u16, u16) = (40, 10);
+/// Courses kept of a moment that stands still.
+const STANDING: usize = 4096;
 /// Lines that a notch of the wheel moves.
 const NOTCH: isize = 3;
 
@@ -185,7 +187,7 @@ impl<'a> App<'a> {
         wanted
     }
 
-    /// Takes courses over time. At a moment that stands still, only what was not there yet.
+    /// Takes courses over time. At a moment that stands still, only what was not there yet: others grow coarser meanwhile.
     pub fn detail(&mut self, mut details: Details) {
         let history = &self.world.history;
         let (now, wanted) = (history.shown().now, self.wanted_details());
@@ -196,10 +198,8 @@ impl<'a> App<'a> {
         {
             let old = std::mem::take(&mut self.world.details);
             details.traffic = old.traffic;
-            let of_rows = old.rows.into_iter();
-            (details.rows).extend(of_rows.filter(|(row, _)| wanted.rows.contains(row)));
-            let of_points = old.points.into_iter();
-            (details.points).extend(of_points.filter(|(who, _)| wanted.points.contains(who)));
+            (details.rows).extend(old.rows.into_iter().take(STANDING));
+            (details.points).extend(old.points.into_iter().take(STANDING));
             if packets == wanted.packets {
                 (details.packets, details.notified) = (old.packets, old.notified);
             }

@@ -284,6 +284,10 @@ pub(super) fn panel(
     let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
         return pending(frame, graphs, world);
     };
+    if !world.reaches_back(series) {
+        let text = world.span("Courses do not reach back so far", Tone::Dim);
+        return frame.render_widget(text, graphs);
+    }
     // Notifications above, data below, on one axis.
     let (from, to) = world.window();
     let steps = world.steps(series.start, series.step, series.until);

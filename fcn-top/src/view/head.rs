@@ -216,7 +216,7 @@ fn draw_state(
     hits.push(place, Hit::Tab(Tab::Events));
 
     let interfaces = &tables.interfaces;
-    let name = |name: &str| fit::end(&world.words.text(name), 20).into_owned();
+    let name = |name: &str| fit::start(&world.words.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
     let is_up = |interface: &&InterfaceRecord| !matches!(interface.state, "down" | "gone");
     let mut missing = interfaces.iter().filter(|interface| !is_up(interface));
@@ -472,7 +472,11 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         pieces.push((2, world.span(only, Tone::Strong)));
     }
     if !table.typed.is_empty() {
-        let typed = clean(&table.typed);
+        // An address may be in it in any spelling.
+        let typed = match world.words.masks() {
+            true => "…".into(),
+            false => clean(&table.typed),
+        };
         let filter = format!("filter {}", fit::end(&typed, longest));
         pieces.push((2, world.span(filter, Tone::Strong)));
     }

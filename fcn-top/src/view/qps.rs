@@ -205,7 +205,7 @@ impl Entry for Row {
                 format!("{mark}{} in all", words.cell(Cell::Count(record.total)))
             }
             "flow" => match record.gap_p50 {
-                Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
+                Some(gap) => format!("gap {}", words.cell(Cell::Span(gap))),
                 None => format!("last {}", world.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {

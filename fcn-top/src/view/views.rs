@@ -8,6 +8,7 @@ use super::world::{Course, World};
 use super::{Records, Tab, fit};
 use crate::record::{Cell, EventRecord};
 use crate::tables::{Detail, WantedDetails};
+use crate::text::NOTHING;
 use crossterm::event::KeyCode;
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
@@ -200,6 +201,9 @@ pub(super) fn course_bars(
     world: &World<'_>,
 ) {
     match series {
+        Some(series) if !world.reaches_back(series) => {
+            frame.render_widget(world.span(NOTHING, Tone::Dim), area);
+        }
         Some(series) => bars(
             &world.trend(series, what, area.width),
             |_| style,

@@ -101,6 +101,11 @@ impl World<'_> {
         }
     }
 
+    /// Whether a series reaches back to the moment shown.
+    pub(super) fn reaches_back(&self, series: &Detail) -> bool {
+        series.start <= self.history.shown().now
+    }
+
     /// The bars of a small graph of a series, over the time of all small graphs.
     pub(super) fn trend(&self, series: &Detail, what: Course, room: u16) -> Vec<f64> {
         let values = match what {

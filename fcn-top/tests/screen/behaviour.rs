@@ -1285,6 +1285,19 @@ fn where_no_rule_is_broken_it_is_said_how_many_were_checked() {
 }
 
 #[test]
+fn a_masked_screen_does_not_show_what_was_typed() {
+    let words = Words::masked();
+    let mut app = busy(&words);
+    typed(&mut app, "/sender=10.0.1.11");
+    press(&mut app, KeyCode::Enter);
+    let shown = seen(&mut app);
+    assert!(
+        shown.contains(" filter …") && !shown.contains("10.0.1"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn the_head_says_what_its_numbers_are_of() {
     let words = Words::default();
     let mut app = busy(&words);

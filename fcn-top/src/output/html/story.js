@@ -224,7 +224,7 @@
     const points = snapshot.points.map((point, place) => ({
       ...point, notifier_role: data.points_as[place],
       // Rows tell the first four notifiers apart.
-      unknown: point.flows === 0 && point.total > 0 ? { flows: "?" } : point.flows_at_least ? { flows: `≥${show.count(point.flows)}` } : {},
+      unknown: point.flows === 0 && point.total > 0 ? { flows: "?" } : point.flows_at_least === "yes" ? { flows: `≥${show.count(point.flows)}` } : {},
     }));
     section("Who notified", plain("points", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
       ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
