@@ -115,7 +115,7 @@ pub struct DataPacket<'a> {
     pub destination_port: u16,
     /// DestQP: the QP at the receiver.
     pub dest_qp: Qp,
-    /// ECN field of the outermost IP header; on InfiniBand's own link, whose switches set FECN, what that comes to.
+    /// ECN field of the outermost IP header, or CE if another one has it; on InfiniBand's own link, whose switches set FECN, what that comes to.
     pub ecn: Ecn,
     /// The tunnel around it, where it says which flow it carries.
     pub outer: Option<Outer>,
@@ -252,16 +252,19 @@ pub fn begins_answer(opcode: Opcode) -> bool {
 }
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
-    let ip = frame
-        .own_spans()
-        .iter()
-        .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))?;
-    let header = frame.bytes().get(ip.start..ip.header_end)?;
-    let class = match ip.layer {
-        Layer::Ipv4 => *header.get(1)?,
-        _ => header.get(1)? >> 4,
-    };
-    Some(Ecn::from_bits(class))
+    let headers = frame.own_spans().iter();
+    let headers = headers.filter(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6));
+    let mut each = headers.map_while(|ip| {
+        let header = frame.bytes().get(ip.start..ip.header_end)?;
+        let class = match ip.layer {
+            Layer::Ipv4 => *header.get(1)?,
+            _ => header.get(1)? >> 4,
+        };
+        Some(Ecn::from_bits(class))
+    });
+    let outermost = each.next()?;
+    // Whichever tunnel was marked, its end hands the mark on (RFC 6040 section 4.2).
+    Some(each.find(|ecn| *ecn == Ecn::Ce).unwrap_or(outermost))
 }
 
 /// Entropy label indicator (RFC 6790 section 3).
@@ -463,11 +466,12 @@ mod tests {
             sequence: None,
         };
         let mirror = [outer(3), gre, Part::Erspan(Erspan::I), ETHERNET];
-        let cases: [(Vec<Part<'_>>, Ecn, Option<Outer>); 11] = [
+        let cases: [(Vec<Part<'_>>, Ecn, Option<Outer>); 12] = [
             (mirror.to_vec(), Ecn::Ect0, None),
             ([&mirror[..], &[outer(1)]].concat(), Ecn::Ect1, by_pe),
             (vec![], Ecn::Ect0, None),
             (vec![outer(3)], Ecn::Ce, by_pe),
+            (vec![outer(0), outer(3)], Ecn::Ce, by_pe),
             (vec![outer(0), routing], Ecn::NotCapable, by_pe),
             ([&[outer(1)], &vxlan[..]].concat(), Ecn::Ect1, by_pe),
             ([&[outer4], &vxlan[..]].concat(), Ecn::Ect0, None),
