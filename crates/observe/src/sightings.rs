@@ -211,6 +211,12 @@ impl Sightings {
         self.forgot
     }
 
+    /// How many packets have been remembered so far.
+    #[must_use]
+    pub const fn remembered(&self) -> u64 {
+        self.count
+    }
+
     /// Whether there are more places than are told apart.
     #[must_use]
     pub const fn has_more_places(&self) -> bool {

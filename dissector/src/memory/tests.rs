@@ -182,6 +182,40 @@ fn what_is_seen_at_several_places_counts_once() {
 }
 
 #[test]
+fn a_place_that_begins_later_by_its_clock_has_seen_the_same() {
+    // A clock that is 9 ms ahead, and a CNP a millisecond.
+    let mut memory = memory(Settings::default());
+    let mut events = Vec::new();
+    for n in 0..400u32 {
+        let at = u64::from(n) * MS / 10;
+        for (place, late) in [(0, 0), (1, 9 * MS)] {
+            events.push((at + late, place, n, false));
+            if n % 10 == 5 {
+                events.push((at + late + 50, place, n, true));
+            }
+        }
+    }
+    events.sort_unstable();
+    let mut new = 0;
+    for (frame, (at, place, n, is_cnp)) in (1..).zip(events) {
+        let seen = Seen {
+            place: Place::new(place),
+            ..seen(frame, at)
+        };
+        if is_cnp {
+            notify(&mut memory, seen, &gist(Kind::Cnp, 5));
+            new += u32::from(notice(&memory, frame).copy_of.is_none());
+        } else {
+            let mut packet = data(5, false);
+            packet.truncate(37);
+            packet.extend(&n.to_be_bytes()[1..]);
+            pass(&mut memory, seen, &packet);
+        }
+    }
+    assert_eq!(new, 40);
+}
+
+#[test]
 fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
     let mut memory = memory(Settings::default());
     let with_psn = |psn: u32| {
