@@ -189,13 +189,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     };
     let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |way| way.flow);
     use Statement as S;
-    add(
-        &mut plan,
-        "notified",
-        (first, own, false),
-        (BURST, GAP),
-        " at once",
-    );
+    // First, as an answer to what was said before may be late.
     if !setup.off && setup.wants(&[names.access_list]) {
         let what = " from a source that is not on the access list";
         add(
@@ -206,6 +200,13 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             what,
         );
     }
+    add(
+        &mut plan,
+        "notified",
+        (first, own, false),
+        (BURST, GAP),
+        " at once",
+    );
     if !setup.off && setup.role == Role::IngressPe && setup.wants(&[S::IngressReserved]) {
         let what = ", with reserved bits set";
         add(
@@ -347,7 +348,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
         ledger.tries(&[names.limited]);
     }
     if let Some(mut obeyed) = within("stranger") {
-        // An answer to what was said before may be late: it is about another flow, where there is one.
+        // About the flow that it spoke of, where that is another one than others speak of.
         if let Some(Way { flow, .. }) = ways.get(1) {
             let named = (Subject::SenderQp(flow.sender_qp), flow.source);
             let told = |own: &Own<'_>| own.notification.map(|n| (n.subject, n.destination));
