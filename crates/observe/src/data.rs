@@ -115,7 +115,8 @@ pub struct DataPacket<'a> {
     pub destination_port: u16,
     /// DestQP: the QP at the receiver.
     pub dest_qp: Qp,
-    /// ECN field of the outermost IP header, or CE if another one has it; on InfiniBand's own link, whose switches set FECN, what that comes to.
+    /// ECN field of the outermost IP header, or CE if another one has it; on InfiniBand's own link, whose switches set FECN,
+    /// what that comes to.
     pub ecn: Ecn,
     /// The tunnel around it, where it says which flow it carries.
     pub outer: Option<Outer>,

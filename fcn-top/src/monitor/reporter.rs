@@ -38,7 +38,7 @@ pub const PLACES_APART: Doubt = (
 /// What is said where packets were seen at more places than are told apart.
 pub const PLACES_MANY: Doubt = (
     "capture.places.many",
-    "There are more than 1,024 interfaces and mirrors: what is seen at further ones may count twice. Leave some out (--interface, --filter)",
+    "There are more than 1,024 interfaces and mirrors: what is seen at further ones counts again at each. Leave some out (--interface, --filter)",
 );
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
