@@ -387,6 +387,12 @@ impl Sightings {
         None
     }
 
+    /// Takes in where and when a packet was seen that need not be recognised elsewhere: it tells of the place's time stamps.
+    #[inline]
+    pub fn pass(&mut self, look: &Look) {
+        self.number(look, look.at);
+    }
+
     /// Whether packets of that time are remembered no longer, where they come in the order of time.
     fn has_forgotten(&self, at: u64) -> bool {
         let oldest = self.count.checked_sub(KEPT as u64 - 1);
@@ -494,6 +500,23 @@ mod tests {
             }
             assert_eq!(packets, 1_000);
         }
+    }
+
+    #[test]
+    fn what_is_not_looked_for_elsewhere_tells_of_time_stamps_too() {
+        let look = |at| Look {
+            at,
+            frame: 1,
+            place: Place::new(0),
+            ce: false,
+        };
+        let mut sightings = Sightings::default();
+        for n in 1..10 {
+            sightings.see(Identity(n), look(n * 16 * MICROSECOND));
+        }
+        assert_eq!(sightings.unit(0).get(), 16 * MICROSECOND);
+        sightings.pass(&look(1_000 * MICROSECOND + 1));
+        assert_eq!(sightings.unit(0).get(), 1);
     }
 
     #[test]

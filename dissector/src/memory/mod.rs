@@ -351,15 +351,18 @@ impl Memory {
             place,
             ce,
         };
-        let earlier = several.0.then(|| {
+        let earlier = if several.0 {
             let identity = sightings.data(data, &bth, datagram.payload_len);
             sightings.see(identity, look)
-        });
+        } else {
+            sightings.pass(&look);
+            None
+        };
         let packet = Data {
             moment,
             place,
             several,
-            earlier: earlier.flatten(),
+            earlier,
             source_port: data.source_port,
             sequence: Sequence::of(&bth),
             octets,
@@ -667,8 +670,11 @@ impl Memory {
             let octets = flow.and_then(|flow| flow.octets_after(frame, self.now, &self.settings));
             notice.rate_after = octets.map(|octets| rate(octets as f64, self.settings.window));
         }
-        // What acknowledgements have told since then holds for the notifications before, too.
-        let since = || self.resolver.sender_qp(&notice.flow?);
+        // What acknowledgements have told since then holds for the notifications before, too: of the same connection.
+        let since = || {
+            flow?;
+            self.resolver.sender_qp(&notice.flow?)
+        };
         notice.sender_qp = notice.sender_qp.or_else(since);
         let holds = |rule: &Rule| self.holds(frame, *rule);
         notice.broken = notice.broken.map(|rule| rule.filter(holds));

@@ -252,6 +252,49 @@ fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
 }
 
 #[test]
+fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
+    let mut memory = memory(Settings::default());
+    let with_psn = |psn: u32| {
+        let mut packet = data(5, false);
+        packet.truncate(37);
+        packet.extend(&psn.to_be_bytes()[1..]);
+        packet
+    };
+    let mut answer = with_psn(0);
+    (answer[28], answer[35]) = (17, 9);
+    answer[12..16].copy_from_slice(&RECEIVER);
+    answer[16..20].copy_from_slice(&SENDER);
+    let mut frame = 0;
+    let mut at = 0;
+    let mut next = || {
+        frame += 1;
+        at += 10_000;
+        seen(frame, at)
+    };
+    // The first connection is not answered.
+    let mut told = [0; 2];
+    for (told, first) in told.iter_mut().zip([100_000, 8_000_000_u32]) {
+        let is_answered = first > 100_000;
+        for psn in first..first + 100 {
+            pass(&mut memory, next(), &with_psn(psn));
+            if psn == first + 50 {
+                let at = next();
+                notify(&mut memory, at, &gist(Kind::FastCnp1, 5));
+                *told = at.frame;
+            }
+            if is_answered && psn > first + 60 {
+                answer[37..40].copy_from_slice(&psn.to_be_bytes()[1..]);
+                let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
+                memory.passed(next(), &frame);
+            }
+        }
+    }
+    let qps = told.map(|frame| notice(&memory, frame).sender_qp);
+    let later = Some((Qp::truncate(9), Resolved::Acks));
+    assert_eq!(qps, [None, later]);
+}
+
+#[test]
 fn who_translates_is_no_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
     let notification = Notification {
