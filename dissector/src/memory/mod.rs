@@ -628,6 +628,12 @@ impl Memory {
 
     /// What is neither data nor a notification.
     fn other(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>) {
+        self.sightings.pass(&Look {
+            at: moment.at,
+            frame: moment.frame,
+            place,
+            ce: false,
+        });
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 (self.origins).acknowledged(moment.at, place, frame, &bth);
@@ -683,7 +689,9 @@ impl Memory {
             None => self.flows.evicted(),
         };
         let verdict = flow.map(|flow| flow.verdict(&self.sightings));
-        let made = notice.cnp.map(|cnp| self.origins.judge(&cnp));
+        // Where it was seen first is nearest to its maker.
+        let first = (notice.copy_of).and_then(|first| self.notices.get(&first)?.cnp);
+        let made = first.or(notice.cnp).map(|cnp| self.origins.judge(&cnp));
         Context::Notice(
             notice,
             Outcome {
