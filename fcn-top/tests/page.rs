@@ -116,6 +116,34 @@ fn a_page_masks_addresses() {
 }
 
 #[test]
+fn where_rows_have_no_filters_a_page_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html").display().to_string();
+    let file = capture("attack.pcapng");
+    for (option, why) in [
+        ("--utc", None),
+        (
+            "--per-interface",
+            Some("--per-interface each counts what one place saw"),
+        ),
+        ("--privacy", Some("which --privacy hides")),
+    ] {
+        top(["-r", &file, "--html", &to, "--force", option]).well();
+        let data = data(&fs::read_to_string(&to).unwrap());
+        let filters = data["filters"]["rows"].as_array().unwrap();
+        assert_eq!(
+            filters.iter().all(Value::is_null),
+            why.is_some(),
+            "{option}"
+        );
+        let know = data["know"].to_string();
+        let is_told = know.contains("QPs have no display filters for Wireshark: ");
+        assert_eq!(is_told, why.is_some(), "{know}");
+        assert!(know.contains(why.unwrap_or_default()), "{know}");
+    }
+}
+
+#[test]
 fn names_are_data_and_no_markup() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html");
