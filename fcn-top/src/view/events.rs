@@ -235,7 +235,10 @@ impl View for Events {
                     true => frame.unwrap_or_default(),
                     false => {
                         let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
-                        format!("since {}{frame}", world.clock(event.at, 6))
+                        format!(
+                            "since {}{frame}",
+                            world.clock_before(event.last, event.at, 6)
+                        )
                     }
                 };
                 [
