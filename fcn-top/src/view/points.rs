@@ -83,7 +83,8 @@ impl Entry for PointRecord {
         usual: &[
             ("rate_1s", 0, "rate"),
             ("total", 4, "total"),
-            ("samples", 4, "samples"),
+            // A number of samples is none of packets: it is seen wherever the total is.
+            ("samples", 3, "samples"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
             ("notifier_role", 1, "acts as"),

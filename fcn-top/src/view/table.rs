@@ -519,9 +519,9 @@ impl Table {
     fn weight(&self, place: usize, column: usize) -> u8 {
         let id = self.schema.column(column).map_or("", |column| column.id);
         let rate = self.schema.named("rate_1s");
-        // Where there are no rates, that stands for them.
+        // Where there are no rates, that stands for them, and what it is of.
         let id = match id {
-            "total" if rate.is_some_and(|rate| self.empty.contains(&rate)) => "rate_1s",
+            "total" | "samples" if rate.is_some_and(|rate| self.empty.contains(&rate)) => "rate_1s",
             id => id,
         };
         let usual = self.schema.usual.iter().find(|(usual, ..)| *usual == id);

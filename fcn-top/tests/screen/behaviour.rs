@@ -954,6 +954,24 @@ fn what_several_places_have_sampled_is_not_added_up() {
 }
 
 #[test]
+fn a_total_of_samples_says_so_at_every_size() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.points.truncate(1);
+    let point = &mut tables.points[0];
+    (point.total, point.samples, point.rate_1s) = (201, 201, None);
+    (point.queue_max, point.level_max) = (None, None);
+    app.update(tables);
+    typed(&mut app, "2");
+    for (width, height) in [(40, 10), (60, 20), (80, 24), (160, 45)] {
+        let seen = text(&picture(&mut app, width, height));
+        assert!(seen.contains(" samples "), "{seen}");
+        assert_eq!(seen.matches(" 201").count(), 2, "{seen}");
+    }
+}
+
+#[test]
 fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
     let words = Words::default();
     let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
