@@ -288,7 +288,8 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
         .iter()
         .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
     let about = match (until_now(world), senders.len()) {
-        (_, shown) if shown < all => format!("{shown} of {all} senders"),
+        ("", shown) if shown < all => format!("{shown} of {all} senders"),
+        (until_now, shown) if shown < all => format!("{shown}/{all}{until_now}"),
         ("", _) if world.by_place => "at any one place".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),

@@ -1446,6 +1446,9 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
     let earlier = seen(&mut app);
     assert!(earlier.contains("FROZEN"), "{earlier}");
     assert!(earlier.contains("flows notified until now ─"), "{earlier}");
+    // Also where not all senders have room.
+    let wide = text(&picture(&mut app, 120, 40));
+    assert!(wide.contains(" 3/13 until now "), "{wide}");
     assert!(!earlier.contains("end of a.pcap"), "{earlier}");
 }
 
