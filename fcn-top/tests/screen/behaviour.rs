@@ -972,6 +972,43 @@ fn a_total_of_samples_says_so_at_every_size() {
 }
 
 #[test]
+fn places_and_addresses_that_are_cut_stay_apart() {
+    let words = Words::default();
+    for (place, sender) in [(true, false), (false, true)] {
+        let mut app = App::new(&Options::default(), &words);
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |number: u64| {
+                let (place, sender) = (u64::from(place) * number, u64::from(sender) * number);
+                let name = format!("rack12-leaf-switch-0{place}-port-7");
+                let sender = format!("2001:db8:{sender}:aaaa:bbbb:cccc::17");
+                let row = QpRecord {
+                    interface: Some(name.as_str().into()),
+                    sender: Some(sample::address(&sender)),
+                    sampled: Some(4),
+                    ..one.clone()
+                };
+                (RowId(number), row)
+            };
+            *rows = (1..=2).map(row).collect();
+        });
+        app.update(tables.clone());
+        for (view, kind) in [("1", "obeys"), ("2", " cnp ")] {
+            typed(&mut app, view);
+            let details = sample::details(&app.wanted_details(), tables.now);
+            app.detail(details);
+            for width in [80, 120] {
+                let seen = text(&picture(&mut app, width, 36));
+                let is_row = |line: &&str| line.contains("→ 10.0.9.20") && line.contains(kind);
+                let rows: Vec<_> = seen.lines().filter(is_row).collect();
+                assert!(rows.len() == 2 && rows[0] != rows[1], "{seen}");
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
     let words = Words::default();
     let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
