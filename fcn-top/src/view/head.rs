@@ -472,11 +472,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         pieces.push((2, world.span(only, Tone::Strong)));
     }
     if !table.typed.is_empty() {
-        // An address may be in it in any spelling.
-        let typed = match world.words.masks() {
-            true => "…".into(),
-            false => clean(&table.typed),
-        };
+        let typed = table.shown_filter(world.words.masks());
         let filter = format!("filter {}", fit::end(&typed, longest));
         pieces.push((2, world.span(filter, Tone::Strong)));
     }

@@ -9,6 +9,7 @@ use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
+use crate::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
@@ -328,6 +329,15 @@ impl Table {
         self.only = self.schema.named(id).zip(cell);
         self.widest.fill(0);
         (self.chosen, self.top, self.sorted) = (None, 0, None);
+    }
+
+    /// The filter as it may be shown.
+    pub(super) fn shown_filter(&self, masks: bool) -> Cow<'_, str> {
+        match masks && !self.typed.is_empty() {
+            // An address may be in it in any spelling.
+            true => "…".into(),
+            false => clean(&self.typed),
+        }
     }
 
     /// Whether lines may be left out.

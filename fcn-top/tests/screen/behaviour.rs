@@ -199,7 +199,9 @@ fn a_filter_works_while_it_is_typed() {
     // Half a word finds nothing: the table stays, and it is said.
     typed(&mut app, " rate_1");
     assert_eq!(lines(&mut app).len(), 8);
-    assert!(seen(&mut app).contains("No line passes this"));
+    let none = "No line passes this · shown: kind=cnp r\n";
+    let pic = seen(&mut app);
+    assert!(pic.contains(none), "{pic}");
     for _ in 0..7 {
         press(&mut app, KeyCode::Backspace);
     }
@@ -208,6 +210,9 @@ fn a_filter_works_while_it_is_typed() {
     assert!(pic.contains("at character 11"), "{pic}");
     // What could be read last goes on.
     assert_eq!(lines(&mut app).len(), 8);
+    assert!(pic.contains(" · shown: kind=cnp\n"), "{pic}");
+    let narrow = text(&picture(&mut app, 40, 10));
+    assert!(narrow.contains("… · shown: kind=cnp\n"), "{narrow}");
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("at character 11"));
     press(&mut app, KeyCode::Esc);
