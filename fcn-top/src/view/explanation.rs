@@ -72,7 +72,7 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         format!("over {} s", (watched.min(10) * unit) as f64 / 1e9)
     };
     let rates = [
-        (record.rate_now, "now".to_owned()),
+        (record.rate_now, "over 0.1 s".to_owned()),
         (record.rate_1s, over(TENTH)),
         (
             record.rate_10s.filter(|_| over(SECOND) != over(TENTH)),

@@ -297,7 +297,7 @@ fn draw_state(
     );
 }
 
-/// How many notifications a second there are, how much data, and which part of it is marked CE; over less than a second, and of
+/// How many notifications a second there are, how much data, and which part of it is marked CE, at the moment shown (“now” is the present); over less than a second, and of
 /// few packets, numbers instead of rates.
 fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
@@ -305,7 +305,7 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let samples = shown.totals.samples > 0;
     let what = if samples { " samples" } else { "" };
     let notified = match shown.rate_1s {
-        Some(rate) => format!("now {}{what}/s", words.cell(Cell::Rate(rate))),
+        Some(rate) => format!("rate {}{what}/s", words.cell(Cell::Rate(rate))),
         None => format!(
             "{} in all",
             words.cell(Cell::Count(shown.totals.notified()))

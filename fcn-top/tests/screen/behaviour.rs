@@ -208,7 +208,7 @@ fn a_filter_works_while_it_is_typed() {
     typed(&mut app, " (");
     let pic = seen(&mut app);
     assert!(pic.contains("at character 11"), "{pic}");
-    // What could be read last goes on.
+    // What could be read last goes on, which is said whatever room there is.
     assert_eq!(lines(&mut app).len(), 8);
     assert!(pic.contains(" · shown: kind=cnp\n"), "{pic}");
     let narrow = text(&picture(&mut app, 40, 10));
@@ -674,7 +674,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
         let seen = text(&picture(&mut app, width, height));
         let head: Vec<_> = seen.lines().skip(2).take(4).collect();
         let is_on_top = head[0].starts_with("most ");
-        let is_beside = head[1].starts_with("now 2,234/s, most ");
+        let is_beside = head[1].starts_with("rate 2,234/s, most ");
         let is_below = head[2].starts_with("most ");
         let shown = [is_on_top, is_beside, is_below];
         let expected = [
@@ -684,7 +684,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
         ];
         assert_eq!(shown, expected, "{seen}");
         assert!(
-            head.iter().any(|line| line.starts_with("now 2,234/s")),
+            head.iter().any(|line| line.starts_with("rate 2,234/s")),
             "{seen}"
         );
     }
@@ -1383,7 +1383,7 @@ fn the_head_says_what_its_numbers_are_of() {
         " losses (5)",
         "data  9",
         "\nnotifications ",
-        "\nnow 2,234/s ",
+        "\nrate 2,234/s ",
         "\nmost 2,",
     ] {
         assert!(wide.contains(part), "{wide}");
@@ -1491,6 +1491,11 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
     // Also where not all senders have room.
     let wide = text(&picture(&mut app, 120, 40));
     assert!(wide.contains(" 3/13 until now "), "{wide}");
+    // The rate in the head is that of the moment shown, and of no “now”.
+    assert!(
+        earlier.contains("\nrate 2,234/s ") && !earlier.contains("now 2,234"),
+        "{earlier}"
+    );
     assert!(!earlier.contains("end of a.pcap"), "{earlier}");
 }
 
