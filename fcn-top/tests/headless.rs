@@ -447,6 +447,14 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
             piped.err
         );
     }
+    // An address may be in a file's name.
+    let done = top(["-r", path.to_str().unwrap(), "--report", "--privacy"]).with(1);
+    let all = done.err + &done.out;
+    let is_hidden = !all.contains("cut.pcapng");
+    assert!(
+        is_hidden && all.contains("the capture: octet 19732, behind packet 53: "),
+        "{all}"
+    );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
     let json = done.json();
     assert_eq!(json["totals"]["packets"], 53);

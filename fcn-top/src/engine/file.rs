@@ -360,13 +360,18 @@ impl Input for FileInput {
             }
         }
         self.tell_losses(state, engine);
-        let name = self.reader.name();
+        // An address may be in its name in any spelling.
+        let name = match engine.private {
+            true => "the capture",
+            false => self.reader.name(),
+        };
         let result = match done {
             // A pipe that is not listened to any more ends anywhere.
             Err(_) if stopped => Ok(()),
             Err(error) => {
-                engine.note(Severity::Error, DAMAGED, "", &error.to_string());
-                Err(Failure::failed("the capture is not whole").and(error.to_string()))
+                let why = error.to_string().replacen(self.reader.name(), name, 1);
+                engine.note(Severity::Error, DAMAGED, "", &why);
+                Err(Failure::failed("the capture is not whole").and(why))
             }
             Ok(()) if self.fate.unknown > 0 => {
                 let left_out = format!(
@@ -404,8 +409,6 @@ impl Input for FileInput {
             Ok(()) => Ok(()),
         };
         engine.end(&match &result {
-            // An address may be in its name in any spelling.
-            Ok(()) if engine.private => "end of the capture".to_owned(),
             Ok(()) => format!("end of {name}"),
             Err(failure) => failure.to_string(),
         });

@@ -574,7 +574,8 @@ impl<'a> App<'a> {
             return;
         };
         let (view, table, world) = self.parts();
-        prompt.filter(table, &mut |table| view.arrange(table, world));
+        let masks = world.words.masks();
+        prompt.filter(table, masks, &mut |table| view.arrange(table, world));
         self.prompt = Some(prompt);
     }
 

@@ -235,7 +235,10 @@ impl View for Events {
                     true => frame.unwrap_or_default(),
                     false => {
                         let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
-                        format!("since {}{frame}", world.clock(event.at, 6))
+                        format!(
+                            "since {}{frame}",
+                            world.clock_before(event.last, event.at, 6)
+                        )
                     }
                 };
                 [
@@ -255,8 +258,11 @@ impl View for Events {
             let widths = widths.map(Constraint::Length).into_iter();
             let widths: Vec<_> = widths.chain([Constraint::Fill(1)]).collect();
             let columns = Layout::horizontal(&widths).spacing(1).split(panel);
-            for (line, event) in lines.iter_mut().zip(of_it) {
-                line[3] = who(event, columns[3].width);
+            let room = columns[3].width;
+            let mut whose: Vec<_> = of_it.iter().map(|event| who(event, room)).collect();
+            fit::tell_apart(&mut whose, room, |at| who(of_it[at], u16::MAX));
+            for (line, who) in lines.iter_mut().zip(whose) {
+                line[3] = who;
             }
             let lines = lines.into_iter().map(|line| line.map(Line::from));
             let lines = widgets::Table::new(in_columns(lines, &columns), &widths);

@@ -72,7 +72,7 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         format!("over {} s", (watched.min(10) * unit) as f64 / 1e9)
     };
     let rates = [
-        (record.rate_now, "now".to_owned()),
+        (record.rate_now, "over 0.1 s".to_owned()),
         (record.rate_1s, over(TENTH)),
         (
             record.rate_10s.filter(|_| over(SECOND) != over(TENTH)),
@@ -227,7 +227,7 @@ pub(super) fn about(
         lines.extend(text.map(|text| (name, text, Tone::Plain)));
     }
     let is_short = record.last_seen.saturating_sub(record.first_seen) < SECOND;
-    let seen = |at| world.clock(at, if is_short { 6 } else { 3 });
+    let digits = if is_short { 6 } else { 3 };
     let place = record
         .interface
         .as_ref()
@@ -236,8 +236,8 @@ pub(super) fn about(
         "Seen",
         format!(
             "{place}{} to {}",
-            seen(record.first_seen),
-            seen(record.last_seen)
+            world.clock_before(record.last_seen, record.first_seen, digits),
+            world.clock(record.last_seen, digits)
         ),
         Tone::Plain,
     ));

@@ -3,6 +3,7 @@
 use crate::text::clean;
 use ratatui::text::Span;
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// So many as a number of cells.
 pub(super) fn cells(number: usize) -> u16 {
@@ -63,6 +64,74 @@ pub(super) fn start(text: &str, room: u16) -> Cow<'_, str> {
     }
 }
 
+/// What stands between two ends.
+const ARROW: &str = " → ";
+
+/// `text` in at most `room` cells, `first` of them of its beginning and the others of its end, with `…` between.
+fn middle(text: &str, first: u16, room: u16) -> String {
+    let last = room.saturating_sub(first + 1);
+    format!("{}…{}", head(text, first), tail(text, last))
+}
+
+/// Cuts anew, to `room` cells, what looks alike for what was cut off it, so that it differs where that can be; `whole` is what a
+/// text was.
+pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -> String) {
+    let mut alike: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, cut) in cuts.iter().enumerate().filter(|(_, cut)| cut.contains('…')) {
+        alike.entry(cut).or_default().push(at);
+    }
+    let alike: Vec<_> = alike.into_values().filter(|all| all.len() > 1).collect();
+    for all in alike {
+        let texts: Vec<_> = all.iter().map(|at| whole(*at)).collect();
+        let different = texts.iter().collect::<HashSet<_>>().len();
+        if different == 1 {
+            continue;
+        }
+        // Of two ends, each by itself.
+        let ends: Option<Vec<_>> = texts.iter().map(|text| text.split_once(ARROW)).collect();
+        if let Some(ends) = ends {
+            let room = room.saturating_sub(width(ARROW));
+            let longest = ends.iter().map(|(_, to)| width(to)).max().unwrap_or(0);
+            let second = longest.min(room / 2);
+            let apart = |room: u16, end: &dyn Fn(usize) -> String| {
+                let texts = (0..ends.len()).map(end);
+                let mut cuts: Vec<_> = texts.map(|text| start(&text, room).into_owned()).collect();
+                tell_apart(&mut cuts, room, end);
+                cuts
+            };
+            let from = apart(room - second, &|at| ends[at].0.to_owned());
+            let to = apart(second, &|at| ends[at].1.to_owned());
+            for ((at, from), to) in all.into_iter().zip(from).zip(to) {
+                cuts[at] = format!("{from}{ARROW}{to}");
+            }
+            continue;
+        }
+        // As much of the end as of the beginning; else more of the one or of the other.
+        let half = room / 2;
+        let firsts = (half..room.saturating_sub(1)).chain((0..half).rev());
+        let middles =
+            firsts.map(|first| texts.iter().map(|text| middle(text, first, room)).collect());
+        // Where neither reaches to where they differ, what stands there.
+        let same = |text: &String| {
+            let both = text.bytes().zip(texts[0].bytes());
+            both.take_while(|(a, b)| a == b).count()
+        };
+        let from = texts.iter().skip(1).map(same).min().unwrap_or(0);
+        let inner = |text: &String| {
+            let rest = text.get(from..).unwrap_or_default();
+            format!("…{}…", head(rest, room.saturating_sub(2)))
+        };
+        let inner = (room > 2).then(|| texts.iter().map(inner).collect());
+        let mut others = middles.chain(inner);
+        let differ = |other: &Vec<_>| other.iter().collect::<HashSet<_>>().len() == different;
+        if let Some(other) = others.find(differ) {
+            for (at, cut) in all.into_iter().zip(other) {
+                cuts[at] = cut;
+            }
+        }
+    }
+}
+
 /// `text` in lines of at most `room` cells, broken between words where that can be.
 pub(super) fn wrapped(text: &str, room: u16) -> Vec<String> {
     let room = room.max(1);
@@ -111,6 +180,46 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrapped("", 3), [""]);
+    }
+
+    #[test]
+    fn what_looks_alike_is_cut_so_that_it_differs() {
+        let apart = |whole: &[&str], cut: fn(&str, u16) -> Cow<'_, str>, room| {
+            let mut cuts: Vec<_> = (whole.iter())
+                .map(|text| cut(text, room).into_owned())
+                .collect();
+            tell_apart(&mut cuts, room, |at| whole[at].to_owned());
+            cuts
+        };
+        let ports = [
+            "rack12-leaf-switch-01-port-7",
+            "rack12-leaf-switch-02-port-7",
+        ];
+        assert_eq!(
+            apart(&ports, end, 16),
+            ["rack12-…1-port-7", "rack12-…2-port-7"]
+        );
+        let hosts = ["2001:db8:1::aaaa:17", "2001:db8:2::aaaa:17", "10.0.0.1"];
+        assert_eq!(
+            apart(&hosts, start, 10),
+            ["…1::aaaa:…", "…2::aaaa:…", "10.0.0.1"]
+        );
+        let hosts = ["2001:db8:1:1:bb::aaaa:17", "2001:db8:2:1:bb::aaaa:17"];
+        assert_eq!(
+            apart(&hosts, start, 14),
+            ["2001:db8:1…:17", "2001:db8:2…:17"]
+        );
+        let flows = [
+            "2001:db8:1::aaaa:17 → 10.0.0.1",
+            "2001:db8:2::aaaa:17 → 10.0.0.1",
+        ];
+        assert_eq!(
+            apart(&flows, start, 20),
+            ["…1::aaaa… → 10.0.0.1", "…2::aaaa… → 10.0.0.1"]
+        );
+        // What is the same stays as it is, and so does what no cut tells apart.
+        assert_eq!(apart(&["abcdef"; 2], end, 4), ["abc…"; 2]);
+        assert_eq!(apart(&["abcdefghi", "abcdxfghi"], end, 2), ["a…"; 2]);
     }
 
     proptest! {

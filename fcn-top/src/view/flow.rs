@@ -371,8 +371,12 @@ impl Flow {
             frame.render_widget(Span::styled("▲", style), place);
         }
         // The time at both ends.
-        let clock = |at| Line::styled(world.clock(at, digits), world.style(Tone::Dim));
-        let ends = [clock(window.0), clock(window.1)];
+        let (from, to) = window;
+        let ends = [
+            world.clock_before(to, from, digits),
+            world.clock(to, digits),
+        ];
+        let ends = ends.map(|clock| Line::styled(clock, world.style(Tone::Dim)));
         let [left, middle, right] = axis.layout(&Layout::horizontal([
             Constraint::Length(fit::cells(ends[0].width())),
             Constraint::Fill(1),

@@ -297,7 +297,7 @@ fn draw_state(
     );
 }
 
-/// How many notifications a second there are, how much data, and which part of it is marked CE; over less than a second, and of
+/// How many notifications a second there are, how much data, and which part of it is marked CE, at the moment shown (“now” is the present); over less than a second, and of
 /// few packets, numbers instead of rates.
 fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
@@ -305,7 +305,7 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
     let samples = shown.totals.samples > 0;
     let what = if samples { " samples" } else { "" };
     let notified = match shown.rate_1s {
-        Some(rate) => format!("now {}{what}/s", words.cell(Cell::Rate(rate))),
+        Some(rate) => format!("rate {}{what}/s", words.cell(Cell::Rate(rate))),
         None => format!(
             "{} in all",
             words.cell(Cell::Count(shown.totals.notified()))
@@ -472,11 +472,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         pieces.push((2, world.span(only, Tone::Strong)));
     }
     if !table.typed.is_empty() {
-        // An address may be in it in any spelling.
-        let typed = match world.words.masks() {
-            true => "…".into(),
-            false => clean(&table.typed),
-        };
+        let typed = table.shown_filter(world.words.masks());
         let filter = format!("filter {}", fit::end(&typed, longest));
         pieces.push((2, world.span(filter, Tone::Strong)));
     }

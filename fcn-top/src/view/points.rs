@@ -20,6 +20,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{self, Row};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter;
@@ -83,7 +84,8 @@ impl Entry for PointRecord {
         usual: &[
             ("rate_1s", 0, "rate"),
             ("total", 4, "total"),
-            ("samples", 4, "samples"),
+            // A number of samples is none of packets: it is seen wherever the total is.
+            ("samples", 3, "samples"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
             ("notifier_role", 1, "acts as"),
@@ -226,14 +228,19 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     let place_width = (places > 0).then_some(Constraint::Length(places));
     let widths: Vec<_> = widths.chain(place_width).collect();
     let columns = Layout::horizontal(&widths).spacing(1).split(area);
-    let line = |row: &(u64, &QpRecord)| {
+    rows.truncate(area.height.into());
+    let flow = |at: usize, room| flow_text(rows[at].1, room, world);
+    let room = columns[FLOW].width;
+    let mut flows: Vec<_> = (0..rows.len()).map(|at| flow(at, room)).collect();
+    fit::tell_apart(&mut flows, room, |at| flow(at, u16::MAX));
+    let line = |(row, flow): (&(u64, &QpRecord), String)| {
         let (verdict, tone) = verdict(row.1.verdict);
         let kind = kind_name(row.1.kind);
         [
             Line::from(times(row)).right_aligned(),
             Line::styled(kind, world.style(Tone::Kind(row.1.kind))),
             Line::from(qp_text(row.1)).right_aligned(),
-            flow_text(row.1, columns[FLOW].width, world).into(),
+            flow.into(),
             Line::styled(verdict, world.style(tone)),
             place(row).unwrap_or_default().into(),
         ]
@@ -247,7 +254,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         Line::styled("verdict", style),
         Line::styled(SEEN_ON, style),
     ];
-    let lines = iter::once(heading).chain(rows.iter().map(line));
+    let lines = iter::once(heading).chain(rows.iter().zip(flows).map(line));
     let lines = lines.take(area.height.into());
     let table = widgets::Table::new(in_columns(lines, &columns), &widths);
     frame.render_widget(table, area);
@@ -282,19 +289,28 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     senders.sort_by_key(|(sender, count)| (Reverse(*count), *sender));
     let all = senders.len();
     senders.truncate(usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1)));
-    let name = |address, room| shortened(&world.address(address), room).into_owned();
-    let heading = senders
-        .iter()
-        .map(|(sender, _)| Text::from(name(*sender, COLUMN)).right_aligned());
+    let names = |addresses: &[IpAddr], room| {
+        let whole: Vec<_> = addresses.iter().map(|one| world.address(*one)).collect();
+        let cuts = whole.iter().map(|name| shortened(name, room));
+        let mut cuts: Vec<_> = cuts.map(Cow::into_owned).collect();
+        fit::tell_apart(&mut cuts, room, |at| whole[at].clone());
+        cuts
+    };
+    let heading: Vec<_> = senders.iter().map(|(sender, _)| *sender).collect();
+    let heading = names(&heading, COLUMN).into_iter();
+    let heading = heading.map(|name| Text::from(name).right_aligned());
     let about = match (until_now(world), senders.len()) {
-        (_, shown) if shown < all => format!("{shown} of {all} senders"),
+        ("", shown) if shown < all => format!("{shown} of {all} senders"),
+        (until_now, shown) if shown < all => format!("{shown}/{all}{until_now}"),
         ("", _) if world.by_place => "at any one place".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };
     let about = fit::end(&about, NAME).into_owned();
     let heading = Row::new(iter::once(Text::from(about)).chain(heading));
-    let line = |point: &&PointRecord| {
+    let points = points.iter().take(area.height.into());
+    let notifiers: Vec<_> = points.clone().map(|point| point.notifier).collect();
+    let line = |(point, name): (&&PointRecord, String)| {
         let counts = senders.iter().map(|(sender, _)| {
             let count = counts.get(&(point.notifier, *sender));
             let mark = count.map_or("", |(_, mark)| mark);
@@ -305,12 +321,12 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
             Text::from(format!("{mark}{text}")).right_aligned()
         });
         let style = world.style(Tone::Kind(kind(point)));
-        let name = Text::styled(name(point.notifier, NAME), style);
+        let name = Text::styled(name, style);
         Row::new(iter::once(name).chain(counts))
     };
     let widths = iter::repeat_n(Constraint::Length(COLUMN), senders.len());
     let table = widgets::Table::new(
-        points.iter().take(area.height.into()).map(line),
+        points.zip(names(&notifiers, NAME)).map(line),
         iter::once(Constraint::Length(NAME)).chain(widths),
     );
     let heading = heading.style(world.style(Tone::Dim));

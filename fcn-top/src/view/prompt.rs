@@ -44,6 +44,8 @@ pub(super) struct Prompt {
     pub good: String,
     /// Whether nothing passes the filter typed.
     pub none: bool,
+    /// What the lines shown are, where what is typed is not what they go by.
+    pub shown: Option<String>,
 }
 
 impl Prompt {
@@ -54,6 +56,7 @@ impl Prompt {
             input: Input::new(text),
             error: None,
             none: false,
+            shown: None,
         }
     }
 
@@ -110,7 +113,13 @@ impl Prompt {
             Some(error) => (error.clone(), Tone::Bad),
             None => (self.hint().to_owned(), Tone::Dim),
         };
-        frame.render_widget(world.span(text, tone), hint);
+        let shown = self.shown.as_ref().map(|shown| format!(" · {shown}"));
+        let shown = shown.unwrap_or_default();
+        let room = hint.width.saturating_sub(fit::width(&shown));
+        let text = fit::end(&text, room.max(hint.width / 3)).into_owned();
+        let shown = fit::end(&shown, hint.width - fit::width(&text)).into_owned();
+        let spans = vec![world.span(text, tone), world.span(shown, Tone::Strong)];
+        frame.render_widget(Line::from(spans), hint);
         let [label, field] = line.layout(&Layout::horizontal([
             Constraint::Length(fit::width(self.label())),
             Constraint::Fill(1),
@@ -134,7 +143,12 @@ impl Prompt {
 
     /// Takes over a filter that can be read already; tells what is wrong with one that cannot. The table is to be arranged
     /// anew by `arrange`.
-    pub(super) fn filter(&mut self, table: &mut Table, arrange: &mut dyn FnMut(&mut Table)) {
+    pub(super) fn filter(
+        &mut self,
+        table: &mut Table,
+        masks: bool,
+        arrange: &mut dyn FnMut(&mut Table),
+    ) {
         if !matches!(self.purpose, Purpose::Filter { .. }) {
             self.error = None;
             return;
@@ -144,18 +158,22 @@ impl Prompt {
             .err()
             .map(|error| error.to_string());
         self.none = false;
-        if self.error.is_some() {
-            return;
-        }
-        arrange(table);
-        self.none = table.lines.is_empty() && table.all > 0;
-        if self.none {
-            // It could be read before.
-            let _ = table.filter(&self.good);
+        if self.error.is_none() {
             arrange(table);
-        } else {
-            self.input.value().clone_into(&mut self.good);
+            self.none = table.lines.is_empty() && table.all > 0;
+            if self.none {
+                // It could be read before.
+                let _ = table.filter(&self.good);
+                arrange(table);
+            } else {
+                self.input.value().clone_into(&mut self.good);
+            }
         }
+        let is_other = self.error.is_some() || self.none;
+        self.shown = is_other.then(|| match table.shown_filter(masks) {
+            typed if typed.is_empty() => "all lines shown".to_owned(),
+            typed => format!("shown: {typed}"),
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
+use crate::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
@@ -330,6 +331,15 @@ impl Table {
         (self.chosen, self.top, self.sorted) = (None, 0, None);
     }
 
+    /// The filter as it may be shown.
+    pub(super) fn shown_filter(&self, masks: bool) -> Cow<'_, str> {
+        match masks && !self.typed.is_empty() {
+            // An address may be in it in any spelling.
+            true => "…".into(),
+            false => clean(&self.typed),
+        }
+    }
+
     /// Whether lines may be left out.
     pub(super) fn filters(&self) -> bool {
         self.filter.is_some() || self.only.is_some()
@@ -519,9 +529,9 @@ impl Table {
     fn weight(&self, place: usize, column: usize) -> u8 {
         let id = self.schema.column(column).map_or("", |column| column.id);
         let rate = self.schema.named("rate_1s");
-        // Where there are no rates, that stands for them.
+        // Where there are no rates, that stands for them, and what it is of.
         let id = match id {
-            "total" if rate.is_some_and(|rate| self.empty.contains(&rate)) => "rate_1s",
+            "total" | "samples" if rate.is_some_and(|rate| self.empty.contains(&rate)) => "rate_1s",
             id => id,
         };
         let usual = self.schema.usual.iter().find(|(usual, ..)| *usual == id);
@@ -585,15 +595,24 @@ impl Table {
                 text
             }
         };
-        let cells = |line: &&E| {
+        let texts = |&(number, column, width): &(usize, &'static Column, u16)| {
+            if self.schema.is_graph(number) {
+                return vec![String::new(); visible.len()];
+            }
+            let text = |line: &E, room| line.text(number, column, room, world);
+            let mut texts: Vec<_> = visible.iter().map(|line| text(line, width)).collect();
+            if is_name(column.id) {
+                fit::tell_apart(&mut texts, width, |at| text(visible[at], u16::MAX));
+            }
+            texts
+        };
+        let texts: Vec<_> = placed.iter().map(texts).collect();
+        let cells = |(at, line): (usize, &&E)| {
             placed
                 .iter()
-                .map(|&(number, column, width)| {
-                    let text = if self.schema.is_graph(number) {
-                        String::new()
-                    } else {
-                        line.text(number, column, width, world)
-                    };
+                .zip(&texts)
+                .map(|(&(_, column, width), texts)| {
+                    let text = texts[at].as_str();
                     let style = world.style(line.tone(column.id));
                     let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
@@ -611,7 +630,7 @@ impl Table {
         };
         let chosen = self.chosen.as_ref().and(self.at.checked_sub(self.top));
         let drawn = widgets::Table::new(
-            visible.iter().map(cells),
+            visible.iter().enumerate().map(cells),
             placed.iter().map(|(.., width)| Constraint::Length(*width)),
         )
         .header(Row::new(titles))
@@ -701,7 +720,6 @@ impl Table {
             self.more += 1;
         }
         // Addresses are told apart by what is cut off: graphs give way to them, and one leaves where they are whole without it.
-        let is_address = |id: &str| id == "flow" || ADDRESSES.contains(&id);
         let lacking = |placed: &[(usize, &Column, u16, u16, u8)]| {
             let addresses = placed.iter().filter(|placed| is_address(placed.1.id));
             let lacks: u16 = addresses.map(|(_, _, width, full, _)| full - width).sum();
@@ -768,6 +786,15 @@ pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
 
 /// Columns of addresses.
 const ADDRESSES: [&str; 6] = ["sender", "notifier", "told", "receiver", "from", "to"];
+
+fn is_address(id: &str) -> bool {
+    id == "flow" || ADDRESSES.contains(&id)
+}
+
+/// Whether what stands in a column names something, so that two that differ are not to look alike.
+fn is_name(id: &str) -> bool {
+    is_address(id) || ["interface", "name"].contains(&id)
+}
 
 /// Cells of a graph where addresses need the room: as many as its heading.
 const NARROW: u16 = 6;

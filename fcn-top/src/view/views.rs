@@ -16,6 +16,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Paragraph, Row};
+use std::borrow::Cow;
 
 /// The tables that views show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,15 +220,17 @@ pub(super) fn in_columns<const N: usize>(
     lines: impl IntoIterator<Item = [Line<'static>; N]>,
     columns: &[Rect],
 ) -> Vec<Row<'static>> {
-    let fitted = |(line, column): (Line<'static>, &Rect)| {
-        let text = shortened(&line.to_string(), column.width).into_owned();
-        Line {
-            spans: vec![text.into()],
-            ..line
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    for (at, column) in columns.iter().enumerate().take(N) {
+        let whole: Vec<_> = lines.iter().map(|line| line[at].to_string()).collect();
+        let cuts = whole.iter().map(|text| shortened(text, column.width));
+        let mut cuts: Vec<_> = cuts.map(Cow::into_owned).collect();
+        fit::tell_apart(&mut cuts, column.width, |at| whole[at].clone());
+        for (line, cut) in lines.iter_mut().zip(cuts) {
+            line[at].spans = vec![cut.into()];
         }
-    };
-    let row = |line: [Line<'static>; N]| line.into_iter().zip(columns).map(fitted).collect();
-    lines.into_iter().map(row).collect()
+    }
+    lines.into_iter().map(Row::from_iter).collect()
 }
 
 /// Labels with texts beside them, which go on below where they are too long.

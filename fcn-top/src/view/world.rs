@@ -79,6 +79,17 @@ impl World<'_> {
         self.words.clock_since(started.unwrap_or(at), at, digits)
     }
 
+    /// The same, also with the day where a `later` moment beside it is of another one.
+    pub(super) fn clock_before(&self, later: u64, at: u64, digits: usize) -> String {
+        let dated = self.words.clock_since(later, at, digits);
+        let clock = self.clock(at, digits);
+        if dated.len() > clock.len() {
+            dated
+        } else {
+            clock
+        }
+    }
+
     /// A time that ends now, in words.
     pub(super) fn last(&self, (from, to): (u64, u64)) -> String {
         match to.saturating_sub(from) {

@@ -199,15 +199,20 @@ fn a_filter_works_while_it_is_typed() {
     // Half a word finds nothing: the table stays, and it is said.
     typed(&mut app, " rate_1");
     assert_eq!(lines(&mut app).len(), 8);
-    assert!(seen(&mut app).contains("No line passes this"));
+    let none = "No line passes this · shown: kind=cnp r\n";
+    let pic = seen(&mut app);
+    assert!(pic.contains(none), "{pic}");
     for _ in 0..7 {
         press(&mut app, KeyCode::Backspace);
     }
     typed(&mut app, " (");
     let pic = seen(&mut app);
     assert!(pic.contains("at character 11"), "{pic}");
-    // What could be read last goes on.
+    // What could be read last goes on, which is said whatever room there is.
     assert_eq!(lines(&mut app).len(), 8);
+    assert!(pic.contains(" · shown: kind=cnp\n"), "{pic}");
+    let narrow = text(&picture(&mut app, 40, 10));
+    assert!(narrow.contains("… · shown: kind=cnp\n"), "{narrow}");
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("at character 11"));
     press(&mut app, KeyCode::Esc);
@@ -669,7 +674,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
         let seen = text(&picture(&mut app, width, height));
         let head: Vec<_> = seen.lines().skip(2).take(4).collect();
         let is_on_top = head[0].starts_with("most ");
-        let is_beside = head[1].starts_with("now 2,234/s, most ");
+        let is_beside = head[1].starts_with("rate 2,234/s, most ");
         let is_below = head[2].starts_with("most ");
         let shown = [is_on_top, is_beside, is_below];
         let expected = [
@@ -679,7 +684,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
         ];
         assert_eq!(shown, expected, "{seen}");
         assert!(
-            head.iter().any(|line| line.starts_with("now 2,234/s")),
+            head.iter().any(|line| line.starts_with("rate 2,234/s")),
             "{seen}"
         );
     }
@@ -951,6 +956,61 @@ fn what_several_places_have_sampled_is_not_added_up() {
     let seen = seen_with(&mut app, &details);
     assert_eq!(seen.matches(" ~172").count(), 2, "{seen}");
     assert!(seen.contains("~108") && !seen.contains("408"), "{seen}");
+}
+
+#[test]
+fn a_total_of_samples_says_so_at_every_size() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.points.truncate(1);
+    let point = &mut tables.points[0];
+    (point.total, point.samples, point.rate_1s) = (201, 201, None);
+    (point.queue_max, point.level_max) = (None, None);
+    app.update(tables);
+    typed(&mut app, "2");
+    for (width, height) in [(40, 10), (60, 20), (80, 24), (160, 45)] {
+        let seen = text(&picture(&mut app, width, height));
+        assert!(seen.contains(" samples "), "{seen}");
+        assert_eq!(seen.matches(" 201").count(), 2, "{seen}");
+    }
+}
+
+#[test]
+fn places_and_addresses_that_are_cut_stay_apart() {
+    let words = Words::default();
+    for (place, sender) in [(true, false), (false, true)] {
+        let mut app = App::new(&Options::default(), &words);
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |number: u64| {
+                let (place, sender) = (u64::from(place) * number, u64::from(sender) * number);
+                let name = format!("rack12-leaf-switch-0{place}-port-7");
+                let sender = format!("2001:db8:{sender}:aaaa:bbbb:cccc::17");
+                let row = QpRecord {
+                    interface: Some(name.as_str().into()),
+                    sender: Some(sample::address(&sender)),
+                    sampled: Some(4),
+                    ..one.clone()
+                };
+                (RowId(number), row)
+            };
+            *rows = (1..=2).map(row).collect();
+        });
+        app.update(tables.clone());
+        for (view, kind) in [("1", "obeys"), ("2", " cnp ")] {
+            typed(&mut app, view);
+            let details = sample::details(&app.wanted_details(), tables.now);
+            app.detail(details);
+            for width in [80, 120] {
+                let seen = text(&picture(&mut app, width, 36));
+                let is_row = |line: &&str| line.contains("→ 10.0.9.20") && line.contains(kind);
+                let rows: Vec<_> = seen.lines().filter(is_row).collect();
+                assert!(rows.len() == 2 && rows[0] != rows[1], "{seen}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -1323,7 +1383,7 @@ fn the_head_says_what_its_numbers_are_of() {
         " losses (5)",
         "data  9",
         "\nnotifications ",
-        "\nnow 2,234/s ",
+        "\nrate 2,234/s ",
         "\nmost 2,",
     ] {
         assert!(wide.contains(part), "{wide}");
@@ -1428,6 +1488,14 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
     let earlier = seen(&mut app);
     assert!(earlier.contains("FROZEN"), "{earlier}");
     assert!(earlier.contains("flows notified until now ─"), "{earlier}");
+    // Also where not all senders have room.
+    let wide = text(&picture(&mut app, 120, 40));
+    assert!(wide.contains(" 3/13 until now "), "{wide}");
+    // The rate in the head is that of the moment shown, and of no “now”.
+    assert!(
+        earlier.contains("\nrate 2,234/s ") && !earlier.contains("now 2,234"),
+        "{earlier}"
+    );
     assert!(!earlier.contains("end of a.pcap"), "{earlier}");
 }
 
@@ -1448,7 +1516,9 @@ fn another_day_than_that_of_the_first_packet_is_said() {
     let row = seen(&mut app);
     assert!(row.contains("LIVE  2025-11-24 08:15:20"), "{row}");
     let seen_line = row.lines().find(|line| line.starts_with("Seen")).unwrap();
-    assert!(seen_line.contains("08:15:00.000 to 2025-11-23 "), "{row}");
+    // Where the two are of different days, either has its own.
+    let both = "2025-11-22 08:15:00.000 to 2025-11-23 ";
+    assert!(seen_line.contains(both), "{row}");
     typed(&mut app, "6");
     let all = seen(&mut app);
     assert!(

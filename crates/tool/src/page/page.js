@@ -183,16 +183,16 @@ const page = (() => {
   const BINS = [16, 128];
 
   /**
-   * An axis that charts share: `count` steps from `start` on. Charts draw bins of whole steps, whose length can be chosen; by
+   * An axis that charts share: `count` steps from `start` on, of which only what is not before `from` is shown. Charts draw bins of whole steps, whose length can be chosen; by
    * itself it is such that there are not too many, and in most of them `busy` is 5 or more, where that leaves 16.
    */
-  function axis({ name, start, step, count, busy, format }) {
-    const whole = [start, start + count * step];
+  function axis({ name, start, from = start, step, count, busy, format }) {
+    const whole = [Math.max(start, from), start + count * step];
     const shown = el("span", { class: "small dim", role: "status" });
     const charts = [];
     const it = { name, format, whole, range: whole, charts, set, zoom, move, bar: null, size: 1, length: () => it.size * step, bins: () => Math.ceil(count / it.size), edge };
     function edge(bin) {
-      return Math.min(start + bin * it.size * step, whole[1]);
+      return Math.min(Math.max(start + bin * it.size * step, whole[0]), whole[1]);
     }
     const sizes = [];
     for (let size = 1; size === 1 || count / size >= 8; size *= 2) sizes.push(size);

@@ -236,6 +236,16 @@ pub(super) fn know(
                 .to_owned(),
         );
     }
+    let unfiltered = match (words.masks(), story.by_interface) {
+        (true, _) => Some("they would name addresses, which --privacy hides"),
+        (_, true) => Some(
+            "with --per-interface each counts what one place saw, and they would find what all did",
+        ),
+        _ => None,
+    };
+    if let Some(why) = unfiltered.filter(|_| shown > 0) {
+        know.push(format!("QPs have no display filters for Wireshark: {why}."));
+    }
     if let Some(ended) = &header.ended {
         know.push(format!("It ended early: {}.", words.text(ended)));
     }

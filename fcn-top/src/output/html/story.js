@@ -64,8 +64,8 @@
   function charts() {
     const packets = (flow) => flow.data.reduce((sum, count) => sum + count, 0);
     const time = axis({
-      name: "Time", start: course.start, step: course.step, count: steps, busy: Math.max(0, ...course.flows.map(packets)),
-      format: (at) => (at < 0 ? `−${show.span(-at)}` : show.span(at)),
+      name: "Time", start: course.start, from: 0, step: course.step, count: steps, busy: Math.max(0, ...course.flows.map(packets)),
+      format: show.span,
     });
     const kinds = Object.entries(course.notifications);
     const told = chart({
