@@ -28,9 +28,9 @@ pub enum Begins {
 
 /// A flow whose packet sequence numbers are remembered.
 pub trait Sequenced {
-    /// Packet sequence number of its last data packet that has one of its own, which answers to RDMA READ have not; `None`
-    /// where there is none.
-    fn last_psn(&self) -> Option<u32>;
+    /// Packet sequence number of the data packet that is furthest ahead of those that have one of their own, which answers to
+    /// RDMA READ have not; `None` where there is none.
+    fn highest_psn(&self) -> Option<u32>;
 }
 
 /// At most so many flows; past the limit those leave first whose data was seen longest ago.
@@ -79,7 +79,7 @@ impl<F> FlowTable<F> {
         if is_new && let Some(by_hosts) = &mut self.by_hosts {
             by_hosts.insert(key);
         }
-        let psns = psn.zip(flow.last_psn());
+        let psns = psn.zip(flow.highest_psn());
         let is_anew = psns.is_some_and(|(psn, last)| are_of_two_connections(last, psn));
         if is_anew {
             *flow = make();
@@ -159,7 +159,7 @@ fn are_of_two_connections(last: u32, psn: u32) -> bool {
 }
 
 impl Sequenced for u32 {
-    fn last_psn(&self) -> Option<u32> {
+    fn highest_psn(&self) -> Option<u32> {
         Some(*self)
     }
 }

@@ -423,6 +423,14 @@ impl Obedience {
         order
     }
 
+    /// The highest PSN of its data that has PSNs of its own. What is sent again is behind it: acknowledgements of what was sent
+    /// before go on.
+    #[inline]
+    #[must_use]
+    pub fn highest_psn(&self) -> Option<u32> {
+        (self.psns.seen != 0).then_some(self.psns.highest)
+    }
+
     /// The latest data was marked CE before it was seen.
     pub const fn marked(&mut self) {
         self.marked_since = self.marked_since.saturating_add(1);
@@ -462,8 +470,11 @@ impl Obedience {
     /// was left alone, and all begins anew.
     pub fn missed(&mut self, at: u64) {
         if at > self.first {
-            *self = Self::new();
-            self.known_late = true;
+            *self = Self {
+                psns: self.psns,
+                known_late: true,
+                ..Self::new()
+            };
         }
     }
 

@@ -15,7 +15,7 @@ use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
-/// How far an acknowledgement's PSN may be behind the last data packet's: 1.3 ms at 100 Gbit/s in packets of 4 KB. Farther, and
+/// How far an acknowledgement's PSN may be behind the data's highest: 1.3 ms at 100 Gbit/s in packets of 4 KB. Farther, and
 /// flows of the same hosts would be taken for each other: of 64 three in a hundred have another one in reach.
 const REACH: u32 = 4096;
 /// So many votes in a row make a QP known.
@@ -103,7 +103,7 @@ impl Guess {
 
 /// Which flow comes from which QP at the sender.
 ///
-/// An acknowledgement whose PSN is 0 to 1023 behind the last one of exactly one flow that it may be about is a vote for
+/// An acknowledgement whose PSN is 0 to 4095 behind the highest one of exactly one flow that it may be about is a vote for
 /// that flow's coming from the QP that the acknowledgement is addressed to. Two in a row that agree make it known; one that
 /// disagrees starts anew.
 ///
@@ -178,7 +178,7 @@ impl Resolver {
         let connected = self.connections.flow_of(to, qp);
         // What RDMA CM says needs no votes.
         let is_its = |flow: FlowKey| {
-            let last = flows.get(&flow).and_then(Sequenced::last_psn);
+            let last = flows.get(&flow).and_then(Sequenced::highest_psn);
             flow.receiver == from && last.is_none_or(|last| fits(last, psn) || fits(psn, last))
         };
         if connected.is_some_and(is_its) {
@@ -211,7 +211,7 @@ impl Resolver {
         self.tick += 1;
         if let Some((key, guess)) = self.guess_of(to, qp)
             && key.receiver == from
-            && let Some(last) = flows.get(&key).and_then(Sequenced::last_psn)
+            && let Some(last) = flows.get(&key).and_then(Sequenced::highest_psn)
         {
             let is_early = psn != last && fits(psn, last);
             let is_settled = fits(last, psn) && (guess.in_step || guess.holds());
@@ -227,7 +227,7 @@ impl Resolver {
         }
         let mut fitting = flows
             .between(to, from)
-            .filter(|(_, flow)| flow.last_psn().is_some_and(|last| fits(last, psn)))
+            .filter(|(_, flow)| flow.highest_psn().is_some_and(|last| fits(last, psn)))
             .map(|(key, _)| *key)
             .filter(|key| self.may_be_of(key, qp));
         if let (Some(key), None) = (fitting.next(), fitting.next()) {

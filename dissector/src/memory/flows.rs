@@ -59,8 +59,6 @@ pub struct Flow {
     octets: u64,
     /// Octets in the step of the rate's window that `last` lies in.
     in_step: u32,
-    /// Packet sequence number of the last one in the file that has one of its own.
-    psn: Option<u32>,
     source_port: u16,
     /// What the last one in the file is queued by.
     pub class: Option<Class>,
@@ -101,7 +99,6 @@ impl Flow {
             last: at,
             octets: 0,
             in_step: 0,
-            psn: None,
             source_port: 0,
             class: None,
             recent: Recent::NEW,
@@ -138,7 +135,6 @@ impl Flow {
         if data.earlier.is_none()
             && self.obedience.sequenced(data.sequence, data.place) != Order::Overtaken
         {
-            self.psn = data.sequence.of_connection().or(self.psn);
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             self.obedience.data(at, data.octets, data.entropy);
             if data.ce {
@@ -276,8 +272,8 @@ impl Flow {
 pub type Flows = FlowTable<Flow>;
 
 impl Sequenced for Flow {
-    fn last_psn(&self) -> Option<u32> {
-        self.psn
+    fn highest_psn(&self) -> Option<u32> {
+        self.obedience.highest_psn()
     }
 }
 

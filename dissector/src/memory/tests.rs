@@ -19,6 +19,24 @@ fn data(qp: u8, ce: bool) -> Vec<u8> {
     packet
 }
 
+/// Data to QP 5 with that PSN.
+fn with_psn(psn: u32) -> Vec<u8> {
+    let mut packet = data(5, false);
+    packet.truncate(37);
+    packet.extend(&psn.to_be_bytes()[1..]);
+    packet
+}
+
+/// RECEIVER acknowledges data up to that PSN, to QP 9.
+fn acknowledge(memory: &mut Memory, seen: Seen, psn: u32) {
+    let mut answer = with_psn(psn);
+    (answer[28], answer[35]) = (17, 9);
+    answer[12..16].copy_from_slice(&RECEIVER);
+    answer[16..20].copy_from_slice(&SENDER);
+    let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
+    memory.passed(seen, &frame);
+}
+
 /// What SWITCH says about the flow to `qp`.
 fn gist(kind: Kind, qp: u8) -> Notification {
     Notification {
@@ -218,12 +236,7 @@ fn a_place_that_begins_later_by_its_clock_has_seen_the_same() {
 #[test]
 fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
     let mut memory = memory(Settings::default());
-    let with_psn = |psn: u32| {
-        let mut packet = data(5, false);
-        packet.truncate(37);
-        packet.extend(&(100_000 + psn).to_be_bytes()[1..]);
-        packet
-    };
+    let with_psn = |psn| with_psn(100_000 + psn);
     for n in 0..400 {
         let at = u64::from(n) * 10_000;
         pass(&mut memory, seen(4 * n + 1, at), &with_psn(n));
@@ -234,12 +247,7 @@ fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
             };
             pass(&mut memory, elsewhere, &with_psn(n - 50));
         }
-        let mut answer = with_psn(n);
-        (answer[28], answer[35]) = (17, 9);
-        answer[12..16].copy_from_slice(&RECEIVER);
-        answer[16..20].copy_from_slice(&SENDER);
-        let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
-        memory.passed(seen(4 * n + 3, at + 20), &frame);
+        acknowledge(&mut memory, seen(4 * n + 3, at + 20), 100_000 + n);
         if n > 200 {
             let gist = Notification {
                 subject: Subject::SenderQp(Qp::truncate(9)),
@@ -252,18 +260,35 @@ fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
 }
 
 #[test]
+fn acknowledgements_go_on_while_single_packets_are_sent_again() {
+    let mut memory = memory(Settings::default());
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        seen(number, u64::from(number) * 10_000)
+    };
+    for psn in 0..200 {
+        pass(&mut memory, next(), &with_psn(100_000 + psn));
+        if psn >= 100 {
+            acknowledge(&mut memory, next(), 100_000 + psn - 100);
+        }
+    }
+    // All was sent, and some is sent again while acknowledgements of what followed it come in.
+    for psn in 0..100 {
+        if psn % 10 == 0 {
+            pass(&mut memory, next(), &with_psn(100_050 + psn / 10));
+        }
+        acknowledge(&mut memory, next(), 100_100 + psn);
+    }
+    let last = next();
+    notify(&mut memory, last, &gist(Kind::FastCnp1, 5));
+    let qp = Some((Qp::truncate(9), Resolved::Acks));
+    assert_eq!(notice(&memory, last.frame).sender_qp, qp);
+}
+
+#[test]
 fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
     let mut memory = memory(Settings::default());
-    let with_psn = |psn: u32| {
-        let mut packet = data(5, false);
-        packet.truncate(37);
-        packet.extend(&psn.to_be_bytes()[1..]);
-        packet
-    };
-    let mut answer = with_psn(0);
-    (answer[28], answer[35]) = (17, 9);
-    answer[12..16].copy_from_slice(&RECEIVER);
-    answer[16..20].copy_from_slice(&SENDER);
     let mut frame = 0;
     let mut at = 0;
     let mut next = || {
@@ -283,9 +308,7 @@ fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
                 *told = at.frame;
             }
             if is_answered && psn > first + 60 {
-                answer[37..40].copy_from_slice(&psn.to_be_bytes()[1..]);
-                let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
-                memory.passed(next(), &frame);
+                acknowledge(&mut memory, next(), psn);
             }
         }
     }

@@ -264,8 +264,7 @@ impl Flow {
 }
 
 impl Sequenced for Flow {
-    fn last_psn(&self) -> Option<u32> {
-        let [own, _] = self.last_psns;
-        (own != NO_PSN).then_some(own)
+    fn highest_psn(&self) -> Option<u32> {
+        self.obedience.highest_psn()
     }
 }
