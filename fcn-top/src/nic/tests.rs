@@ -1,5 +1,6 @@
 //! Readings of recorded trees and of made-up queue pairs, beside packets that a monitor really saw.
 
+use super::read::Reader;
 use super::*;
 use crate::monitor::Settings;
 use crate::packet::Packet;
@@ -96,6 +97,33 @@ fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
     assert_eq!(then("9"), Some((Some(2), 1)));
     assert_eq!(then("not supported"), None);
     assert_eq!(then("18446744073709551615"), Some((None, 0)));
+}
+
+#[test]
+fn a_counter_that_went_back_and_grew_past_what_it_was_is_noticed() {
+    let (root, _) = planted(&TREES[..1]);
+    let counter = root
+        .path()
+        .join("mlx5_0/ports/1/hw_counters/rp_cnp_handled");
+    let mut reader = Reader::at(root.path(), root.path(), false);
+    let mut watch = Watch::default();
+    watch.take(&reader.read(true), None);
+    let values = std::cell::RefCell::new(vec!["90000", "10"]);
+    fs::write(&counter, "5").unwrap();
+    let mut nics = Nics::default();
+    reader.each_second(
+        || values.borrow().is_empty(),
+        |reading, _| {
+            nics = watch.take(reading, None);
+            fs::write(&counter, values.borrow_mut().pop().unwrap_or("90007")).unwrap();
+        },
+    );
+    let handled = nics
+        .counters
+        .iter()
+        .find(|one| &*one.counter == "rp_cnp_handled")
+        .unwrap();
+    assert_eq!((handled.growth, handled.resets), (Some(89_995), 1));
 }
 
 /// A monitor that has seen the CNPs of a sample on `eth1`, to the addresses that they go to.
