@@ -15,6 +15,7 @@ use crate::tables::Nics;
 use crate::text::Words;
 use fcn_tool::console::{Console, say};
 use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::counted;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -66,7 +67,25 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("this is what was counted until then"));
     }
-    Ok(())
+    complete(&nics, &words)
+}
+
+/// Whether all that was counted at first was until the end.
+pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
+    let gone = nics.counters.iter().filter(|counter| counter.vanished);
+    let mut ports: Vec<_> = gone
+        .map(|counter| format!("{} port {}", words.text(&counter.device), counter.port))
+        .collect();
+    let count = ports.len() as u64;
+    ports.dedup();
+    match count {
+        0 => Ok(()),
+        _ => Err(
+            Failure::incomplete(format!("{} vanished meanwhile", counted(count, "counter")))
+                .and(ports.join(", "))
+                .and("what is said of them was read last"),
+        ),
+    }
 }
 
 fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {
