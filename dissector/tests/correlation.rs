@@ -836,7 +836,7 @@ fn connected(path: &Path, packets: &[Read]) -> Connected {
 #[test]
 fn samples_are_shown_as_a_look_at_all_packets_finds() {
     let Some(tshark) = with_plugin() else { return };
-    let list = |text: &str| vec![fcn_observe::access::prefix(text).unwrap()];
+    let list = |text: &str| vec![text.parse().unwrap()];
     let settings = Settings {
         flow_rate: 1000,
         trust: list("2001:db8:ffff::1"),
@@ -1437,7 +1437,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
         ),
     ];
     let settings = Settings {
-        able: vec![fcn_observe::access::prefix("::/0").unwrap()],
+        able: vec!["::/0".parse().unwrap()],
         ..Settings::default()
     };
     for (name, interfaces, behind, wanted) in cases {

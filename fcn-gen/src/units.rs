@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Add;
 use core::time::Duration;
+use fcn_observe::time::nanos;
 use fcn_tool::quantity::{self, Kind, PREFIXES, SIZES, TIMES, Units};
 use serde::{Deserialize, Deserializer};
 
@@ -53,8 +54,7 @@ impl Add for Ps {
 
 impl From<Duration> for Ps {
     fn from(duration: Duration) -> Self {
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self::from_nanos(nanoseconds)
+        Self::from_nanos(nanos(duration))
     }
 }
 

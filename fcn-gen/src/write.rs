@@ -13,6 +13,7 @@ use crate::sim::{self, Captured, Sink};
 use crate::truth::{self, Truth};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_observe::time::nanos;
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::LinkType;
 use std::collections::BTreeMap;
@@ -411,7 +412,7 @@ fn report(
         interfaces,
         notifications,
         simulated_ns: truth.duration_ns,
-        took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        took_ns: nanos(took),
         packets_per_second: packets as f64 / took.as_secs_f64().max(1e-9),
     }
 }

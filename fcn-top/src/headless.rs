@@ -1,7 +1,7 @@
 //! Runs without a screen: what is printed while packets come, and at the end.
 
+use crate::engine::Engine;
 use crate::engine::intervals::IntervalTimer;
-use crate::engine::{Engine, nanoseconds};
 use crate::monitor::Monitor;
 use crate::output::Selection;
 use crate::output::audit::{Audit, Audited, Unchecked};
@@ -11,6 +11,7 @@ use crate::output::report::{self, Header};
 use crate::setup::Printing;
 use crate::tables::{Tables, Wanted, Watched};
 use crate::text::Words;
+use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
@@ -92,7 +93,7 @@ impl Printer {
             }));
         }
         let by_interval = matches!(printing, Printing::JsonLines | Printing::CsvIntervals);
-        let timer = by_interval.then(|| intervals(sender, nanoseconds(every)));
+        let timer = by_interval.then(|| intervals(sender, nanos(every)));
         (printer, timer)
     }
 

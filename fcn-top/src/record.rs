@@ -345,9 +345,10 @@ records! {
         quantity: Option<Quantity> = "Counts", 15, Name, "What it counts, where that is known: the same word in several drivers is the same quantity", |v| some(v, |v| Cell::Name(v.id()));
         qps: Option<Arc<str>> = "QPs", 10, Text, "QPs of this host that it is bound to (rdma statistic qp); nothing where it is of the whole port", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         value: u64 = "Value", 12, Count, "What the driver says", |v| Cell::Count(*v);
-        growth: Option<u64> = "Growth", 12, Count, "By how much it grew since it is watched, or since it went back last; nothing where it was read once", |v| count(v);
+        growth: Option<u64> = "Growth", 12, Count, "By how much it grew since it is watched, or since it went back or came back last; nothing where it was read once", |v| count(v);
         seen: Option<u64> = "Seen", 12, Count, "How many of the same were seen on the interface in that time (to and from the port's addresses): CNPs, or packets marked CE; nothing where it is something else, or the interface is not captured on", |v| count(v);
-        resets: u64 = "Resets", 6, Count, "How often it went back, as it was set to 0 or ran over", |v| Cell::Count(*v);
+        resets: u64 = "Resets", 6, Count, "How often it went back, as it was set to 0 or ran over, or came back after it had vanished", |v| Cell::Count(*v);
+        vanished: bool = "Vanished", 8, Name, "Whether it, or its device, is not there any more: what is said is what was read last", |v| Cell::Name(if *v { "yes" } else { "no" });
     }
 
     /// A queue pair of an RDMA device of this host.

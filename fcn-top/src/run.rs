@@ -3,7 +3,7 @@
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::keeper::Keeper;
-use crate::engine::{Engine, Limits, nanoseconds};
+use crate::engine::{Engine, Limits};
 use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
@@ -23,6 +23,7 @@ use crate::tables::{Nics, Wanted, Watched};
 use crate::text::Words;
 use crate::view::{self, Tab, Writing};
 use clap::Parser;
+use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, conclude, say, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
 use fcn_tool::quantity::{counted, grouped};
@@ -299,7 +300,7 @@ fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended)
         filter,
         interfaces: cli.input.interface.clone(),
         count: cli.limits.count.filter(|_| enough),
-        span: cli.limits.duration.map(nanoseconds).filter(|_| enough),
+        span: cli.limits.duration.map(nanos).filter(|_| enough),
         last_frame: enough.then(|| engine.last()),
     };
     Header { read, part, ended }

@@ -10,6 +10,7 @@ use crate::names::{Names, Pseudonyms};
 use crate::record::{Cell, Column, Holds, Maker, PointRecord, QpRecord};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
+use fcn_observe::time::nanos;
 use fcn_tool::quantity::counted;
 use fcn_wire::Origin;
 use jiff::Timestamp;
@@ -168,7 +169,7 @@ impl Words {
         (!names.wait(addresses, most)).then(|| {
             format!(
                 "names: not all were found within {}; addresses stand for the others",
-                span(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX))
+                span(nanos(most))
             )
         })
     }

@@ -6,12 +6,6 @@
 use fcn_wire::pnc::Prefix;
 use std::net::IpAddr;
 
-/// The prefix that a person has written: `10.0.0.0/8`, `fd00::/16`, or one address.
-#[must_use]
-pub fn prefix(text: &str) -> Option<Prefix> {
-    text.parse().ok()
-}
-
 /// Whether `source` is in one of the prefixes of `list`.
 #[must_use]
 pub fn lists(list: &[Prefix], source: IpAddr) -> bool {
@@ -21,17 +15,6 @@ pub fn lists(list: &[Prefix], source: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_are_read_as_people_write_them() {
-        let network = |address: [u8; 4], bits| Prefix::new(IpAddr::from(address), bits);
-        assert_eq!(prefix("10.0.0.7/8"), network([10, 0, 0, 0], 8));
-        assert_eq!(prefix("10.0.0.7"), network([10, 0, 0, 7], 32));
-        assert!(prefix("fd00::/16").is_some() && prefix("fd00::1").is_some());
-        for text in ["", "x", "10.0.0.0/33", "10.0.0.0/", "fd00::/129", "/8"] {
-            assert_eq!(prefix(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn an_empty_list_lists_nobody() {

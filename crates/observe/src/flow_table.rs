@@ -114,7 +114,7 @@ impl<F> FlowTable<F> {
         self.flows.iter()
     }
 
-    /// The flows from one host to another: [`MOST_BETWEEN`] at most, by their QPs. None before they are
+    /// The flows from one host to another: `MOST_BETWEEN` at most, by their QPs. None before they are
     /// [`indexed`](Self::indexed).
     pub fn between(
         &self,

@@ -258,8 +258,7 @@ mod tests {
 
     #[test]
     fn a_border_is_crossed_inwards_or_outwards() {
-        let prefix = |text| access::prefix(text).unwrap();
-        let domain = [prefix("10.1.0.0/16"), prefix("10.2.0.0/16")];
+        let domain = ["10.1.0.0/16", "10.2.0.0/16"].map(|text| text.parse().unwrap());
         let crossed = |kind, notifier: &str, destination: &str| {
             let destination = destination.parse().unwrap();
             let gist = Notification {

@@ -5,7 +5,7 @@
 //! have it as well, so a sighting is taken for the oldest packet of that identity, at most [`WITHIN`] away, that was not
 //! seen at this place yet; where there is none, it is another packet. So n copies at one place are n, and n at each of two
 //! places are n too. What others saw before a place that was looked at later has passed it unseen, but for the latest of them where
-//! that is [much nearer](NEARER) in time than such packets are to each other.
+//! that is much nearer (`NEARER`) in time than such packets are to each other.
 
 use crate::data::{DataPacket, words};
 use crate::unit::Unit;

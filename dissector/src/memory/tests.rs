@@ -151,7 +151,7 @@ fn data_that_comes_late_in_the_file_takes_the_link_over() {
 
 #[test]
 fn what_several_frames_break_is_found() {
-    let prefix = |text| vec![access::prefix(text).unwrap()];
+    let prefix = |text: &str| vec![text.parse().unwrap()];
     let settings = Settings::new(prefix("10.8.0.0/16"), prefix("10.0.0.0/24"), 1000, MS);
     let mut memory = memory(settings);
     pass(&mut memory, seen(1, 0), &data(5, false));
@@ -338,7 +338,7 @@ fn who_translates_is_no_receiver_for_a_while() {
 #[test]
 fn a_border_is_crossed() {
     let settings = Settings {
-        domain: vec![access::prefix("10.0.0.0/24").unwrap()],
+        domain: vec!["10.0.0.0/24".parse().unwrap()],
         ..Settings::default()
     };
     let mut memory = memory(settings);

@@ -9,7 +9,6 @@ use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use fcn_observe::access;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
@@ -248,7 +247,7 @@ fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
         return Err(text.to_owned());
     }
     parts
-        .map(|part| access::prefix(part).ok_or_else(|| part.to_owned()))
+        .map(|part| part.parse().map_err(|_| part.to_owned()))
         .collect()
 }
 

@@ -3,12 +3,13 @@
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
 use super::passed::{Passed, ifindex};
-use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
+use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, wall_clock};
 use crate::monitor::Monitor;
 use crate::monitor::events::DAMAGED;
 use crate::packet::Packet;
 use crate::record::MADE_UP;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
+use fcn_observe::time::nanos;
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
@@ -101,7 +102,7 @@ struct Clock {
 impl Clock {
     /// The moment of the capture that is now.
     fn now(&self) -> u64 {
-        let gone = nanoseconds(self.begun.elapsed()) as f64 * self.speed;
+        let gone = nanos(self.begun.elapsed()) as f64 * self.speed;
         // A float too large for it becomes the greatest number.
         self.first.saturating_add(gone as u64)
     }

@@ -28,6 +28,7 @@ use crate::record::RowId;
 use crate::tables::{Details, Dropped, Nics, PastPacket, Tables, Wanted, WantedDetails, Watched};
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;
+use fcn_observe::time::nanos;
 use fcn_tool::failure::Failure;
 use fcn_wire::Severity;
 use intervals::IntervalTimer;
@@ -487,7 +488,7 @@ impl Taking<'_> {
             monitor.stamped_far(&counted, (far.by, far.ahead), far.first);
         }
         if let Some(span) = limits.span {
-            let end = *until.get_or_insert_with(|| counted.at.saturating_add(nanoseconds(span)));
+            let end = *until.get_or_insert_with(|| counted.at.saturating_add(nanos(span)));
             if counted.at >= end {
                 *enough = true;
                 return false;
@@ -562,16 +563,11 @@ fn keep_samples(monitor: &Monitor, keeper: &mut Keeper, packet: &Packet<'_>) {
     }
 }
 
-/// Nanoseconds of a span, as many as fit.
-pub fn nanoseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// The clock that packets are stamped by, in nanoseconds since the epoch.
 pub fn wall_clock() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, nanoseconds)
+        .map_or(0, nanos)
 }
 
 #[cfg(test)]

@@ -1,22 +1,31 @@
 //! RDMA devices: libpcap captures on them by their own names where it was built to (rdmasniff), and else on their interfaces.
 
 use fcn_link::interface::Interface;
+use fcn_link::rdma::{CLASS, Port, keep_own_interfaces, ports};
 use std::path::Path;
 
-/// The interfaces of the RDMA device of that name, which may have the number of a port behind it (`mlx5_0:1`); `None` where there
-/// is no such device, or where an interface has that name.
+/// The interfaces of the RDMA device of that name, which may have the number of a port behind it (`mlx5_0:1`, `mlx5_0/1`), and then
+/// that of the port where it is known; `None` where there is no such device, or where an interface has that name.
 pub(super) fn interfaces(name: &str) -> Option<Vec<String>> {
-    let found = interfaces_at(Path::new("/sys/class/infiniband"), name)?;
+    let found = interfaces_at(Path::new(CLASS), name, keep_own_interfaces)?;
     Interface::named(name).is_err().then_some(found)
 }
 
-fn interfaces_at(root: &Path, name: &str) -> Option<Vec<String>> {
-    let device = name.split(':').next()?;
-    if device.is_empty() || device.starts_with('.') || device.contains('/') {
+fn interfaces_at(root: &Path, name: &str, keep_own: fn(&mut [Port])) -> Option<Vec<String>> {
+    let mut parts = name.splitn(2, [':', '/']);
+    let device = parts.next()?;
+    if device.is_empty() || device.starts_with('.') {
         return None;
     }
+    let number: Option<u32> = parts.next().and_then(|number| number.parse().ok());
     let folder = root.join(device);
     folder.is_dir().then(|| {
+        let mut ports = ports(root).unwrap_or_default();
+        ports.retain(|port| port.device == device && Some(port.number) == number);
+        keep_own(&mut ports);
+        if let Some(name) = ports.pop().and_then(|port| port.interface) {
+            return vec![name];
+        }
         let entries = std::fs::read_dir(folder.join("device/net"));
         let entries = entries.into_iter().flatten().flatten();
         let mut names: Vec<String> = entries
@@ -55,12 +64,29 @@ mod tests {
             fs::create_dir_all(root.path().join("mlx5_0/device/net").join(name)).unwrap();
         }
         fs::create_dir(root.path().join("mlx5_1")).unwrap();
-        let of = |name| interfaces_at(root.path(), name);
+        let gid = root.path().join("mlx5_0/ports/2/gid_attrs");
+        for (file, text) in [("types/0", "RoCE v2"), ("ndevs/0", "eth3")] {
+            fs::create_dir_all(gid.join(file).parent().unwrap()).unwrap();
+            fs::write(gid.join(file), text).unwrap();
+        }
+        let of = |name| interfaces_at(root.path(), name, |_| ());
         let both = vec!["eth2".to_owned(), "eth3".to_owned()];
         assert_eq!(of("mlx5_0"), Some(both.clone()));
-        assert_eq!(of("mlx5_0:1"), Some(both.clone()));
+        for name in ["mlx5_0:2", "mlx5_0/2"] {
+            assert_eq!(of(name), Some(vec!["eth3".to_owned()]), "{name}");
+        }
+        // The interface of that port is not known, there is no such port, or that is no port.
+        for name in ["mlx5_0:1", "mlx5_0/3", "mlx5_0/device"] {
+            assert_eq!(of(name), Some(both.clone()), "{name}");
+        }
+        let elsewhere =
+            |ports: &mut [Port]| ports.iter_mut().for_each(|port| port.interface = None);
+        assert_eq!(
+            interfaces_at(root.path(), "mlx5_0/2", elsewhere),
+            Some(both.clone())
+        );
         assert_eq!(of("mlx5_1"), Some(vec![]));
-        for none in ["mlx5_2", "", ":1", ".", "..", "mlx5_0/device", "/"] {
+        for none in ["mlx5_2", "mlx5_2/1", "", ":1", ".", "..", "../mlx5_0", "/"] {
             assert_eq!(of(none), None, "{none}");
         }
         let said = advice(&both, "No such device exists");

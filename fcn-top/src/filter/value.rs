@@ -6,7 +6,6 @@ use crate::columns::{near, unknown};
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds, Maker};
 use crate::text::Words;
-use fcn_observe::access::prefix;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
@@ -26,7 +25,7 @@ pub(super) enum Sought {
 impl Sought {
     /// A word that stands alone: an address, a prefix, or a text.
     pub(super) fn word(word: &str) -> Result<Self, String> {
-        if let Some(prefix) = prefix(word) {
+        if let Ok(prefix) = word.parse() {
             return Ok(Self::Prefix(prefix));
         }
         // Who writes an address and a length means a prefix.
@@ -139,7 +138,7 @@ impl Value {
                 Ok(Self::AnyFastCnp)
             }
             Holds::Name => known(column, lower).map(Self::Text),
-            Holds::Address => prefix(word).map(Self::Prefix).ok_or_else(wrong),
+            Holds::Address => word.parse().map(Self::Prefix).map_err(|_| wrong()),
             Holds::Count | Holds::Number | Holds::Qp | Holds::Label => {
                 whole(&lower).map(Self::Whole).map_err(|()| wrong())
             }

@@ -174,11 +174,6 @@ impl Monitor {
         self.now
     }
 
-    /// The earliest time of a packet; `None` before the first one.
-    pub const fn started(&self) -> Option<u64> {
-        self.started
-    }
-
     /// Sums over everything seen.
     pub fn totals(&self) -> Totals {
         Totals {

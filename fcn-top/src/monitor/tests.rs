@@ -130,7 +130,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
     );
     let totals = monitor.totals();
     assert_eq!((totals.notified(), totals.rows, totals.points), (5, 1, 1));
-    assert_eq!(monitor.started(), Some(START));
+    assert_eq!(monitor.started, Some(START));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `--counters`: what RDMA devices count, without capturing.
 
 use super::Watch;
-use super::read::Reader;
+use super::read::{Reader, wait};
 use crate::cli::Cli;
 use crate::config::Preferences;
 use crate::engine::{privileges, wall_clock};
@@ -15,12 +15,9 @@ use crate::tables::Nics;
 use crate::text::Words;
 use fcn_tool::console::{Console, say};
 use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::counted;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How often it is looked whether it is over.
-const LOOK: Duration = Duration::from_millis(20);
+use std::time::Instant;
 
 /// Prints what RDMA devices count, or serves it.
 ///
@@ -47,11 +44,9 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     }
     let mut nics = watch.take(&reading, None);
     let (begun, duration) = (Instant::now(), cli.limits.duration);
-    let wait = |most: Option<Duration>| {
-        while most.is_none_or(|most| begun.elapsed() < most) && !interrupted.load(Ordering::Relaxed)
-        {
-            thread::sleep(LOOK);
-        }
+    let over = || {
+        let interrupted = interrupted.load(Ordering::Relaxed);
+        interrupted || duration.is_some_and(|most| begun.elapsed() >= most)
     };
     if let Some(listener) = listener {
         let exposition = Exposition::new(0, words);
@@ -62,18 +57,35 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
             let address = server.address();
             let _ = writeln!(console.err, "fcn-top: metrics at http://{address}/metrics");
         }
-        wait(duration);
+        wait(over);
         return Ok(());
     }
     if duration.is_some() {
-        wait(duration);
-        nics = watch.take(&reader.read(true), None);
+        reader.each_second(over, |reading, _| nics = watch.take(reading, None));
     }
     print(cli, &nics, &words, console)?;
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("this is what was counted until then"));
     }
-    Ok(())
+    complete(&nics, &words)
+}
+
+/// Whether all that was counted at first was until the end.
+pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
+    let gone = nics.counters.iter().filter(|counter| counter.vanished);
+    let mut ports: Vec<_> = gone
+        .map(|counter| format!("{} port {}", words.text(&counter.device), counter.port))
+        .collect();
+    let count = ports.len() as u64;
+    ports.dedup();
+    match count {
+        0 => Ok(()),
+        _ => Err(
+            Failure::incomplete(format!("{} vanished meanwhile", counted(count, "counter")))
+                .and(ports.join(", "))
+                .and("what is said of them was read last"),
+        ),
+    }
 }
 
 fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// QPs of a set of counters that are named.
 const NAMED: usize = 16;
+/// Counters that vanished, kept at most.
+const VANISHED: usize = 1_000;
 
 /// What was read at one moment.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +64,8 @@ struct Base {
 #[derive(Debug, Default)]
 pub struct Watch {
     bases: HashMap<Key, Base>,
+    /// What was told last of ports.
+    last: Vec<CounterRecord>,
 }
 
 impl Watch {
@@ -72,6 +76,7 @@ impl Watch {
             ..Nics::default()
         };
         let mut before = std::mem::take(&mut self.bases);
+        let last = std::mem::take(&mut self.last);
         let listens = monitor.is_some();
         let mut monitor = monitor;
         let mut watched = Vec::new();
@@ -89,9 +94,17 @@ impl Watch {
             watched.extend(seen.map(|_| port));
             let mut take = |set: Option<u32>, name: &str, value: u64| {
                 let key = (port.device.clone(), port.number, set, name.to_owned());
-                let base = before
-                    .remove(&key)
-                    .map_or_else(|| Base::new(value, seen, 0), |base| base.then(value, seen));
+                let base = before.remove(&key).map_or_else(
+                    || {
+                        let is_it = |old: &&CounterRecord| {
+                            set.is_none() && is_of(old, port) && *old.counter == *name
+                        };
+                        // What comes back is watched anew, as what goes back is.
+                        let gone = last.iter().find(|old| old.vanished && is_it(old));
+                        Base::new(value, seen, gone.map_or(0, |old| old.resets + 1))
+                    },
+                    |base| base.then(value, seen),
+                );
                 self.bases.insert(key, base);
                 base
             };
@@ -115,6 +128,7 @@ impl Watch {
                     growth: base.again.then(|| value.saturating_sub(base.value)),
                     seen: seen.and_then(|(seen, quantity)| same_seen(quantity, &seen)),
                     resets: base.resets,
+                    vanished: false,
                 }
             };
             let first = nics.counters.len();
@@ -137,24 +151,66 @@ impl Watch {
                 }
             }
             let at_port = take(None, "", 0).seen_since(seen);
-            let own = nics.counters.get(first..).unwrap_or_default();
+            let old = last.iter().filter(|old| is_of(old, port));
+            let (_, new) = nics.counters.split_at(first);
+            let is_here = |old: &CounterRecord| {
+                new.iter()
+                    .any(|new| new.qps.is_none() && new.counter == old.counter)
+            };
+            let gone: Vec<_> = old.filter(|old| !is_here(old)).map(vanished).collect();
+            nics.counters.extend(gone);
+            let (_, own) = nics.counters.split_at(first);
             let mut sentence = sentence(own, port, at_port, listens);
             if shared && listens {
                 sentence += "; it has several RDMA devices, so nothing is compared";
             }
-            let interface = port.interface.as_ref().map(|name| format!(" ({name})"));
-            let interface = interface.unwrap_or_default();
-            let name = format!("{} port {}{interface}", port.device, port.number);
+            let name = named(&port.device, port.number, name);
             nics.sentences.push((name, sentence));
         }
+        let is_gone =
+            |old: &&CounterRecord| !reading.ports.iter().any(|(port, _)| is_of(old, port));
+        for old in last.iter().filter(is_gone) {
+            let interface = old.interface.as_deref();
+            let name = named(&old.device, old.port, interface);
+            if nics.sentences.last().is_none_or(|(last, _)| *last != name) {
+                let sentence = "vanished; its figures are the last ones";
+                nics.sentences.push((name, sentence.to_owned()));
+            }
+            nics.counters.push(vanished(old));
+        }
+        let mut kept = 0;
+        nics.counters.retain(|counter| {
+            kept += usize::from(counter.vanished);
+            !counter.vanished || kept <= VANISHED
+        });
         nics.counters.sort_by(|a, b| {
             let rank = |record: &CounterRecord| (record.quantity.is_none(), record.quantity);
             let whole = |record: &CounterRecord| record.qps.is_some();
             (&a.device, a.port, whole(a), rank(a)).cmp(&(&b.device, b.port, whole(b), rank(b)))
         });
         nics.local_qps = local_qps(reading, &watched, monitor.as_deref());
+        // Sets that are bound to queue pairs go with these.
+        let of_ports = nics.counters.iter().filter(|one| one.qps.is_none());
+        self.last = of_ports.cloned().collect();
         nics
     }
+}
+
+fn is_of(counter: &CounterRecord, port: &Port) -> bool {
+    (&*counter.device, counter.port) == (&*port.device, port.number)
+}
+
+fn vanished(counter: &CounterRecord) -> CounterRecord {
+    CounterRecord {
+        vanished: true,
+        ..counter.clone()
+    }
+}
+
+/// A port in words.
+fn named(device: &str, port: u32, interface: Option<&str>) -> String {
+    let interface = interface.map(|name| format!(" ({name})"));
+    format!("{device} port {port}{}", interface.unwrap_or_default())
 }
 
 /// The queue pairs, each with how often the monitor saw it told, where its port is watched.
@@ -287,6 +343,11 @@ fn sentence(
     }
     if told == Some(0) && counted.iter().any(|(record, _)| record.growth > Some(0)) {
         parts.push("what the NIC receives itself does not pass this capture".to_owned());
+    }
+    let gone = counters.iter().filter(|one| one.vanished).count();
+    if gone > 0 {
+        let gone = fcn_tool::quantity::counted(gone as u64, "counter");
+        parts.push(format!("{gone} vanished, with the last figures"));
     }
     if all_grew && counted.iter().any(|(record, _)| record.resets > 0) {
         parts.push("all since counters went back last".to_owned());

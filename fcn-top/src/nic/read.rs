@@ -1,4 +1,4 @@
-//! Reads what the kernel says of RDMA devices, once a second, beside the packets that are captured meanwhile.
+//! Reads what the kernel says of RDMA devices, once a second, beside the packets that may be captured meanwhile.
 
 use super::{Process, Reading, Watch};
 use crate::engine::{Engine, Input};
@@ -42,7 +42,11 @@ impl Reader {
         Self::at(rdma::CLASS, "/proc", private)
     }
 
-    fn at(class: impl Into<PathBuf>, processes: impl Into<PathBuf>, private: bool) -> Self {
+    pub(super) fn at(
+        class: impl Into<PathBuf>,
+        processes: impl Into<PathBuf>,
+        private: bool,
+    ) -> Self {
         Self {
             class: class.into(),
             processes: processes.into(),
@@ -75,6 +79,19 @@ impl Reader {
         }
     }
 
+    /// Hands on what there is once a second until it is over, and what there is then: the last, all of it.
+    pub fn each_second(&mut self, over: impl Fn() -> bool, mut take: impl FnMut(&Reading, bool)) {
+        loop {
+            let begun = Instant::now();
+            wait(|| begun.elapsed() >= EVERY || over());
+            let last = over();
+            take(&self.read(last), last);
+            if last {
+                return;
+            }
+        }
+    }
+
     fn look(&mut self) {
         let class = self.class.display();
         (self.ports, self.missing) = match rdma::ports(&self.class) {
@@ -104,6 +121,13 @@ impl Reader {
                     .insert(pid, process(&self.processes.join(pid.to_string())));
             }
         }
+    }
+}
+
+/// Waits until it is over.
+pub fn wait(over: impl Fn() -> bool) {
+    while !over() {
+        thread::sleep(LOOK);
     }
 }
 
@@ -159,27 +183,21 @@ impl NicInput {
             watch: Watch::default(),
         }
     }
-
-    fn read(&mut self, engine: &Engine, last: bool) {
-        let reading = self.reader.read(last);
-        if last {
-            thread::sleep(ON_ITS_WAY);
-        }
-        let nics = engine.with(|monitor| self.watch.take(&reading, Some(monitor)));
-        engine.set_nics(nics);
-    }
 }
 
 impl Input for NicInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
-        while !stop.load(Ordering::Relaxed) && !engine.has_enough() {
-            let begun = Instant::now();
-            self.read(engine, false);
-            while begun.elapsed() < EVERY && !stop.load(Ordering::Relaxed) && !engine.has_enough() {
-                thread::sleep(LOOK);
+        let Self { reader, watch } = self;
+        let mut take = |reading: &Reading, last: bool| {
+            if last {
+                thread::sleep(ON_ITS_WAY);
             }
-        }
-        self.read(engine, true);
+            let nics = engine.with(|monitor| watch.take(reading, Some(monitor)));
+            engine.set_nics(nics);
+        };
+        take(&reader.read(false), false);
+        let over = || stop.load(Ordering::Relaxed) || engine.has_enough();
+        reader.each_second(over, take);
         Ok(())
     }
 }

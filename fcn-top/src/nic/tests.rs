@@ -1,7 +1,9 @@
 //! Readings of recorded trees and of made-up queue pairs, beside packets that a monitor really saw.
 
+use super::read::Reader;
 use super::*;
 use crate::monitor::Settings;
+use crate::output::prometheus::Exposition;
 use crate::packet::Packet;
 use crate::text::Words;
 use fcn_link::capture_file::CaptureReader;
@@ -87,7 +89,7 @@ fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
         let of = nics
             .counters
             .iter()
-            .find(|one| &*one.counter == "rp_cnp_handled");
+            .find(|one| &*one.counter == "rp_cnp_handled" && !one.vanished);
         of.map(|one| (one.growth, one.resets))
     };
     assert_eq!(then("70400"), Some((Some(400), 0)));
@@ -95,7 +97,116 @@ fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
     assert_eq!(then("7"), Some((None, 1)));
     assert_eq!(then("9"), Some((Some(2), 1)));
     assert_eq!(then("not supported"), None);
-    assert_eq!(then("18446744073709551615"), Some((None, 0)));
+    assert_eq!(then("18446744073709551615"), Some((None, 2)));
+}
+
+#[test]
+fn a_counter_that_went_back_and_grew_past_what_it_was_is_noticed() {
+    let (root, _) = planted(&TREES[..1]);
+    let counter = root
+        .path()
+        .join("mlx5_0/ports/1/hw_counters/rp_cnp_handled");
+    let mut reader = Reader::at(root.path(), root.path(), false);
+    let mut watch = Watch::default();
+    watch.take(&reader.read(true), None);
+    let values = std::cell::RefCell::new(vec!["90000", "10"]);
+    fs::write(&counter, "5").unwrap();
+    let mut nics = Nics::default();
+    reader.each_second(
+        || values.borrow().is_empty(),
+        |reading, _| {
+            nics = watch.take(reading, None);
+            fs::write(&counter, values.borrow_mut().pop().unwrap_or("90007")).unwrap();
+        },
+    );
+    let handled = nics
+        .counters
+        .iter()
+        .find(|one| &*one.counter == "rp_cnp_handled")
+        .unwrap();
+    assert_eq!((handled.growth, handled.resets), (Some(89_995), 1));
+}
+
+#[test]
+fn what_vanishes_is_told_with_its_last_figures() {
+    let (root, reading) = planted(&TREES[..2]);
+    let mut watch = Watch::default();
+    watch.take(&reading, None);
+    let port = root.path().join("mlx5_0/ports/1");
+    let ignored = port.join("hw_counters/rp_cnp_ignored");
+    fs::write(&ignored, "12").unwrap();
+    let all = watch.take(&read(root.path()), None);
+    let words = Words::default();
+    command::complete(&all, &words).unwrap();
+    fs::remove_file(&ignored).unwrap();
+    let nics = watch.take(&read(root.path()), None);
+    let of = |nics: &Nics| {
+        let mut counters = nics.counters.iter();
+        let one = counters
+            .find(|one| &*one.counter == "rp_cnp_ignored")
+            .unwrap();
+        (one.value, one.growth, one.resets, one.vanished)
+    };
+    assert_eq!(of(&nics), (12, of(&all).1, 0, true));
+    assert_eq!(
+        nics.sentences[1].1,
+        "the NIC handled 0, ignored 12; 1 counter vanished, with the last figures"
+    );
+    let failure = command::complete(&nics, &words).unwrap_err();
+    assert_eq!(failure.exit().code(), 3);
+    let said = "1 counter vanished meanwhile: mlx5_0 port 1: what is said of them was read last";
+    assert_eq!(failure.to_string(), said);
+    // Metrics are of what there is.
+    let page = Exposition::new(0, Words::default()).counters(&nics);
+    assert!(page.contains("rp_cnp_handled") && !page.contains("rp_cnp_ignored"));
+
+    // With its device; told again for as long as it is gone.
+    let gone = Reading {
+        ports: reading.ports[..1].to_vec(),
+        ..Reading::default()
+    };
+    watch.take(&gone, None);
+    let nics = watch.take(&gone, None);
+    assert_eq!(nics.counters.len(), all.counters.len());
+    assert_eq!(
+        (&*nics.sentences[1].0, &*nics.sentences[1].1),
+        (
+            "mlx5_0 port 1 (eth1)",
+            "vanished; its figures are the last ones"
+        )
+    );
+    let mut text = String::new();
+    crate::output::report::nics(&mut text, &nics, &words);
+    assert!(text.contains(" Vanished\n"), "{text}");
+    let lost = all.counters.iter().filter(|one| &*one.device == "mlx5_0");
+    let lost = lost.count();
+    let json = serde_json::to_value(crate::output::json::counted(0, &nics, &words)).unwrap();
+    let count = |vanished| {
+        let counters = json["counters"].as_array().unwrap().iter();
+        counters.filter(|one| one["vanished"] == vanished).count()
+    };
+    assert_eq!(
+        (count("yes"), count("no")),
+        (lost, all.counters.len() - lost)
+    );
+
+    // Back again, it is watched anew.
+    let nics = watch.take(&reading, None);
+    assert_eq!(of(&nics), (0, None, 1, false));
+    command::complete(&nics, &words).unwrap();
+}
+
+#[test]
+fn what_vanished_is_bounded() {
+    let counters = (0..2 * VANISHED).map(|n| (n.to_string(), 1)).collect();
+    let mut watch = Watch::default();
+    let reading = Reading {
+        ports: vec![(Port::default(), counters)],
+        ..Reading::default()
+    };
+    watch.take(&reading, None);
+    let nics = watch.take(&Reading::default(), None);
+    assert_eq!(nics.counters.len(), VANISHED);
 }
 
 /// A monitor that has seen the CNPs of a sample on `eth1`, to the addresses that they go to.
@@ -208,6 +319,7 @@ fn what_a_driver_does_not_count_is_not_known() {
         growth,
         seen,
         resets: 0,
+        vanished: false,
     };
     let seen = Seen {
         cnps_to: 1_000,

@@ -135,7 +135,8 @@ impl Exposition {
 
     /// Of whole ports: queue pairs come and go.
     fn nics(&self, page: &mut Page, nics: &Nics) {
-        let whole = nics.counters.iter().filter(|counter| counter.qps.is_none());
+        let is_told = |counter: &&CounterRecord| counter.qps.is_none() && !counter.vanished;
+        let whole = nics.counters.iter().filter(is_told);
         let counters: Vec<(&CounterRecord, [String; 3])> = whole
             .map(|counter| {
                 let interface = counter.interface.as_deref().unwrap_or_default();

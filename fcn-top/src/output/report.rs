@@ -85,11 +85,12 @@ pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
         false => "",
     };
     let columns = format!(
-        "device port counter quantity {} value {} {} {}",
+        "device port counter quantity {} value {} {} {} {}",
         any(|one| one.qps.is_some(), "qps"),
         any(|one| one.growth.is_some(), "growth"),
         any(|one| one.seen.is_some(), "seen"),
         any(|one| one.resets > 0, "resets"),
+        any(|one| one.vanished, "vanished"),
     );
     let shown = known.get(..LIST).unwrap_or(&known);
     table(out, shown, &columns, words, |_, _| None);

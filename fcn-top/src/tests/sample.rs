@@ -277,6 +277,7 @@ fn nics() -> Nics {
         growth: Some(100),
         seen: Some(240),
         resets: 0,
+        vanished: false,
     };
     let ignored = CounterRecord {
         counter: "rp_cnp_ignored".into(),

@@ -23,6 +23,7 @@ use crate::tables::{Details, Tables, Wanted, WantedDetails};
 use crate::text::Words;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use fcn_observe::time::nanos;
 use fcn_tool::quantity::{counted, grouped};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -89,7 +90,7 @@ impl<'a> App<'a> {
                 prefix: String::new(),
                 by_place: false,
             },
-            refresh: u64::try_from(options.refresh.as_nanos()).unwrap_or(u64::MAX),
+            refresh: nanos(options.refresh),
             ascii: options.ascii,
             tab: options.view,
             views: [

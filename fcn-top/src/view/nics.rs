@@ -42,6 +42,7 @@ impl Entry for CounterRecord {
             ("resets", _) if self.resets > 0 => Tone::Warn,
             ("growth", Some(Quantity::CnpIgnored)) if self.growth > Some(0) => Tone::Warn,
             (_, None) => Tone::Dim,
+            _ if self.vanished => Tone::Dim,
             _ => Tone::Plain,
         }
     }
@@ -157,7 +158,7 @@ impl View for Nics {
 
     fn about(&self) -> &'static str {
         "What the drivers of this host's RDMA devices count, under the names that they give, and what was seen of the same on \
-         the interface, both since it is watched. Grey is what is of no known meaning. Below, what each port was told, and \
+         the interface, both since it is watched. Grey is what is of no known meaning, or vanished. Below, what each port was told, and \
          what its NIC made of that. Enter shows the queue pairs, whose they are, and how often each was told."
     }
 

@@ -82,6 +82,7 @@ fn nics(second: u64) -> Nics {
         growth: Some(growth),
         seen: None,
         resets: 0,
+        vanished: false,
     };
     let seen = |record: CounterRecord| CounterRecord {
         seen: Some(told),

@@ -467,6 +467,18 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_are_read_as_people_write_them() {
+        let prefix = |text: &str| text.parse::<Prefix>().ok();
+        let network = |address: [u8; 4], bits| Prefix::new(IpAddr::from(address), bits);
+        assert_eq!(prefix("10.0.0.7/8"), network([10, 0, 0, 0], 8));
+        assert_eq!(prefix("10.0.0.7"), network([10, 0, 0, 7], 32));
+        assert!(prefix("fd00::/16").is_some() && prefix("fd00::1").is_some());
+        for text in ["", "x", "10.0.0.0/33", "10.0.0.0/", "fd00::/129", "/8"] {
+            assert_eq!(prefix(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn prefixes_contain_the_addresses_that_share_their_bits() {
         let contains = |prefix: (IpAddr, u8), address: IpAddr| {
             Prefix::new(prefix.0, prefix.1).unwrap().contains(address)
