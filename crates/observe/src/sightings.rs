@@ -198,6 +198,10 @@ pub struct Sightings {
     count: u64,
     /// Whether packets were looked for that had been forgotten.
     forgot: bool,
+    /// Of notifications that may have been on their way to a place when it began, the least time between two.
+    unclear: Option<u64>,
+    /// Whether the way takes so long that they may.
+    unsure: bool,
     /// Data seen, and how much of it had been seen at another place longer ago than [`WITHIN`].
     data: u64,
     long_ago: u64,
@@ -209,6 +213,13 @@ impl Sightings {
     #[must_use]
     pub const fn forgot(&self) -> bool {
         self.forgot
+    }
+
+    /// Whether a place began later than others, and more than one of the notifications that came to it was on its way then: they
+    /// count as new.
+    #[must_use]
+    pub const fn is_unsure(&self) -> bool {
+        self.unsure
     }
 
     /// How many packets have been remembered so far.
@@ -333,6 +344,7 @@ impl Sightings {
                     let apart = its.saturating_sub(record.captured);
                     if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
                         latest = None;
+                        self.unclear = Some(self.unclear.map_or(apart, |least| least.min(apart)));
                     }
                     break;
                 }
@@ -351,9 +363,11 @@ impl Sightings {
             let known = &mut self.places[usize::from(place) - 1];
             if identity.is_data() {
                 // So it was looked at before.
-                known.looked_at = known
-                    .looked_at
-                    .min(self.records[number as usize % KEPT].captured);
+                let before = self.records[number as usize % KEPT].captured;
+                known.looked_at = known.looked_at.min(before);
+                let way = captured.saturating_sub(before);
+                self.unsure |=
+                    (self.unclear).is_some_and(|least| way.saturating_mul(NEARER) > least);
             }
             let record = &mut self.records[number as usize % KEPT];
             let free = record.place(0).unwrap_or(PLACES_EACH - 1);
@@ -476,29 +490,51 @@ mod tests {
 
     #[test]
     fn a_place_that_is_looked_at_later_has_not_seen_what_came_before() {
-        // Each passes one place 8 µs before the other, every 50 µs; either is looked at from 20 ms on.
-        for late in [0, 1] {
+        // Each passes one place so much before the other, so often; either is looked at from the 400th on. Of those that are on
+        // their way longer than to the next one, nothing tells which come to it then.
+        let ways = [
+            (0, 8, 50, 0),
+            (1, 8, 50, 0),
+            (0, 3_000, 400, 0),
+            (1, 3_000, 400, 7),
+        ];
+        for (late, way, every, twice) in ways {
+            let mut all = Vec::new();
+            for n in 0..1_000 {
+                let at = 1_000_000_000 + n * every * MICROSECOND;
+                let then = at + way * MICROSECOND;
+                all.extend([(at, 0, 0, n), (then, 1, 0, n)]);
+                // Data goes the other way.
+                all.extend([(at, 1, Identity::DATA, n), (then, 0, Identity::DATA, n)]);
+            }
+            all.retain(|(at, place, ..)| {
+                *place != late || *at >= 1_000_000_000 + 400 * every * MICROSECOND
+            });
+            all.sort_unstable();
             let mut sightings = Sightings::default();
             let mut packets = 0;
-            for n in 0..1_000 {
-                for (place, after) in [(0, 0), (1, 8 * MICROSECOND)] {
-                    let at = 1_000_000_000 + n * 50 * MICROSECOND + after;
-                    if place == late && n < 400 {
-                        continue;
+            for (at, place, data, n) in all {
+                let look = Look {
+                    at,
+                    frame: n as u32,
+                    place: Place::new(place),
+                    ce: false,
+                };
+                let earlier = sightings.see(Identity(data + n * data.min(1)), look);
+                match earlier.filter(|_| data == 0) {
+                    None => packets += u64::from(data == 0),
+                    Some(first) if way < every => {
+                        assert_eq!((place, first.frame), (1, n as u32));
                     }
-                    let look = Look {
-                        at,
-                        frame: n as u32,
-                        place: Place::new(place),
-                        ce: false,
-                    };
-                    match sightings.see(Identity(7), look) {
-                        None => packets += 1,
-                        Some(first) => assert_eq!((place, first.frame), (1, n as u32)),
-                    }
+                    Some(_) => {}
                 }
             }
-            assert_eq!(packets, 1_000);
+            let unsure = sightings.is_unsure();
+            assert_eq!(
+                (packets, unsure),
+                (1_000 + twice, way > every),
+                "{late} {way}"
+            );
         }
     }
 

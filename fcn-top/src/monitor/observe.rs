@@ -4,7 +4,7 @@ use super::Monitor;
 use super::flows::{Data, Notified};
 use super::interfaces::Sort;
 use super::reporter::{
-    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_MANY, PLACES_UNCLEAR,
+    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_LATE, PLACES_MANY, PLACES_UNCLEAR,
     SAMPLES_AGAIN, SAMPLES_CUT,
 };
 use super::samples::OneIn;
@@ -277,6 +277,9 @@ impl Monitor {
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
             self.reporter.doubt(packet.at, PLACES_FORGOTTEN);
+        }
+        if self.sightings.is_unsure() {
+            self.reporter.doubt(packet.at, PLACES_LATE);
         }
         if self.sightings.are_apart() {
             self.reporter.doubt(packet.at, PLACES_APART);

@@ -35,10 +35,15 @@ pub const PLACES_APART: Doubt = (
     "capture.places.apart",
     "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. Data that several have seen counts at each, and notifications that look alike do so in part. Set the clocks right (editcap -t)",
 );
+/// What is said where it is unclear which notifications were on their way to a place when it began.
+pub const PLACES_LATE: Doubt = (
+    "capture.places.late",
+    "An interface begins later than others, and notifications that look alike were on their way to it, or passed it first, then: they count as new, so that some may count twice. Start captures together, or leave out the beginning (editcap -A)",
+);
 /// What is said where packets were seen at more places than are told apart.
 pub const PLACES_MANY: Doubt = (
     "capture.places.many",
-    "There are more than 1,024 interfaces and mirrors: what is seen at further ones counts again at each. Leave some out (--interface, --filter)",
+    "There are more than 1,024 interfaces and mirrors: what is seen at further ones may count again at each. Leave some out (--interface, --filter)",
 );
 /// What is said where clocks of mirrors cannot be used, or only with care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";

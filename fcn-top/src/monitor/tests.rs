@@ -644,6 +644,29 @@ fn places_whose_clocks_are_apart_are_told_of() {
 }
 
 #[test]
+fn notifications_on_their_way_to_a_place_that_begins_are_told_of() {
+    // A CNP each 400 µs, that has so long a way to the sender's place, which begins later.
+    for (way, doubtful) in [(10, false), (3_000, true)] {
+        let mut monitor = Monitor::new(Settings::default());
+        monitor.know_interface(0, "sender", "");
+        monitor.know_interface(1, "receiver", "");
+        let mut all = Vec::new();
+        for n in 0..400_u32 {
+            let at = u64::from(n) * 400;
+            all.extend([(at, 0, data(n, false)), (at + way, 1, data(n, false))]);
+            all.extend([(at, 1, cnp(17)), (at + way, 0, cnp(17))]);
+        }
+        all.retain(|(at, place, _)| *place == 1 || *at > 40_000);
+        all.sort_unstable();
+        for (at, place, packet) in all {
+            see(&mut monitor, START + at * 1_000, place, &packet);
+        }
+        let told = |event: crate::record::EventRecord| event.what == "capture.places.late";
+        assert_eq!(monitor.events().any(told), doubtful, "{way}");
+    }
+}
+
+#[test]
 fn a_sender_that_goes_back_does_not_have_packets_twice() {
     let mut monitor = Monitor::new(Settings::default());
     let doubts = |monitor: &Monitor| -> Vec<_> { monitor.events().map(|e| e.what).collect() };
