@@ -10,7 +10,7 @@
 
 mod responder;
 
-use super::connection::psn;
+use super::connection::Connection;
 use super::event::Event;
 use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
 use super::{State, World, advertise, frames};
@@ -447,13 +447,21 @@ impl World<'_> {
                 } else {
                     connection.acknowledged
                 };
-                let index = index_of(values, near, bth.psn());
+                let index = index_of((values, connection), near, bth.psn());
                 let kind = match (is_data, roce.aeth()) {
                     (true, _) if is_write(bth.opcode()) => PacketKind::Data,
                     (false, Some(aeth)) => match aeth.syndrome >> 5 {
                         0 => PacketKind::Ack,
                         // PSN sequence error.
                         3 if aeth.syndrome & 31 == 0 => PacketKind::Nak,
+                        3 => {
+                            let syndrome = aeth.syndrome;
+                            self.give_up(
+                                flow,
+                                &format!("refuses RDMA WRITEs: NAK, AETH syndrome {syndrome:#04x}"),
+                            );
+                            return;
+                        }
                         _ => return self.pass_over(|counts| &mut counts.out_of_place),
                     },
                     _ => return self.pass_over(|counts| &mut counts.out_of_place),
@@ -509,9 +517,6 @@ impl World<'_> {
         let (Some(ip), Some(live), true) = (frame.ip(), &mut self.live, is_receiver) else {
             return self.pass_over(|counts| &mut counts.unknown_qp);
         };
-        if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
-            return self.pass_over(|counts| &mut counts.bad_icrc);
-        }
         let (ends, profile) = ((ip.source, ip.destination), &self.simulation.profile);
         let answer = live
             .responder
@@ -884,9 +889,9 @@ fn ecn_at(bytes: &[u8], at: usize) -> Option<u8> {
     Some(class & 3)
 }
 
-/// The packet of `flow` with this PSN that is nearest to packet `near`. `None`: before the first.
-fn index_of(flow: &Flow, near: u64, number: u32) -> Option<u64> {
-    let ahead = number.wrapping_sub(psn(flow, near)) & MAX_24;
+/// The packet with this PSN that is nearest to packet `near`. `None`: before the first.
+fn index_of((flow, connection): (&Flow, &Connection), near: u64, number: u32) -> Option<u64> {
+    let ahead = number.wrapping_sub(connection.psn(flow, near)) & MAX_24;
     let half = 1 << 23;
     if ahead < half {
         near.checked_add(ahead.into())
