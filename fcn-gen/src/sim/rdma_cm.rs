@@ -179,6 +179,7 @@ impl World<'_> {
                 if begins {
                     let peer = learn(connection.peer(values), &reply);
                     connection.learnt = Some(peer);
+                    self.is_opened(values, &peer);
                     let (len, room) = (values.message, peer.region.len);
                     if len > room {
                         return self.give_up(flow, &format!("can be written {room} octets, which a message of {len} does not fit into (--set message=SIZE)"));
@@ -331,7 +332,7 @@ fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
         local_comm_id: SENDER_ID | flow,
         local_qpn: values.sender_qp.get(),
         local_ca_guid: guid(values.from),
-        // What the sender wants from the receiver's send queue; nothing is sent on it.
+        // What the sender wants from the receiver's send queue.
         starting_psn: values.first_psn,
         path_mtu: path_mtu(values.mtu),
         ..ConnectRequestRepr::roce(

@@ -601,6 +601,8 @@ enum Told {
     Managed(Box<MessageRepr>),
     /// QP, PSN, and of a RETH address, key and length.
     Data(u32, u32, (u64, u32, u32)),
+    /// QP, PSN, and of an AETH syndrome and MSN.
+    Acknowledged(u32, u32, u8, u32),
 }
 
 /// A sender of three messages of one packet each, and a target that the scenario does not know more of than the address.
@@ -635,12 +637,12 @@ impl Stranger<'_> {
                     Told::Managed(Box::new(CmRepr::parse(&message).unwrap().message))
                 }
                 Message::Roce(bth, Some(roce)) => {
-                    let Reth {
-                        address,
-                        rkey,
-                        length,
-                    } = roce.reth().unwrap();
-                    Told::Data(bth.dest_qp().get(), bth.psn(), (address, rkey, length))
+                    let (qp, psn) = (bth.dest_qp().get(), bth.psn());
+                    match (roce.reth(), roce.aeth()) {
+                        (Some(to), _) => Told::Data(qp, psn, (to.address, to.rkey, to.length)),
+                        (None, Some(aeth)) => Told::Acknowledged(qp, psn, aeth.syndrome, aeth.msn),
+                        (None, None) => panic!("{frame:?}"),
+                    }
                 }
                 other => panic!("{other:?}"),
             }
@@ -729,6 +731,26 @@ fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
             write(1, begin)
         ]
     );
+    // Such a socket also gives the sender credits, by an RDMA WRITE with immediate data: acknowledged, again where that was lost.
+    let begins = request.starting_psn;
+    let own = Qp::truncate(request.local_qpn);
+    for _ in 0..2 {
+        let bth = BthRepr {
+            ack_request: true,
+            ..BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, own, begins)
+        };
+        let reth = Reth {
+            address: 0x10,
+            rkey: 0,
+            length: 4,
+        };
+        let parts = [Part::Bth(bth), Part::Reth(reth), Part::Bytes(&[0; 8])];
+        let frames = target.sends(2, &parts);
+        assert_eq!(
+            target.told(&frames),
+            [Told::Acknowledged(QP, begins, 0x1F, 1)]
+        );
+    }
     let ended = target.acknowledges(&request, 0x1F, 1);
     let [Told::Managed(end)] = &ended[..] else {
         panic!("{ended:?}")
