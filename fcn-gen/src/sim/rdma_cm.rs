@@ -31,6 +31,8 @@ const SERVICE_PORT: u16 = 18_515;
 const RESPONSE_TIMEOUT: Ps = Ps(4_000_000_000);
 /// How often a request is repeated.
 const TRIES: u8 = 5;
+/// How long a live receiver waits for an acknowledgement of its own, 4.096 µs · 2ⁿ, which is half a second, as in Linux's requests.
+const ACK_TIMEOUT: u8 = 17;
 /// What the private data of librdmacm's sockets begin with.
 const RSOCKET_VERSION: u8 = 1;
 /// Octets of IPv6's minimum MTU: ICMPv6 quotes no more (RFC 4443 section 2.4).
@@ -107,6 +109,7 @@ impl World<'_> {
                     patience = Ps(patience.0 << (2 * *tries));
                     // A socket of librdmacm wants to know its version, and writes nothing where it is given no credits.
                     request.private_data[IP_CM_LEN] = RSOCKET_VERSION;
+                    request.primary.local_ack_timeout = ACK_TIMEOUT;
                 }
                 *tries += 1;
                 request.map(MessageRepr::from)
