@@ -231,10 +231,11 @@ if begin sender; then
     socket_listens() { $on right rdma resource show cm_id | grep -q 'state LISTEN'; }
     until_true socket_listens
     $on left "$gen" emulate sender --iface eth0 --allow-default-route --backend packet --duration 30s --json --enable-fast-cnp \
-        --peer-mac 02:00:00:00:00:02 --speed 0.01 --set flows=1 --set flow.load.messages=12 --set message=8KiB \
+        --peer-mac 02:00:00:00:00:02 --speed 0.01 --set flows=1 --set flow.load.messages=12 --set message=8KiB --set flow.load.window=24 \
         --set host.sender.ipv6=2001:db8:1::2 --set host.receiver.ipv6=2001:db8:2::1 \
         >"$out/$case.sender.json" 2>"$out/$case.sender.txt" || failed "$case: $(cat "$out/$case.sender.txt")"
     grep -q 'every message was acknowledged' "$out/$case.sender.json" || failed "$case: not all was acknowledged"
+    grep -q '"fast_cnp_1": [1-9]' "$out/$case.sender.json" || failed "$case: no Fast CNP slowed the sender"
     # Of the pattern that messages consist of there is a line for each 256 octets; twelve messages have 96 KiB.
     grep ' rw-p ' /proc/$(pidof rstream)/maps | while read range rest; do
         begin=0x${range%-*} end=0x${range#*-}
