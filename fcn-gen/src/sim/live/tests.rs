@@ -704,6 +704,8 @@ fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
     let request = target.is_asked();
     // What such a socket looks for: its version.
     assert_eq!(request.private_data[IP_CM_LEN..][..4], [1, 0, 0, 0]);
+    // Without it soft RoCE asks again at once.
+    assert_eq!(request.primary.local_ack_timeout, 17);
     // The buffer has room for two messages.
     let reply = Stranger::agrees(&request, 2_999);
     let frames = target.manages(reply);
@@ -771,6 +773,20 @@ fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
     assert!(target.live.is_quiet());
     assert_eq!(target.live.failure(), None);
     assert_eq!(target.live.passed_over(), PassedOver::default());
+}
+
+#[test]
+fn a_sender_waits_longer_each_time_for_a_program_to_accept() {
+    let simulation = three_writes();
+    let mut target = sender_and_target(&simulation);
+    let mut asked_at = Vec::new();
+    // Each of them a millisecond.
+    for at in 1..=2_000 {
+        asked_at.extend(target.waits().iter().map(|_| at));
+    }
+    let gaps: Vec<_> = asked_at.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(gaps, [4, 16, 64, 256]);
+    assert!(target.live.is_quiet());
 }
 
 #[test]
