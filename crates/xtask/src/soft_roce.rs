@@ -16,7 +16,7 @@ use crate::{captures, cargo, process};
 const SCRIPT: &str = include_str!("soft_roce.sh");
 
 /// What the script runs, and what the kernel needs for it.
-const PROGRAMS: &str = "ethtool ip nc.openbsd rdma tc tcpdump rping ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
+const PROGRAMS: &str = "ethtool ip nc.openbsd rdma tc tcpdump rping rstream ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
 const MODULES: &str =
     "rdma_rxe ib_uverbs rdma_ucm veth sch_codel sch_netem sch_prio sch_tbf cls_u32";
 

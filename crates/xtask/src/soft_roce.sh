@@ -183,33 +183,68 @@ as_switch() {
     for to in 192.0.2.1 2001:db8:1::1; do ip -n right route replace $to dev eth0; done
     as_switch() { :; }
 }
-# What senders are to be told by, and options.
-role() {
+# What senders are to be told by, the sender of the scenario, and options.
+begin_switch() {
     as_switch
-    mechanism=$1
-    shift
+    mechanism=$1 sender=$2
+    shift 2
     $on router "$gen" emulate congestion-point --iface left --iface right --backend packet --forever --json \
-        --set mechanism=$mechanism --set host.sender.ipv6=2001:db8:1::1 --set host.receiver.ipv6=2001:db8:2::1 \
+        --set mechanism=$mechanism --set host.sender.ipv6=$sender --set host.receiver.ipv6=2001:db8:2::1 \
         --set rate=4M --set kmin=4kB --set kmax=16kB --set queue=64kB "$@" >"$out/$case.role.json" 2>"$out/$case.role.txt" &
     role=$!
     until_true $on left ping -c 1 -W 1 198.51.100.1 >/dev/null
     $on left ping -c 1 -W 5 2001:db8:2::1 >/dev/null || failed "$case: no way through the switch"
-    ping_over 2001:db8:2::1
-    perftest ib_write_bw -x 2 -m 256 -s 1024 -n 40 -t 6 --tclass 106
+}
+end_role() {
     kill -INT $role
     # Interrupted.
     wait $role
     [ $? = 130 ] || failed "$case: $(cat "$out/$case.role.txt")"
+    end
+}
+real_sender() {
+    ping_over 2001:db8:2::1
+    perftest ib_write_bw -x 2 -m 256 -s 1024 -n 40 -t 6 --tclass 106
 }
 
 if begin switch-fast-cnp; then
-    role fast-cnp --enable-fast-cnp
-    end
+    begin_switch fast-cnp 2001:db8:1::1 --enable-fast-cnp
+    real_sender
+    end_role
 fi
 
 if begin switch-cnp; then
-    role switch-cnp
-    end
+    begin_switch switch-cnp 2001:db8:1::1
+    real_sender
+    end_role
+fi
+
+# fcn-gen as the sender, at the left host's interface and with an address of its own, and in the place of the router. The right host has a
+# socket of librdmacm, whose buffer is written: its program waits for what writes do not tell it. What they wrote is in its memory.
+if begin sender; then
+    # A hundredth of the speed at which DCQCN's times are meant: of 1 Gbit/s, over a link of 400 Mbit/s.
+    begin_switch fast-cnp 2001:db8:1::2 --enable-fast-cnp --speed 0.01 --set rate=400M
+    ip -n right route replace 2001:db8:1::2 dev eth0
+    ip -n right neigh replace 2001:db8:1::2 lladdr 02:00:00:00:00:01 dev eth0 nud permanent
+    $on right timeout 60 rstream -f ip -b 2001:db8:2::1 -p 18515 >"$out/$case.rstream.txt" 2>&1 &
+    server=$!
+    socket_listens() { $on right rdma resource show cm_id | grep -q 'state LISTEN'; }
+    until_true socket_listens
+    $on left "$gen" emulate sender --iface eth0 --allow-default-route --backend packet --duration 30s --json --enable-fast-cnp \
+        --peer-mac 02:00:00:00:00:02 --speed 0.01 --set flows=1 --set flow.load.messages=12 --set message=8KiB --set flow.load.window=24 \
+        --set host.sender.ipv6=2001:db8:1::2 --set host.receiver.ipv6=2001:db8:2::1 \
+        >"$out/$case.sender.json" 2>"$out/$case.sender.txt" || failed "$case: $(cat "$out/$case.sender.txt")"
+    grep -q 'every message was acknowledged' "$out/$case.sender.json" || failed "$case: not all was acknowledged"
+    grep -q '"fast_cnp_1": [1-9]' "$out/$case.sender.json" || failed "$case: no Fast CNP slowed the sender"
+    # Of the pattern that messages consist of there is a line for each 256 octets; twelve messages have 96 KiB.
+    grep ' rw-p ' /proc/$(pidof rstream)/maps | while read range rest; do
+        begin=0x${range%-*} end=0x${range#*-}
+        dd if=/proc/$(pidof rstream)/mem bs=4096 skip=$((begin / 4096)) count=$(((end - begin) / 4096)) 2>/dev/null
+    done | grep -c 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' >"$out/$case.memory.txt"
+    [ "$(cat "$out/$case.memory.txt")" = 384 ] || failed "$case: lines of the pattern in the target's memory: $(cat "$out/$case.memory.txt")"
+    kill "$(pidof rstream)"
+    wait $server
+    end_role
 fi
 
 # fcn-gen in the place of the right host, and of the router: a receiver that the left host's RDMA CM connects to. rping wants what it
@@ -235,10 +270,7 @@ if begin receiver; then
     $on left env LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so timeout 20 nc.openbsd -v -N 2001:db8:2::1 18515 \
         </tmp/octets >"$out/$case.nc.txt" 2>&1
     $on left tc -s qdisc show dev eth0 >"$out/$case.qdisc.txt"
-    kill -INT $role
-    wait $role
-    [ $? = 130 ] || failed "$case: $(cat "$out/$case.role.txt")"
-    end
+    end_role
 fi
 
 echo "all, at $(cut -d ' ' -f 1 /proc/uptime) s"

@@ -72,6 +72,7 @@ fn notifications_find_the_qp_that_perftest_exchanged() {
             }
             "soft-roce-switch-cnp" => vec![["cnp", "0x000014", "0x000014", "packet"]; 2],
             "soft-roce-receiver" => vec![["cnp", "0x000012", "0x000012", "packet"]; 10],
+            "soft-roce-sender" => vec![["fast_cnp_1", "0x000013", "0x58f24f", "cm"]; 9],
             _ => Vec::new(),
         };
         assert_eq!(notifications, expected.iter().collect::<Vec<_>>(), "{name}");

@@ -7,8 +7,8 @@ use super::hash::mix;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_node::reaction_point::FlowId;
-use fcn_wire::Opcode;
 use fcn_wire::bth::MAX_24;
+use fcn_wire::{Opcode, Qp};
 use std::collections::BTreeMap;
 
 /// Where a connection stands.
@@ -27,9 +27,51 @@ pub enum Stage {
     Closed,
 }
 
+/// The receiver's end, as its sender knows it: by the scenario, until a ConnectReply says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Communication ID.
+    pub id: u32,
+    /// QP.
+    pub qp: Qp,
+    /// The PSN that data begin with.
+    pub first_psn: u32,
+    /// Where it may be written.
+    pub region: Region,
+}
+
+/// A memory region of a receiver: messages fill it one after another, and start over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it begins.
+    pub address: u64,
+    /// Its key.
+    pub rkey: u32,
+    /// Octets.
+    pub len: u32,
+}
+
+impl Peer {
+    /// As the scenario has it.
+    const fn new(flow: &Flow) -> Self {
+        Self {
+            id: 0,
+            qp: flow.receiver_qp,
+            first_psn: flow.first_psn,
+            region: Region {
+                address: 0x7F00_0000_0000,
+                rkey: flow.receiver_qp.get() << 8 | 1,
+                len: 1 << 30,
+            },
+        }
+    }
+}
+
 /// Both ends of a connection.
 #[derive(Debug, Default)]
 pub struct Connection {
+    /// What a ConnectReply has said of the receiver.
+    pub learnt: Option<Peer>,
     /// Where it stands.
     pub stage: Stage,
     /// Whether it was ever open.
@@ -116,6 +158,25 @@ impl Connection {
         }
     }
 
+    /// The receiver's end.
+    pub fn peer(&self, flow: &Flow) -> Peer {
+        self.learnt.unwrap_or_else(|| Peer::new(flow))
+    }
+
+    /// The PSN of packet `index`.
+    pub fn psn(&self, flow: &Flow, index: u64) -> u32 {
+        let first = self.peer(flow).first_psn;
+        (u64::from(first).wrapping_add(index) & u64::from(MAX_24)) as u32
+    }
+
+    /// Address that the message of packet `index` is written to.
+    pub fn address(&self, flow: &Flow, index: u64) -> u64 {
+        let Region { address, len, .. } = self.peer(flow).region;
+        let fit = (len / flow.message.max(1)).max(1);
+        let place = index / self.packets_a_message % u64::from(fit);
+        address.wrapping_add(place * u64::from(flow.message))
+    }
+
     /// Whether it has a packet to send that its window allows.
     pub fn may_send(&self, flow: &Flow) -> bool {
         self.stage == Stage::Open
@@ -155,7 +216,7 @@ impl Connection {
     /// A receiver on a link sees a first packet. Where it cannot be one of the flow's first, for which the beginning was lost,
     /// this receiver was started anew: it goes on from there, or both would wait for ever.
     pub fn join(&mut self, flow: &Flow, number: u32) {
-        let index = u64::from(number.wrapping_sub(psn(flow, 0)) & MAX_24);
+        let index = u64::from(number.wrapping_sub(self.psn(flow, 0)) & MAX_24);
         if flow.rdma_cm || index >= u64::from(flow.window.max(1)) {
             self.expected = index;
         }
@@ -243,15 +304,9 @@ pub const fn entropy(flow: &Flow, path: u8) -> (u16, u32) {
     )
 }
 
-/// The PSN of packet `index`.
-pub fn psn(flow: &Flow, index: u64) -> u32 {
-    (u64::from(flow.first_psn).wrapping_add(index) & u64::from(MAX_24)) as u32
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use fcn_wire::Qp;
 
     pub fn flow() -> Flow {
         Flow {
@@ -298,7 +353,7 @@ pub(super) mod tests {
                 (
                     connection.opcode(i),
                     connection.payload(&flow, i),
-                    psn(&flow, i),
+                    connection.psn(&flow, i),
                 )
             })
             .collect();

@@ -3,7 +3,7 @@
 //! Data and acknowledgements come from a template for each layout; what changes from packet to packet is patched, the ICRC
 //! too, so that the payload is copied and never summed. What they mean is decided elsewhere.
 
-use super::connection::{Connection, entropy, psn};
+use super::connection::{Connection, entropy};
 use super::packet::{Octets, Packet, PacketKind, Pool, Trace};
 use crate::scenario::model::{Flow, Simulation, Tunnel};
 use fcn_wire::bth::{Aeth, BTH_LEN, BthRepr, ExtendedHeader, Opcode, Reth};
@@ -33,10 +33,6 @@ static PAYLOAD: [u8; LONGEST_PAYLOAD] = {
     }
     payload
 };
-/// Where senders write: the start of a memory region, which messages fill one after another.
-const REGION: u64 = 0x7F00_0000_0000;
-/// Octets of that region; behind them, messages start over.
-const REGION_LEN: u64 = 1 << 30;
 /// AETH syndrome: acknowledgement, credits not limited (InfiniBand volume 1, table 43).
 const ACK: u8 = 0x1F;
 /// AETH syndrome: PSN sequence error.
@@ -366,20 +362,15 @@ impl<'s> Frames<'s> {
     }
 }
 
-/// Address that the message of packet `index` is written to.
-fn address(flow: &Flow, connection: &Connection, index: u64) -> u64 {
-    let message = index / connection.packets_a_message;
-    REGION + message.wrapping_mul(u64::from(flow.message)) % REGION_LEN
-}
-
 /// What a packet of `flow` says.
 fn describe(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Values) {
     let is_data = packet.kind == PacketKind::Data;
+    let peer = connection.peer(flow);
     let (from_to, qp, opcode, payload) = if is_data {
         let opcode = connection.opcode(packet.index);
         let payload = connection.payload(flow, packet.index);
         let from_to = (flow.source, flow.destination);
-        (from_to, flow.receiver_qp, opcode, payload)
+        (from_to, peer.qp, opcode, payload)
     } else {
         let from_to = (flow.destination, flow.source);
         (from_to, flow.sender_qp, Opcode::RC_ACKNOWLEDGE, 0)
@@ -406,10 +397,10 @@ fn describe(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, V
             udp_source,
         },
         qp,
-        psn: psn(flow, packet.index),
+        psn: connection.psn(flow, packet.index),
         ack_request: is_data && packet.ack_request,
-        address: address(flow, connection, packet.index),
-        rkey: flow.receiver_qp.get() << 8 | 1,
+        address: connection.address(flow, packet.index),
+        rkey: peer.region.rkey,
         msn: (done / connection.packets_a_message) as u32 & 0x00FF_FFFF,
     };
     (layout, values)

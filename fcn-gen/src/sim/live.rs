@@ -10,7 +10,7 @@
 
 mod responder;
 
-use super::connection::psn;
+use super::connection::{Connection, Peer};
 use super::event::Event;
 use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
 use super::{State, World, advertise, frames};
@@ -99,7 +99,7 @@ pub(super) struct Live {
     is_one: bool,
     /// The frame that is being dealt with: where it came in, when, and from which MAC address.
     cause: Option<(u32, Ps, [u8; 6])>,
-    /// A receiver's, for connections that the scenario has not.
+    /// For connections that the scenario has not, and for what a sender's peers ask of it.
     responder: Responder,
     passed_over: PassedOver,
 }
@@ -432,7 +432,7 @@ impl World<'_> {
                 } else {
                     values.destination
                 };
-                if ip.source != peer {
+                if ip.source != peer || !is_data && roce.aeth().is_none() {
                     return self.respond(node, frame, &roce);
                 }
                 if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
@@ -447,13 +447,21 @@ impl World<'_> {
                 } else {
                     connection.acknowledged
                 };
-                let index = index_of(values, near, bth.psn());
+                let index = index_of((values, connection), near, bth.psn());
                 let kind = match (is_data, roce.aeth()) {
                     (true, _) if is_write(bth.opcode()) => PacketKind::Data,
                     (false, Some(aeth)) => match aeth.syndrome >> 5 {
                         0 => PacketKind::Ack,
                         // PSN sequence error.
                         3 if aeth.syndrome & 31 == 0 => PacketKind::Nak,
+                        3 => {
+                            let syndrome = aeth.syndrome;
+                            self.give_up(
+                                flow,
+                                &format!("refuses RDMA WRITEs: NAK, AETH syndrome {syndrome:#04x}"),
+                            );
+                            return;
+                        }
                         _ => return self.pass_over(|counts| &mut counts.out_of_place),
                     },
                     _ => return self.pass_over(|counts| &mut counts.out_of_place),
@@ -499,6 +507,13 @@ impl World<'_> {
         }
     }
 
+    /// A connection of a sender is open, on which its receiver may ask, too.
+    pub(super) fn is_opened(&mut self, values: &Flow, peer: &Peer) {
+        let Some(live) = &mut self.live else { return };
+        let (responder, ends) = (&mut live.responder, (values.destination, peer.id));
+        responder.opened(self.now, values.sender_qp, ends, peer.qp, values.first_psn);
+    }
+
     /// Connection management of a connection that the scenario has not.
     pub(super) fn respond_to_management(&mut self, node: u32, frame: &Frame<'_>, message: &Cm<'_>) {
         let is_receiver = self
@@ -509,9 +524,6 @@ impl World<'_> {
         let (Some(ip), Some(live), true) = (frame.ip(), &mut self.live, is_receiver) else {
             return self.pass_over(|counts| &mut counts.unknown_qp);
         };
-        if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
-            return self.pass_over(|counts| &mut counts.bad_icrc);
-        }
         let (ends, profile) = ((ip.source, ip.destination), &self.simulation.profile);
         let answer = live
             .responder
@@ -523,10 +535,10 @@ impl World<'_> {
     fn respond(&mut self, node: u32, frame: &Frame<'_>, roce: &Roce<'_>) {
         let (ip, live) = (frame.ip(), &mut self.live);
         let known = ip.zip(live.as_mut()).and_then(|(ip, live)| {
-            let initiator = live.responder.initiator(ip.source, roce.bth().dest_qp())?;
-            Some((ip, live, initiator, DataPacket::from_frame(frame)?))
+            let peer_qp = live.responder.peer_qp(ip.source, roce.bth().dest_qp())?;
+            Some((ip, live, peer_qp, DataPacket::from_frame(frame)?))
         });
-        let Some((ip, live, initiator, data)) = known else {
+        let Some((ip, live, peer_qp, data)) = known else {
             return self.pass_over(|counts| &mut counts.unknown_qp);
         };
         if !matches!(frame.verify_icrc(), Verdict::Good(_)) {
@@ -537,7 +549,7 @@ impl World<'_> {
         let answer = live.responder.on_packet(self.now, from, roce, profile);
         if data.ecn == Ecn::Ce {
             let now = self.now.into();
-            if let Some(cnp) = self.host(node).answer_to_ce(now, &data, initiator) {
+            if let Some(cnp) = self.host(node).answer_to_ce(now, &data, peer_qp) {
                 self.notify((node, MadeBy::Receiver), &cnp, None, NONE);
             }
         }
@@ -884,9 +896,9 @@ fn ecn_at(bytes: &[u8], at: usize) -> Option<u8> {
     Some(class & 3)
 }
 
-/// The packet of `flow` with this PSN that is nearest to packet `near`. `None`: before the first.
-fn index_of(flow: &Flow, near: u64, number: u32) -> Option<u64> {
-    let ahead = number.wrapping_sub(psn(flow, near)) & MAX_24;
+/// The packet with this PSN that is nearest to packet `near`. `None`: before the first.
+fn index_of((flow, connection): (&Flow, &Connection), near: u64, number: u32) -> Option<u64> {
+    let ahead = number.wrapping_sub(connection.psn(flow, near)) & MAX_24;
     let half = 1 << 23;
     if ahead < half {
         near.checked_add(ahead.into())

@@ -2,7 +2,7 @@
 //! that a host does not know. Formats are the wire crate's.
 
 use super::World;
-use super::connection::Stage;
+use super::connection::{Peer, Region, Stage};
 use super::packet::Octets;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
@@ -10,11 +10,11 @@ use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
 use fcn_wire::header::{icmp, ipv6};
-use fcn_wire::icrc::Policy;
+use fcn_wire::icrc::{Policy, Verdict};
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
-    Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
-    MessageRepr, PathMtu, ReadyToUseRepr,
+    Cm, CmRepr, ConnectReply, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
+    DisconnectRequestRepr, IP_CM_LEN, MessageRepr, PathMtu, ReadyToUseRepr,
 };
 use fcn_wire::{Frame, Message};
 use std::net::{IpAddr, Ipv6Addr};
@@ -27,10 +27,14 @@ const RECEIVER_ID: u32 = 0x0B00_0000;
 const INDEX: u32 = 0x00FF_FFFF;
 /// Port of the RDMA IP CM service that receivers listen on.
 const SERVICE_PORT: u16 = 18_515;
-/// How long an answer may take before a request is repeated.
+/// How long an answer may take before a request is repeated; of a live one, four times as long each time more, as programs answer.
 const RESPONSE_TIMEOUT: Ps = Ps(4_000_000_000);
 /// How often a request is repeated.
 const TRIES: u8 = 5;
+/// How long a live receiver waits for an acknowledgement of its own, 4.096 µs · 2ⁿ, which is half a second, as in Linux's requests.
+const ACK_TIMEOUT: u8 = 17;
+/// What the private data of librdmacm's sockets begin with.
+const RSOCKET_VERSION: u8 = 1;
 /// Octets of IPv6's minimum MTU: ICMPv6 quotes no more (RFC 4443 section 2.4).
 const MINIMUM_MTU: usize = 1_280;
 
@@ -60,11 +64,11 @@ impl World<'_> {
         let host = self.nodes[values.from].host();
         let line = self.ports[host.port as usize].rate;
         let line = values.rate_limit.map_or(line, |limit| line.min(limit));
-        let (own, peer) = (values.sender_qp, values.receiver_qp);
+        let connection = &mut self.connections[flow as usize];
+        let (own, peer) = (values.sender_qp, connection.peer(values).qp);
         let line = line.bits_per_second() as f64;
         let id = host.reaction.open(own, values.destination, peer, line);
         host.flows.extend(id.map(|id| (id, flow)));
-        let connection = &mut self.connections[flow as usize];
         connection.control = id;
         connection.stage = Stage::Open;
         connection.opened = true;
@@ -96,17 +100,26 @@ impl World<'_> {
     pub(super) fn send_request(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
+        let peer = connection.peer(values);
+        let mut patience = RESPONSE_TIMEOUT;
         let message: Option<MessageRepr> = match &mut connection.stage {
             Stage::Connecting(tries) if *tries < TRIES => {
+                let mut request = request(flow, values);
+                if let (Some(_), Some(request)) = (&self.live, &mut request) {
+                    patience = Ps(patience.0 << (2 * *tries));
+                    // A socket of librdmacm wants to know its version, and writes nothing where it is given no credits.
+                    request.private_data[IP_CM_LEN] = RSOCKET_VERSION;
+                    request.primary.local_ack_timeout = ACK_TIMEOUT;
+                }
                 *tries += 1;
-                request(flow, values).map(MessageRepr::from)
+                request.map(MessageRepr::from)
             }
             Stage::Disconnecting(tries) if *tries < TRIES => {
                 *tries += 1;
                 let request = DisconnectRequestRepr {
                     local_comm_id: SENDER_ID | flow,
-                    remote_comm_id: RECEIVER_ID | flow,
-                    remote_qpn: values.receiver_qp.get(),
+                    remote_comm_id: peer.id,
+                    remote_qpn: peer.qp.get(),
                     ..DisconnectRequestRepr::default()
                 };
                 Some(request.into())
@@ -117,7 +130,7 @@ impl World<'_> {
             }
         };
         let Some(message) = message else { return };
-        self.plan_timeout(flow, self.now + RESPONSE_TIMEOUT);
+        self.plan_timeout(flow, self.now + patience);
         self.send_mad(flow, true, message);
     }
 
@@ -126,16 +139,19 @@ impl World<'_> {
         let Message::RdmaCm(_, message) = frame.message() else {
             return false;
         };
+        if self.live.is_some() && !matches!(frame.verify_icrc(), Verdict::Good(_)) {
+            self.pass_over(|counts| &mut counts.bad_icrc);
+            return true;
+        }
         let id = match message {
-            Cm::ConnectRequest(_) | Cm::ReadyToUse(_) | Cm::DisconnectRequest(_) => {
-                message.local_comm_id()
-            }
+            Cm::ConnectRequest(_) => message.local_comm_id(),
             _ => message.remote_comm_id(),
         };
-        let flow = id.unwrap_or(0) & INDEX;
+        let id = id.unwrap_or(0);
+        let flow = id & INDEX;
         let values = self.simulation.flows.get(flow as usize);
         let values = match self.live {
-            Some(_) => values.filter(|values| is_about(values, frame, &message)),
+            Some(_) => values.filter(|values| is_about(values, flow, id, frame, &message)),
             None => values,
         };
         let Some(values) = values else {
@@ -160,16 +176,44 @@ impl World<'_> {
                 };
                 self.send_mad(flow, false, reply.into());
             }
-            Cm::ConnectReply(_) if values.from as u32 == node => {
+            Cm::ConnectReply(reply) if values.from as u32 == node => {
+                let connection = &mut self.connections[flow as usize];
+                let begins = matches!(connection.stage, Stage::Connecting(_));
+                if begins {
+                    let peer = learn(connection.peer(values), &reply);
+                    connection.learnt = Some(peer);
+                    self.is_opened(values, &peer);
+                    let (len, room) = (values.message, peer.region.len);
+                    if len > room {
+                        return self.give_up(flow, &format!("can be written {room} octets, which a message of {len} does not fit into (--set message=SIZE)"));
+                    }
+                }
                 let ready = ReadyToUseRepr {
                     local_comm_id: SENDER_ID | flow,
-                    remote_comm_id: RECEIVER_ID | flow,
+                    remote_comm_id: reply.local_comm_id(),
                     ..ReadyToUseRepr::default()
                 };
                 self.send_mad(flow, true, ready.into());
-                if matches!(self.connections[flow as usize].stage, Stage::Connecting(_)) {
+                if begins {
                     self.open(flow);
                 }
+            }
+            Cm::ConnectReject(reject) if values.from as u32 == node => {
+                let reason = reject.reason();
+                return self.give_up(
+                    flow,
+                    &format!("refuses the connection: ConnectReject, reason {reason}"),
+                );
+            }
+            // Also of what is down already: the answer was lost.
+            Cm::DisconnectRequest(request) if values.from as u32 == node => {
+                let reply = DisconnectReplyRepr {
+                    local_comm_id: SENDER_ID | flow,
+                    remote_comm_id: request.local_comm_id(),
+                    ..DisconnectReplyRepr::default()
+                };
+                self.send_mad(flow, true, reply.into());
+                return self.give_up(flow, "has taken the connection down");
             }
             Cm::DisconnectRequest(_) if values.to as u32 == node => {
                 let reply = DisconnectReplyRepr {
@@ -184,6 +228,18 @@ impl World<'_> {
             }
             _ => {}
         }
+        true
+    }
+
+    /// The receiver of a flow that is not done does not do its part, which ends all.
+    pub(super) fn give_up(&mut self, flow: u32, why: &str) -> bool {
+        let values = &self.simulation.flows[flow as usize];
+        let stage = self.connections[flow as usize].stage;
+        if !matches!(stage, Stage::Connecting(_) | Stage::Open) {
+            return true;
+        }
+        let failure = format!("{}: the receiver {} {why}", values.name, values.destination);
+        self.failed.get_or_insert(failure.into());
         true
     }
 
@@ -234,17 +290,44 @@ impl World<'_> {
     }
 }
 
-/// Whether a message is between the ends of a flow, and names its QPs: on real links there are others, whose numbers may be
-/// the same.
-fn is_about(values: &Flow, frame: &Frame<'_>, message: &Cm<'_>) -> bool {
+/// Whether a message with this ID is between the ends of a flow, and a request names its QP: on real links there are others, whose
+/// numbers may be the same.
+fn is_about(values: &Flow, flow: u32, id: u32, frame: &Frame<'_>, message: &Cm<'_>) -> bool {
     let Some(ip) = frame.ip() else { return false };
-    let ends = (values.source, values.destination);
-    let own = match (ip.source, ip.destination) {
-        way if way == ends => values.sender_qp,
-        (source, destination) if (destination, source) == ends => values.receiver_qp,
-        _ => return false,
+    let way = (ip.source, ip.destination);
+    match message {
+        Cm::ConnectRequest(request) => {
+            let (own, qp) = (SENDER_ID | flow, values.sender_qp.get());
+            (id, request.local_qpn()) == (own, qp) && way == (values.source, values.destination)
+        }
+        _ => match id & !INDEX {
+            SENDER_ID => way == (values.destination, values.source),
+            RECEIVER_ID => way == (values.source, values.destination),
+            _ => false,
+        },
+    }
+}
+
+/// The receiver by its ConnectReply. Where it may be written says a socket of librdmacm in the private data: its version, then, behind what
+/// is for its own peers, address, key and length of its buffer.
+fn learn(known: Peer, reply: &ConnectReply<'_>) -> Peer {
+    const BUFFER: usize = 8 + 16;
+    let data = reply.private_data();
+    let number = |at: usize| {
+        let octets = data.get(BUFFER + at..)?.first_chunk()?;
+        Some(u32::from_be_bytes(*octets))
     };
-    message.local_qpn().is_none_or(|qp| qp == own.get())
+    let region = || {
+        let (high, low, rkey, len) = (number(0)?, number(4)?, number(8)?, number(12)?);
+        let address = u64::from(high) << 32 | u64::from(low);
+        (data.first() == Some(&RSOCKET_VERSION)).then_some(Region { address, rkey, len })
+    };
+    Peer {
+        id: reply.local_comm_id(),
+        qp: Qp::truncate(reply.local_qpn()),
+        first_psn: reply.starting_psn(),
+        region: region().unwrap_or(known.region),
+    }
 }
 
 fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
@@ -252,7 +335,7 @@ fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
         local_comm_id: SENDER_ID | flow,
         local_qpn: values.sender_qp.get(),
         local_ca_guid: guid(values.from),
-        // What the sender wants from the receiver's send queue; nothing is sent on it.
+        // What the sender wants from the receiver's send queue.
         starting_psn: values.first_psn,
         path_mtu: path_mtu(values.mtu),
         ..ConnectRequestRepr::roce(

@@ -222,6 +222,7 @@ impl<'s> Recorder<'s> {
         let flows = simulation.flows.iter().zip(connections).zip(self.seen);
         let flows = flows.map(|((flow, connection), mut seen)| {
             seen.retain(|seen| seen.packets > 0);
+            let receiver_qp = connection.peer(flow).qp.get();
             let counts = connection.counts;
             let slowed_by = counts.slowed.into_iter();
             FlowTruth {
@@ -229,7 +230,7 @@ impl<'s> Recorder<'s> {
                 sender: flow.source,
                 receiver: flow.destination,
                 sender_qp: flow.sender_qp.get(),
-                receiver_qp: flow.receiver_qp.get(),
+                receiver_qp,
                 source_port: flow.source_port,
                 packets_sent: counts.packets,
                 packets_again: counts.again,

@@ -1,6 +1,6 @@
 //! What switches do: forward, queue, mark and notify by their role, pause their neighbours, tunnel between provider edges.
 
-use super::connection::{entropy, psn};
+use super::connection::entropy;
 use super::event::Event;
 use super::frames::Path;
 use super::hash::mix;
@@ -526,7 +526,7 @@ impl World<'_> {
         if packet.kind != PacketKind::Data {
             state.sees((flow.destination, flow.source), packet.hops);
         }
-        let psn = psn(flow, packet.index);
+        let psn = self.connections[packet.flow as usize].psn(flow, packet.index);
         for qps in state.sender_qps() {
             if packet.kind == PacketKind::Data {
                 qps.data(self.now.into(), flow.key(), psn);

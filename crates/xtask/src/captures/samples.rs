@@ -163,7 +163,7 @@ const COMPOSED: [(&str, &str); 2] = [
 pub const RECORDED: &str = "soft-roce";
 
 /// The cases that were captured, in the order in which they are listed, and what each shows.
-pub const CASES: [(&str, &str); 11] = [
+pub const CASES: [(&str, &str); 12] = [
     (
         "rping-ipv4",
         "rping over IPv4: RDMA CM sets up and takes down; sends, writes and reads between",
@@ -201,6 +201,10 @@ pub const CASES: [(&str, &str); 11] = [
     (
         "receiver",
         "rping and a socket of librdmacm to `fcn-gen emulate receiver`, which answers CE with CNPs",
+    ),
+    (
+        "sender",
+        "`fcn-gen emulate sender` to a socket of librdmacm, through `fcn-gen emulate congestion-point`, whose Fast CNPs slow it",
     ),
 ];
 
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (54, 54));
+        assert_eq!((names.len(), all().len()), (55, 55));
     }
 
     #[test]

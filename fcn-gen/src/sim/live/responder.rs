@@ -1,6 +1,7 @@
 //! The responder's end of reliable connections that others than the scenario's senders open (InfiniBand volume 1, sections 9.7 and
 //! 12): RDMA CM is answered, RDMA WRITEs are taken and acknowledged, what else is asked is refused. Nothing that is written is kept:
-//! any address and key will do. Octets in, octets out.
+//! any address and key will do. What a target asks of a sender that has opened the connection is answered likewise. Octets in, octets
+//! out.
 
 use crate::units::Ps;
 use fcn_wire::bth::{Aeth, BthRepr, Deth, MAX_24, Opcode, Qp, Roce};
@@ -13,6 +14,7 @@ use fcn_wire::rdma_cm::{
     REP_PRIVATE_LEN, Transport,
 };
 use fcn_wire::{Profile, ip};
+use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
 /// Connections at once. Further ones are refused.
@@ -45,6 +47,20 @@ struct Connection {
     messages: u32,
     nak_sent: bool,
     heard: Ps,
+}
+
+impl Connection {
+    const fn new(now: Ps, (peer, peer_id): (IpAddr, u32), peer_qp: Qp, expected: u32) -> Self {
+        Self {
+            peer,
+            peer_id,
+            peer_qp,
+            expected,
+            messages: 0,
+            nak_sent: false,
+            heard: now,
+        }
+    }
 }
 
 /// What it has done.
@@ -89,6 +105,8 @@ impl Counters {
 pub struct Responder {
     /// By number.
     connections: Vec<Option<Connection>>,
+    /// Those that were opened here, by the QP here.
+    opened: FxHashMap<Qp, Connection>,
     counters: Counters,
 }
 
@@ -124,15 +142,8 @@ impl Responder {
                         // Repeated, where the answer was lost.
                         if !there.is_some_and(|c| (c.peer, c.peer_id) == (peer, peer_id)) {
                             self.counters.accepted += 1;
-                            *there = Some(Connection {
-                                peer,
-                                peer_id,
-                                peer_qp: Qp::truncate(request.local_qpn()),
-                                expected: FIRST_PSN,
-                                messages: 0,
-                                nak_sent: false,
-                                heard: now,
-                            });
+                            let qp = Qp::truncate(request.local_qpn());
+                            *there = Some(Connection::new(now, (peer, peer_id), qp, FIRST_PSN));
                         }
                         let number = place as u32;
                         let reply = ConnectReplyRepr {
@@ -199,13 +210,20 @@ impl Responder {
         })
     }
 
-    /// The QP at the initiator, of a connection that this address has with this QP here.
-    pub fn initiator(&self, peer: IpAddr, own: Qp) -> Option<Qp> {
-        let connection = self.connections.get(place_of(own)?)?.as_ref()?;
+    /// A connection is open that was asked for here, with this QP; the peer, of that address and ID, begins with that PSN.
+    pub fn opened(&mut self, now: Ps, own: Qp, peer: (IpAddr, u32), peer_qp: Qp, psn: u32) {
+        let connection = Connection::new(now, peer, peer_qp, psn);
+        self.opened.insert(own, connection);
+    }
+
+    /// The peer's QP, of a connection that this address has with this QP here.
+    pub fn peer_qp(&self, peer: IpAddr, own: Qp) -> Option<Qp> {
+        let accepted = || self.connections.get(place_of(own)?)?.as_ref();
+        let connection = self.opened.get(&own).or_else(accepted)?;
         (connection.peer == peer).then_some(connection.peer_qp)
     }
 
-    /// Takes a packet of a connection that [`initiator`](Self::initiator) knows, and answers it.
+    /// Takes a packet of a connection that [`peer_qp`](Self::peer_qp) knows, and answers it.
     pub fn on_packet(
         &mut self,
         now: Ps,
@@ -214,8 +232,11 @@ impl Responder {
         profile: &Profile,
     ) -> Option<Vec<u8>> {
         let bth = roce.bth();
-        let place = place_of(bth.dest_qp())?;
-        let connection = self.connections.get_mut(place)?.as_mut()?;
+        let own = bth.dest_qp();
+        let connection = match self.opened.get_mut(&own) {
+            Some(opened) => opened,
+            None => self.connections.get_mut(place_of(own)?)?.as_mut()?,
+        };
         connection.heard = now;
         let ahead = bth.psn().wrapping_sub(connection.expected) & MAX_24;
         let before = connection.expected.wrapping_sub(1) & MAX_24;

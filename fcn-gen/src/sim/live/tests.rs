@@ -5,13 +5,14 @@ use super::*;
 use crate::scenario::{Play, Source, load};
 use crate::sim;
 use crate::sim::outcome::Outcome;
-use fcn_wire::bth::{BthRepr, Deth, Qp, Reth};
+use fcn_wire::bth::{Aeth, BthRepr, Deth, Qp, Reth};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
 use fcn_wire::icrc::Policy;
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
-    CmRepr, ConnectRequestRepr, DisconnectRequestRepr, MessageRepr, Transport,
+    CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
+    DisconnectRequestRepr, IP_CM_LEN, MessageRepr, REP_PRIVATE_LEN, Transport,
 };
 use fcn_wire::{Findings, IcrcCheck};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -382,26 +383,26 @@ fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
     assert_eq!(live.passed_over().not_for_us, 1);
 }
 
-/// An initiator that the scenario has not: a real one.
-struct Initiator<'a> {
+/// The other end of connections, where it is none of the scenario's: a real one.
+struct Stranger<'a> {
     own: IpAddr,
-    receiver: IpAddr,
+    node: IpAddr,
     simulation: &'a Simulation,
     live: LiveNode<'a>,
     at: Ps,
 }
 
-/// QP and communication ID of the initiator.
+/// Its QP and communication ID.
 const QP: u32 = 0x11;
 const ID: u32 = 0xC0FF_EE00;
 
-impl Initiator<'_> {
+impl Stranger<'_> {
     /// What is answered to a packet, and to whatever was sent before and is due by then.
     fn sends(&mut self, traffic_class: u8, parts: &[Part<'_>]) -> Vec<Vec<u8>> {
         let profile = &self.simulation.profile;
         let carrier = Carrier {
             traffic_class,
-            ..Carrier::new(self.own, self.receiver)
+            ..Carrier::new(self.own, self.node)
         };
         let mut all = vec![
             Part::Ethernet {
@@ -466,9 +467,9 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
     let simulation = simulation("receiver-cnp", &[]);
     let nodes = &simulation.nodes;
     let receiver = nodes.iter().position(|n| n.name == "r1").unwrap();
-    let mut initiator = Initiator {
+    let mut initiator = Stranger {
         own: "2001:db8:9::9".parse().unwrap(),
-        receiver: nodes[receiver].ipv6.into(),
+        node: nodes[receiver].ipv6.into(),
         simulation: &simulation,
         live: LiveNode::new(&simulation, receiver, vec![[2; 6]], None),
         at: Ps(0),
@@ -508,7 +509,7 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
         }
         all
     };
-    let ends = ((initiator.own, 50_000), (initiator.receiver, 18_515));
+    let ends = ((initiator.own, 50_000), (initiator.node, 18_515));
     let request = ConnectRequestRepr {
         local_comm_id: ID,
         local_qpn: QP,
@@ -592,4 +593,254 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
     }
     assert_eq!(initiator.counted("disconnected"), 1);
     assert_eq!(answered(&initiator.asks(write, qp, psn + 3, false)), []);
+}
+
+/// One of a sender's packets to a stranger, as the tests read it.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Managed(Box<MessageRepr>),
+    /// QP, PSN, and of a RETH address, key and length.
+    Data(u32, u32, (u64, u32, u32)),
+    /// QP, PSN, and of an AETH syndrome and MSN.
+    Acknowledged(u32, u32, u8, u32),
+}
+
+/// A sender of three messages of one packet each, and a target that the scenario does not know more of than the address.
+fn sender_and_target(simulation: &Simulation) -> Stranger<'_> {
+    let flow = &simulation.flows[0];
+    Stranger {
+        own: flow.destination,
+        node: flow.source,
+        simulation,
+        live: LiveNode::new(simulation, flow.from, vec![[2; 6]], None),
+        at: Ps(0),
+    }
+}
+
+fn three_writes() -> Simulation {
+    let sets = [
+        "host.s.count=1",
+        "flow.load.messages=3",
+        "flow.load.message=1000",
+    ];
+    simulation("receiver-cnp", &sets)
+}
+
+impl Stranger<'_> {
+    fn told(&self, frames: &[Vec<u8>]) -> Vec<Told> {
+        let profile = &self.simulation.profile;
+        let read = |bytes: &Vec<u8>| {
+            let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+            assert!(matches!(frame.verify_icrc(), Verdict::Good(_)));
+            match frame.message() {
+                Message::RdmaCm(_, message) => {
+                    Told::Managed(Box::new(CmRepr::parse(&message).unwrap().message))
+                }
+                Message::Roce(bth, Some(roce)) => {
+                    let (qp, psn) = (bth.dest_qp().get(), bth.psn());
+                    match (roce.reth(), roce.aeth()) {
+                        (Some(to), _) => Told::Data(qp, psn, (to.address, to.rkey, to.length)),
+                        (None, Some(aeth)) => Told::Acknowledged(qp, psn, aeth.syndrome, aeth.msn),
+                        (None, None) => panic!("{frame:?}"),
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        frames.iter().map(read).collect()
+    }
+
+    /// What is sent to it meanwhile.
+    fn waits(&mut self) -> Vec<Told> {
+        self.at = self.at + Ps(1_000_000_000);
+        self.live.on_timer(self.at);
+        let mut leaving = Vec::new();
+        self.live.take_leaving(&mut leaving);
+        let whole = |frame: &Leaving| <[&[u8]; 2]>::from(frame.parts()).concat();
+        let frames: Vec<_> = leaving.iter().map(whole).collect();
+        self.told(&frames)
+    }
+
+    /// The sender's ConnectRequest.
+    fn is_asked(&mut self) -> ConnectRequestRepr {
+        match self.waits().pop() {
+            Some(Told::Managed(message)) => match *message {
+                MessageRepr::ConnectRequest(request) => request,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The reply to it, of a socket of librdmacm with a buffer of so many octets.
+    fn agrees(request: &ConnectRequestRepr, len: u32) -> ConnectReplyRepr {
+        let mut private_data = [0; REP_PRIVATE_LEN];
+        private_data[..4].copy_from_slice(&[1, 2, 1, 128]);
+        private_data[24..32].copy_from_slice(&0x7F12_3456_7000_u64.to_be_bytes());
+        private_data[32..36].copy_from_slice(&0x1234_u32.to_be_bytes());
+        private_data[36..40].copy_from_slice(&len.to_be_bytes());
+        ConnectReplyRepr {
+            local_comm_id: ID,
+            remote_comm_id: request.local_comm_id,
+            local_qpn: QP,
+            starting_psn: MAX_24,
+            private_data,
+            ..ConnectReplyRepr::default()
+        }
+    }
+
+    fn acknowledges(&mut self, request: &ConnectRequestRepr, syndrome: u8, psn: u32) -> Vec<Told> {
+        let qp = Qp::truncate(request.local_qpn);
+        let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, qp, psn);
+        let frames = self.sends(2, &[Part::Bth(bth), Part::Aeth(Aeth { syndrome, msn: 0 })]);
+        self.told(&frames)
+    }
+}
+
+#[test]
+fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
+    let simulation = three_writes();
+    let mut target = sender_and_target(&simulation);
+    let request = target.is_asked();
+    // What such a socket looks for: its version.
+    assert_eq!(request.private_data[IP_CM_LEN..][..4], [1, 0, 0, 0]);
+    // Without it soft RoCE asks again at once.
+    assert_eq!(request.primary.local_ack_timeout, 17);
+    // The buffer has room for two messages.
+    let reply = Stranger::agrees(&request, 2_999);
+    let frames = target.manages(reply);
+    let mut told = target.told(&frames);
+    told.extend(target.waits());
+    let Some((Told::Managed(ready), data)) = told.split_first() else {
+        panic!("{told:?}")
+    };
+    match **ready {
+        MessageRepr::ReadyToUse(ready) => {
+            assert_eq!(
+                (ready.local_comm_id, ready.remote_comm_id),
+                (request.local_comm_id, ID)
+            );
+        }
+        ref other => panic!("{other:?}"),
+    }
+    let write = |psn, address| Told::Data(QP, psn, (address, 0x1234, 1_000));
+    let begin = 0x7F12_3456_7000;
+    assert_eq!(
+        data,
+        [
+            write(MAX_24, begin),
+            write(0, begin + 1_000),
+            write(1, begin)
+        ]
+    );
+    // Such a socket also gives the sender credits, by an RDMA WRITE with immediate data: acknowledged, again where that was lost.
+    let begins = request.starting_psn;
+    let own = Qp::truncate(request.local_qpn);
+    for _ in 0..2 {
+        let bth = BthRepr {
+            ack_request: true,
+            ..BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, own, begins)
+        };
+        let reth = Reth {
+            address: 0x10,
+            rkey: 0,
+            length: 4,
+        };
+        let parts = [Part::Bth(bth), Part::Reth(reth), Part::Bytes(&[0; 8])];
+        let frames = target.sends(2, &parts);
+        assert_eq!(
+            target.told(&frames),
+            [Told::Acknowledged(QP, begins, 0x1F, 1)]
+        );
+    }
+    let ended = target.acknowledges(&request, 0x1F, 1);
+    let [Told::Managed(end)] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    match **end {
+        MessageRepr::DisconnectRequest(end) => {
+            assert_eq!((end.remote_comm_id, end.remote_qpn), (ID, QP));
+        }
+        ref other => panic!("{other:?}"),
+    }
+    assert!(!target.live.is_quiet());
+    let done = DisconnectReplyRepr {
+        local_comm_id: ID,
+        remote_comm_id: request.local_comm_id,
+        ..DisconnectReplyRepr::default()
+    };
+    target.manages(done);
+    assert!(target.live.is_quiet());
+    assert_eq!(target.live.failure(), None);
+    assert_eq!(target.live.passed_over(), PassedOver::default());
+}
+
+#[test]
+fn a_sender_waits_longer_each_time_for_a_program_to_accept() {
+    let simulation = three_writes();
+    let mut target = sender_and_target(&simulation);
+    let mut asked_at = Vec::new();
+    // Each of them a millisecond.
+    for at in 1..=2_000 {
+        asked_at.extend(target.waits().iter().map(|_| at));
+    }
+    let gaps: Vec<_> = asked_at.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(gaps, [4, 16, 64, 256]);
+    assert!(target.live.is_quiet());
+}
+
+#[test]
+fn a_sender_says_why_a_target_does_not_do_its_part() {
+    let simulation = three_writes();
+    let flow = &simulation.flows[0];
+    let why = |play: &dyn Fn(&mut Stranger<'_>, &ConnectRequestRepr)| {
+        let mut target = sender_and_target(&simulation);
+        let request = target.is_asked();
+        play(&mut target, &request);
+        let why = target.live.failure().unwrap();
+        let about = format!("{}: the receiver {} ", flow.name, flow.destination);
+        why.strip_prefix(&about).unwrap().to_owned()
+    };
+    let rejected = why(&|target, request| {
+        let reject = ConnectRejectRepr {
+            remote_comm_id: request.local_comm_id,
+            reason: 8,
+            ..ConnectRejectRepr::default()
+        };
+        // Another's.
+        target.manages(ConnectRejectRepr {
+            remote_comm_id: ID,
+            ..reject
+        });
+        assert_eq!(target.live.failure(), None);
+        target.manages(reject);
+    });
+    assert_eq!(rejected, "refuses the connection: ConnectReject, reason 8");
+    let small = why(&|target, request| {
+        target.manages(Stranger::agrees(request, 999));
+    });
+    assert!(small.starts_with("can be written 999 octets"), "{small}");
+    let refused = why(&|target, request| {
+        target.manages(Stranger::agrees(request, 4_096));
+        target.acknowledges(request, 0x62, MAX_24);
+    });
+    assert_eq!(refused, "refuses RDMA WRITEs: NAK, AETH syndrome 0x62");
+    let ended = why(&|target, request| {
+        target.manages(Stranger::agrees(request, 4_096));
+        let end = DisconnectRequestRepr {
+            local_comm_id: ID,
+            remote_comm_id: request.local_comm_id,
+            remote_qpn: request.local_qpn,
+            ..DisconnectRequestRepr::default()
+        };
+        let frames = target.manages(end);
+        match target.told(&frames).pop() {
+            Some(Told::Managed(message)) => match *message {
+                MessageRepr::DisconnectReply(reply) => assert_eq!(reply.remote_comm_id, ID),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(ended, "has taken the connection down");
 }
