@@ -316,7 +316,7 @@ impl Sightings {
         let (place, looked_at) = self.number(&look, captured);
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
-        let mut long_ago = false;
+        let (mut long_ago, mut alike) = (false, false);
         let (mut found, mut latest) = (None, None);
         let mut number = last;
         let mut left = LOOKED_AT;
@@ -326,6 +326,7 @@ impl Sightings {
                 break;
             };
             if record.identity == identity.0 {
+                alike = true;
                 // What this place saw later than all before it has come after them here, too.
                 if record.place(place).is_some() {
                     break;
@@ -356,7 +357,8 @@ impl Sightings {
             number = record.before;
         }
         let several = self.places.len() > 1;
-        self.forgot |= several && left == 0;
+        // Where none is alike, it is but in the same chain as many that are.
+        self.forgot |= several && alike && left == 0;
         self.data += u64::from(identity.is_data());
         let found = found.or(latest.map(|(number, _)| number));
         if let Some(number) = found {
@@ -686,6 +688,14 @@ mod tests {
         assert!(!run(LOOKED_AT as u64 - 10, 1, behind));
         assert!(!run(2 * kept, u64::MAX, in_turn));
         assert!(!run(2 * kept, 1, in_turn));
+        // Another that shares the chain of many that are alike.
+        let mut sightings = Sightings::default();
+        see(&mut sightings, 2, 1, 1_000);
+        for n in 0..2 * LOOKED_AT as u64 {
+            see(&mut sightings, 1, 0, 1_000 + n);
+        }
+        see(&mut sightings, 1 + kept, 1, 3_000);
+        assert!(!sightings.forgot());
         // At one place, there is nothing to forget.
         assert!(!run(kept + 10, u64::MAX, |n, packets| (0, n % packets)));
     }
