@@ -18,12 +18,17 @@ pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
 
 /// The package, and program, that generates captures.
 pub const GENERATOR: &str = "fcn-gen";
-/// Names its program where it was built already, as for the tests.
-pub const BUILT_GENERATOR: &str = "FCN_GENERATOR";
 /// The package, and the program, that puts captures back onto a link.
 pub const REPLAYER: &str = "fcn-replay";
 /// The package, and the program, that tells who is told to slow down.
 pub const MONITOR: &str = "fcn-top";
+/// The tools, and the variable that names the program of each to whoever need not build it: a build of one package alone has other
+/// features of what it depends on, and so builds that again.
+pub const BUILT: [(&str, &str); 3] = [
+    (GENERATOR, "FCN_GENERATOR"),
+    (REPLAYER, "FCN_REPLAYER"),
+    (MONITOR, "FCN_MONITOR"),
+];
 /// The package, and the program, that writes their man pages and completions.
 pub const MANUAL: &str = "fcn-manual";
 
@@ -129,10 +134,8 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
-    if package == GENERATOR
-        && !release
-        && let Some(built) = std::env::var_os(BUILT_GENERATOR)
-    {
+    let known = BUILT.iter().find(|(tool, _)| *tool == package && !release);
+    if let Some(built) = known.and_then(|(_, variable)| std::env::var_os(variable)) {
         return Ok(built.into());
     }
     executable(&build(package, &["--bins"], release)?, package)

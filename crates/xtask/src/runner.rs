@@ -70,8 +70,9 @@ pub fn build(scope: &[&str]) -> Outcome<Built> {
     // Where there is no tshark, or it does not load the plugin, tests find that out, and say so.
     let tried = plugin.as_deref().map(|plugin| Tshark::tried(None, plugin));
     let mut environment = tried.and_then(Result::ok).unwrap_or_default();
-    let generator = cargo::executable(&messages, cargo::GENERATOR);
-    environment.extend(generator.map(|program| (cargo::BUILT_GENERATOR, program)));
+    let built = cargo::BUILT
+        .map(|(tool, variable)| Some((variable, cargo::executable(&messages, tool).ok()?)));
+    environment.extend(built.into_iter().flatten());
     Ok(Built {
         tests,
         plugin,
