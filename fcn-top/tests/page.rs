@@ -116,6 +116,47 @@ fn a_page_masks_addresses() {
 }
 
 #[test]
+fn a_private_page_of_an_interface_does_not_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html").display().to_string();
+    let from = folder.path().join("a.pcapng");
+    let name = "vx-c0a80001";
+    let interface = Interface {
+        name,
+        description: "",
+        link: LinkType::Ethernet,
+        snap_len: 0,
+    };
+    let mut writer = CaptureWriter::create(&from, &Options::default(), &[interface]).unwrap();
+    let mut reader = CaptureReader::open(&captures().join("attack.pcapng")).unwrap();
+    while let Some(packet) = reader.next().unwrap() {
+        // A finding.
+        let mut octets = packet.bytes.to_vec();
+        *octets.last_mut().unwrap() ^= 1;
+        let len = octets.len() as u32;
+        writer.packet(0, packet.at, &octets, len).unwrap();
+    }
+    writer.finish().unwrap();
+    let from = from.display().to_string();
+    let words = ["-r", &from, "--report", "--html", &to, "--interface", name];
+    let done = top(words.into_iter().chain(["--privacy"])).well();
+    assert!(
+        done.out.starts_with("only          interface …\n"),
+        "{}",
+        done.out
+    );
+    let page = fs::read_to_string(&to).unwrap();
+    for text in [&done.out, &done.err, &page] {
+        assert!(!text.contains("c0a80001"), "{text}");
+    }
+    let data = data(&page);
+    let rules = data["filters"]["rules"].as_object().unwrap();
+    assert!(!rules.is_empty());
+    let know = data["know"].to_string();
+    assert!(know.contains("they may find more or less"), "{know}");
+}
+
+#[test]
 fn where_rows_have_no_filters_a_page_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html").display().to_string();
