@@ -43,6 +43,7 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
         promiscuous: !preferences.no_promiscuous.unwrap_or(false),
         filter: filter(cli, preferences)?,
         profile: profile.clone(),
+        private: preferences.privacy == Some(true),
     };
     let program = program();
     let mut names: Vec<&String> = Vec::new();
@@ -110,7 +111,7 @@ pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> 
         return Ok(Inputs::File(Box::new(FileInput::demo(choice, stops)?)));
     }
     let Some(path) = &cli.input.read else {
-        return Err(nothing());
+        return Err(nothing(preferences.privacy == Some(true)));
     };
     Ok(Inputs::File(Box::new(FileInput::open(
         path, choice, stops,
@@ -132,8 +133,8 @@ fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
     }
 }
 
-/// Neither an interface nor a capture was named.
-pub fn nothing() -> Failure {
+/// Neither an interface nor a capture was named; the interfaces here are where that is not `private`.
+pub fn nothing(private: bool) -> Failure {
     let names: Vec<String> = Interface::all()
         .unwrap_or_default()
         .iter()
@@ -142,7 +143,7 @@ pub fn nothing() -> Failure {
     let what = Failure::usage("nothing to look at").and(
         "name an interface (-i), read a capture (-r FILE, -r - from a pipe), or see a demo (--demo); more with --help",
     );
-    if names.is_empty() {
+    if names.is_empty() || private {
         what
     } else {
         what.and(format!("interfaces here: {}", names.join(", ")))

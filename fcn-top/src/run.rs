@@ -60,7 +60,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
     let is_file = cli.input.read.is_some() || cli.input.demo;
     if cli.input.iface.is_empty() && !is_file {
-        return Err(inputs::nothing());
+        let private = cli.preferences.privacy.or(file.privacy);
+        return Err(inputs::nothing(private == Some(true)));
     }
     // What is asked for on the command line alone decides about intervals.
     let way = setup::way(&cli, console.out_is_terminal)?;
@@ -137,7 +138,10 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         let _ = writeln!(
             console.err,
             "{PROGRAM}: capturing on {}; {rights}; Ctrl-C ends it",
-            cli.input.iface.join(", ")
+            match private {
+                true => counted(cli.input.iface.len() as u64, "interface"),
+                false => cli.input.iface.join(", "),
+            }
         );
     }
     let live = inputs.are_live();
@@ -282,13 +286,9 @@ fn metrics(
 /// What the tables do not say.
 fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended) -> Header {
     let files = cli.input.read.iter().map(|path| path.display().to_string());
-    let mut read: Vec<_> = cli.input.iface.iter().cloned().chain(files).collect();
-    let mut filter = cli.input.filter.clone();
-    if private {
-        // Any spelling of an address may be in them.
-        read.clear();
-        filter = filter.map(|_| "…".to_owned());
-    }
+    // Any spelling of an address may be in them.
+    let read = cli.input.iface.iter().cloned().chain(files);
+    let read = read.filter(|_| !private).collect();
     let ended = match (ended, how) {
         (Err(failure), _) => Some(failure.to_string()),
         (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
@@ -297,8 +297,9 @@ fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended)
     // An interface has no end: how long it was watched is no part of it.
     let enough = cli.input.read.is_some() && engine.has_enough();
     let part = Part {
-        filter,
+        filter: cli.input.filter.clone(),
         interfaces: cli.input.interface.clone(),
+        private,
         count: cli.limits.count.filter(|_| enough),
         span: cli.limits.duration.map(nanos).filter(|_| enough),
         last_frame: enough.then(|| engine.last()),

@@ -752,6 +752,15 @@ fn limits_and_choices_are_exact() {
         "{}",
         done.err
     );
+    // Each has to be there, unless it may be described behind what was read.
+    let both = ["--interface", "leaf1:s1", "--interface", "leaf9"];
+    let part = ["-r", file, "--json"];
+    let done = top(part.into_iter().chain(both)).with(2);
+    assert!(done.err.contains("--interface: leaf9: "), "{}", done.err);
+    top(part.into_iter().chain(both).chain(["--count", "1"])).well();
+    let done = top(part.into_iter().chain(both).chain(["--privacy"])).with(2);
+    let said = "--interface: leaf9: the capture has none of that name or number: there are: 0, 1\n";
+    assert!(done.err.ends_with(said), "{}", done.err);
     let done = top(["-r", file, "--json", "--filter", "udp port 4791 and ip6"]).well();
     let udp = done.json()["totals"]["packets"].as_u64().unwrap();
     assert!(udp > 0 && udp <= frames.len() as u64);
@@ -839,6 +848,8 @@ fn without_a_terminal_something_must_be_asked_for() {
         "{}",
         done.err
     );
+    let done = top_words("--json --privacy").with(2);
+    assert!(!done.err.contains("interfaces here"), "{}", done.err);
     let done = top_words("--list-interfaces").well();
     assert!(
         done.out.contains("lo") && done.out.contains("loopback"),

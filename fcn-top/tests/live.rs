@@ -605,6 +605,36 @@ fn without_rights_the_message_says_how_to_get_them() {
 }
 
 #[test]
+fn a_private_run_does_not_name_interfaces() {
+    let Some(pair) = pair("private") else { return };
+    let (name, address) = ("v192.0.2.77", "192.0.2.77");
+    let add = ["link", "add", name, "type", "veth", "peer", "name", "peer"];
+    pair.ip(End::Far, &add);
+    pair.ip(End::Far, &["link", "set", name, "up"]);
+    let start = |ifaces: &str| far(&pair, &format!("{ifaces} --json --privacy"));
+    // Only what was asked for is named where it is not there.
+    let done = Running::spawn(&mut start("-i v192.0.2.78")).end().with(2);
+    let wrong = "cannot capture: v192.0.2.78: there is no such interface\n";
+    assert!(done.err.ends_with(wrong), "{}", done.err);
+    let running = Running::start(start(&format!("-i far -i {name}")));
+    pair.ip(End::Far, &["link", "set", name, "down"]);
+    thread::sleep(Duration::from_millis(500));
+    pair.ip(End::Far, &["link", "delete", name]);
+    thread::sleep(Duration::from_millis(500));
+    let done = running.interrupt().with(130);
+    assert!(!done.err.contains(address), "{}", done.err);
+    assert!(!done.out.contains(address), "{}", done.out);
+    for message in [
+        "capturing on 2 interfaces; ",
+        "warning: #1: it was set down",
+    ] {
+        assert!(done.err.contains(message), "{message}: {}", done.err);
+    }
+    let interfaces = done.json()["events"].to_string();
+    assert!(interfaces.contains("\"interface\":\"#1\""), "{interfaces}");
+}
+
+#[test]
 fn an_interface_that_is_not_there_is_a_wrong_option() {
     let done = top(["-i", "no-such-if0", "--json"]).with(2);
     assert!(

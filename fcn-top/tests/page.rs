@@ -116,6 +116,47 @@ fn a_page_masks_addresses() {
 }
 
 #[test]
+fn a_private_page_of_an_interface_does_not_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html").display().to_string();
+    let from = folder.path().join("a.pcapng");
+    let name = "vx-c0a80001";
+    let interface = Interface {
+        name,
+        description: "",
+        link: LinkType::Ethernet,
+        snap_len: 0,
+    };
+    let mut writer = CaptureWriter::create(&from, &Options::default(), &[interface]).unwrap();
+    let mut reader = CaptureReader::open(&captures().join("attack.pcapng")).unwrap();
+    while let Some(packet) = reader.next().unwrap() {
+        // A finding.
+        let mut octets = packet.bytes.to_vec();
+        *octets.last_mut().unwrap() ^= 1;
+        let len = octets.len() as u32;
+        writer.packet(0, packet.at, &octets, len).unwrap();
+    }
+    writer.finish().unwrap();
+    let from = from.display().to_string();
+    let words = ["-r", &from, "--report", "--html", &to, "--interface", name];
+    let done = top(words.into_iter().chain(["--privacy"])).well();
+    assert!(
+        done.out.starts_with("only          interface …\n"),
+        "{}",
+        done.out
+    );
+    let page = fs::read_to_string(&to).unwrap();
+    for text in [&done.out, &done.err, &page] {
+        assert!(!text.contains("c0a80001"), "{text}");
+    }
+    let data = data(&page);
+    let rules = data["filters"]["rules"].as_object().unwrap();
+    assert!(!rules.is_empty());
+    let know = data["know"].to_string();
+    assert!(know.contains("they may find more or less"), "{know}");
+}
+
+#[test]
 fn where_rows_have_no_filters_a_page_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html").display().to_string();
@@ -277,6 +318,21 @@ addEventListener("load", () => {
 });
 "#;
 
+/// What a script, which the page's policy would not let run, leaves in the page at `to` with other data. `None` without a browser.
+fn seen(to: &Path, data: &Value, script: &str) -> Option<Value> {
+    let text = fs::read_to_string(to).unwrap();
+    let (before, block) = text.split_once("id=\"data\">").unwrap();
+    let (_, after) = block.split_once("</script>").unwrap();
+    let before = before.replace("http-equiv=\"Content-Security-Policy\"", "");
+    let page = format!("{before}id=\"data\">{data}</script><script>{script}</script>{after}");
+    fs::write(to, page).unwrap();
+    let page = shown(to)?;
+    let (_, seen) = page.split_once("<output id=\"seen\">").expect(&page);
+    let seen = seen.split_once("</output>").unwrap().0;
+    let seen = seen.replace("&lt;", "<");
+    Some(serde_json::from_str(&seen).unwrap())
+}
+
 #[test]
 fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
     let folder = tempfile::tempdir().unwrap();
@@ -289,9 +345,7 @@ fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
     ])
     .well();
     let text = fs::read_to_string(&to).unwrap();
-    // More rows than the screen has, with a script that the page's policy would not let run.
-    let (before, block) = text.split_once("id=\"data\">").unwrap();
-    let (_, after) = block.split_once("</script>").unwrap();
+    // More rows than the screen has.
     let mut data = data(&text);
     // Steps begin at whole multiples of their length, and the axis with the first packet all the same.
     data["course"]["start"] = (-data["course"]["step"].as_i64().unwrap() / 2).into();
@@ -301,17 +355,65 @@ fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
     }
     let moments = data["rows_since"].as_array_mut().unwrap();
     *moments = moments.iter().cycle().take(120).cloned().collect();
-    let before = before.replace("http-equiv=\"Content-Security-Policy\"", "");
-    let page = format!("{before}id=\"data\">{data}</script><script>{CLICKS}</script>{after}");
-    fs::write(&to, page).unwrap();
-    let Some(page) = shown(&to) else { return };
-    let (_, seen) = page.split_once("<output id=\"seen\">").expect(&page);
-    let seen: Value = serde_json::from_str(seen.split_once("</output>").unwrap().0).unwrap();
+    let Some(seen) = seen(&to, &data, CLICKS) else {
+        return;
+    };
     assert_eq!(
         seen,
         serde_json::json!({
             "rows": 50, "printed": 120, "again": 50, "sorted": true, "details": true, "found": 0,
             "zoomed": true, "whole": true, "read": true, "figures": true, "begins": "Shown: 0",
+        })
+    );
+}
+
+/// What is written on the charts, and where time begins.
+const HOURS: &str = r#"
+const written = new Set();
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  written.add(text);
+  return write.call(this, text, ...rest);
+};
+addEventListener("load", () => {
+  const [plot] = document.querySelectorAll(".plot");
+  const key = (name) => plot.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+  key("Home");
+  const seen = {
+    begins: document.querySelector(".sticky [role=status]").textContent.split(",")[0],
+    first: plot.nextElementSibling.textContent,
+    ticks: [...written].filter((text) => / (d|h|min|s)$/.test(text)).sort(),
+    says: [...document.querySelectorAll("p:not(.screen)")].some((one) => one.textContent === "Time is that since the first packet."),
+    seldom: page.show.rate(1.157e-5), spans: [3.5e12, 3.6e12, 8.64e14].map(page.show.span),
+  };
+  const result = document.createElement("output");
+  result.id = "seen";
+  result.textContent = JSON.stringify(seen);
+  document.body.append(result);
+});
+"#;
+
+#[test]
+fn the_axis_of_hours_begins_with_the_first_packet_and_has_round_ticks() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("story.html");
+    let page = to.display().to_string();
+    top(["-r", &capture("receiver-cnp-ipv4.pcapng"), "--html", &page]).well();
+    let mut data = data(&fs::read_to_string(&to).unwrap());
+    // Data and notifications begin in the middle of ten hours.
+    let half = 5 * 3_600_000_000_000_u64;
+    let course = data["course"].as_object_mut().unwrap();
+    let steps = course["data"].as_array().unwrap().len() as u64;
+    course["step"] = half.div_ceil(steps).into();
+    course["start"] = half.into();
+    let Some(seen) = seen(&to, &data, HOURS) else {
+        return;
+    };
+    assert_eq!(
+        seen,
+        serde_json::json!({
+            "begins": "Shown: 0 to 10 h", "first": "0 to 5 h: CNP 0", "ticks": ["10 h", "2 h", "4 h", "6 h", "8 h"],
+            "says": true, "seldom": "<0.01", "spans": ["58.3 min", "1 h", "10 d"],
         })
     );
 }

@@ -300,6 +300,16 @@ impl FileInput {
         Ok(())
     }
 
+    /// The first of the interfaces wanted that the capture does not have.
+    fn missing(&self) -> Option<&str> {
+        let mut wanted = self.fate.choice.interfaces.iter();
+        let missing = wanted.find(|wanted| {
+            let mut known = self.reader.interfaces().iter().enumerate();
+            !known.any(|(number, interface)| is_called(interface, number, wanted))
+        });
+        missing.map(String::as_str)
+    }
+
     /// Tells what the capture missed, as far as the file says so.
     fn tell_losses(&self, state: &'static str, engine: &Engine) {
         for (place, interface) in self.fate.interfaces.iter().zip(self.reader.interfaces()) {
@@ -313,9 +323,14 @@ impl FileInput {
                 "Packets dropped by the interface, as the file says",
             ];
             let lost = [lost.0, lost.1].map(Option::unwrap_or_default);
-            engine.note_losses(&interface.name, lost, texts);
+            engine.note_losses(number, lost, texts);
         }
     }
+}
+
+/// Whether the file's interface of that number is the one wanted.
+fn is_called(interface: &ReadInterface, number: usize, wanted: &str) -> bool {
+    wanted == interface.name || wanted.parse() == Ok(number)
 }
 
 fn open_demo() -> Result<CaptureReader<'static>, ReadError> {
@@ -371,7 +386,7 @@ impl Input for FileInput {
             Err(_) if stopped => Ok(()),
             Err(error) => {
                 let why = error.to_string().replacen(self.reader.name(), name, 1);
-                engine.note(Severity::Error, DAMAGED, "", &why);
+                engine.note(Severity::Error, DAMAGED, None, &why);
                 Err(Failure::failed("the capture is not whole").and(why))
             }
             Ok(()) if self.fate.unknown > 0 => {
@@ -379,7 +394,7 @@ impl Input for FileInput {
                     "{} of link types that are not read here, counted as undecodable",
                     counted(self.fate.unknown, "packet")
                 );
-                engine.note(Severity::Warning, "capture.link_type", "", &left_out);
+                engine.note(Severity::Warning, "capture.link_type", None, &left_out);
                 let unread = self
                     .fate
                     .interfaces
@@ -395,19 +410,24 @@ impl Input for FileInput {
                     "{name} has no mirror's copy with a time stamp that can be used: ERSPAN type III has"
                 )))
             }
-            Ok(()) if !self.fate.choice.interfaces.is_empty() && self.fate.wanted() == 0 => {
-                let known: Vec<String> = self
-                    .reader
-                    .interfaces()
-                    .iter()
-                    .enumerate()
-                    .map(|(number, interface)| format!("{number} ({})", interface.name))
-                    .collect();
-                Err(Failure::usage("--interface")
-                    .and(format!("{name} has none of that name or number"))
-                    .and(format!("there are: {}", known.join(", "))))
-            }
-            Ok(()) => Ok(()),
+            // Others may be described behind what was read.
+            Ok(()) if (stopped || engine.has_enough()) && self.fate.wanted() > 0 => Ok(()),
+            Ok(()) => match self.missing() {
+                None => Ok(()),
+                Some(missing) => {
+                    let known = self.reader.interfaces().iter().enumerate();
+                    let known: Vec<String> = known
+                        .map(|(number, interface)| match engine.private {
+                            true => number.to_string(),
+                            false => format!("{number} ({})", interface.name),
+                        })
+                        .collect();
+                    Err(Failure::usage("--interface")
+                        .and(missing)
+                        .and(format!("{name} has none of that name or number"))
+                        .and(format!("there are: {}", known.join(", "))))
+                }
+            },
         };
         engine.end(&match &result {
             Ok(()) => format!("end of {name}"),
@@ -453,11 +473,8 @@ impl Fate {
         for interface in interfaces.iter().skip(self.interfaces.len()) {
             let number = self.interfaces.len();
             let wanted = self.choice.interfaces.is_empty()
-                || self
-                    .choice
-                    .interfaces
-                    .iter()
-                    .any(|wanted| *wanted == interface.name || wanted.parse() == Ok(number));
+                || (self.choice.interfaces.iter())
+                    .any(|wanted| is_called(interface, number, wanted));
             let name = match &*interface.name {
                 "" => format!("#{number}"),
                 // Each has a name of its own, with the number that --interface takes.

@@ -24,6 +24,8 @@ pub struct Capturing {
     pub filter: PacketFilter,
     /// Code points.
     pub profile: Profile,
+    /// Whether no interface is named but those asked for.
+    pub private: bool,
 }
 
 /// An open handle.

@@ -10,7 +10,7 @@ use super::rdma;
 use super::{Engine, Input, wall_clock};
 use crate::packet::Packet;
 use crate::record::PASSED;
-use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
+use fcn_link::interface::{Interface, InterfaceErrorKind, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
 use fcn_observe::sightings;
 use fcn_tool::failure::Failure;
@@ -76,10 +76,15 @@ impl LiveInput {
         let interface = match name {
             ANY => None,
             _ if rdma.is_some() => None,
-            _ => Some(
-                Interface::named(name)
-                    .map_err(|error| Failure::usage("cannot capture").and(error.to_string()))?,
-            ),
+            _ => Some(Interface::named(name).map_err(|error| {
+                let why = match error.kind() {
+                    InterfaceErrorKind::Missing { .. } if how.private => {
+                        format!("{name}: there is no such interface")
+                    }
+                    _ => error.to_string(),
+                };
+                Failure::usage("cannot capture").and(why)
+            })?),
         };
         require(&[Capability::NetRaw], program).map_err(|missing| {
             failed().and(format!(
@@ -94,7 +99,12 @@ impl LiveInput {
             // It may have gone down in between.
             Err(_) if !up => None,
             Err(why) => {
-                let why = rdma.map_or(why.clone(), |interfaces| rdma::advice(&interfaces, &why));
+                let why = rdma.map_or(why.clone(), |mut interfaces| {
+                    if how.private {
+                        interfaces.fill("…".to_owned());
+                    }
+                    rdma::advice(&interfaces, &why)
+                });
                 return Err(failed().and(why));
             }
         };
@@ -186,7 +196,7 @@ impl LiveInput {
             engine.note(
                 Severity::Warning,
                 "interface.down",
-                &self.name,
+                Some(self.number),
                 "it is down: waiting for it to be set up",
             );
         }
@@ -251,6 +261,11 @@ impl LiveInput {
         }
     }
 
+    /// What libpcap says, which may name the interface, with the name that it has here.
+    fn unnamed(&self, why: &str, engine: &Engine) -> String {
+        why.replace(&self.name, &engine.interface_name(self.number))
+    }
+
     /// What became of the interface.
     fn look(&mut self, engine: &Engine) {
         while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
@@ -270,7 +285,7 @@ impl LiveInput {
             _ => (Severity::Warning, "interface.gone"),
         };
         engine.interface_state(self.number, state, Some(about), (None, None));
-        engine.note(severity, what, &self.name, text);
+        engine.note(severity, what, Some(self.number), text);
     }
 
     fn became(&mut self, event: LinkEvent, engine: &Engine) {
@@ -326,7 +341,7 @@ impl LiveInput {
                     "Packets dropped by the kernel: its ring of {ring} MiB was full (--buffer)"
                 );
                 let texts = [by_kernel.as_str(), "Packets dropped by the interface"];
-                engine.note_losses(&self.name, lost, texts);
+                engine.note_losses(self.number, lost, texts);
             }
         }
     }
@@ -355,12 +370,14 @@ impl LiveInput {
                 true
             }
             Err(why) if require(&[Capability::NetRaw], Path::new("fcn-top")).is_err() => {
+                let why = self.unnamed(&why, engine);
                 let text = format!(
                     "one of that name is there, but privileges were dropped: start again, with --keep-privileges if this \
                      may happen again ({why})"
                 );
                 engine.interface_state(self.number, self.state, Some(&text), (None, None));
-                engine.note(Severity::Warning, "interface.gone", &self.name, &text);
+                let number = Some(self.number);
+                engine.note(Severity::Warning, "interface.gone", number, &text);
                 false
             }
             Err(_) => true,
@@ -395,6 +412,7 @@ impl Input for LiveInput {
                         // Broken, but neither down nor gone as far as the kernel tells.
                         self.count(engine, true);
                         self.close();
+                        let why = self.unnamed(&why, engine);
                         self.turn("gone", (&why, &why), engine);
                     }
                 }

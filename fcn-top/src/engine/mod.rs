@@ -186,14 +186,24 @@ impl Engine {
         }
     }
 
-    /// Puts something into the log.
-    pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
+    /// What an interface is called wherever it is told of: by its number where its name may hold an address.
+    pub fn interface_name(&self, number: u32) -> String {
+        let guard = self.state.lock();
+        match guard.interfaces.get(number as usize) {
+            Some(known) if !self.private => known.name.clone(),
+            _ => format!("#{number}"),
+        }
+    }
+
+    /// Puts something into the log, about an interface or the whole.
+    pub fn note(&self, severity: Severity, what: &'static str, interface: Option<u32>, text: &str) {
+        let name = interface.map_or_else(String::new, |number| self.interface_name(number));
         let mut messages = self.messages.lock();
-        if !interface.is_empty() && messages.len() < MESSAGES {
-            messages.push(format!("{}: {interface}: {text}", severity.name()));
+        if interface.is_some() && messages.len() < MESSAGES {
+            messages.push(format!("{}: {name}: {text}", severity.name()));
         }
         drop(messages);
-        self.note_times(1, (severity, what), interface, text);
+        self.note_times(1, (severity, what), &name, text);
     }
 
     /// The same, of what happened so many times.
@@ -217,11 +227,12 @@ impl Engine {
     }
 
     /// Puts what was lost on an interface into the log: by the kernel and by the interface itself, and what is said of each.
-    fn note_losses(&self, interface: &str, lost: [u64; 2], texts: [&str; 2]) {
+    fn note_losses(&self, interface: u32, lost: [u64; 2], texts: [&str; 2]) {
+        let name = self.interface_name(interface);
         let kinds = [LOST_BY_KERNEL, LOST_BY_INTERFACE];
         for ((lost, what), text) in lost.into_iter().zip(kinds).zip(texts) {
             if lost > 0 {
-                self.note_times(lost, (Severity::Warning, what), interface, text);
+                self.note_times(lost, (Severity::Warning, what), &name, text);
             }
         }
     }

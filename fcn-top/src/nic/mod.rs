@@ -35,6 +35,8 @@ pub struct Reading {
     pub processes: HashMap<u32, Process>,
     /// Why something is missing.
     pub missing: Option<String>,
+    /// Whether interfaces are not named, as addresses may be in their names; then nothing is compared with what is seen there.
+    pub private: bool,
 }
 
 /// A process, as far as it is known.
@@ -77,13 +79,14 @@ impl Watch {
         };
         let mut before = std::mem::take(&mut self.bases);
         let last = std::mem::take(&mut self.last);
-        let listens = monitor.is_some();
+        let listens = monitor.is_some() && !reading.private;
         let mut monitor = monitor;
         let mut watched = Vec::new();
         for (port, counters) in &reading.ports {
             let name = port.interface.as_deref();
             // Which of several devices a packet of one interface was for, nobody knows.
             let same = |other: &&(Port, _)| name.is_some() && other.0.interface.as_deref() == name;
+            let shown = name.filter(|_| !reading.private);
             let shared = reading.ports.iter().filter(same).count() > 1;
             let seen = monitor.as_deref_mut().zip(name).filter(|_| !shared);
             let seen = seen.and_then(|(monitor, name)| monitor.watch_local(name, &port.addresses));
@@ -119,7 +122,7 @@ impl Watch {
                 CounterRecord {
                     device: port.device.as_str().into(),
                     port: port.number,
-                    interface: port.interface.as_deref().map(Arc::from),
+                    interface: shown.map(Arc::from),
                     driver: driver.clone(),
                     counter: name.as_str().into(),
                     quantity,
@@ -164,7 +167,7 @@ impl Watch {
             if shared && listens {
                 sentence += "; it has several RDMA devices, so nothing is compared";
             }
-            let name = named(&port.device, port.number, name);
+            let name = named(&port.device, port.number, shown);
             nics.sentences.push((name, sentence));
         }
         let is_gone =

@@ -37,7 +37,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// One of this host. Where it is `private`, names of processes and containers are not read.
+    /// One of this host. Where it is `private`, names of processes and containers are not read, and those of interfaces not told.
     pub fn new(private: bool) -> Self {
         Self::at(rdma::CLASS, "/proc", private)
     }
@@ -76,6 +76,7 @@ impl Reader {
             queue_pairs: self.pairs.clone(),
             processes: self.known.clone(),
             missing: self.missing.clone(),
+            private: self.private,
         }
     }
 

@@ -291,6 +291,20 @@ fn what_was_seen_stands_beside_what_the_nic_counts() {
     );
     // That device's interface is not captured on.
     assert_eq!(other.notified, None);
+    // What would name interfaces does not compare, and does not say why.
+    let private = Reading {
+        private: true,
+        ..later.clone()
+    };
+    let nics = Watch::default().take(&private, Some(&mut monitor));
+    assert!(
+        nics.counters
+            .iter()
+            .all(|counter| counter.interface.is_none())
+    );
+    assert_eq!(nics.sentences[0].0, "mlx5_0 port 1");
+    let sentence = &nics.sentences[0].1;
+    assert!(!sentence.contains("captured"), "{sentence}");
     // A second device of the same interface: nobody knows which of them a packet was for.
     let mut twice = later.clone();
     let mut port = twice.ports[0].clone();

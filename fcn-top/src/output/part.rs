@@ -11,6 +11,8 @@ pub struct Part {
     pub filter: Option<String>,
     /// Interfaces of a file, by name or number.
     pub interfaces: Vec<String>,
+    /// Whether that filter and those interfaces are left out, as an address may be in them in any spelling.
+    pub private: bool,
     /// After so many packets enough was seen.
     pub count: Option<u64>,
     /// After so many nanoseconds enough was seen.
@@ -29,10 +31,12 @@ impl Part {
         if let Some(span_of) = self.span {
             parts.push(format!("the first {}", span(span_of)));
         }
+        let shown = |text: String| if self.private { "…".to_owned() } else { text };
         if !self.interfaces.is_empty() {
-            parts.push(format!("interface {}", self.interfaces.join(", ")));
+            parts.push(format!("interface {}", shown(self.interfaces.join(", "))));
         }
         if let Some(filter) = &self.filter {
+            let filter = shown(filter.clone());
             parts.push(format!("packets that match “{filter}”"));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -44,7 +48,7 @@ impl Part {
         if let Some(last) = self.last_frame {
             let _ = write!(filter, " && frame.number <= {last}");
         }
-        let interfaces = self.interfaces.iter();
+        let interfaces = self.interfaces.iter().filter(|_| !self.private);
         let each = interfaces.map(|interface| match interface.parse::<u32>() {
             Ok(number) => format!("frame.interface_id == {number}"),
             Err(_) => format!("frame.interface_name == {}", quoted(interface)),
@@ -62,9 +66,11 @@ impl Part {
     }
 
     /// Whether a display filter may find more in all that there was, or less: what matches a filter in tcpdump's syntax, and
-    /// which of a packet's copies is the first of those on some interfaces, Wireshark does not know.
+    /// which of a packet's copies is the first of those on some interfaces, Wireshark does not know; interfaces that are left out
+    /// it is not told.
     pub fn differs(&self) -> bool {
-        self.filter.is_some() || self.interfaces.len() > 1
+        let most = if self.private { 0 } else { 1 };
+        self.filter.is_some() || self.interfaces.len() > most
     }
 }
 
@@ -92,6 +98,7 @@ mod tests {
             count: Some(1_000),
             span: Some(2_000_000_000),
             last_frame: Some(1_234),
+            ..Part::default()
         };
         assert_eq!(
             part.words().unwrap(),
@@ -102,5 +109,21 @@ mod tests {
             " && frame.number <= 1234 && (frame.interface_name == \"leaf\\\"1\" || frame.interface_id == 3)"
         );
         assert!(part.differs());
+        let part = Part {
+            private: true,
+            filter: None,
+            interfaces: vec!["vx-c0a80001".to_owned()],
+            ..part
+        };
+        assert!(part.differs());
+        assert_eq!(part.display_filter(), " && frame.number <= 1234");
+        let part = Part {
+            filter: Some("host 192.0.2.1".to_owned()),
+            ..part
+        };
+        assert_eq!(
+            part.words().unwrap(),
+            "the first 1,000 packets; the first 2.00 s; interface …; packets that match “…”"
+        );
     }
 }

@@ -38,15 +38,15 @@ const page = (() => {
   const THOUSANDS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
   const show = {
     count: (value) => Math.round(value).toLocaleString("en"),
-    rate: (value) => (value >= 1000 ? show.count(value) : short(value)),
+    rate: (value) => (value >= 1000 ? show.count(value) : value > 0 && value < 0.005 ? "<0.01" : short(value)),
     bits: (value) => (value === 0 ? "0" : scaled(value, "bit/s", THOUSANDS)),
     octets: (value) => (value === 0 ? "0" : scaled(value, "B", THOUSANDS)),
     share: (value) => `${(value * 100).toFixed(value > 0 && value < 0.0995 ? 1 : 0)} %`,
     change: (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${show.share(Math.abs(value))}`,
     /** Nanoseconds. */
     span: (value) => {
-      const long = [[8.64e13, "d"], [3.6e12, "h"], [6e10, "min"]].find(([unit]) => Math.abs(value) >= (unit === 6e10 ? 1e12 : 10 * unit));
-      if (long) return `${short(value / long[0])} ${long[1]}`;
+      const long = [[8.64e14, 8.64e13, "d"], [3.6e12, 3.6e12, "h"], [1e12, 6e10, "min"]].find(([least]) => Math.abs(value) >= least);
+      if (long) return `${short(value / long[1])} ${long[2]}`;
       return value === 0 ? "0" : scaled(value / 1e9, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]);
     },
     hex: (value, width = 0) => `0x${value.toString(16).padStart(width, "0")}`,
@@ -170,6 +170,9 @@ const page = (() => {
         "#87ffff", "#ff00ff", "#d787af", "#d7afff", "#ffff00"] },
   };
   const WHOLE = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
+  // Of nanoseconds: decimal below a minute, and then as clocks and days have it.
+  const SPANS = [...WHOLE.filter((span) => span < 6e10), ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 6e10),
+    ...[1, 2, 3, 6, 12].map((hours) => hours * 3.6e12), ...WHOLE.map((days) => days * 8.64e13)];
   const DASHES = [[], [8, 4], [2, 3], [12, 3, 2, 3]];
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const palette = () => PALETTES[dark.matches && !printing ? "dark" : "light"];
@@ -183,16 +186,18 @@ const page = (() => {
   const BINS = [16, 128];
 
   /**
-   * An axis that charts share: `count` steps from `start` on, of which only what is not before `from` is shown. Charts draw bins of whole steps, whose length can be chosen; by
+   * A time axis that charts share: from `from` on, `count` steps of `step` nanoseconds from `start` on, before which there is nothing: where that is later, a bin more.
+   * Charts draw bins of whole steps, whose length can be chosen; by
    * itself it is such that there are not too many, and in most of them `busy` is 5 or more, where that leaves 16.
    */
   function axis({ name, start, from = start, step, count, busy, format }) {
-    const whole = [Math.max(start, from), start + count * step];
+    const whole = [from, start + count * step];
+    const empty = from < start ? 1 : 0;
     const shown = el("span", { class: "small dim", role: "status" });
     const charts = [];
-    const it = { name, format, whole, range: whole, charts, set, zoom, move, bar: null, size: 1, length: () => it.size * step, bins: () => Math.ceil(count / it.size), edge };
+    const it = { name, format, whole, range: whole, charts, set, zoom, move, bar: null, size: 1, length: () => it.size * step, empty, bins: () => empty + Math.ceil(count / it.size), edge };
     function edge(bin) {
-      return Math.min(Math.max(start + bin * it.size * step, whole[0]), whole[1]);
+      return bin < empty ? from : Math.min(Math.max(start + (bin - empty) * it.size * step, from), whole[1]);
     }
     const sizes = [];
     for (let size = 1; size === 1 || count / size >= 8; size *= 2) sizes.push(size);
@@ -259,14 +264,14 @@ const page = (() => {
       u?.destroy();
       step = null;
       readout.textContent = "";
-      bins = series.map(({ values }) => values(axis.size));
+      bins = series.map(({ values }) => [...new Array(axis.empty).fill(dots ? null : 0), ...values(axis.size)]);
       x = Array.from({ length: axis.bins() + 1 }, (_, bin) => axis.edge(bin));
       const width = Math.max(280, printing ? 680 : plot.clientWidth);
       const line = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui, sans-serif" };
       const options = {
         width, height: 220, legend: { show: false },
         scales: { x: { time: false, range: () => axis.range }, y: { range: (_, low, high) => [0, top ?? (high > 0 ? high * 1.06 : 1)] } },
-        axes: [{ ...line, space: 90, size: 32, values: (_, ticks) => ticks.map(axis.format) },
+        axes: [{ ...line, space: 90, size: 32, incrs: SPANS, values: (_, ticks) => ticks.map(axis.format) },
           { ...line, size: 84, ...(integer ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map(format) }],
         series: [{}, ...series.map((one, number) => ({
           label: one.label, stroke: colour(one), dash: dash(one), width: 1.75, show: !hidden.has(number),

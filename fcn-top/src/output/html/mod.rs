@@ -296,11 +296,12 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
 /// Who notifies, behind the address.
 fn by(row: &QpRecord) -> String {
     let role = text::acts_as(row.notifier_role, row.made_by);
-    let more = text::more_notifiers(row).map(|more| format!(" {more}"));
-    match row.kind {
-        Kind::Cnp => format!("({role}){}", more.unwrap_or_default()),
-        // Only the kind says so.
-        _ => format!("(as {role}){}", more.unwrap_or_default()),
+    // Only the kind says so.
+    let how = if row.kind == Kind::Cnp { "" } else { "as " };
+    match text::more_notifiers(row) {
+        // It is the row's, and not of the one that is named.
+        Some(more) => format!("{more} (mostly {how}{role})"),
+        None => format!("({how}{role})"),
     }
 }
 

@@ -156,7 +156,8 @@
       el("fieldset", { class: "choices" }, el("legend", { class: "small dim" }, "Flows, those notified most first"), boxes.map(({ label }) => label))) : null;
     const isData = course.data.some((count) => count > 0);
     add(el("section", {}, el("h2", {}, "Over time"),
-      el("p", { class: "dim small screen" }, "Time is that since the first packet. Drag across a chart to zoom; a double click shows all. A step may be shorter than the time from packet to packet: choose longer ones to see rates."),
+      el("p", { class: "dim small" }, "Time is that since the first packet."),
+      el("p", { class: "dim small screen" }, "Drag across a chart to zoom; a double click shows all. A step may be shorter than the time from packet to packet: choose longer ones to see rates."),
       time.bar, kinds.length > 0 ? told.figure : null,
       isData ? [choice, rate.figure, first.told.length > 0 ? notified.figure : null,
         totals.ce > 0 ? marks.figure : el("p", {}, "None of the data was marked CE.")] : el("p", {}, "No RoCEv2 data was seen.")));
