@@ -7,11 +7,10 @@ use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
 use super::table::{HELD, Table};
 use super::theme::Tone;
-use super::time_series::{SECOND, Steps};
+use super::time_series::SECOND;
 use super::world::{World, kind_name};
-use crate::monitor::ENOUGH;
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
-use crate::tables::{Totals, Traffic, TrafficStep};
+use crate::tables::{Totals, Traffic};
 use crate::text::{NOTHING, clean};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -297,13 +296,15 @@ fn draw_state(
     );
 }
 
-/// How many notifications a second there are, how much data, and which part of it is marked CE, at the moment shown (“now” is the present); over less than a second, and of
-/// few packets, numbers instead of rates.
-fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
+/// How many notifications a second there are, how much data, and which part of it is marked CE, in the last second of the moment
+/// shown (“now” is the present); of less than a second, and few packets, numbers instead of rates.
+fn traffic(world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
     let words = world.words;
-    let samples = shown.totals.samples > 0;
-    let what = if samples { " samples" } else { "" };
+    let Totals {
+        data, ce, samples, ..
+    } = shown.totals;
+    let what = if samples > 0 { " samples" } else { "" };
     let notified = match shown.rate_1s {
         Some(rate) => format!("rate {}{what}/s", words.cell(Cell::Rate(rate))),
         None => format!(
@@ -311,32 +312,14 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
             words.cell(Cell::Count(shown.totals.notified()))
         ),
     };
+    let (much, ce) = match (data, shown.data_rate) {
+        (0, _) => ("none".to_owned(), None),
+        (_, Some(rate)) => (words.cell(Cell::Bits(rate * 8.0)), shown.ce_1s),
+        (_, None) => (counted(data, "packet"), Some((ce as f64 / data as f64).min(1.0))),
+    };
     // Several places may have sampled the same data, which must not be added up.
-    if samples {
-        let Totals { data, ce, .. } = shown.totals;
-        let ce = (data > 0).then(|| ce as f64 / data as f64);
-        return [notified, NOTHING.to_owned(), world.maybe(ce, Cell::Share)];
-    }
-    // Data and marks of the last second, or of all where that is less.
-    let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
-    let sum = |field: fn(&TrafficStep) -> u64| {
-        let values = world.details.traffic.steps.iter();
-        let values = values.map(|step| field(step) as f64);
-        steps.parts(values, second, 1).into_iter().sum::<f64>()
-    };
-    let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
-    let span = second.1.saturating_sub(second.0);
-    let data = if let Some(rate) = shown.data_rate.filter(|rate| *rate > 0.0) {
-        words.cell(Cell::Bits(rate * 8.0))
-    } else if packets <= 0.0 {
-        "none".to_owned()
-    } else if span < SECOND && packets < ENOUGH {
-        counted(packets.ceil() as u64, "packet")
-    } else {
-        words.cell(Cell::Bits(sum(|step| step.octets) * 8e9 / span as f64))
-    };
-    let ce = (packets > 0.0).then(|| (ce / packets).min(1.0));
-    [notified, data, world.maybe(ce, Cell::Share)]
+    let much = if samples > 0 { NOTHING.to_owned() } else { much };
+    [notified, much, world.maybe(ce, Cell::Share)]
 }
 
 /// Notifications over the last two minutes, stacked by kind, and beside them how many there are now, of which kinds, and the
@@ -351,7 +334,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let all = &world.details.traffic.steps;
     let window = world.latest(SPAN);
     let steps = world.steps(start, step, until);
-    let [notified, data, ce] = traffic(window, steps, world);
+    let [notified, data, ce] = traffic(world);
     let of_kind = |kind: Kind| {
         let counts = all
             .iter()

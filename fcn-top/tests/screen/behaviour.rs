@@ -1228,28 +1228,33 @@ fn the_time_of_all_begins_with_the_first_packet() {
 }
 
 #[test]
-fn the_part_marked_is_that_of_all_packets_from_the_first_on() {
+fn data_and_marks_in_the_head_are_those_of_the_last_second() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
-    let mut tables = incast(20);
-    let started = tables.now - SECOND / 8;
-    (tables.started, tables.since) = (Some(started), started);
-    let mut details = sample::details(&app.wanted_details(), tables.now);
-    // The first step began long before the first packet.
-    let step = |data, ce| TrafficStep {
-        data,
-        ce,
-        ..TrafficStep::default()
+    let mut head = |data, data_rate, ce_1s| {
+        let mut tables = incast(20);
+        (tables.totals.data, tables.totals.ce) = (data, data / 4);
+        (tables.data_rate, tables.ce_1s) = (data_rate, ce_1s);
+        app.update(tables);
+        let seen = seen(&mut app);
+        // Courses over time have data in every step.
+        let at = |what| seen.split(what).nth(1).unwrap().lines().next().unwrap();
+        (at("data  ").to_owned(), at("CE    ").trim().to_owned())
     };
-    details.traffic = Traffic {
-        start: started - SECOND / 16,
-        step: SECOND / 8,
-        until: tables.now,
-        steps: vec![step(50, 50), step(50, 0)],
-    };
-    app.update(tables);
-    let seen = seen_with(&mut app, &details);
-    assert!(seen.contains("CE    50 %"), "{seen}");
+    assert_eq!(
+        head(80, Some(1e6), Some(0.5)),
+        ("8.00 Mbit/s".to_owned(), "50 %".to_owned())
+    );
+    assert_eq!(
+        head(80, Some(0.0), None),
+        ("0 bit/s".to_owned(), "–".to_owned())
+    );
+    // Where less was watched, all of it.
+    assert_eq!(
+        head(80, None, Some(0.5)),
+        ("80 packets".to_owned(), "25 %".to_owned())
+    );
+    assert_eq!(head(0, Some(0.0), None), ("none".to_owned(), "–".to_owned()));
 }
 
 #[test]
