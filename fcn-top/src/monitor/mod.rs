@@ -39,7 +39,8 @@ use crate::record::{
     QpSide, origin,
 };
 use crate::tables::{
-    Course, Detail, Details, Dropped, FlowStep, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
+    Course, Detail, Details, Dropped, FlowStep, Tables, Totals, Traffic, TrafficStep, Wanted,
+    WantedDetails,
 };
 use course::Courses;
 use events::Log;

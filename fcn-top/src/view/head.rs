@@ -315,10 +315,17 @@ fn traffic(world: &World<'_>) -> [String; 3] {
     let (much, ce) = match (data, shown.data_rate) {
         (0, _) => ("none".to_owned(), None),
         (_, Some(rate)) => (words.cell(Cell::Bits(rate * 8.0)), shown.ce_1s),
-        (_, None) => (counted(data, "packet"), Some((ce as f64 / data as f64).min(1.0))),
+        (_, None) => (
+            counted(data, "packet"),
+            Some((ce as f64 / data as f64).min(1.0)),
+        ),
     };
     // Several places may have sampled the same data, which must not be added up.
-    let much = if samples > 0 { NOTHING.to_owned() } else { much };
+    let much = if samples > 0 {
+        NOTHING.to_owned()
+    } else {
+        much
+    };
     [notified, much, world.maybe(ce, Cell::Share)]
 }
 
@@ -332,8 +339,12 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         start, step, until, ..
     } = world.details.traffic;
     let all = &world.details.traffic.steps;
-    let window = world.latest(SPAN);
+    let (from, now) = world.latest(SPAN);
     let steps = world.steps(start, step, until);
+    // At an earlier moment, some of that time may be no longer kept, or all of it.
+    let since = steps.kept_since();
+    let span = (from.max(since.unwrap_or(from).min(now)), now);
+    let window = steps.known(span);
     let [notified, data, ce] = traffic(world);
     let of_kind = |kind: Kind| {
         let counts = all
@@ -359,7 +370,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let left = [
             Line::from(dim("notifications")),
             Line::from(bold(notified)),
-            Line::from(world.span(world.last(window), Tone::Dim)),
+            Line::from(world.span(world.last(span), Tone::Dim)),
         ];
         let about_data = if area.height > 2 {
             vec![
@@ -422,6 +433,10 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     }
     frame.render_widget(Text::from(left), left_area);
     frame.render_widget(Text::from(right), right_area);
+    if let Some(since) = since.filter(|since| *since >= now) {
+        let since = format!("kept since {}", world.clock(since, 0));
+        return frame.render_widget(world.span(since, Tone::Dim), graph);
+    }
     stacked(&courses, frame, graph);
 }
 
@@ -466,7 +481,15 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     if tab == Tab::Events && !world.checked.is_empty() {
         pieces.push((6, world.span(world.checked.clone(), Tone::Dim)));
     }
-    let rows = world.history.shown().totals.rows;
+    let Totals {
+        rows,
+        points_evicted,
+        ..
+    } = world.history.shown().totals;
+    if tab == Tab::Points && points_evicted > 0 {
+        let gone = format!("{} more had to go", grouped(points_evicted));
+        pieces.push((1, world.span(gone, Tone::Warn)));
+    }
     if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
     {
         let kept = format!("first {KEPT_ROWS} of {} kept", grouped(rows));
@@ -474,7 +497,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     }
     // At an earlier moment it had not ended.
     if let Some(why) = &world.ended
-        && !matches!(world.history.mode(), Mode::Frozen(_))
+        && matches!(world.history.mode(), Mode::Live | Mode::Paused(0))
     {
         pieces.push((7, Span::raw(clean(why).into_owned())));
     }

@@ -128,18 +128,16 @@ impl World<'_> {
         let values = values.iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step, series.until);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
-        let (from, to) = self.window();
+        let (from, to) = steps.known(self.window());
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
         let parts = room.min(most);
-        let times = usize::from((room / parts.max(1)).max(1));
         let values = match what {
             Course::Notifications | Course::Data => steps.columns(values, (from, to), parts),
             Course::Queue | Course::Level => steps.most(values, (from, to), parts),
         };
-        values
-            .into_iter()
-            .flat_map(|value| std::iter::repeat_n(value, times))
-            .collect()
+        let room = usize::from(room);
+        let columns = 0..room;
+        columns.map(|at| values[at * values.len() / room]).collect()
     }
 
     /// An address as it is to be seen, without what all addresses begin with.

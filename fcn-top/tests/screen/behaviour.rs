@@ -4,7 +4,7 @@ use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::{EventRecord, QpRecord, RowId};
-use fcn_top::tables::{Details, Tables, Traffic, TrafficStep};
+use fcn_top::tables::{Details, Tables, TrafficStep, WantedDetails};
 use fcn_top::text::Words;
 use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
 use ratatui::Terminal;
@@ -1254,7 +1254,10 @@ fn data_and_marks_in_the_head_are_those_of_the_last_second() {
         head(80, None, Some(0.5)),
         ("80 packets".to_owned(), "25 %".to_owned())
     );
-    assert_eq!(head(0, Some(0.0), None), ("none".to_owned(), "–".to_owned()));
+    assert_eq!(
+        head(0, Some(0.0), None),
+        ("none".to_owned(), "–".to_owned())
+    );
 }
 
 #[test]
@@ -1648,4 +1651,133 @@ fn courses_that_have_not_come_yet_are_not_empty() {
         app.detail(Details::default());
         app.update(incast(21));
     }
+}
+
+/// A screen that has seen five minutes played fast, at the oldest moment remembered or so far back; and its courses, of which
+/// little more than the last two minutes are kept.
+fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
+    let mut app = App::new(&Options::default(), words);
+    for second in (0..=300).step_by(10) {
+        app.update(incast(second));
+    }
+    let wanted = WantedDetails {
+        rows: incast(300).qps.iter().map(|(id, _)| *id).collect(),
+        ..WantedDetails::default()
+    };
+    let mut details = sample::details(&wanted, START + 300 * SECOND);
+    details.traffic.start = START + 164 * SECOND;
+    details.traffic.step = 1 << 31;
+    for course in details.rows.values_mut() {
+        (course.start, course.step) = (details.traffic.start, 1 << 31);
+    }
+    typed(&mut app, back);
+    (app, details)
+}
+
+#[test]
+fn what_is_kept_no_longer_is_not_said_to_have_been_none() {
+    let words = Words::default();
+    let (mut app, details) = long_ago(&words, "(3");
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("FROZEN -4 min 40 s"), "{seen}");
+    for part in ["\nNotifications", "\nData"] {
+        let kept = format!("{part}  kept since 08:17:44.000\n");
+        assert!(seen.contains(&kept), "{seen}");
+    }
+    let head = seen.lines().find(|line| line.starts_with("notifications "));
+    assert!(head.unwrap().contains(" kept since 08:17:44 "), "{seen}");
+}
+
+#[test]
+fn the_graph_at_the_top_begins_where_it_is_kept() {
+    let words = Words::default();
+    let (mut app, details) = long_ago(&words, "{{{");
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("FROZEN -30 s"), "{seen}");
+    // 106 s of two minutes.
+    assert!(seen.contains("\nlast 106 s "), "{seen}");
+    typed(&mut app, ")");
+    assert!(seen_with(&mut app, &details).contains("\nlast 2 minutes "));
+}
+
+#[test]
+fn courses_at_an_earlier_moment_reach_to_its_end() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..=60 {
+        app.update(incast(second));
+    }
+    let mut details = sample::details(&app.wanted_details(), START + 60 * SECOND);
+    let (start, step) = (START - START % (1 << 30), 1 << 30);
+    (details.traffic.start, details.traffic.step) = (start, step);
+    let one = details.traffic.steps[0];
+    details.traffic.steps.fill(TrafficStep {
+        notifications: [1; 5],
+        ..one
+    });
+    for course in details.rows.values_mut() {
+        (course.start, course.step) = (start, step);
+        course.notifications = vec![1.0; 57];
+    }
+    // Of each graph in the head and in the rows, from left to right.
+    let widths = |seen: &str| {
+        let bars = seen.split(|c| !('▁'..='█').contains(&c));
+        let widths = bars.map(|bars| bars.chars().count());
+        widths.filter(|width| *width > 0).collect::<Vec<_>>()
+    };
+    let now = seen_with(&mut app, &details);
+    typed(&mut app, "{{{{{");
+    let then = seen_with(&mut app, &details);
+    assert!(then.contains("FROZEN -50 s"), "{then}");
+    assert_eq!(widths(&now), widths(&then), "{now}{then}");
+}
+
+#[test]
+fn who_notified_later_is_not_told_of_an_earlier_moment() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..20 {
+        app.update(incast(second));
+    }
+    app.update(incast(20));
+    let by = |seen: &str| {
+        let line = seen.lines().find(|line| line.starts_with("Notified by"));
+        line.unwrap().to_owned()
+    };
+    let now = by(&seen(&mut app));
+    assert!(now.contains(" ×"), "{now}");
+    typed(&mut app, "(");
+    let then = by(&seen(&mut app));
+    assert!(
+        !then.contains(['×']) && !then.contains("until now"),
+        "{then}"
+    );
+}
+
+#[test]
+fn a_pause_before_the_end_does_not_tell_of_it() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    app.update(incast(20));
+    typed(&mut app, "p");
+    app.update(incast(20));
+    app.ended(Some("end of a.pcap".to_owned()));
+    let at_the_end = seen(&mut app);
+    assert!(at_the_end.contains("PAUSED") && at_the_end.contains("end of a.pcap"));
+    app.update(incast(60));
+    let before = seen(&mut app);
+    assert!(before.contains("PAUSED 40 s"), "{before}");
+    assert!(!before.contains("end of a.pcap"), "{before}");
+}
+
+#[test]
+fn notifiers_that_had_to_go_are_told_beside_those_kept() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.totals.points_evicted = 90_625;
+    app.update(tables);
+    typed(&mut app, "2");
+    let seen = seen(&mut app);
+    assert!(seen.contains("  90,625 more had to go "), "{seen}");
 }
