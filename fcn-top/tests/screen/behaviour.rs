@@ -742,7 +742,7 @@ fn options_are_obeyed_and_wrong_ones_told() {
         "{pic}"
     );
     let heading: Vec<&str> = pic.lines().nth(7).unwrap().split_whitespace().collect();
-    assert_eq!(heading, ["▲total", "QP", "Kind"]);
+    assert_eq!(heading, ["▲total", "QP", "kind"]);
     let options = Options {
         order: "-nothing".to_owned(),
         ..Options::default()
@@ -1780,4 +1780,43 @@ fn notifiers_that_had_to_go_are_told_beside_those_kept() {
     typed(&mut app, "2");
     let seen = seen(&mut app);
     assert!(seen.contains("  90,625 more had to go "), "{seen}");
+}
+
+#[test]
+fn rows_of_one_flow_show_what_they_differ_in_on_the_smallest_screen() {
+    let words = Words::default();
+    let rows = |change_one: &dyn Fn(&mut QpRecord, u64)| {
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |id| {
+                let mut row = one.clone();
+                change_one(&mut row, id);
+                (RowId(id), row)
+            };
+            *rows = (1..=3).map(row).collect();
+        });
+        tables
+    };
+    let by_kind = rows(&|row, id| row.kind = fcn_wire::Kind::ALL[id as usize]);
+    let by_qp = rows(&|row, id| row.qp = Some(0xab_cde0 + id as u32));
+    let by_both = rows(&|row, id| {
+        (row.qp, row.interface) = (Some(0xab_cde0 + id as u32), Some("rack-1 port 17".into()));
+        (row.sender, row.receiver) = (None, None);
+        if id > 1 {
+            row.interface = Some("rack-2 port 17".into());
+            row.qp = Some(0xab_cde0);
+        }
+        if id > 2 {
+            row.interface = Some("rack-3 port 17".into());
+        }
+    });
+    for tables in [by_kind, by_qp, by_both] {
+        let mut app = App::new(&Options::default(), &words);
+        app.update(tables);
+        let seen = text(&picture(&mut app, 40, 10));
+        let rows: Vec<_> = seen.lines().skip(3).take(3).collect();
+        assert!(rows[0] != rows[1] && rows[1] != rows[2], "{seen}");
+        assert!(rows[0] != rows[2] && rows[2].contains("10.0."), "{seen}");
+    }
 }
