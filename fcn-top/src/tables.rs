@@ -244,6 +244,8 @@ pub struct Tables {
     pub rate_1s: Option<f64>,
     /// RoCEv2 data in the last second that is over, in octets a second of IP packets; `None` where that is less and holds few.
     pub data_rate: Option<f64>,
+    /// Part of the packets of RoCEv2 data in the last second that is over which are marked CE; `None` where there are none.
+    pub ce_1s: Option<f64>,
     /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
     /// rules that were not are left out.
     pub rules: Vec<(&'static str, u64)>,

@@ -6,6 +6,7 @@ mod common;
 use clap::Parser;
 use common::top;
 use fcn_top::cli::Cli;
+use fcn_top::view::Tab;
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,15 @@ fn help_and_configuration_are_as_committed() {
         top(["--version"]).well().out,
         format!("fcn-top {}\n", fcn_tool::version())
     );
+}
+
+#[test]
+fn the_help_lists_every_view() {
+    let help = top(["--help"]).well().out;
+    let line = (help.lines()).find(|line| line.contains("View to start with: "));
+    for view in Tab::ALL {
+        assert!(line.unwrap().contains(view.id()), "{view:?}");
+    }
 }
 
 fn readme() -> String {

@@ -46,15 +46,7 @@ impl Courses {
     /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
         // Of all flows, so that these begin and end within its steps, and all have one axis.
-        self.traffic.add(
-            at,
-            TrafficStep {
-                data: step.data,
-                ce: step.ce,
-                octets: step.octets,
-                ..TrafficStep::default()
-            },
-        );
+        self.traffic.add(at, step.into());
         let is_room = self.flows.len() < FLOWS;
         if let Some(told) = self.flows.get_mut(&key) {
             told.steps.add(at, step);
@@ -170,6 +162,26 @@ impl Sum for FlowStep {
             ce: self.ce.saturating_add(other.ce),
             octets: self.octets.saturating_add(other.octets),
         }
+    }
+}
+
+/// Of all flows.
+impl From<FlowStep> for TrafficStep {
+    #[inline]
+    fn from(step: FlowStep) -> Self {
+        Self {
+            data: step.data,
+            ce: step.ce,
+            octets: step.octets,
+            ..Self::default()
+        }
+    }
+}
+
+/// What rates are of.
+impl From<FlowStep> for u64 {
+    fn from(step: FlowStep) -> Self {
+        step.octets
     }
 }
 

@@ -39,7 +39,8 @@ use crate::record::{
     QpSide, origin,
 };
 use crate::tables::{
-    Course, Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
+    Course, Detail, Details, Dropped, FlowStep, Tables, Totals, Traffic, TrafficStep, Wanted,
+    WantedDetails,
 };
 use course::Courses;
 use events::Log;
@@ -84,7 +85,7 @@ pub struct Monitor {
     windows: Windows,
     traffic: Series<TrafficStep>,
     /// Octets of data.
-    octets_by_time: Ring<u64>,
+    data_by_time: Ring<FlowStep>,
     /// The whole run over time, where that is wanted.
     courses: Option<Box<Courses>>,
     totals: Totals,
@@ -126,7 +127,7 @@ impl Monitor {
             watched: None,
             windows: Windows::default(),
             traffic: Series::new(),
-            octets_by_time: Ring::default(),
+            data_by_time: Ring::default(),
             courses: None,
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
@@ -469,6 +470,7 @@ impl Monitor {
             totals: self.totals(),
             rate_1s: self.windows.rate_1s(self.now, self.since()),
             data_rate: self.data_rate(),
+            ce_1s: self.ce_1s(),
         }
     }
 
@@ -500,7 +502,13 @@ impl Monitor {
     fn data_rate(&self) -> Option<f64> {
         let all: f64 = self.totals.octets as f64 / self.totals.packets.max(1) as f64;
         let least = Least::in_part(ENOUGH * all);
-        self.octets_by_time.rate_1s(self.now, self.since(), least)
+        self.data_by_time.rate_1s(self.now, self.since(), least)
+    }
+
+    /// Part of the packets of data in the last second that is over that are marked.
+    fn ce_1s(&self) -> Option<f64> {
+        let FlowStep { data, ce, .. } = self.data_by_time.last_second(self.now);
+        (data > 0).then(|| (f64::from(ce) / f64::from(data)).min(1.0))
     }
 
     /// Who made a row's CNPs, and what that rests on.

@@ -569,29 +569,19 @@ impl Monitor {
         self.totals.ce += u64::from(new_mark);
         // A mark counts with its packet, when that was seen first.
         let counts_at = earlier.map_or(at, |earlier| earlier.at);
-        if let Some(courses) = &mut self.courses
-            && (earlier.is_none() || new_mark)
-        {
-            let is_new = earlier.is_none();
+        let is_new = earlier.is_none();
+        if is_new || new_mark {
             let step = FlowStep {
                 notifications: 0,
                 data: is_new.into(),
                 ce: new_mark.into(),
                 octets: if is_new { ip_octets } else { 0 },
             };
-            courses.data(counts_at, key, step);
-        }
-        if earlier.is_none() {
-            self.octets_by_time.add_at(counts_at, ip_octets);
-        }
-        if earlier.is_none() || new_mark {
-            let step = TrafficStep {
-                data: earlier.is_none().into(),
-                ce: new_mark.into(),
-                octets: if earlier.is_none() { ip_octets } else { 0 },
-                ..TrafficStep::default()
-            };
-            self.traffic.add(counts_at, step);
+            if let Some(courses) = &mut self.courses {
+                courses.data(counts_at, key, step);
+            }
+            self.data_by_time.add_at(counts_at, step);
+            self.traffic.add(counts_at, step.into());
         }
         let seen = Data {
             key,
@@ -651,13 +641,15 @@ impl Monitor {
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
         let ip_octets = (ip.end - ip.start) as u64;
         self.totals.ce += u64::from(ce);
-        let step = TrafficStep {
+        let step = FlowStep {
+            notifications: 0,
             data: 1,
             ce: ce.into(),
             octets: ip_octets,
-            ..TrafficStep::default()
         };
-        self.traffic.add(at, step);
+        self.traffic.add(at, step.into());
+        // Several places may have sampled the same octets.
+        self.data_by_time.add_at(at, FlowStep { octets: 0, ..step });
         let data_packet = Data {
             key,
             look: look(packet, ce),

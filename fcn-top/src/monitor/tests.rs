@@ -1707,3 +1707,26 @@ fn the_rate_of_all_data_is_exact_at_a_packet_a_second() {
     let rate = monitor.tables(Wanted::default()).data_rate;
     assert_eq!(rate, Some(octets as f64));
 }
+
+#[test]
+fn marks_are_those_of_the_last_second() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut shares = Vec::new();
+    // A packet each tenth of a second for minutes; all are marked in the second half.
+    for n in 0..2_000 {
+        see(
+            &mut monitor,
+            START + n * 100 * MILLISECOND,
+            0,
+            &data(n as u32, n >= 1_000),
+        );
+        shares.push(monitor.tables(Wanted::default()).ce_1s);
+    }
+    assert_eq!(shares[0], None);
+    assert_eq!(shares[1..=1_000], [Some(0.0); 1_000]);
+    assert_eq!(shares[1_003], Some(0.3));
+    assert_eq!(shares[1_010..], [Some(1.0); 990]);
+    // Nothing of a second in which nothing came.
+    monitor.advance(START + 300_000 * MILLISECOND);
+    assert_eq!(monitor.tables(Wanted::default()).ce_1s, None);
+}

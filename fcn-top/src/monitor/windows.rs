@@ -67,6 +67,12 @@ impl<N: Sum + Into<u64>> Ring<N> {
         self.rate(TENTH, OVER, (now, since), least)
     }
 
+    /// What was added in the last ten tenths that are over.
+    pub fn last_second(&self, now: u64) -> N {
+        let running = now / TENTH;
+        self.sum(running.saturating_sub(OVER)..running)
+    }
+
     /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
     #[inline]
     fn add(&mut self, step: u64, amount: N) -> u64 {
@@ -104,10 +110,8 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 
     /// What was added in `steps`.
-    fn sum(&self, steps: impl Iterator<Item = u64>) -> u64 {
-        steps.fold(0, |sum: u64, step| {
-            sum.saturating_add(self.count(step).into())
-        })
+    fn sum(&self, steps: impl Iterator<Item = u64>) -> N {
+        steps.fold(N::default(), |sum, step| sum.and(self.count(step)))
     }
 
     /// What was added a second in the last `steps` steps of `unit` nanoseconds that are over at `now`, of those that were
@@ -118,7 +122,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
         let running = now / unit;
         let first = running.saturating_sub(steps).max(since.div_ceil(unit));
         let watched = running.checked_sub(first).filter(|steps| *steps > 0)?;
-        let sum = self.sum(first..running) as f64;
+        let sum = self.sum(first..running).into() as f64;
         let bears = sum >= least.sum || !least.always && watched == steps;
         bears.then(|| sum * SECOND as f64 / (watched * unit) as f64)
     }
@@ -165,8 +169,7 @@ impl Windows {
         let latest = self.tenths.latest;
         self.settle(latest, self.tenths.count(latest));
         self.tenths.roll(step);
-        let sum = self.tenths.sum((step + 1).saturating_sub(OVER)..step);
-        self.sum = u32::try_from(sum).unwrap_or(u32::MAX);
+        self.sum = self.tenths.sum((step + 1).saturating_sub(OVER)..step);
     }
 
     /// Counts what a tenth had in its second.

@@ -214,6 +214,7 @@ pub(crate) fn tables() -> Tables {
         },
         rate_1s: Some(1_203.0),
         data_rate: None,
+        ce_1s: None,
         rules: vec![
             (Rule::IoamOverflow.info().id, 1),
             (Rule::CnpPsn.info().id, 4),

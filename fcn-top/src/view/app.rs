@@ -89,6 +89,7 @@ impl<'a> App<'a> {
                 checked: options.checked.clone(),
                 prefix: String::new(),
                 by_place: false,
+                telling: Vec::new(),
             },
             refresh: nanos(options.refresh),
             ascii: options.ascii,
@@ -160,6 +161,7 @@ impl<'a> App<'a> {
         if !self.world.history.shown().qps.is_empty() {
             self.world.prefix = self.world.common_prefix();
             self.world.by_place = self.world.differ_by_place();
+            self.world.telling = self.world.telling();
         }
         self.arrange();
         if all && self.world.history.due(self.refresh) {

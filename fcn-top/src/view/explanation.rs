@@ -11,6 +11,7 @@ use super::world::{World, kind_name};
 use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples};
+use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -106,9 +107,17 @@ pub(super) fn about(
     let count = |count: u64| words.cell(Cell::Count(count));
     let series = world.details.rows.get(&id);
     let notifiers = series.map_or(&[][..], |series| &series.notifiers);
-    let later = world.until_now(series);
     let by = match notifiers {
-        [] => words.address(record.notifier),
+        // Who came later is no part of an earlier moment.
+        all if all.is_empty() || !world.until_now(series).is_empty() => {
+            let more = match record.notifiers.saturating_sub(1) {
+                0 => String::new(),
+                more if more < NOTIFIERS as u32 => format!(" and {more} more"),
+                // Beyond so many they are not told apart.
+                _ => ", and more".to_owned(),
+            };
+            words.address(record.notifier) + &more
+        }
         all => {
             let mark = estimate(record, "total");
             let each = all.iter().map(|(address, times)| {
@@ -118,7 +127,7 @@ pub(super) fn about(
                 true => ", and more",
                 false => "",
             };
-            each.collect::<Vec<_>>().join(", ") + more + later
+            each.collect::<Vec<_>>().join(", ") + more
         }
     };
     let how = match (record.kind, record.notifier_role) {
@@ -289,15 +298,15 @@ pub(super) fn panel(
         return frame.render_widget(text, graphs);
     }
     // Notifications above, data below, on one axis.
-    let (from, to) = world.window();
     let steps = world.steps(series.start, series.step, series.until);
+    let window = steps.known(world.window());
     let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
     let span = series.step as f64;
-    let last = world.last((from, to));
+    let last = world.last(world.window());
     let whole = |values: &[f32]| {
         let values: Vec<_> = values.iter().map(|value| f64::from(*value)).collect();
-        let within = steps.within(values.iter().copied(), (from, to));
-        (steps.columns(values, (from, to), area.width), within)
+        let within = steps.within(values.iter().copied(), window);
+        (steps.columns(values, window, area.width), within)
     };
     let (mut columns, mut text) = (Vec::new(), SAMPLES.to_owned());
     if record.sampled.is_none() {

@@ -60,6 +60,8 @@ struct Columns {
     steps: [Vec<f64>; 2],
     /// From when on data is known, where that is not since the beginning.
     since: Option<u64>,
+    /// The same of notifications.
+    notified_since: Option<u64>,
     ce: Vec<f64>,
     back: Vec<f64>,
 }
@@ -171,7 +173,8 @@ impl Flow {
         });
         // Sums of a younger flow still reach back to its beginning.
         let known = first.map_or(series.start, |first| first.min(series.start));
-        let is_old = world.history.shown().now.saturating_sub(series.start) >= LONGEST;
+        let is_old = steps.kept_since().is_some();
+        let since_if_left = |known: u64| (is_old && window.0 < known).then_some(known);
         Columns {
             notified: if single {
                 marks.clone()
@@ -188,7 +191,8 @@ impl Flow {
             data_single,
             packets: of_packets(|packet| u8::from(packet.octets > 0).into()),
             steps: [&series.notifications, &series.data].map(|values| within(values)),
-            since: (is_old && window.0 < known).then_some(known),
+            since: since_if_left(known),
+            notified_since: since_if_left(series.start).filter(|_| !single),
             ce: of_packets(|packet| u8::from(packet.ce).into()),
             back: of_packets(|packet| u8::from(packet.back).into()),
         }
@@ -285,6 +289,9 @@ impl Flow {
                 world.words.cell(Cell::Span(series.step))
             ),
         };
+        let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
+        // Where there are but sums, these do not tell of single packets.
+        let kept_since = |at| format!("  kept since {}", world.clock(at, digits.max(3)));
         let notified = if record.sampled.is_some() {
             columns.notified.clear();
             SAMPLES.to_owned()
@@ -298,11 +305,12 @@ impl Flow {
                 true => ", a column".to_owned(),
                 false => format!("  a column is {each}"),
             };
-            format!("  {most}{column}{}", source(columns.single))
+            let since = columns.notified_since.map_or_else(String::new, kept_since);
+            match any(&columns.notified) || since.is_empty() {
+                true => format!("  {most}{column}{}{since}", source(columns.single)),
+                false => since,
+            }
         };
-        let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
-        // Where there are but sums, these do not tell of single packets.
-        let kept_since = |at| format!("  kept since {}", world.clock(at, digits.max(3)));
         let (any_data, is_single) = (any(&columns.data), columns.data_single);
         let since = columns.since.map_or_else(String::new, kept_since);
         let data = match no_data(record, any_data || columns.since.is_some()) {

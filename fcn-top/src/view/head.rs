@@ -7,11 +7,10 @@ use super::history::{KEPT_ROWS, Mode};
 use super::hits::{Hit, Hits};
 use super::table::{HELD, Table};
 use super::theme::Tone;
-use super::time_series::{SECOND, Steps};
+use super::time_series::SECOND;
 use super::world::{World, kind_name};
-use crate::monitor::ENOUGH;
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
-use crate::tables::{Totals, Traffic, TrafficStep};
+use crate::tables::{Totals, Traffic};
 use crate::text::{NOTHING, clean};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Kind;
@@ -297,13 +296,15 @@ fn draw_state(
     );
 }
 
-/// How many notifications a second there are, how much data, and which part of it is marked CE, at the moment shown (“now” is the present); over less than a second, and of
-/// few packets, numbers instead of rates.
-fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
+/// How many notifications a second there are, how much data, and which part of it is marked CE, in the last second of the moment
+/// shown (“now” is the present); of less than a second, and few packets, numbers instead of rates.
+fn traffic(world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
     let words = world.words;
-    let samples = shown.totals.samples > 0;
-    let what = if samples { " samples" } else { "" };
+    let Totals {
+        data, ce, samples, ..
+    } = shown.totals;
+    let what = if samples > 0 { " samples" } else { "" };
     let notified = match shown.rate_1s {
         Some(rate) => format!("rate {}{what}/s", words.cell(Cell::Rate(rate))),
         None => format!(
@@ -311,32 +312,21 @@ fn traffic(window: (u64, u64), steps: Steps, world: &World<'_>) -> [String; 3] {
             words.cell(Cell::Count(shown.totals.notified()))
         ),
     };
+    let (much, ce) = match (data, shown.data_rate) {
+        (0, _) => ("none".to_owned(), None),
+        (_, Some(rate)) => (words.cell(Cell::Bits(rate * 8.0)), shown.ce_1s),
+        (_, None) => (
+            counted(data, "packet"),
+            Some((ce as f64 / data as f64).min(1.0)),
+        ),
+    };
     // Several places may have sampled the same data, which must not be added up.
-    if samples {
-        let Totals { data, ce, .. } = shown.totals;
-        let ce = (data > 0).then(|| ce as f64 / data as f64);
-        return [notified, NOTHING.to_owned(), world.maybe(ce, Cell::Share)];
-    }
-    // Data and marks of the last second, or of all where that is less.
-    let second = (window.0.max(window.1.saturating_sub(SECOND)), window.1);
-    let sum = |field: fn(&TrafficStep) -> u64| {
-        let values = world.details.traffic.steps.iter();
-        let values = values.map(|step| field(step) as f64);
-        steps.parts(values, second, 1).into_iter().sum::<f64>()
-    };
-    let (packets, ce) = (sum(|step| step.data.into()), sum(|step| step.ce.into()));
-    let span = second.1.saturating_sub(second.0);
-    let data = if let Some(rate) = shown.data_rate.filter(|rate| *rate > 0.0) {
-        words.cell(Cell::Bits(rate * 8.0))
-    } else if packets <= 0.0 {
-        "none".to_owned()
-    } else if span < SECOND && packets < ENOUGH {
-        counted(packets.ceil() as u64, "packet")
+    let much = if samples > 0 {
+        NOTHING.to_owned()
     } else {
-        words.cell(Cell::Bits(sum(|step| step.octets) * 8e9 / span as f64))
+        much
     };
-    let ce = (packets > 0.0).then(|| (ce / packets).min(1.0));
-    [notified, data, world.maybe(ce, Cell::Share)]
+    [notified, much, world.maybe(ce, Cell::Share)]
 }
 
 /// Notifications over the last two minutes, stacked by kind, and beside them how many there are now, of which kinds, and the
@@ -349,9 +339,13 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         start, step, until, ..
     } = world.details.traffic;
     let all = &world.details.traffic.steps;
-    let window = world.latest(SPAN);
+    let (from, now) = world.latest(SPAN);
     let steps = world.steps(start, step, until);
-    let [notified, data, ce] = traffic(window, steps, world);
+    // At an earlier moment, some of that time may be no longer kept, or all of it.
+    let since = steps.kept_since();
+    let span = (from.max(since.unwrap_or(from).min(now)), now);
+    let window = steps.known(span);
+    let [notified, data, ce] = traffic(world);
     let of_kind = |kind: Kind| {
         let counts = all
             .iter()
@@ -376,7 +370,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let left = [
             Line::from(dim("notifications")),
             Line::from(bold(notified)),
-            Line::from(world.span(world.last(window), Tone::Dim)),
+            Line::from(world.span(world.last(span), Tone::Dim)),
         ];
         let about_data = if area.height > 2 {
             vec![
@@ -439,6 +433,10 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     }
     frame.render_widget(Text::from(left), left_area);
     frame.render_widget(Text::from(right), right_area);
+    if let Some(since) = since.filter(|since| *since >= now) {
+        let since = format!("kept since {}", world.clock(since, 0));
+        return frame.render_widget(world.span(since, Tone::Dim), graph);
+    }
     stacked(&courses, frame, graph);
 }
 
@@ -483,7 +481,15 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     if tab == Tab::Events && !world.checked.is_empty() {
         pieces.push((6, world.span(world.checked.clone(), Tone::Dim)));
     }
-    let rows = world.history.shown().totals.rows;
+    let Totals {
+        rows,
+        points_evicted,
+        ..
+    } = world.history.shown().totals;
+    if tab == Tab::Points && points_evicted > 0 {
+        let gone = format!("{} more had to go", grouped(points_evicted));
+        pieces.push((1, world.span(gone, Tone::Warn)));
+    }
     if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
     {
         let kept = format!("first {KEPT_ROWS} of {} kept", grouped(rows));
@@ -491,7 +497,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     }
     // At an earlier moment it had not ended.
     if let Some(why) = &world.ended
-        && !matches!(world.history.mode(), Mode::Frozen(_))
+        && matches!(world.history.mode(), Mode::Live | Mode::Paused(0))
     {
         pieces.push((7, Span::raw(clean(why).into_owned())));
     }

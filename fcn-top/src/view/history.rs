@@ -132,6 +132,7 @@ impl History {
             totals: live.totals,
             rate_1s: live.rate_1s,
             data_rate: live.data_rate,
+            ce_1s: live.ce_1s,
             rules: live.rules.clone(),
         };
         self.kept.push_back(Rc::new(tables));

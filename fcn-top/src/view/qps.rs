@@ -115,6 +115,7 @@ impl Entry for Row {
             ("trend", 6, "course"),
             ("flow", 0, "sender → receiver"),
             ("qp", 2, "QP"),
+            ("kind", 15, "kind"),
             ("notified_by", 5, "notified by"),
             ("data_rate", 4, "data rate"),
             ("data_trend", 8, "course"),
@@ -145,6 +146,7 @@ impl Entry for Row {
         let record = &self.1;
         match column.id {
             "qp" => qp_text(record),
+            "kind" => kind_name(record.kind).to_owned(),
             "verdict" => verdict(record.verdict).0.to_owned(),
             "flow" => flow_text(record, room, world),
             "notified_by" => notifier_text(record, room, world),
@@ -184,6 +186,8 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "findings" => record.findings == 0,
+            // Where it has room, it is told by who notifies.
+            "kind" => true,
             // Else it may be the place of others as well.
             "interface" => record.sampled.is_none(),
             "trend" | "flow" | "notified_by" => false,
@@ -278,8 +282,7 @@ impl View for Qps {
 
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         table.arrange(&world.history.shown().qps, world);
-        let place = table.schema.named("interface");
-        table.keep(place.filter(|_| world.by_place));
+        table.keep(&world.telling);
     }
 
     fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {

@@ -244,8 +244,8 @@ pub(super) struct Table {
     pub left: usize,
     /// The column last asked to sort by, which stays in sight.
     reveal: Option<usize>,
-    /// The one without which lines cannot be told apart.
-    kept: Option<usize>,
+    /// Those without which lines cannot be told apart.
+    kept: Vec<usize>,
     /// Lines on the screen, when it was last drawn.
     pub page: usize,
     /// The widest text in each column: columns grow, and do not jump.
@@ -283,7 +283,7 @@ impl Table {
             follow: true,
             left: 0,
             reveal: None,
-            kept: None,
+            kept: Vec::new(),
             page: 10,
             widest: vec![0; schema.all().count()],
             all: 0,
@@ -461,10 +461,10 @@ impl Table {
         }
     }
 
-    /// Keeps a column in sight, or none.
-    pub(super) fn keep(&mut self, column: Option<usize>) {
-        self.kept = column;
-        self.empty.retain(|number| Some(*number) != column);
+    /// Keeps those columns in sight.
+    pub(super) fn keep(&mut self, ids: &[&str]) {
+        self.kept = ids.iter().filter_map(|id| self.schema.named(id)).collect();
+        self.empty.retain(|number| !self.kept.contains(number));
     }
 
     /// Those of the table's lines that are shown, in order.
@@ -671,7 +671,7 @@ impl Table {
     ) -> Vec<(usize, &'static Column, u16)> {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
-        let stays = |number| [self.reveal, self.kept].contains(&Some(number));
+        let stays = |number| self.reveal == Some(number) || self.kept.contains(&number);
         // Number, column, least width, width wanted, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
@@ -820,6 +820,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "what" | "evidence" => 22,
         "text" | "section" | "about" => 20,
         "name" => 16,
+        "interface" if room < 60 => 10,
         "interface" => 16,
         _ => u16::MAX,
     }

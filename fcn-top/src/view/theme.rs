@@ -110,8 +110,8 @@ pub(super) fn to_ascii(buffer: &mut Buffer) {
             '←' => '<',
             '▲' | '↑' => '^',
             '▼' | '↓' | '▾' => 'v',
-            // One cell, and not the end of a sentence.
-            '…' => '~',
+            // One cell, and neither the end of a sentence nor an estimate.
+            '…' => '$',
             '·' => '.',
             '●' => 'o',
             'µ' => 'u',
@@ -132,6 +132,6 @@ mod tests {
         let mut buffer = Buffer::with_lines(["e\u{301}th0 → é…"]);
         to_ascii(&mut buffer);
         let text: String = buffer.content.iter().map(Cell::symbol).collect();
-        assert_eq!(text, "eth0 > ?~");
+        assert_eq!(text, "eth0 > ?$");
     }
 }

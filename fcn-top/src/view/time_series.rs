@@ -19,6 +19,20 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    /// From when on steps are kept, where those of the beginning may have left, as of the last two minutes none has.
+    pub(super) fn kept_since(self) -> Option<u64> {
+        let is_old = self.until.saturating_sub(self.start) >= 120 * SECOND;
+        is_old.then_some(self.start)
+    }
+
+    /// That time up to where what came in it is known: at most a step less.
+    pub(super) fn known(self, (from, to): (u64, u64)) -> (u64, u64) {
+        let whole = self.shown.saturating_sub(self.start) / self.step.max(1);
+        let end = (self.start).saturating_add(whole.saturating_mul(self.step));
+        let is_later = self.until > self.shown;
+        (from, if is_later { to.min(end).max(from) } else { to })
+    }
+
     /// What lies in each of `parts` equal parts of the time `from`, `to`; of a step across an edge its share by time.
     pub(super) fn parts(
         self,
@@ -174,6 +188,17 @@ mod tests {
             [8.0, 8.0],
             "the middle step lies in both"
         );
+    }
+
+    #[test]
+    fn what_is_drawn_of_an_earlier_moment_ends_with_the_last_step_before_it() {
+        let shown = Steps {
+            shown: 1_350,
+            ..STEPS
+        };
+        assert_eq!(shown.known((1_100, 1_350)), (1_100, 1_300));
+        assert_eq!(shown.known((1_320, 1_350)), (1_320, 1_320));
+        assert_eq!(STEPS.known((1_100, 1_350)), (1_100, 1_350));
     }
 
     #[test]

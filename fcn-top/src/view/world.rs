@@ -11,6 +11,9 @@ use fcn_wire::Kind;
 use ratatui::style::Style;
 use ratatui::text::Span;
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::net::IpAddr;
 
 /// The time that small graphs in tables are over.
@@ -42,6 +45,8 @@ pub(super) struct World<'a> {
     pub prefix: String,
     /// Whether rows differ in nothing but where their notifications were seen.
     pub by_place: bool,
+    /// The columns of rows shown without which some look like others.
+    pub telling: Vec<&'static str>,
 }
 
 impl World<'_> {
@@ -128,18 +133,16 @@ impl World<'_> {
         let values = values.iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step, series.until);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
-        let (from, to) = self.window();
+        let (from, to) = steps.known(self.window());
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
         let parts = room.min(most);
-        let times = usize::from((room / parts.max(1)).max(1));
         let values = match what {
             Course::Notifications | Course::Data => steps.columns(values, (from, to), parts),
             Course::Queue | Course::Level => steps.most(values, (from, to), parts),
         };
-        values
-            .into_iter()
-            .flat_map(|value| std::iter::repeat_n(value, times))
-            .collect()
+        let room = usize::from(room);
+        let columns = 0..room;
+        columns.map(|at| values[at * values.len() / room]).collect()
     }
 
     /// An address as it is to be seen, without what all addresses begin with.
@@ -155,6 +158,28 @@ impl World<'_> {
     pub(super) fn differ_by_place(&self) -> bool {
         let rows = self.history.shown().qps.iter().take(LOOKED_AT);
         differ_by_place(rows.map(|(_, row)| row))
+    }
+
+    /// The columns without which some of the rows shown look like others; none where sender and receiver are enough.
+    pub(super) fn telling(&self) -> Vec<&'static str> {
+        let rows = self.history.shown().qps.iter().take(LOOKED_AT);
+        let flow = |row: &QpRecord| (row.sender.unwrap_or(row.told), row.receiver);
+        let qp = |row: &QpRecord| (row.qp, row.flow_label);
+        let place = |row: &QpRecord| row.interface.clone().filter(|_| self.by_place);
+        let rows = rows.map(|(_, row)| row);
+        let by_qp = differ(rows.clone().map(|row| (flow(row), qp(row))));
+        let by_kind = differ(rows.map(|row| ((flow(row), qp(row), place(row)), row.kind)));
+        let all = [
+            ("qp", by_qp),
+            ("kind", by_kind),
+            ("interface", self.by_place),
+        ];
+        let telling = all.into_iter().filter(|(_, tells)| *tells);
+        let mut telling: Vec<_> = telling.map(|(id, _)| id).collect();
+        if !telling.is_empty() {
+            telling.push("flow");
+        }
+        telling
     }
 
     /// Where a row was seen, where that is not the place of others as well.
@@ -228,6 +253,18 @@ impl World<'_> {
     ) -> String {
         self.words.cell(value.map_or(Cell::None, cell))
     }
+}
+
+/// Whether what is the same in one thing differs in another.
+fn differ<K: Hash + Eq, V: PartialEq>(all: impl Iterator<Item = (K, V)>) -> bool {
+    let mut first = HashMap::new();
+    all.into_iter().any(|(key, value)| match first.entry(key) {
+        Entry::Occupied(had) => *had.get() != value,
+        Entry::Vacant(place) => {
+            place.insert(value);
+            false
+        }
+    })
 }
 
 /// What a kind of notification is called, shortly.

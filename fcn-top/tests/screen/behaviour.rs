@@ -4,7 +4,7 @@ use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::{EventRecord, QpRecord, RowId};
-use fcn_top::tables::{Details, Tables, Traffic, TrafficStep};
+use fcn_top::tables::{Details, Tables, TrafficStep, WantedDetails};
 use fcn_top::text::Words;
 use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
 use ratatui::Terminal;
@@ -742,7 +742,7 @@ fn options_are_obeyed_and_wrong_ones_told() {
         "{pic}"
     );
     let heading: Vec<&str> = pic.lines().nth(7).unwrap().split_whitespace().collect();
-    assert_eq!(heading, ["▲total", "QP", "Kind"]);
+    assert_eq!(heading, ["▲total", "QP", "kind"]);
     let options = Options {
         order: "-nothing".to_owned(),
         ..Options::default()
@@ -1228,28 +1228,36 @@ fn the_time_of_all_begins_with_the_first_packet() {
 }
 
 #[test]
-fn the_part_marked_is_that_of_all_packets_from_the_first_on() {
+fn data_and_marks_in_the_head_are_those_of_the_last_second() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
-    let mut tables = incast(20);
-    let started = tables.now - SECOND / 8;
-    (tables.started, tables.since) = (Some(started), started);
-    let mut details = sample::details(&app.wanted_details(), tables.now);
-    // The first step began long before the first packet.
-    let step = |data, ce| TrafficStep {
-        data,
-        ce,
-        ..TrafficStep::default()
+    let mut head = |data, data_rate, ce_1s| {
+        let mut tables = incast(20);
+        (tables.totals.data, tables.totals.ce) = (data, data / 4);
+        (tables.data_rate, tables.ce_1s) = (data_rate, ce_1s);
+        app.update(tables);
+        let seen = seen(&mut app);
+        // Courses over time have data in every step.
+        let at = |what| seen.split(what).nth(1).unwrap().lines().next().unwrap();
+        (at("data  ").to_owned(), at("CE    ").trim().to_owned())
     };
-    details.traffic = Traffic {
-        start: started - SECOND / 16,
-        step: SECOND / 8,
-        until: tables.now,
-        steps: vec![step(50, 50), step(50, 0)],
-    };
-    app.update(tables);
-    let seen = seen_with(&mut app, &details);
-    assert!(seen.contains("CE    50 %"), "{seen}");
+    assert_eq!(
+        head(80, Some(1e6), Some(0.5)),
+        ("8.00 Mbit/s".to_owned(), "50 %".to_owned())
+    );
+    assert_eq!(
+        head(80, Some(0.0), None),
+        ("0 bit/s".to_owned(), "–".to_owned())
+    );
+    // Where less was watched, all of it.
+    assert_eq!(
+        head(80, None, Some(0.5)),
+        ("80 packets".to_owned(), "25 %".to_owned())
+    );
+    assert_eq!(
+        head(0, Some(0.0), None),
+        ("none".to_owned(), "–".to_owned())
+    );
 }
 
 #[test]
@@ -1642,5 +1650,173 @@ fn courses_that_have_not_come_yet_are_not_empty() {
         assert_eq!(left, 0, "{course}");
         app.detail(Details::default());
         app.update(incast(21));
+    }
+}
+
+/// A screen that has seen five minutes played fast, at the oldest moment remembered or so far back; and its courses, of which
+/// little more than the last two minutes are kept.
+fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
+    let mut app = App::new(&Options::default(), words);
+    for second in (0..=300).step_by(10) {
+        app.update(incast(second));
+    }
+    let wanted = WantedDetails {
+        rows: incast(300).qps.iter().map(|(id, _)| *id).collect(),
+        ..WantedDetails::default()
+    };
+    let mut details = sample::details(&wanted, START + 300 * SECOND);
+    details.traffic.start = START + 164 * SECOND;
+    details.traffic.step = 1 << 31;
+    for course in details.rows.values_mut() {
+        (course.start, course.step) = (details.traffic.start, 1 << 31);
+    }
+    typed(&mut app, back);
+    (app, details)
+}
+
+#[test]
+fn what_is_kept_no_longer_is_not_said_to_have_been_none() {
+    let words = Words::default();
+    let (mut app, details) = long_ago(&words, "(3");
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("FROZEN -4 min 40 s"), "{seen}");
+    for part in ["\nNotifications", "\nData"] {
+        let kept = format!("{part}  kept since 08:17:44.000\n");
+        assert!(seen.contains(&kept), "{seen}");
+    }
+    let head = seen.lines().find(|line| line.starts_with("notifications "));
+    assert!(head.unwrap().contains(" kept since 08:17:44 "), "{seen}");
+}
+
+#[test]
+fn the_graph_at_the_top_begins_where_it_is_kept() {
+    let words = Words::default();
+    let (mut app, details) = long_ago(&words, "{{{");
+    let seen = seen_with(&mut app, &details);
+    assert!(seen.contains("FROZEN -30 s"), "{seen}");
+    // 106 s of two minutes.
+    assert!(seen.contains("\nlast 106 s "), "{seen}");
+    typed(&mut app, ")");
+    assert!(seen_with(&mut app, &details).contains("\nlast 2 minutes "));
+}
+
+#[test]
+fn courses_at_an_earlier_moment_reach_to_its_end() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..=60 {
+        app.update(incast(second));
+    }
+    let mut details = sample::details(&app.wanted_details(), START + 60 * SECOND);
+    let (start, step) = (START - START % (1 << 30), 1 << 30);
+    (details.traffic.start, details.traffic.step) = (start, step);
+    let one = details.traffic.steps[0];
+    details.traffic.steps.fill(TrafficStep {
+        notifications: [1; 5],
+        ..one
+    });
+    for course in details.rows.values_mut() {
+        (course.start, course.step) = (start, step);
+        course.notifications = vec![1.0; 57];
+    }
+    // Of each graph in the head and in the rows, from left to right.
+    let widths = |seen: &str| {
+        let bars = seen.split(|c| !('▁'..='█').contains(&c));
+        let widths = bars.map(|bars| bars.chars().count());
+        widths.filter(|width| *width > 0).collect::<Vec<_>>()
+    };
+    let now = seen_with(&mut app, &details);
+    typed(&mut app, "{{{{{");
+    let then = seen_with(&mut app, &details);
+    assert!(then.contains("FROZEN -50 s"), "{then}");
+    assert_eq!(widths(&now), widths(&then), "{now}{then}");
+}
+
+#[test]
+fn who_notified_later_is_not_told_of_an_earlier_moment() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..20 {
+        app.update(incast(second));
+    }
+    app.update(incast(20));
+    let by = |seen: &str| {
+        let line = seen.lines().find(|line| line.starts_with("Notified by"));
+        line.unwrap().to_owned()
+    };
+    let now = by(&seen(&mut app));
+    assert!(now.contains(" ×"), "{now}");
+    typed(&mut app, "(");
+    let then = by(&seen(&mut app));
+    assert!(
+        !then.contains(['×']) && !then.contains("until now"),
+        "{then}"
+    );
+}
+
+#[test]
+fn a_pause_before_the_end_does_not_tell_of_it() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    app.update(incast(20));
+    typed(&mut app, "p");
+    app.update(incast(20));
+    app.ended(Some("end of a.pcap".to_owned()));
+    let at_the_end = seen(&mut app);
+    assert!(at_the_end.contains("PAUSED") && at_the_end.contains("end of a.pcap"));
+    app.update(incast(60));
+    let before = seen(&mut app);
+    assert!(before.contains("PAUSED 40 s"), "{before}");
+    assert!(!before.contains("end of a.pcap"), "{before}");
+}
+
+#[test]
+fn notifiers_that_had_to_go_are_told_beside_those_kept() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    tables.totals.points_evicted = 90_625;
+    app.update(tables);
+    typed(&mut app, "2");
+    let seen = seen(&mut app);
+    assert!(seen.contains("  90,625 more had to go "), "{seen}");
+}
+
+#[test]
+fn rows_of_one_flow_show_what_they_differ_in_on_the_smallest_screen() {
+    let words = Words::default();
+    let rows = |change_one: &dyn Fn(&mut QpRecord, u64)| {
+        let mut tables = incast(20);
+        change(&mut tables, |rows| {
+            let (_, one) = rows[0].clone();
+            let row = |id| {
+                let mut row = one.clone();
+                change_one(&mut row, id);
+                (RowId(id), row)
+            };
+            *rows = (1..=3).map(row).collect();
+        });
+        tables
+    };
+    let by_kind = rows(&|row, id| row.kind = fcn_wire::Kind::ALL[id as usize]);
+    let by_qp = rows(&|row, id| row.qp = Some(0xab_cde0 + id as u32));
+    let by_both = rows(&|row, id| {
+        (row.qp, row.interface) = (Some(0xab_cde0 + id as u32), Some("rack-1 port 17".into()));
+        (row.sender, row.receiver) = (None, None);
+        if id > 1 {
+            row.interface = Some("rack-2 port 17".into());
+            row.qp = Some(0xab_cde0);
+        }
+        if id > 2 {
+            row.interface = Some("rack-3 port 17".into());
+        }
+    });
+    for tables in [by_kind, by_qp, by_both] {
+        let mut app = App::new(&Options::default(), &words);
+        app.update(tables);
+        let seen = text(&picture(&mut app, 40, 10));
+        let rows: Vec<_> = seen.lines().skip(3).take(3).collect();
+        assert!(rows[0] != rows[1] && rows[1] != rows[2], "{seen}");
+        assert!(rows[0] != rows[2] && rows[2].contains("10.0."), "{seen}");
     }
 }

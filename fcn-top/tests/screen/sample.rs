@@ -58,7 +58,8 @@ pub fn incast(second: u64) -> Tables {
         nics: nics(second).into(),
         totals,
         rate_1s: Some(2_234.0),
-        data_rate: None,
+        data_rate: Some(9.29e9 / 8.0),
+        ce_1s: Some(0.03),
         rules: vec![
             ("fastcnp.rate.exceeded", 14),
             ("rocev2.icrc.bad", 2),
