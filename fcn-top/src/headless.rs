@@ -10,7 +10,7 @@ use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
 use crate::setup::Printing;
 use crate::tables::{Tables, Wanted, Watched};
-use crate::text::Words;
+use crate::text::{Words, clean};
 use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
@@ -268,7 +268,7 @@ impl Warnings {
     pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
         for text in engine.messages() {
             // A message beside what was asked for, as the one below.
-            let _ = writeln!(err, "fcn-top: {text}");
+            let _ = writeln!(err, "fcn-top: {}", clean(&text));
         }
         engine.try_with(|monitor| self.doubt(monitor, engine, err));
     }
@@ -289,7 +289,7 @@ impl Warnings {
     fn doubt(&mut self, monitor: &Monitor, engine: &Engine, err: &mut dyn Write) {
         for text in monitor.doubts().get(self.doubts..).unwrap_or_default() {
             self.doubts += 1;
-            let _ = writeln!(err, "fcn-top: warning: {text}");
+            let _ = writeln!(err, "fcn-top: warning: {}", clean(text));
         }
         if self.warned_of_losses || !engine.is_lossy() {
             return;

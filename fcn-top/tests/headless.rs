@@ -769,6 +769,28 @@ fn limits_and_choices_are_exact() {
 }
 
 #[test]
+fn no_name_of_a_capture_or_file_acts_on_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a\x1b[31m\u{202e}.pcapng");
+    let mut octets = fs::read(capture("receiver-cnp-ipv4.pcapng")).unwrap();
+    let name = b"leaf1:s1";
+    let at = octets.windows(name.len()).position(|part| part == name);
+    octets[at.unwrap()..][..name.len()].copy_from_slice(b"\x1b[31m\x07\ny");
+    fs::write(&file, &octets[..octets.len() - 3]).unwrap();
+    let file = file.to_str().unwrap();
+    for more in [
+        &[][..],
+        &["--interface", "none"],
+        &["--where", "a\x1b[31m=3"],
+    ] {
+        let done = top(["-r", file, "--report"].iter().chain(more));
+        assert!(done.code != 0, "{done:?}");
+        assert!(!done.err.contains(['\x1b', '\x07', '\u{202e}']), "{done:?}");
+        assert!(!done.err.contains("\ny"), "{done:?}");
+    }
+}
+
+#[test]
 fn packets_behind_rows_are_exported_and_mean_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.pcapng");

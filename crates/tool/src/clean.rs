@@ -5,12 +5,22 @@ use std::borrow::Cow;
 /// A text with every character replaced that a terminal would act on: control characters, and those that turn the direction
 /// of writing round.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if text.chars().any(acts) {
-        Cow::Owned(text.replace(acts, "\u{fffd}"))
+    without(text, acts)
+}
+
+/// The same of a text of several lines.
+pub fn clean_lines(text: &str) -> Cow<'_, str> {
+    without(text, |c| c != '\n' && acts(c))
+}
+
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+fn without(text: &str, bad: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
+    if text.chars().any(bad) {
+        Cow::Owned(text.replace(bad, "\u{fffd}"))
     } else {
         Cow::Borrowed(text)
     }

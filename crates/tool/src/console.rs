@@ -1,5 +1,6 @@
 //! The console: standard output, standard error, and Ctrl-C.
 
+use crate::clean::clean_lines;
 use crate::failure::{Exit, Failure, Result};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -65,6 +66,9 @@ fn complain(name: &str, failure: &Failure, console: &mut Console<'_>) {
     if failure.is_silent() {
         return;
     }
+    // It may name what is in a file, or a file.
+    let failure = failure.to_string();
+    let failure = clean_lines(&failure);
     // There is nobody left to tell where this fails.
     let _ = if console.err_is_terminal && console.colour {
         writeln!(console.err, "\x1b[1;31m{name}:\x1b[0m {failure}")

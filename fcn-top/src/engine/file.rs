@@ -10,6 +10,7 @@ use crate::packet::Packet;
 use crate::record::MADE_UP;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
 use fcn_observe::time::nanos;
+use fcn_tool::clean::clean;
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
@@ -419,7 +420,7 @@ impl Input for FileInput {
                     let known: Vec<String> = known
                         .map(|(number, interface)| match engine.private {
                             true => number.to_string(),
-                            false => format!("{number} ({})", interface.name),
+                            false => format!("{number} ({})", clean(&interface.name)),
                         })
                         .collect();
                     Err(Failure::usage("--interface")
