@@ -371,11 +371,14 @@ impl View for Points {
             0..=ROWS => String::new(),
             all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
         };
+        let until = match until_now(world) {
+            "" => String::new(),
+            until_now => format!("{until_now}, verdicts of this moment"),
+        };
         let title = format!(
-            " {}, acts as {}: flows notified{of}{} ",
+            " {}, acts as {}: flows notified{of}{until} ",
             world.words.address(point.notifier),
-            acts_as(point.notifier_role, point.made_by),
-            until_now(world)
+            acts_as(point.notifier_role, point.made_by)
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);

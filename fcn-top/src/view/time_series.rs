@@ -40,10 +40,12 @@ impl Steps {
         time: (u64, u64),
         parts: u16,
     ) -> Vec<f64> {
-        self.fold(values, time, parts, |sum, value, share| sum + value * share)
+        self.fold(values, time, parts, |sum, value, [within, all]| {
+            sum + value * (within / all)
+        })
     }
 
-    /// What is drawn of each of those parts: where steps are longer, as much of one as if it were even, also of the first and the
+    /// What is drawn of each of those parts: where steps are longer, their shares as if each were even, also of the first and the
     /// last one, of which a part lies outside: a single packet in what is left of it would look like a burst.
     pub(super) fn columns(
         self,
@@ -56,8 +58,9 @@ impl Steps {
             return self.parts(values, time, parts);
         }
         let part = width / self.step as f64;
-        let most = self.most(values, time, parts).into_iter();
-        most.map(|value| value * part).collect()
+        self.fold(values, time, parts, |sum, value, [within, _]| {
+            sum + value * within * part
+        })
     }
 
     /// Start of a step, where nothing in it came behind the moment shown.
@@ -89,18 +92,18 @@ impl Steps {
         time: (u64, u64),
         parts: u16,
     ) -> Vec<f64> {
-        self.fold(values, time, parts, |most, value, share| {
-            if share > 0.0 { most.max(value) } else { most }
+        self.fold(values, time, parts, |most, value, [within, _]| {
+            if within > 0.0 { most.max(value) } else { most }
         })
     }
 
-    /// Takes each step into the parts that it lies in, with its share by time.
+    /// Takes each step into the parts that it lies in, with how many parts long it is in that one, and in all.
     fn fold(
         self,
         values: impl IntoIterator<Item = f64>,
         (from, to): (u64, u64),
         parts: u16,
-        take: impl Fn(f64, f64, f64) -> f64,
+        take: impl Fn(f64, f64, [f64; 2]) -> f64,
     ) -> Vec<f64> {
         let mut values_by_part = vec![0.0; parts.into()];
         let width = to.saturating_sub(from) as f64 / f64::from(parts);
@@ -127,8 +130,8 @@ impl Steps {
             for (part, at) in values_by_part.iter_mut().zip(0u32..).take(last).skip(first) {
                 let at = f64::from(at);
                 let within = end.min(at + 1.0) - start.max(at);
-                let share = (within / (end - start).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-                *part = take(*part, value, share);
+                let all = (end - start).max(f64::MIN_POSITIVE);
+                *part = take(*part, value, [within.clamp(0.0, all), all]);
             }
         }
         values_by_part
@@ -230,7 +233,9 @@ mod tests {
             let end = start + step * 64;
             let steps = Steps { start, step, since: 0, until: end, shown: end };
             let sum: f64 = steps.parts(values.iter().copied(), (start, end), parts).iter().sum();
+            let drawn: f64 = steps.columns(values.iter().copied(), (start, end), parts).iter().sum();
             let all: f64 = values.iter().sum();
+            prop_assert!((drawn - all).abs() <= all * 1e-3 + 1e-9, "{drawn} {all}");
             prop_assert!((sum - all).abs() <= all * 1e-3 + 1e-9, "{sum} {all}");
         }
 

@@ -1495,7 +1495,8 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
     typed(&mut app, "(");
     let earlier = seen(&mut app);
     assert!(earlier.contains("FROZEN"), "{earlier}");
-    assert!(earlier.contains("flows notified until now ─"), "{earlier}");
+    let title = "flows notified until now, verdicts of this moment ─";
+    assert!(earlier.contains(title), "{earlier}");
     // Also where not all senders have room.
     let wide = text(&picture(&mut app, 120, 40));
     assert!(wide.contains(" 3/13 until now "), "{wide}");
