@@ -180,6 +180,17 @@ fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {
 
 /// The same with that test alone.
 fn checked_only(case: &Case, off: bool, broken: &Broken, only: Option<Test>) -> Vec<Outcome> {
+    checked_late(case, off, broken, only, Ps(0))
+}
+
+/// The same where links are read so long after they were empty.
+fn checked_late(
+    case: &Case,
+    off: bool,
+    broken: &Broken,
+    only: Option<Test>,
+    late: Ps,
+) -> Vec<Outcome> {
     let (simulation, device) = network(case);
     let mut own = simulation.clone();
     let simulation = prepared(
@@ -200,8 +211,11 @@ fn checked_only(case: &Case, off: bool, broken: &Broken, only: Option<Test>) -> 
         .wanted
         .retain(|test| only.is_none_or(|only| *test == only));
     let plan = plan(&setup).unwrap();
-    let (plan, record) = play((&simulation, device), &own, plan, broken);
+    let (plan, mut record) = play((&simulation, device), &own, plan, broken);
     assert_eq!(record.left_out, 0);
+    for frame in &mut record.frames {
+        frame.since.0 = frame.since.0.saturating_sub(late.0);
+    }
     judge(&setup, &plan, &record)
 }
 
@@ -315,6 +329,24 @@ const CASES: [Case; 17] = [
     PROXY,
     INGRESS,
 ];
+
+#[test]
+fn a_translator_is_not_blamed_for_what_was_read_late() {
+    // With one flow, a CNP does not tell by itself which notification it answers.
+    for case in [
+        case(Role::Proxy, "proxy", None, &["host.s.count=1"]),
+        case(Role::IngressPe, "wan-fcn", Some("pe1"), &["senders=1"]),
+    ] {
+        let late = Ps::from_nanos(2_000_000);
+        let outcomes = checked_late(&case, false, &sound(), None, late);
+        assert_eq!(
+            ids(&outcomes, Grade::Failed),
+            [""; 0],
+            "{}",
+            describe(&outcomes)
+        );
+    }
+}
 
 /// And every test of the list applies to one of the cases.
 #[test]

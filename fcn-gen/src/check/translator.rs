@@ -347,7 +347,9 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
     } else {
         ledger.tries(&[names.limited]);
     }
-    if let Some(mut obeyed) = within("stranger") {
+    if let (Some(mut obeyed), Some(time)) = (within("stranger"), plan.time("stranger")) {
+        // What was read later may answer what came next.
+        obeyed.retain(|own| own.passed.at < time.end);
         // About the flow that it spoke of, where that is another one than others speak of.
         if let Some(Way { flow, .. }) = ways.get(1) {
             let named = (Subject::SenderQp(flow.sender_qp), flow.source);
