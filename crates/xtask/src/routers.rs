@@ -1,6 +1,7 @@
 //! `cargo xtask routers`: the sample captures of real routers that carry the Proxy Node Capability: FRR's, in network namespaces
 //! of this machine, from the packages of a Debian release that are unpacked, not installed. `routers.sh` starts them and what
-//! gives them the capability, and captures; here is what it is given, and what is made of it. It is never the same twice.
+//! gives them the capability (in IS-IS `isis_neighbour.py`), and captures; here is what it is given, and what is made of it. It is
+//! never the same twice.
 //! Not here: which cases there are (`captures/samples.rs`).
 
 use std::process::Command;
@@ -14,6 +15,7 @@ use crate::report::heading;
 use crate::{apt, cargo, process};
 
 const SCRIPT: &str = include_str!("routers.sh");
+const ISIS_NEIGHBOUR: &str = include_str!("isis_neighbour.py");
 
 /// The release fetched from: the OSPF API of an older one's FRR (8.4) refuses Extended Prefix LSAs of an area.
 const SUITE: &str = "trixie";
@@ -42,7 +44,8 @@ pub fn run() -> Outcome {
     let mut script = Command::new("unshare");
     script.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     script.args(["sh", "-c", SCRIPT, "routers.sh"]);
-    let status = process::spawn(script.arg(&written).arg(root))?.0.wait()?;
+    script.arg(&written).arg(root).arg(ISIS_NEIGHBOUR);
+    let status = process::spawn(&mut script)?.0.wait()?;
     ensure!(
         status.success(),
         "not every case was captured ({status}): see above, and {}",

@@ -1,9 +1,10 @@
 # Run in namespaces of its own for mounts and processes (unshare), which end with it, and all that it starts and makes with them:
 # FRR's routers, each in a network namespace, given the Proxy Node Capability, and what their links see of it. OSPFv2's flag comes
-# from ospfd's own API, BGP's characteristic from ExaBGP. FRR's isisd has nothing that lets anybody set a flag of a prefix. The
-# arguments: a folder for the captures and what the routers said, and the system to run programs of.
+# from ospfd's own API, BGP's characteristic from ExaBGP. FRR's isisd has nothing that lets anybody set a flag of a prefix: IS-IS's
+# comes from a neighbour of ours. The arguments: a folder for the captures and what the routers said, the system to run programs of,
+# and that neighbour's program.
 set -u
-out=$1 root=$2 programs= captures=
+out=$1 root=$2 isis_neighbour=$3 programs= captures=
 frr=/usr/lib/frr
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 failed() {
@@ -190,6 +191,52 @@ ospf_domain() {
     exec 7>&-
 }
 
+# IS-IS: proxy (the neighbour) - inner - border - core, level 1 before the border and level 2 behind it.
+isis_router() {
+    local where=$1 number=$2 area=$3 of=$4 name level
+    shift 4
+    {
+        for name; do
+            level=1
+            [ "$name" = core ] || [ "$where" = core ] && level=2
+            printf 'interface %s\n ip router isis net\n isis network point-to-point\n isis circuit-type level-%s\n' "$name" $level
+        done
+        printf 'router isis net\n net 49.%s.0000.0000.000%s.00\n is-type %s\n' "$area" "$number" "$of"
+    } | daemon "$where" isisd
+}
+isis() {
+    case=isis
+    routers proxy inner border core
+    link proxy inner 1
+    link inner border 2
+    link border core 3
+    isis_router inner 2 0001 level-1 proxy border
+    isis_router border 3 0001 level-1-2 inner core
+    isis_router core 4 0002 level-2-only border
+    begin isis lsp proxy:inner border:inner core:border
+    mkfifo "$root/tmp/proxy/flags"
+    exec 7<>"$root/tmp/proxy/flags"
+    ip netns exec proxy chroot "$root" python3 -c "$isis_neighbour" inner 490001 192.0.2.15 <"$root/tmp/proxy/flags" >>"$out/isis.neighbour.log" 2>&1 7>&- &
+    programs="$programs $!"
+    until_true vty_has inner isisd 'show isis neighbor' ' Up '
+    until_true vty_has core isisd 'show isis database detail' 10.0.1.0/30
+    echo 01 >&7
+    until_true vty_has border isisd 'show isis database detail' 192.0.2.15/32
+    sleep 5
+    show border isisd 'show isis database detail 0000.0000.0001.00-00'
+    show core isisd 'show isis database detail'
+    # Without the flag, with it, and purged.
+    echo 00 >&7
+    sleep 5
+    echo 01 >&7
+    sleep 5
+    echo >&7
+    until_true vty_lacks border isisd 'show isis database detail' 192.0.2.15/32
+    show border isisd 'show isis database'
+    end
+    exec 7>&-
+}
+
 # BGP: proxy (ExaBGP, AS 65000) - reflector - edge - outside (AS 65001). The next hop stays up to the edge.
 bgp_router() {
     local where=$1 number=$2 as=$3
@@ -264,6 +311,8 @@ ospf_area
 away
 ospf_routers
 ospf_domain
+away
+isis
 away
 bgp_routers
 bgp

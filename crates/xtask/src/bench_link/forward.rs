@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use super::arrivals::{Cpu, Link, RECEIVER_MAC};
 use super::{LIMIT, Programs, load};
 use crate::failure::Outcome;
-use crate::figures::{self, median};
+use crate::figures::{self, Ratio, median};
 use crate::process::{self, Running};
 
 /// Seconds that frames flow.
@@ -86,6 +86,16 @@ fn print(heading: &str, nodes: &[Node<'_>], units: [f64; 2], counts: &[usize]) {
     figures::print(heading, &rows.collect::<Vec<_>>());
 }
 
+/// How the first figure of each node compares with the bare one's, which is the first.
+fn compared(nodes: &[Node<'_>], load: &str, unit: &str) -> impl Iterator<Item = Ratio> {
+    let (bare, others) = nodes.split_at(1);
+    others.iter().map(move |node| Ratio {
+        what: format!("{}: {load}", node.name),
+        against: bare[0].name.to_owned(),
+        ratio: format!("{:.2} times {unit}", node.median(0) / bare[0].median(0)),
+    })
+}
+
 /// Where the nodes are: at the end of the first link, and between it and the second.
 struct Place<'a> {
     programs: &'a Programs,
@@ -97,7 +107,7 @@ struct Place<'a> {
 ///
 /// # Errors
 /// A program of ours fails.
-pub fn run(programs: &Programs, rounds: usize) -> Outcome {
+pub fn run(programs: &Programs, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
     let (link, behind) = (Link::new(1)?, Link::new(1)?);
     link.goes_on_by(&behind);
     let place = Place {
@@ -106,9 +116,9 @@ pub fn run(programs: &Programs, rounds: usize) -> Outcome {
         behind,
     };
     for len in load::LENS {
-        place.forwarding(len, rounds)?;
+        place.forwarding(len, rounds, ratios)?;
     }
-    place.notifying(rounds)
+    place.notifying(rounds, ratios)
 }
 
 impl Place<'_> {
@@ -151,7 +161,7 @@ impl Place<'_> {
         }
     }
 
-    fn forwarding(&self, len: usize, rounds: usize) -> Outcome {
+    fn forwarding(&self, len: usize, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
         // Of CNPs to a sender that the switch knows, one in 100 would go back.
         let scenario = load::data(&self.programs.scratch, len)?;
         let between = self.between();
@@ -179,6 +189,8 @@ impl Place<'_> {
         );
         let heading = "|kpps|of bare|processor ns|of bare|lost|lost below";
         print(heading, &nodes, [1e3, 1.0], &[2, 3]);
+        let load = format!("{len} octets");
+        ratios.extend(compared(&nodes, &load, "as many frames"));
         Ok(())
     }
 
@@ -200,7 +212,7 @@ impl Place<'_> {
         Ok([run.steady_pps.unwrap_or(f64::NAN), took, lost])
     }
 
-    fn notifying(&self, rounds: usize) -> Outcome {
+    fn notifying(&self, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
         let (generator, scratch) = (&self.programs.generator, &self.programs.scratch);
         let data = load::capture(generator, scratch, (load::LENS[1], 100, 1_000_000))?;
         let notification = notification(self.programs)?;
@@ -232,6 +244,7 @@ impl Place<'_> {
         );
         let heading = "|p50 µs|of bare|p99 µs|of bare|unanswered";
         print(heading, &nodes, [1e3, 1e3], &[2]);
+        ratios.extend(compared(&nodes, "until it is there", "the time (p50)"));
         Ok(())
     }
 }

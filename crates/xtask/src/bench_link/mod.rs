@@ -77,7 +77,7 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome<Vec<Ratio>> {
     }
     if wanted(Part::Forward) {
         heading("\nA node in the wire: forwarding, and notifying");
-        forward::run(&programs, rounds)?;
+        forward::run(&programs, rounds, &mut ratios)?;
     }
     if !wanted(Part::Replay) {
         return Ok(ratios);

@@ -231,7 +231,7 @@ impl Routed {
 }
 
 /// The cases, in the order in which they are listed.
-pub const ROUTERS: [Routed; 3] = [
+pub const ROUTERS: [Routed; 4] = [
     Routed {
         name: "ospf-area",
         about: "OSPFv2: the PNC flag in an LSA of area 1, which ends at the border; the border passes it on without, then with it; MaxAge",
@@ -240,6 +240,11 @@ pub const ROUTERS: [Routed; 3] = [
     Routed {
         name: "ospf-domain",
         about: "OSPFv2: the PNC flag in an LSA of the whole domain, which the border passes on as it is; without the flag, then MaxAge",
+        interfaces: ["proxy-inner", "border-inner", "core-border"],
+    },
+    Routed {
+        name: "isis",
+        about: "IS-IS: the PNC flag in an LSP of level 1, which the border of levels does not pass on; without it, with it, purged",
         interfaces: ["proxy-inner", "border-inner", "core-border"],
     },
     Routed {
@@ -294,7 +299,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (55, 55));
+        assert_eq!((names.len(), all().len()), (56, 56));
     }
 
     #[test]
