@@ -1,7 +1,6 @@
 //! Capture files: packets out of them and into one. Not here: what is made of packets.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,21 +43,6 @@ pub struct Packet {
     pub bytes: Vec<u8>,
     /// Octets on the wire.
     pub wire_len: u32,
-}
-
-impl Packet {
-    /// A whole packet.
-    #[must_use]
-    pub fn whole(link: u32, bytes: Vec<u8>) -> Self {
-        let wire_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        Self {
-            interface: 0,
-            link,
-            time: Duration::ZERO,
-            bytes,
-            wire_len,
-        }
-    }
 }
 
 /// The files in a folder with these endings, in order.
@@ -136,62 +120,38 @@ fn pcap(content: &[u8]) -> Outcome<Capture> {
     Ok(capture)
 }
 
-/// Writes packets into a pcapng file, an interface for each link type.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
-    let links: BTreeSet<u32> = packets.iter().map(|packet| packet.link).collect();
-    let interfaces = links.iter().map(|link| (DataLink::from(*link), Vec::new()));
-    let of_link = |packet: &Packet| links.iter().position(|link| *link == packet.link);
-    let packets = packets.iter().map(|p| (of_link(p).unwrap_or(0), p));
-    write_blocks(path, Vec::new(), interfaces, packets)
-}
-
 /// Writes into a pcapng file what interfaces of Ethernet have seen, in the order of time, with a comment.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write_seen(path: &Path, comment: &str, interfaces: &[(&str, Vec<Packet>)]) -> Outcome {
-    let comment = SectionHeaderOption::Common(CommonOption::Comment(comment.into()));
-    let described = interfaces.iter().map(|(name, _)| {
-        let name = InterfaceDescriptionOption::IfName((*name).into());
-        let nanoseconds = InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO);
-        (DataLink::ETHERNET, vec![name, nanoseconds])
-    });
-    let seen = (0..).zip(interfaces);
-    let seen = seen.flat_map(|(id, (_, packets))| packets.iter().map(move |packet| (id, packet)));
-    let mut seen: Vec<(usize, &Packet)> = seen.collect();
-    seen.sort_by_key(|(_, packet)| packet.time);
-    write_blocks(path, vec![comment], described, seen.into_iter())
-}
-
-/// A pcapng file of one section: its options, its interfaces, and packets with the number of the interface of each.
-fn write_blocks<'a>(
-    path: &Path,
-    options: Vec<SectionHeaderOption<'a>>,
-    interfaces: impl Iterator<Item = (DataLink, Vec<InterfaceDescriptionOption<'a>>)>,
-    packets: impl Iterator<Item = (usize, &'a Packet)>,
-) -> Outcome {
     let section = SectionHeaderBlock {
-        options,
+        options: vec![SectionHeaderOption::Common(CommonOption::Comment(
+            comment.into(),
+        ))],
         ..SectionHeaderBlock::default()
     };
     let file = BufWriter::new(fs_err::File::create(path)?);
     let mut writer = PcapNgWriter::with_section_header(file, section)?;
-    for (linktype, options) in interfaces {
+    for (name, _) in interfaces {
         writer.write_pcapng_block(InterfaceDescriptionBlock {
-            linktype,
+            linktype: DataLink::ETHERNET,
             snaplen: 0,
-            options,
+            options: vec![
+                InterfaceDescriptionOption::IfName((*name).into()),
+                InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+            ],
         })?;
     }
-    for (interface, packet) in packets {
-        let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
+    let seen = (0..).zip(interfaces);
+    let seen = seen.flat_map(|(id, (_, packets))| packets.iter().map(move |packet| (id, packet)));
+    let mut seen: Vec<(u32, &Packet)> = seen.collect();
+    seen.sort_by_key(|(_, packet)| packet.time);
+    for (interface_id, packet) in seen {
         writer.write_pcapng_block(EnhancedPacketBlock {
-            interface_id: interface as u32,
+            interface_id,
             timestamp: packet.time,
-            original_len: packet.wire_len.max(captured),
+            original_len: packet.wire_len,
             data: Cow::Borrowed(&packet.bytes),
             options: Vec::new(),
         })?;
@@ -208,27 +168,18 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = TempDir::new(false).unwrap();
         let path = folder.path().join("a.pcapng");
-        let mut packets = vec![
-            Packet::whole(1, vec![1; 60]),
-            Packet::whole(101, vec![]),
-            Packet::whole(1, vec![2; 3]),
-        ];
-        packets[2].wire_len = 9;
-        packets[1].time = Duration::from_micros(7);
-        // An interface for each link type.
-        packets[1].interface = 1;
-        write(&path, &packets).unwrap();
-        assert_eq!(read(&path).unwrap().packets, packets);
-        let seen = [(9, 0), (7, 1)].map(|(time, interface)| Packet {
+        let packet = |time, interface, wire_len| Packet {
             interface,
+            link: 1,
             time: Duration::from_nanos(time),
-            ..packets[0].clone()
-        });
-        let [late, early] = seen.clone().map(|packet| vec![packet]);
-        write_seen(&path, "why", &[("a", late), ("b", early)]).unwrap();
+            bytes: vec![1; 60],
+            wire_len,
+        };
+        let (late, early) = (packet(9, 0, 60), packet(7, 1, 99));
+        let [a, b] = [&late, &early].map(|packet| vec![packet.clone()]);
+        write_seen(&path, "why", &[("a", a), ("b", b)]).unwrap();
         let capture = read(&path).unwrap();
         assert_eq!(capture.comment, "why");
-        let [late, early] = seen;
         assert_eq!(capture.packets, [early, late]);
         assert!(read(&folder.path().join("none")).is_err());
     }

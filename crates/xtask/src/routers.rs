@@ -42,7 +42,14 @@ pub fn run() -> Outcome {
     }
     heading("Routers");
     let mut script = Command::new("unshare");
-    script.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    script.args([
+        "--mount",
+        "--pid",
+        "--uts",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]);
     script.args(["sh", "-c", SCRIPT, "routers.sh"]);
     script.arg(&written).arg(root).arg(ISIS_NEIGHBOUR);
     let status = process::spawn(&mut script)?.0.wait()?;

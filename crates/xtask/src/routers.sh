@@ -1,4 +1,4 @@
-# Run in namespaces of its own for mounts and processes (unshare), which end with it, and all that it starts and makes with them:
+# Run in namespaces of its own for mounts, processes and the host's name (unshare), which end with it, and all that it starts and makes with them:
 # FRR's routers, each in a network namespace, given the Proxy Node Capability, and what their links see of it. OSPFv2's flag comes
 # from ospfd's own API, BGP's characteristic from ExaBGP. FRR's isisd has nothing that lets anybody set a flag of a prefix: IS-IS's
 # comes from a neighbour of ours. The arguments: a folder for the captures and what the routers said, the system to run programs of,
@@ -14,6 +14,8 @@ failed() {
 }
 trap 'exit 130' INT TERM HUP
 
+# IS-IS tells it to everybody.
+hostname frr
 mkdir -p "$out" "$root/proc" "$root/run" "$root/var/tmp" /run/netns
 for folder in /run/netns "$root/tmp" "$root/run" "$root/var/tmp"; do mount -t tmpfs none "$folder"; done
 mount --rbind /dev "$root/dev"
@@ -201,7 +203,7 @@ isis_router() {
             [ "$name" = core ] || [ "$where" = core ] && level=2
             printf 'interface %s\n ip router isis net\n isis network point-to-point\n isis circuit-type level-%s\n' "$name" $level
         done
-        printf 'router isis net\n net 49.%s.0000.0000.000%s.00\n is-type %s\n' "$area" "$number" "$of"
+        printf 'router isis net\n net 49.%s.0000.0000.000%s.00\n is-type %s\n lsp-gen-interval 1\n' "$area" "$number" "$of"
     } | daemon "$where" isisd
 }
 isis() {
@@ -218,11 +220,13 @@ isis() {
     exec 7<>"$root/tmp/proxy/flags"
     ip netns exec proxy chroot "$root" python3 -c "$isis_neighbour" inner 490001 192.0.2.15 <"$root/tmp/proxy/flags" >>"$out/isis.neighbour.log" 2>&1 7>&- &
     programs="$programs $!"
-    until_true vty_has inner isisd 'show isis neighbor' ' Up '
-    until_true vty_has core isisd 'show isis database detail' 10.0.1.0/30
+    until_true vty_has inner isisd 'show isis neighbor' '0000.0000.0001 .* Up '
+    until_true vty_has core isisd 'show isis neighbor' ' Up '
     echo 01 >&7
-    until_true vty_has border isisd 'show isis database detail' 192.0.2.15/32
-    sleep 5
+    # Border, which is in both levels, has a route to the proxy, and time to tell core of it.
+    until_true vty_has border isisd 'show isis route' 192.0.2.15/32
+    sleep 10
+    show border isisd 'show isis route'
     show border isisd 'show isis database detail 0000.0000.0001.00-00'
     show core isisd 'show isis database detail'
     # Without the flag, with it, and purged.

@@ -52,6 +52,10 @@ fn the_directory_follows_flags_withdrawals_and_max_age() {
         ("ospf-area", "192.0.2.15", 3, vec![proxy, None]),
         ("ospf-domain", "192.0.2.15", 1, vec![proxy, None]),
         ("ospf-domain", "192.0.2.15", 3, vec![proxy, None]),
+        // With the flag, without, with it, purged; core never hears of it.
+        ("isis", "192.0.2.15", 1, vec![proxy, None, proxy, None]),
+        ("isis", "192.0.2.15", 2, vec![proxy, None, proxy, None]),
+        ("isis", "192.0.2.15", 3, vec![]),
         // With the characteristic, without, with it, withdrawn.
         ("bgp", "10.1.2.3", 1, vec![proxy, None, proxy, None]),
         ("bgp", "10.1.2.3", 2, vec![proxy, None, proxy, None]),

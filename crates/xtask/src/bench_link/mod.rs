@@ -127,9 +127,8 @@ impl Programs {
     /// # Errors
     /// One cannot be built.
     pub fn ready() -> Outcome<Self> {
-        let cache = cargo::target_folder("bench-link")?;
         let mut at_hand = Vec::new();
-        for found in peers(&cache) {
+        for found in peers() {
             match found {
                 Ok(peer) => at_hand.push(peer),
                 Err(missing) => println!("{SKIP_MARK} {missing}"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arrivals::Link;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
 use crate::failure::Outcome;
 use crate::process;
@@ -15,8 +15,6 @@ use crate::process;
 pub const TCPREPLAY_VARIABLE: &str = "FCN_TCPREPLAY";
 /// Frames handed over at a time: more gains nothing over veth, and 8 lose some 3 %.
 pub const XDP_BATCH: &str = "32";
-/// Builds the newest tcpreplay with AF_XDP.
-const BUILD: &str = include_str!("tcpreplay.sh");
 
 /// How a peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,36 +53,28 @@ pub struct Load<'a> {
     pub workers: u16,
 }
 
-/// Every peer; in place of one that is not at hand, why, in a line. `cache` is where the newest tcpreplay is built, or was
-/// built before, if no other has `--xdp`.
+/// Every peer; in place of one that is not at hand, why, in a line.
 #[must_use]
-pub fn peers(cache: &Path) -> Vec<Result<Peer, String>> {
-    let installed = find("tcpreplay", "tcpreplay").and_then(|program| tcpreplay(&program));
+pub fn peers() -> Vec<Result<Peer, String>> {
     let named = std::env::var_os(TCPREPLAY_VARIABLE).filter(|name| !name.is_empty());
-    let newest = match (&named, &installed) {
-        (Some(program), _) => tcpreplay(Path::new(program)),
-        (None, Ok(peer)) if peer.way == Way::TcpreplayXdp => Ok(peer.clone()),
-        _ => build(cache).and_then(|program| tcpreplay(&program)),
-    };
-    let newest = newest.and_then(|peer| {
+    let program = named.map_or_else(|| find("tcpreplay", "tcpreplay"), |name| Ok(name.into()));
+    let found = program.and_then(|program| tcpreplay(&program));
+    // Through a packet socket, whatever else it can do, and by AF_XDP.
+    let plain = found.as_ref().ok().map(|peer| Peer {
+        way: Way::Tcpreplay,
+        ..peer.clone()
+    });
+    let by_xdp = found.and_then(|peer| {
         ensure!(
             peer.way == Way::TcpreplayXdp,
-            "{peer} was built without AF_XDP"
+            "{peer} was built without AF_XDP\n  what to do: build 4.5 or newer with libxdp-dev and libbpf-dev, and name it \
+             in {TCPREPLAY_VARIABLE}"
         );
         Ok(peer)
     });
-    // Through a packet socket, whatever else it can do; one program twice would be one measurement too many.
-    let plain = |peer: &Peer| Peer {
-        way: Way::Tcpreplay,
-        ..peer.clone()
-    };
-    let installed = installed.map(|peer| plain(&peer));
-    let newest_plain = newest.as_ref().ok().map(plain);
-    let newest_plain = newest_plain.filter(|peer| installed.as_ref().ok() != Some(peer));
     let trafgen = find("trafgen", "netsniff-ng").and_then(trafgen);
-    let found = std::iter::once(installed).chain(newest_plain.map(Ok));
     let line = |failure: anyhow::Error| format!("{failure:#}").replace('\n', " ");
-    let all = found.chain([newest, trafgen]);
+    let all = plain.map(Ok).into_iter().chain([by_xdp, trafgen]);
     all.map(|peer| peer.map_err(line)).collect()
 }
 
@@ -93,25 +83,6 @@ fn find(program: &str, package: &str) -> Outcome<PathBuf> {
     let sbin = ["/usr/local/sbin", "/usr/sbin"].map(|folder| Path::new(folder).join(program));
     let sbin = sbin.into_iter().find(|path| path.is_file());
     sbin.map_or_else(|| process::need(program, package), Ok)
-}
-
-/// The newest tcpreplay, built now, or before.
-fn build(cache: &Path) -> Outcome<PathBuf> {
-    let folder = cache.join("tcpreplay");
-    let program = folder.join("tcpreplay");
-    if !program.is_file() {
-        let mut script = Command::new("sh");
-        script.args(["-c", BUILD, "tcpreplay.sh"]).arg(&folder);
-        let output = process::output(&mut script)?;
-        if !output.status.success() {
-            let complaint = process::tail(&String::from_utf8_lossy(&output.stderr), 2);
-            bail!(
-                "tcpreplay --xdp cannot be built:{complaint}\n  what to do: build 4.5 or newer with libxdp-dev and \
-                 libbpf-dev, and name it in {TCPREPLAY_VARIABLE}"
-            );
-        }
-    }
-    Ok(program)
 }
 
 /// A tcpreplay, by what it says of itself: with AF_XDP if that was built in.
@@ -285,17 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn one_built_before_is_taken() {
-        let cache = tempfile::tempdir().unwrap();
-        let program = cache.path().join("tcpreplay/tcpreplay");
-        fs_err::create_dir_all(program.parent().unwrap()).unwrap();
-        fs_err::write(&program, "").unwrap();
-        assert_eq!(build(cache.path()).unwrap(), program);
-        let failure = build(Path::new("/dev/null/none")).unwrap_err().to_string();
-        assert!(failure.contains(TCPREPLAY_VARIABLE), "{failure}");
-    }
-
-    #[test]
     fn writes_a_frame_for_trafgen() {
         assert_eq!(trafgen_config(&[0, 1, 0xfe]), "{\n  0x00, 0x01, 0xfe\n}\n");
         let long = trafgen_config(&[7; 17]);
@@ -338,8 +298,7 @@ mod tests {
             frame: &frame,
             workers: 1,
         };
-        // A test builds nothing: a folder where no folder can be.
-        for peer in peers(Path::new("/dev/null/none")) {
+        for peer in peers() {
             let peer = match peer {
                 Ok(peer) => peer,
                 Err(missing) => {

@@ -244,7 +244,7 @@ pub const ROUTERS: [Routed; 4] = [
     },
     Routed {
         name: "isis",
-        about: "IS-IS: the PNC flag in an LSP of level 1, which the border of levels does not pass on; without it, with it, purged",
+        about: "IS-IS: the PNC flag in an LSP of level 1, without it, with it, purged; the border tells level 2 nothing of the prefix",
         interfaces: ["proxy-inner", "border-inner", "core-border"],
     },
     Routed {

@@ -1,0 +1,326 @@
+//! `cargo xtask mutate`: captures that Wireshark's editcap damages at random, through tshark with the plugin in every mode; nothing
+//! may be amiss that is not without it.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::{bail, ensure};
+
+use crate::cargo;
+use crate::failure::Outcome;
+use crate::tshark::Tshark;
+use crate::{packages, packets, process};
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Damage all captures so often
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    rounds: u64,
+    /// Where the random numbers begin
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Only modes with this in their names
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    mode: String,
+    /// Further captures, and folders of captures, besides the samples and those in FCN_CAPTURES
+    #[arg(long, value_name = "PATH")]
+    with: Vec<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Something is amiss with the plugin, or could not be tried.
+pub fn run(options: &Options) -> Outcome {
+    packages::ensure(packages::PLUGIN)?;
+    let mut mutation = Mutation::new(Tshark::with_this_plugin(true)?, &options.with)?;
+    mutation
+        .modes
+        .retain(|mode| mode.name.contains(&options.mode));
+    ensure!(!mutation.modes.is_empty(), "no mode has that in its name");
+    let findings = mutation.run(options.seed..options.seed + options.rounds)?;
+    if !findings.is_empty() {
+        bail!("{} findings:\n{}", findings.len(), findings.join("\n"));
+    }
+    Ok(())
+}
+
+/// tshark with the plugin and without, and all captures in one.
+#[derive(Debug)]
+pub struct Mutation {
+    with: Tshark,
+    without: Tshark,
+    /// The ways of running it.
+    pub modes: Vec<Mode>,
+    base: PathBuf,
+}
+
+impl Mutation {
+    /// Gathers the samples, the captures in `FCN_CAPTURES`, and more.
+    ///
+    /// # Errors
+    /// One cannot be read, or tshark does not start.
+    pub fn new(with: Tshark, more: &[PathBuf]) -> Outcome<Self> {
+        let without = Tshark::stock()?;
+        let mut sources = vec![cargo::root()?.join("captures")];
+        sources.extend(std::env::var_os("FCN_CAPTURES").map(PathBuf::from));
+        sources.extend(more.iter().cloned());
+        let base = with.scratch()?.join("all.pcapng");
+        let mut merge = with.program("mergecap");
+        merge.args(["-a", "-w", "-"]);
+        for source in sources {
+            let files = match source.is_file() {
+                true => vec![source.clone()],
+                false => packets::files(&source, &["pcap", "pcapng"])?,
+            };
+            ensure!(!files.is_empty(), "no captures in {}", source.display());
+            for file in files {
+                merge.arg(with.readable(&file)?);
+            }
+        }
+        process::run(merge.stdout(fs_err::File::create(&base)?.into_file()))?;
+        Ok(Self {
+            modes: modes(&with, &without)?,
+            with,
+            without,
+            base,
+        })
+    }
+
+    /// Damages the captures once for each seed, and says what is amiss with the plugin alone, and where the file is that shows it.
+    ///
+    /// # Errors
+    /// A program could not be started, or a file not be written.
+    pub fn run(&self, seeds: Range<u64>) -> Outcome<Vec<String>> {
+        let done = Mutex::new(Vec::new());
+        process::in_parallel(2, seeds, |seed| {
+            let findings = self.round(seed);
+            let goes_on = findings.is_ok();
+            done.lock().is_ok_and(|mut done| {
+                done.push(findings);
+                goes_on
+            })
+        });
+        let done: Outcome<Vec<_>> = done.into_inner()?.into_iter().collect();
+        Ok(done?.concat())
+    }
+
+    fn round(&self, seed: u64) -> Outcome<Vec<String>> {
+        // Some octets, many of them, or the end.
+        let damage = match seed % 3 {
+            0 => ["-E".to_owned(), "0.1".to_owned()],
+            1 => ["-E".to_owned(), "0.01".to_owned()],
+            _ => ["-s".to_owned(), (20 + seed * 37 % 150).to_string()],
+        };
+        let mut edit = self.with.program("editcap");
+        edit.args(&damage).args(["--seed", &seed.to_string()]);
+        edit.arg(self.with.inside(&self.base)).arg("-");
+        let file = self.with.scratch()?.join(format!("{seed}.pcapng"));
+        process::run(edit.stdout(fs_err::File::create(&file)?.into_file()))?;
+        let (mut findings, mut in_stock) = (Vec::new(), 0);
+        for mode in &self.modes {
+            let mut amiss = amiss(&self.with, &mode.with, &file)?;
+            if amiss.is_empty() {
+                continue;
+            }
+            // The plugin gives the port of RoCEv2 to InfiniBand whatever the other port; this makes stock do so.
+            let as_roce = ["-d".to_owned(), "udp.port==4791,infiniband".to_owned()];
+            for more in [&[][..], &as_roce] {
+                let stock = [&mode.without[..], more].concat();
+                for what in self::amiss(&self.without, &stock, &file)? {
+                    in_stock += usize::from(amiss.remove(&what));
+                }
+            }
+            if !amiss.is_empty() {
+                let kept = cargo::target_folder("mutate")?.join(format!("{seed}.pcapng"));
+                fs_err::copy(&file, &kept)?;
+                findings.push(format!("{} {}: {amiss:?}", kept.display(), mode.name));
+            }
+        }
+        fs_err::remove_file(file)?;
+        println!(
+            "  seed {seed}, editcap {}: {} amiss, {in_stock} without the plugin, too",
+            damage.join(" "),
+            findings.len()
+        );
+        Ok(findings)
+    }
+}
+
+/// A way of running tshark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// What it is called.
+    pub name: &'static str,
+    /// The arguments with the plugin.
+    with: Vec<String>,
+    /// The arguments without, which name nothing of the plugin's.
+    without: Vec<String>,
+}
+
+/// Every way of running tshark, with all protocols, fields and statistics that the plugin adds.
+fn modes(with: &Tshark, without: &Tshark) -> Outcome<Vec<Mode>> {
+    let listed = with.adds(without, &["-G", "fields"])?;
+    let named = |kind: &str| -> Vec<String> {
+        let rows = listed.iter().filter_map(|line| line.strip_prefix(kind));
+        let names = rows.filter_map(|row| row.split('\t').nth(2));
+        names.map(str::to_owned).collect()
+    };
+    let (protocols, fields) = (named("P"), named("F"));
+    ensure!(
+        !protocols.is_empty() && !fields.is_empty(),
+        "the plugin adds nothing"
+    );
+    let statistics = with.adds(without, &["-z", "help"])?;
+    let statistics = statistics.iter().filter_map(|l| l.strip_prefix("     "));
+    let filter = protocols.join("||");
+    // Some fields of all: a filter of all of them would take longer than what is filtered.
+    let some: Vec<&str> = fields
+        .iter()
+        .skip(4)
+        .step_by(9)
+        .map(String::as_str)
+        .collect();
+    let taps =
+        "-q -z io,phs -z expert -z conv,udp -z endpoints,ipv6 -z io,stat,0 -z ipv6_hosts,tree";
+    let own_taps: String = statistics
+        .map(|name| format!(" -z {}", name.trim()))
+        .collect();
+    let printed: String = fields.iter().map(|field| format!(" -e {field}")).collect();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let mode = |name, with: &str, without| Mode {
+        name,
+        with: words(with),
+        without: words(without),
+    };
+    let same = |name, arguments| mode(name, arguments, arguments);
+    Ok(vec![
+        same("one line", ""),
+        same("-V", "-V"),
+        mode(
+            "-2 -R -Y",
+            &format!("-2 -V -R frame -Y {filter}"),
+            "-2 -V -R frame -Y ipv6||ip",
+        ),
+        mode(
+            "-Y",
+            &format!("-Y {}", some.join("||")),
+            "-Y ipv6.opt||infiniband",
+        ),
+        same("-T json", "-T json -x"),
+        same("-T pdml", "-T pdml"),
+        mode(
+            "-T fields",
+            &format!("-T fields -e frame.number{printed}"),
+            "-T fields -e frame.number -e _ws.col.Info -e _ws.expert.message -e ipv6.opt.type",
+        ),
+        mode(
+            "-z",
+            &format!("{taps} -z io,stat,0,{filter}{own_taps}"),
+            taps,
+        ),
+        mode(
+            "code points changed",
+            "-V -o rocev2.check_icrc:FALSE -o fastcnp.option1_type:0x1 -o fastcnp.option2_type:0x31 \
+             -o proxycn.option_type:0x9f -d udp.port==4791,wanfcn -d udp.port==1022,proxycn",
+            "-V",
+        ),
+    ])
+}
+
+/// A fault that takes all memory is to end tshark instead of the machine's other work; one that takes all time, too, after
+/// ten times what the longest run without a fault takes.
+const BOUNDED: [&str; 5] = [
+    "timeout",
+    "--signal=KILL",
+    "180",
+    "prlimit",
+    "--as=4294967296",
+];
+/// The signal of what is ended for taking too long.
+const KILLED: i32 = 9;
+/// What tshark writes that a dissector never should cause.
+const COMPLAINTS: [&str; 3] = ["issector bug", "DISSECTOR_ASSERT", "panicked at"];
+
+/// Runs tshark on a capture, and says what is amiss; two runs with the same text have the same thing amiss.
+fn amiss(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<BTreeSet<String>> {
+    let mut command = tshark.command_under(&BOUNDED);
+    command.arg("-r").arg(tshark.inside(capture));
+    watched(command.args(arguments))
+}
+
+fn watched(command: &mut Command) -> Outcome<BTreeSet<String>> {
+    // Not a pipe, which nobody would empty while standard output is read.
+    let mut complaints = tempfile::tempfile()?;
+    command.stdin(Stdio::null()).stderr(complaints.try_clone()?);
+    let mut child = process::spawn(command.stdout(Stdio::piped()))?;
+    let mut amiss = BTreeSet::new();
+    for line in child.0.stdout.take().into_iter().flat_map(lines_of) {
+        let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
+        amiss.extend(known.map(str::to_owned));
+    }
+    let status = child.0.wait()?;
+    if status.signal() == Some(KILLED) {
+        amiss.insert("no end in time".to_owned());
+    } else if !status.success() {
+        amiss.insert(status.to_string());
+    }
+    complaints.rewind()?;
+    amiss.extend(lines_of(complaints).filter_map(|line| complaint(&line)));
+    Ok(amiss)
+}
+
+fn lines_of(stream: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
+}
+
+/// A line on standard error, without what differs between two runs: times of day, process and packet numbers. `None` where it
+/// is harmless.
+fn complaint(line: &str) -> Option<String> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with("Running as user") {
+        return None;
+    }
+    let words = line.split(|c: char| c.is_ascii_digit());
+    Some(
+        words
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("#"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_amiss_is_said() {
+        for (script, want) in [
+            ("echo a", None),
+            ("exit 3", Some("exit status: 3")),
+            ("kill -SEGV $$", Some("signal: 11 (SIGSEGV)")),
+            ("exec sleep 30", Some("no end in time")),
+            (
+                "printf '[Diss'; sleep 0.1; echo 'ector bug]'",
+                Some("issector bug"),
+            ),
+            (
+                "echo ' ** (tshark:12) 08:30:01 WARNING' >&2; echo Running as user >&2",
+                Some("** (tshark:#) #:#:# WARNING"),
+            ),
+        ] {
+            let mut command = Command::new("timeout");
+            command.args(["--signal=KILL", "2", "sh", "-c", script]);
+            let amiss: Vec<String> = watched(&mut command).unwrap().into_iter().collect();
+            assert_eq!(amiss, Vec::from_iter(want), "{script}");
+        }
+    }
+}
