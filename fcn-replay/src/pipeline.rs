@@ -108,7 +108,8 @@ impl Pipeline {
             room,
             seen_at: SeenAt::default(),
             by,
-            reader: reader.map_err(|error| no_capture(&error))?,
+            // What is wrong with what was named is the caller's mistake, not the machine's.
+            reader: reader.map_err(|error| Failure::usage(error.to_string()))?,
             places: Places::new(by),
             number: 0,
             tally: Tally::default(),
@@ -310,9 +311,4 @@ impl Pipeline {
             _ => number.to_string(),
         }
     }
-}
-
-/// What is wrong with what was named is the caller's mistake, not the machine's.
-fn no_capture(error: &ReadError) -> Failure {
-    Failure::usage(error.to_string())
 }

@@ -1,19 +1,18 @@
 //! From the command line to the exit code: reads the arguments, loads the capture, opens the link, has the frames sent.
 
-use crate::batch::Batch;
 use crate::cli::Cli;
 use crate::dry_run;
-use crate::loading::{Loaded, Loading, load};
+use crate::loading::{Loaded, load};
 use crate::outcome::Outcome;
 use crate::pipeline::Pipeline;
 use crate::plan::{self, Target};
-use crate::source::{Preloaded, Replay, good_slots};
-use crate::streaming::{self, Extent, streams};
+use crate::source::{Preloaded, good_slots};
+use crate::streaming::{Extent, streams};
 use clap::Parser;
 use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
-use fcn_link::sender::{Job, Settings, run_on};
+use fcn_link::sender::{Batch, Job, Settings, Source, run_on};
 use fcn_tool::console::{Console, conclude, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
@@ -45,11 +44,11 @@ fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
     let (may_load, may_stream) = plan::ways(cli, limit);
     if may_load {
         match load(&mut pipeline, limit, &stop)? {
-            Loading::Done(loaded) => {
+            Some(loaded) => {
                 return from_memory(cli, &targets, (&pipeline, loaded), &stop, console);
             }
-            Loading::TooMuch if may_stream => pipeline.afresh()?,
-            Loading::TooMuch => {
+            None if may_stream => pipeline.afresh()?,
+            None => {
                 return Err(Failure::failed("the capture does not fit into memory")
                     .and(format!("{} octets are allowed", grouped(limit)))
                     .and("allow more with --memory-limit, or stream the file with --preload no"));
@@ -90,9 +89,7 @@ fn from_memory(
         .batches
         .into_iter()
         .zip(totals)
-        .map(|(batch, total)| {
-            Replay::Preloaded(Preloaded::new(batch, loops, variation.clone(), total))
-        })
+        .map(|(batch, total)| Preloaded::new(batch, loops, variation.clone(), total))
         .collect();
     let what = format!("{}, in memory", outcome.in_short());
     announce(cli, &opened, what, outcome.lines(), console)?;
@@ -151,7 +148,9 @@ fn streamed(
             (Outcome::new(pipeline, true), result)
         });
         let read = || {
-            let (outcome, result) = reading.join().map_err(|_| streaming::panicked())?;
+            let (outcome, result) = reading.join().map_err(|_| {
+                Failure::failed("reading the capture").and("its thread panicked")
+            })?;
             result.map(|()| outcome)
         };
         let Ok(begins) = begun.recv() else {
@@ -170,7 +169,6 @@ fn streamed(
         let what = format!("{}, read while it is sent", cli.file.display());
         announce(cli, &opened, what, Vec::new(), console)?;
         let settings = settings(cli, jobs, None, begins);
-        let sources = sources.into_iter().map(Replay::Streamed).collect();
         send(cli, opened, (sources, settings), (stop, console), read)
     })
 }
@@ -234,10 +232,10 @@ fn settings(cli: &Cli, jobs: usize, mean: Option<usize>, epoch: u64) -> Settings
 }
 
 /// Sends; `read` then tells what became of the capture.
-fn send(
+fn send<S: Source>(
     cli: &Cli,
     opened: Vec<Opened>,
-    (sources, settings): (Vec<Replay>, Settings),
+    (sources, settings): (Vec<S>, Settings),
     (stop, console): (&AtomicBool, &mut Console<'_>),
     read: impl FnOnce() -> Result<Outcome>,
 ) -> Result {
