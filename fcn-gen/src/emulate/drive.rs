@@ -6,6 +6,7 @@ use fcn_link::clock::Clock;
 use fcn_link::port::{self, Port};
 use fcn_wire::Kind;
 use hdrhistogram::Histogram;
+use serde::Serialize;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -105,7 +106,7 @@ pub enum Ended {
 }
 
 /// What passed a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// Frames that came in.
     pub received: u64,
@@ -118,6 +119,7 @@ pub struct Passed {
     /// Frames that the link did not take: too long, no room, or it was away.
     pub refused: u64,
     /// Whether the link cannot be used now.
+    #[serde(skip)]
     pub is_away: bool,
 }
 
