@@ -11,8 +11,7 @@ use crate::streaming::{Extent, streams};
 use clap::Parser;
 use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
-use fcn_link::interface::Interface;
-use fcn_link::sender::{Batch, Job, Settings, Source, run_on};
+use fcn_link::sender::{Batch, Settings, Source};
 use fcn_tool::console::{Console, conclude, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
@@ -148,9 +147,9 @@ fn streamed(
             (Outcome::new(pipeline, true), result)
         });
         let read = || {
-            let (outcome, result) = reading.join().map_err(|_| {
-                Failure::failed("reading the capture").and("its thread panicked")
-            })?;
+            let (outcome, result) = reading
+                .join()
+                .map_err(|_| Failure::failed("reading the capture").and("its thread panicked"))?;
             result.map(|()| outcome)
         };
         let Ok(begins) = begun.recv() else {
@@ -202,16 +201,13 @@ fn announce(
     lines: Vec<(&'static str, String)>,
     console: &mut Console<'_>,
 ) -> Result {
-    if cli.printing.quiet {
-        return Ok(());
-    }
     let mut details = vec![("sending", what)];
     details.extend(lines.into_iter().skip(1));
     details.push(("timing", plan::say_timing(cli)));
     details.push(("loops", plan::say_extent(cli)));
     for (i, opened_one) in opened.iter().enumerate() {
         let details: &[_] = if i + 1 == opened.len() { &details } else { &[] };
-        sending::announce(opened_one, details, console)?;
+        sending::announce(opened_one, details, cli.printing.quiet, console)?;
     }
     Ok(())
 }
@@ -239,45 +235,21 @@ fn send<S: Source>(
     (stop, console): (&AtomicBool, &mut Console<'_>),
     read: impl FnOnce() -> Result<Outcome>,
 ) -> Result {
-    let mut interfaces: Vec<Interface> = Vec::new();
-    let mut queues: Vec<Queue> = Vec::new();
-    for opened in opened {
-        interfaces.extend(opened.interface);
-        queues.extend(opened.queues);
-    }
-    let jobs = queues
-        .into_iter()
-        .zip(sources)
-        .map(|(queue, source)| Job {
-            queue,
-            source,
-            settings,
-        })
-        .collect();
-    let interfaces: Vec<&Interface> = interfaces.iter().collect();
     let quiet = cli.printing.quiet;
-    let (report, rest) = run_on(jobs, &interfaces, stop, &mut |tick| {
-        if !quiet {
-            sending::tick(tick, console);
-        }
-    });
+    let settings = vec![settings; sources.len()];
     // Whoever reads the file stops when nobody takes its frames any more.
-    let queues = rest.into_iter().map(|(queue, _)| queue).collect();
+    let (report, queues) = sending::send((opened, sources, settings), stop, quiet, console);
     let (outcome, failed) = match read() {
         Ok(outcome) => (Some(outcome), None),
         Err(failure) => (None, Some(failure)),
     };
     let mut lines = Vec::new();
-    let mut json = serde_json::json!({ "schema": "fcn-replay/report" });
+    let mut json = vec![serde_json::json!({ "schema": "fcn-replay/report" })];
     if let Some(outcome) = &outcome {
         let pushed = report.total.pushed;
         lines = outcome.lines();
         lines.push(("loops", format!("{} whole", grouped(outcome.loops(pushed)))));
-        if let (serde_json::Value::Object(json), serde_json::Value::Object(more)) =
-            (&mut json, outcome.json(pushed))
-        {
-            json.extend(more);
-        }
+        json.push(outcome.json(pushed));
     }
     let done = sending::conclude(
         &report,

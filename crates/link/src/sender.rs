@@ -15,7 +15,7 @@ mod tests;
 
 pub use queue::send;
 pub use report::{Ended, QueueReport, Report, Timing, per_second};
-pub use run::{Job, Stop, run, run_on};
+pub use run::{Job, Stop, run};
 pub use stats::{Live, Tick};
 pub use stream::{Batch, Filling, Gone, Streamed, stream};
 

@@ -66,7 +66,9 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     bound(&mut simulation, options);
     let named = (&options.iface[..], options.allow_default_route, true);
     let played = interfaces(named, &simulation, node)?;
-    check_lengths(&simulation, node, &played)?;
+    let flows = simulation.flows.iter().filter(|flow| flow.from == node);
+    let payload = flows.map(|flow| usize::from(flow.mtu)).max();
+    refuse_longer(&played, payload.map_or(0, |payload| payload + AROUND))?;
     let listener = options
         .prometheus
         .map(fcn_tool::metrics::listen)
@@ -200,10 +202,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .collect(),
     };
     if options.json {
-        let value = serde_json::to_value(&report).map_err(|error| {
-            Failure::failed("cannot write the report as JSON").and(error.to_string())
-        })?;
-        say_json(console.out, &value)?;
+        say_json(console.out, &report)?;
     } else if !options.quiet {
         say(console.out, &report.text())?;
     }
@@ -351,18 +350,16 @@ pub fn interfaces(
     Ok(played.into_iter().flatten().collect())
 }
 
-/// Refuses to begin flows whose packets the interface does not take.
-fn check_lengths(simulation: &Simulation, node: NodeId, played: &[Played]) -> Result {
-    let flows = simulation.flows.iter().filter(|flow| flow.from == node);
-    let longest = flows.map(|flow| usize::from(flow.mtu)).max().unwrap_or(0);
-    let Some(first) = played.first() else {
+/// Refuses to send frames that an interface does not take, up to so many octets.
+///
+/// # Errors
+/// It does not.
+pub fn refuse_longer(played: &[Played], need: usize) -> Result {
+    let takes = |played: &Played| 14 + played.interface.mtu() as usize;
+    let Some(short) = played.iter().find(|played| takes(played) < need) else {
         return Ok(());
     };
-    let (need, takes) = (longest + AROUND, 14 + first.interface.mtu() as usize);
-    if longest == 0 || need <= takes {
-        return Ok(());
-    }
-    let name = first.interface.name();
+    let (name, takes) = (short.interface.name(), takes(short));
     Err(Failure::usage("the frames are too long for the interface")
         .and(name)
         .and(format!("up to {need} octets, and it takes {takes}"))

@@ -74,8 +74,6 @@ impl Live {
 pub struct Tick {
     /// Seconds since the run began.
     pub at: f64,
-    /// Seconds since the last tick.
-    pub over: f64,
     /// Frames sent, in all.
     pub sent: u64,
     /// Frames a second since the last tick.
