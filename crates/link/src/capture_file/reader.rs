@@ -296,10 +296,6 @@ impl<'r> CaptureReader<'r> {
             }
             Err(kind) => return Err(self.fail(kind)),
         };
-        if found.interface >= self.interfaces.len() {
-            let (number, count) = (found.interface as u32, self.interfaces.len());
-            return Err(self.fail(ReadErrorKind::Interface { number, count }));
-        }
         self.packets += 1;
         self.found.push(found);
         Ok(())
@@ -444,10 +440,12 @@ impl Order {
 
 /// The length of a packet, if it is one that we read.
 #[inline]
-const fn packet_len(captured: u32) -> Result<usize, ReadErrorKind> {
+fn packet_len(captured: u32) -> Result<usize, ReadErrorKind> {
     let len = captured as usize;
     if len > MAX_PACKET {
-        return Err(ReadErrorKind::TooLong { len: captured });
+        return Err(ReadErrorKind::refused(format_args!(
+            "a packet of {len} octets; at most {MAX_PACKET} are read"
+        )));
     }
     Ok(len)
 }

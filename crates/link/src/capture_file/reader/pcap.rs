@@ -41,10 +41,8 @@ impl Pcap {
             return Err(ReadErrorKind::Malformed("the header of the file"));
         };
         if header.version_major != VERSION {
-            return Err(ReadErrorKind::Version {
-                major: header.version_major,
-                minor: header.version_minor,
-            });
+            let (major, minor) = (header.version_major, header.version_minor);
+            return Err(ReadErrorKind::version(major, minor));
         }
         window.take(HEADER_LEN);
         let (part, resolution) = match header.ts_resolution {
