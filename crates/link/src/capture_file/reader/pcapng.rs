@@ -97,20 +97,6 @@ impl Section {
         }
     }
 
-    /// Whether a whole packet block is next in the window.
-    #[inline]
-    pub(super) fn is_there(&self, window: &Window<'_>) -> bool {
-        let ready = window.ready();
-        let Some([kind, len]) = self.order.words(ready) else {
-            return false;
-        };
-        let is_packet = matches!(
-            kind,
-            ENHANCED_PACKET_BLOCK | SIMPLE_PACKET_BLOCK | PACKET_BLOCK
-        );
-        is_packet && ready.len() >= len as usize
-    }
-
     #[inline]
     fn packet(
         &self,
