@@ -3,7 +3,7 @@
 use crate::emulate::Role;
 use crate::scenario::model::Simulation;
 use crate::scenario::{Play, Scenario, draw};
-use crate::sim::live::LiveNode;
+use crate::sim::frames;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ fn network(simulation: &Simulation) -> Value {
             "name": node.name,
             "ipv6": node.ipv6,
             "ipv4": node.ipv4,
-            "mac": LiveNode::mac(id).map(|octet| format!("{octet:02x}")).join(":"),
+            "mac": frames::mac(id).map(|octet| format!("{octet:02x}")).join(":"),
             "roles": Role::all_of(simulation, id).map(Role::id).collect::<Vec<_>>(),
         })
     });

@@ -1,26 +1,13 @@
 //! A file that appears whole or not at all: written under a temporary name, and renamed at the end.
 
-use fcn_link::temporary::temporary_in;
+use fcn_link::temporary::Unfinished;
 use fcn_tool::failure::{Failure, Result};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use std::io::Write;
+use std::path::Path;
 
 /// A file to be. Dropped before [`finish`](Self::finish), it leaves nothing.
 #[derive(Debug)]
-pub struct Pending {
-    target: PathBuf,
-    place: Place,
-}
-
-#[derive(Debug)]
-enum Place {
-    /// To be renamed to the path.
-    Temporary(NamedTempFile),
-    /// A device or pipe: it cannot be renamed onto, and keeps nothing to be halved.
-    Direct(File),
-}
+pub struct Pending(Unfinished);
 
 impl Pending {
     /// Makes sure that `path` can be written, before the work that fills it.
@@ -28,21 +15,8 @@ impl Pending {
     /// # Errors
     /// It cannot.
     pub fn create(path: &Path) -> Result<Self> {
-        // A symbolic link stays one: what it leads to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let place = Self::place(path, &target);
-        let place = place.map_err(|error| Failure::io("write", path, &error))?;
-        Ok(Self { target, place })
-    }
-
-    fn place(path: &Path, target: &Path) -> io::Result<Place> {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(found) if !found.is_file() => {
-                OpenOptions::new().write(true).open(path).map(Place::Direct)
-            }
-            _ => temporary_in(folder_of(target)).map(Place::Temporary),
-        }
+        let file = Unfinished::create(path).map(Self);
+        file.map_err(|error| Failure::io("write", path, &error))
     }
 
     /// Writes it.
@@ -50,26 +24,17 @@ impl Pending {
     /// # Errors
     /// It cannot be written; nothing is left of it.
     pub fn finish(self, text: &[u8]) -> Result {
-        let Self { target, place } = self;
-        let result = match place {
-            Place::Direct(mut file) => file.write_all(text),
-            Place::Temporary(mut file) => file
-                .write_all(text)
-                .and_then(|()| file.persist(&target).map(drop).map_err(|error| error.error)),
-        };
-        result.map_err(|error| Failure::io("write", &target, &error))
+        let Self(mut file) = self;
+        let name = file.name().to_owned();
+        let result = file.write_all(text).and_then(|()| file.keep());
+        result.map_err(|error| Failure::io("write", &name, &error))
     }
-}
-
-/// The folder that a path's last name is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    folder.unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn names(folder: &Path) -> Vec<std::ffi::OsString> {
         fs::read_dir(folder)

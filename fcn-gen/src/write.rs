@@ -5,7 +5,7 @@
 use crate::gallery::{self, EPOCH, Selection};
 use crate::mirror::{Mirroring, Mirrors};
 use crate::pace::{Pacer, Turn};
-use crate::pending::{Pending, folder_of};
+use crate::pending::Pending;
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
@@ -13,6 +13,7 @@ use crate::sim::{self, Captured, Sink};
 use crate::truth::{self, Truth};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_link::temporary::folder_of;
 use fcn_observe::time::nanos;
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::LinkType;
@@ -196,7 +197,6 @@ fn open<'w, 'i>(
     let options = Options {
         comment,
         application: concat!("fcn-gen ", env!("CARGO_PKG_VERSION")),
-        ..Options::default()
     };
     match output {
         Output::File(path) => CaptureWriter::create(&path, &options, &interfaces),

@@ -1,7 +1,7 @@
 //! The whole capture into memory, selected and rewritten, a piece of memory for each queue.
 
-use crate::batch::{Batch, OVERHEAD};
 use crate::pipeline::Pipeline;
+use fcn_link::sender::Batch;
 use fcn_tool::failure::{Failure, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,20 +16,11 @@ pub struct Loaded {
     pub frames: u64,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub enum Loading {
-    /// It is in memory.
-    Done(Loaded),
-    /// It needs more memory than allowed.
-    TooMuch,
-}
-
-/// Reads the capture into at most `limit` octets of memory.
+/// Reads the capture into at most `limit` octets of memory; `None`: it needs more.
 ///
 /// # Errors
 /// It cannot be read, or someone stopped it.
-pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Loading> {
+pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Option<Loaded>> {
     /// How often someone's wish to stop is looked for, in frames.
     const LOOK: u32 = 4_096;
     let jobs = pipeline.splitting.jobs();
@@ -42,7 +33,7 @@ pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Lo
             return Err(Failure::interrupted("nothing had been sent"));
         }
         let more = pipeline.step(|frame| {
-            memory += (frame.octets.len() + OVERHEAD) as u64;
+            memory += (frame.octets.len() + Batch::OVERHEAD) as u64;
             if memory > limit {
                 return;
             }
@@ -56,13 +47,13 @@ pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Lo
             }
         })?;
         if memory > limit {
-            return Ok(Loading::TooMuch);
+            return Ok(None);
         }
         if !more {
             break;
         }
     }
-    Ok(Loading::Done(Loaded {
+    Ok(Some(Loaded {
         batches,
         order,
         frames,

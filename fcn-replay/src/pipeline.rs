@@ -6,7 +6,7 @@ use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
 use crate::timing::{By, Loops, Places, Stamp};
-use fcn_link::capture_file::{CaptureReader, Packet, ReadError};
+use fcn_link::capture_file::{CaptureReader, ReadError};
 use fcn_link::file_transmit::SeenAt;
 use fcn_tool::failure::{Failure, Result};
 use std::path::Path;
@@ -78,8 +78,6 @@ pub struct Pipeline {
     counting: bool,
     /// That the file ends inside a frame, and where.
     cut: Option<String>,
-    /// A copy of the first frame of an interface.
-    first: Vec<u8>,
     /// Whether all that can be chosen was read once.
     is_whole: bool,
 }
@@ -108,13 +106,13 @@ impl Pipeline {
             room,
             seen_at: SeenAt::default(),
             by,
-            reader: reader.map_err(|error| no_capture(&error))?,
+            // What is wrong with what was named is the caller's mistake, not the machine's.
+            reader: reader.map_err(|error| Failure::usage(error.to_string()))?,
             places: Places::new(by),
             number: 0,
             tally: Tally::default(),
             counting: true,
             cut: None,
-            first: Vec::new(),
             is_whole: false,
         })
     }
@@ -129,35 +127,16 @@ impl Pipeline {
             self.is_whole = true;
             return Ok(false);
         }
-        let mut packet = match self.reader.next() {
-            Ok(Some(packet)) => packet,
+        let lent = self.reader.next_some(1);
+        let lent = lent.map(|lent| lent.and_then(|lent| Some((lent.iter().next()?, lent))));
+        let (packet, lent) = match lent {
+            Ok(Some(lent)) => lent,
             Ok(None) => return self.end(None).map(|()| false),
             Err(error) => return self.end(Some(error)).map(|()| false),
         };
         if packet.interface as usize >= self.selection.interfaces().0 {
-            // The first frame of an interface: its name can be asked for only when the frame is not lent any more.
-            self.first.clear();
-            self.first.extend_from_slice(packet.bytes);
-            let Packet {
-                interface,
-                at,
-                stamped,
-                link,
-                link_number,
-                wire_len,
-                ..
-            } = packet;
-            self.selection.learn(self.reader.interfaces());
-            self.seen_at.learn(self.reader.interfaces());
-            packet = Packet {
-                interface,
-                at,
-                stamped,
-                link,
-                link_number,
-                wire_len,
-                bytes: &self.first,
-            };
+            self.selection.learn(lent.interfaces());
+            self.seen_at.learn(lent.interfaces());
         }
         self.number += 1;
         let chosen = self.selection.choose(self.number, &packet)?;
@@ -310,9 +289,4 @@ impl Pipeline {
             _ => number.to_string(),
         }
     }
-}
-
-/// What is wrong with what was named is the caller's mistake, not the machine's.
-fn no_capture(error: &ReadError) -> Failure {
-    Failure::usage(error.to_string())
 }

@@ -96,7 +96,7 @@ pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
 /// The capture, ready to be read; nothing of it was read yet but its header.
 pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
     let to_interface = targets.iter().any(|target| target.interface.is_some());
-    let mut selection = Selection::all();
+    let mut selection = Selection::default();
     selection.numbers.clone_from(&cli.selection.frames);
     selection.interfaces.clone_from(&cli.selection.interface);
     selection.filter = cli.selection.filter.as_deref().map(Filter::new);

@@ -77,7 +77,7 @@ impl Rewriting {
     /// The options contradict each other.
     pub fn variation(&self) -> failure::Result<Variation> {
         if self.vary.is_empty() {
-            return Ok(Variation::none());
+            return Ok(Variation::default());
         }
         let rules = Rules::default();
         Ok(Variation {
@@ -160,28 +160,7 @@ impl Rewriting {
     }
 }
 
-impl Default for Rewriting {
-    /// Nothing is changed.
-    fn default() -> Self {
-        let side = || {
-            let rules = Rules::default();
-            (LoopVariation::new(&rules), rules)
-        };
-        Self {
-            sides: [side(), side()],
-            idle: (true, true),
-            vary: Vec::new(),
-            profile: Profile::default(),
-            out: Vec::new(),
-            unrepaired: 0,
-            wrong: 0,
-            unopened: None,
-            counting: true,
-        }
-    }
-}
-
-/// What differs from loop to loop in frames that are in memory.
+/// What differs from loop to loop in frames that are in memory; nothing by default.
 #[derive(Clone, Debug, Default)]
 pub struct Variation {
     rules: Option<Box<Varied>>,
@@ -197,12 +176,6 @@ struct Varied {
 }
 
 impl Variation {
-    /// Nothing.
-    #[must_use]
-    pub const fn none() -> Self {
-        Self { rules: None }
-    }
-
     /// Whether the frames of loop `loop_` differ from those of loop 0.
     #[inline]
     #[must_use]

@@ -22,20 +22,20 @@ pub struct Rewriting {
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub src_mac: Option<[u8; 6]>,
     /// Replace a MAC address; may be given several times, like every option with OLD=NEW
-    #[arg(long, value_name = "OLD=NEW", value_parser = macs)]
+    #[arg(long, value_name = "OLD=NEW", value_parser = |text: &str| pair(text, quantity::mac))]
     pub map_mac: Vec<Pair<[u8; 6]>>,
     /// Set the outermost tag's VLAN ID, remove all tags, replace one VLAN ID, or push a tag
     #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
     pub vlan: Vec<Vlan>,
     /// Replace an IPv4 or IPv6 prefix in IP headers, also of tunnels, options, five-tuples and quoted packets; not in what
     /// is not opened, which the report counts
-    #[arg(long, value_name = "PREFIX=PREFIX", value_parser = prefixes)]
+    #[arg(long, value_name = "PREFIX=PREFIX", value_parser = |text: &str| pair(text, quantity::prefix))]
     pub map_ip: Vec<Pair<Prefix>>,
     /// Change UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
     #[arg(long, value_name = "PORT|OLD=NEW|+N")]
     pub udp_source: Vec<Port>,
     /// Replace a QP number
-    #[arg(long, value_name = "OLD=NEW", value_parser = qps)]
+    #[arg(long, value_name = "OLD=NEW", value_parser = |text: &str| pair(text, qp))]
     pub map_qp: Vec<Pair<Qp>>,
     /// Add to QP numbers, except those of management (0, 1) and multicast
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = difference)]
@@ -44,7 +44,7 @@ pub struct Rewriting {
     #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub add_psn: Option<u32>,
     /// Set all IPv6 flow labels
-    #[arg(long, value_name = "LABEL", value_parser = label)]
+    #[arg(long, value_name = "LABEL", value_parser = number::<u32>)]
     pub flow_label: Option<u32>,
     /// Correct checksums and ICRCs that were wrong in the capture; those that were right always stay right
     #[arg(long)]
@@ -89,30 +89,8 @@ fn pair<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Pair<
     })
 }
 
-/// Reads `OLD=NEW`, MAC addresses.
-///
-/// # Errors
-/// They are none.
-pub fn macs(text: &str) -> Result<Pair<[u8; 6]>, String> {
-    pair(text, quantity::mac)
-}
-
-/// Reads `OLD=NEW`, prefixes.
-///
-/// # Errors
-/// They are none.
-pub fn prefixes(text: &str) -> Result<Pair<Prefix>, String> {
-    pair(text, quantity::prefix)
-}
-
-/// Reads `OLD=NEW`, QP numbers.
-///
-/// # Errors
-/// They are none.
-pub fn qps(text: &str) -> Result<Pair<Qp>, String> {
-    pair(text, |text| {
-        Qp::new(number(text)?).ok_or_else(|| format!("`{text}`: a QP has 24 bits"))
-    })
+fn qp(text: &str) -> Result<Qp, String> {
+    Qp::new(number(text)?).ok_or_else(|| format!("`{text}`: a QP has 24 bits"))
 }
 
 /// What is added: a number, negative to take it off.
@@ -134,12 +112,18 @@ fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
         .ok_or_else(|| format!("`{text}` is not a number that fits"))
 }
 
-/// Reads an IPv6 flow label.
-///
-/// # Errors
-/// It is no number.
-pub fn label(text: &str) -> Result<u32, String> {
-    number(text)
+/// A number, or one that becomes another: what the variants `set` and `map` have. Else one is told to `write` something.
+fn set_or_map<T>(
+    text: &str,
+    set: fn(u16) -> T,
+    map: fn(u16, u16) -> T,
+    write: &str,
+) -> Result<T, String> {
+    if text.contains('=') {
+        return pair(text, number).map(|pair| map(pair.from, pair.to));
+    }
+    let number = number(text).map(set);
+    number.map_err(|error| format!("{error}; write {write}"))
 }
 
 /// A change of VLAN tags.
@@ -165,12 +149,7 @@ impl FromStr for Vlan {
         if let Some(id) = text.strip_prefix("push:") {
             return number(id).map(Self::Push);
         }
-        if text.contains('=') {
-            return pair(text, number).map(|pair| Self::Map(pair.from, pair.to));
-        }
-        number(text)
-            .map(Self::Set)
-            .map_err(|error| format!("{error}; write ID, none, OLD=NEW or push:ID"))
+        set_or_map(text, Self::Set, Self::Map, "ID, none, OLD=NEW or push:ID")
     }
 }
 
@@ -192,12 +171,7 @@ impl FromStr for Port {
         if let Some(by) = text.strip_prefix('+') {
             return number(by).map(Self::Add);
         }
-        if text.contains('=') {
-            return pair(text, number).map(|pair| Self::Map(pair.from, pair.to));
-        }
-        number(text)
-            .map(Self::Set)
-            .map_err(|error| format!("{error}; write PORT, OLD=NEW or +N"))
+        set_or_map(text, Self::Set, Self::Map, "PORT, OLD=NEW or +N")
     }
 }
 
@@ -351,7 +325,7 @@ mod tests {
             Ok(Vary::Addresses(prefix, 5))
         );
         assert_eq!(
-            qps("0x11=5"),
+            pair("0x11=5", qp),
             Ok(Pair {
                 from: Qp::truncate(0x11),
                 to: Qp::truncate(5)
@@ -374,8 +348,8 @@ mod tests {
         for text in ["", "x", "1=", "=1", "push:", "push:70000"] {
             assert!(text.parse::<Vlan>().is_err(), "{text}");
         }
-        assert!(
-            macs("a=b").is_err() && prefixes("10.0.0.0/8").is_err() && qps("1=0x1000000").is_err()
-        );
+        assert!(pair("a=b", quantity::mac).is_err());
+        assert!(pair("10.0.0.0/8", quantity::prefix).is_err());
+        assert!(pair("1=0x1000000", qp).is_err());
     }
 }

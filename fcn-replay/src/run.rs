@@ -1,19 +1,17 @@
 //! From the command line to the exit code: reads the arguments, loads the capture, opens the link, has the frames sent.
 
-use crate::batch::Batch;
 use crate::cli::Cli;
 use crate::dry_run;
-use crate::loading::{Loaded, Loading, load};
+use crate::loading::{Loaded, load};
 use crate::outcome::Outcome;
 use crate::pipeline::Pipeline;
 use crate::plan::{self, Target};
-use crate::source::{Preloaded, Replay, good_slots};
-use crate::streaming::{self, Extent, streams};
+use crate::source::{Preloaded, good_slots};
+use crate::streaming::{Extent, streams};
 use clap::Parser;
 use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
-use fcn_link::interface::Interface;
-use fcn_link::sender::{Job, Settings, run_on};
+use fcn_link::sender::{Batch, Settings, Source};
 use fcn_tool::console::{Console, conclude, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
@@ -45,11 +43,11 @@ fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
     let (may_load, may_stream) = plan::ways(cli, limit);
     if may_load {
         match load(&mut pipeline, limit, &stop)? {
-            Loading::Done(loaded) => {
+            Some(loaded) => {
                 return from_memory(cli, &targets, (&pipeline, loaded), &stop, console);
             }
-            Loading::TooMuch if may_stream => pipeline.afresh()?,
-            Loading::TooMuch => {
+            None if may_stream => pipeline.afresh()?,
+            None => {
                 return Err(Failure::failed("the capture does not fit into memory")
                     .and(format!("{} octets are allowed", grouped(limit)))
                     .and("allow more with --memory-limit, or stream the file with --preload no"));
@@ -90,9 +88,7 @@ fn from_memory(
         .batches
         .into_iter()
         .zip(totals)
-        .map(|(batch, total)| {
-            Replay::Preloaded(Preloaded::new(batch, loops, variation.clone(), total))
-        })
+        .map(|(batch, total)| Preloaded::new(batch, loops, variation.clone(), total))
         .collect();
     let what = format!("{}, in memory", outcome.in_short());
     announce(cli, &opened, what, outcome.lines(), console)?;
@@ -151,7 +147,9 @@ fn streamed(
             (Outcome::new(pipeline, true), result)
         });
         let read = || {
-            let (outcome, result) = reading.join().map_err(|_| streaming::panicked())?;
+            let (outcome, result) = reading
+                .join()
+                .map_err(|_| Failure::failed("reading the capture").and("its thread panicked"))?;
             result.map(|()| outcome)
         };
         let Ok(begins) = begun.recv() else {
@@ -170,7 +168,6 @@ fn streamed(
         let what = format!("{}, read while it is sent", cli.file.display());
         announce(cli, &opened, what, Vec::new(), console)?;
         let settings = settings(cli, jobs, None, begins);
-        let sources = sources.into_iter().map(Replay::Streamed).collect();
         send(cli, opened, (sources, settings), (stop, console), read)
     })
 }
@@ -204,16 +201,13 @@ fn announce(
     lines: Vec<(&'static str, String)>,
     console: &mut Console<'_>,
 ) -> Result {
-    if cli.printing.quiet {
-        return Ok(());
-    }
     let mut details = vec![("sending", what)];
     details.extend(lines.into_iter().skip(1));
     details.push(("timing", plan::say_timing(cli)));
     details.push(("loops", plan::say_extent(cli)));
     for (i, opened_one) in opened.iter().enumerate() {
         let details: &[_] = if i + 1 == opened.len() { &details } else { &[] };
-        sending::announce(opened_one, details, console)?;
+        sending::announce(opened_one, details, cli.printing.quiet, console)?;
     }
     Ok(())
 }
@@ -234,52 +228,28 @@ fn settings(cli: &Cli, jobs: usize, mean: Option<usize>, epoch: u64) -> Settings
 }
 
 /// Sends; `read` then tells what became of the capture.
-fn send(
+fn send<S: Source>(
     cli: &Cli,
     opened: Vec<Opened>,
-    (sources, settings): (Vec<Replay>, Settings),
+    (sources, settings): (Vec<S>, Settings),
     (stop, console): (&AtomicBool, &mut Console<'_>),
     read: impl FnOnce() -> Result<Outcome>,
 ) -> Result {
-    let mut interfaces: Vec<Interface> = Vec::new();
-    let mut queues: Vec<Queue> = Vec::new();
-    for opened in opened {
-        interfaces.extend(opened.interface);
-        queues.extend(opened.queues);
-    }
-    let jobs = queues
-        .into_iter()
-        .zip(sources)
-        .map(|(queue, source)| Job {
-            queue,
-            source,
-            settings,
-        })
-        .collect();
-    let interfaces: Vec<&Interface> = interfaces.iter().collect();
     let quiet = cli.printing.quiet;
-    let (report, rest) = run_on(jobs, &interfaces, stop, &mut |tick| {
-        if !quiet {
-            sending::tick(tick, console);
-        }
-    });
+    let settings = vec![settings; sources.len()];
     // Whoever reads the file stops when nobody takes its frames any more.
-    let queues = rest.into_iter().map(|(queue, _)| queue).collect();
+    let (report, queues) = sending::send((opened, sources, settings), stop, quiet, console);
     let (outcome, failed) = match read() {
         Ok(outcome) => (Some(outcome), None),
         Err(failure) => (None, Some(failure)),
     };
     let mut lines = Vec::new();
-    let mut json = serde_json::json!({ "schema": "fcn-replay/report" });
+    let mut json = vec![serde_json::json!({ "schema": "fcn-replay/report" })];
     if let Some(outcome) = &outcome {
         let pushed = report.total.pushed;
         lines = outcome.lines();
         lines.push(("loops", format!("{} whole", grouped(outcome.loops(pushed)))));
-        if let (serde_json::Value::Object(json), serde_json::Value::Object(more)) =
-            (&mut json, outcome.json(pushed))
-        {
-            json.extend(more);
-        }
+        json.push(outcome.json(pushed));
     }
     let done = sending::conclude(
         &report,

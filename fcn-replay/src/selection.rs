@@ -60,7 +60,8 @@ impl Numbers {
     }
 }
 
-/// Which frames are sent.
+/// Which frames are sent; by default all that can be.
+#[derive(Default)]
 pub struct Selection {
     /// Only these; `None`: all.
     pub numbers: Option<Numbers>,
@@ -75,18 +76,6 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All frames that can be sent.
-    #[must_use]
-    pub const fn all() -> Self {
-        Self {
-            numbers: None,
-            interfaces: Vec::new(),
-            filter: None,
-            pause: false,
-            chosen: Vec::new(),
-        }
-    }
-
     /// Whether no frame behind `number` can be chosen.
     #[must_use]
     pub fn ends_at(&self, number: u64) -> bool {
@@ -218,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_not_chosen_and_the_filter_comes_first() {
-        let mut selection = Selection::all();
+        let mut selection = Selection::default();
         let whole = packet(0, 60, &[0; 60]);
         let cut = packet(0, 61, &[0; 60]);
         let strange = Packet {
@@ -241,7 +230,7 @@ mod tests {
     fn pause_frames_are_refused_unless_asked_for() {
         let mut frame = [0; 60];
         frame[12..14].copy_from_slice(&MAC_CONTROL);
-        let mut selection = Selection::all();
+        let mut selection = Selection::default();
         assert!(selection.refuses_pause(&frame));
         assert!(!selection.refuses_pause(&[0; 60]) && !selection.refuses_pause(&[]));
         selection.pause = true;

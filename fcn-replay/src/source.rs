@@ -1,54 +1,8 @@
-//! Where the frames of one queue come from: from memory, as often as asked for, or batch by batch from whoever reads the
-//! file.
+//! Where the frames of one queue come from that are in memory: from there, as often as asked for.
 
-use crate::batch::Batch;
 use crate::rewriting::Variation;
 use crate::timing::Loops;
-use fcn_link::sender::{Next, Source};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-
-/// The frames of one queue.
-#[derive(Debug)]
-pub enum Replay {
-    /// From memory.
-    Preloaded(Preloaded),
-    /// As they are read.
-    Streamed(Streamed),
-}
-
-impl Source for Replay {
-    #[inline]
-    fn peek(&mut self) -> Next {
-        match self {
-            Self::Preloaded(source) => source.peek(),
-            Self::Streamed(source) => source.peek(),
-        }
-    }
-
-    #[inline]
-    fn fill(&mut self, slot: usize, out: &mut [u8]) {
-        match self {
-            Self::Preloaded(source) => source.fill(slot, out),
-            Self::Streamed(source) => source.fill(slot, out),
-        }
-    }
-
-    #[inline]
-    fn interface(&self) -> u32 {
-        match self {
-            Self::Preloaded(source) => source.batch.interface(source.next),
-            Self::Streamed(source) => source.batch.interface(source.next),
-        }
-    }
-
-    #[inline]
-    fn skip(&mut self) {
-        match self {
-            Self::Preloaded(source) => source.skip(),
-            Self::Streamed(source) => source.skip(),
-        }
-    }
-}
+use fcn_link::sender::{Batch, Next, Source};
 
 /// Slots of a queue that a capture of `frames` frames does well with: where a number of loops fills all of them
 /// exactly, each slot comes to hold the same frame again, and nothing has to be copied. `None`: none are better than
@@ -98,8 +52,11 @@ impl Preloaded {
             holds: Vec::new(),
         }
     }
+}
 
-    fn peek(&self) -> Next {
+impl Source for Preloaded {
+    #[inline]
+    fn peek(&mut self) -> Next {
         match self.batch.look(self.next) {
             Some((place, len)) if self.left > 0 => Next::Frame {
                 at: self.loops.due(self.loop_, place),
@@ -109,6 +66,12 @@ impl Preloaded {
         }
     }
 
+    #[inline]
+    fn interface(&self) -> u32 {
+        self.batch.interface(self.next)
+    }
+
+    #[inline]
     fn fill(&mut self, slot: usize, out: &mut [u8]) {
         let frame = self.batch.frame(self.next);
         let varied = self.variation.differs(self.loop_);
@@ -125,6 +88,7 @@ impl Preloaded {
         self.skip();
     }
 
+    #[inline]
     fn skip(&mut self) {
         self.left = self.left.saturating_sub(1);
         self.next += 1;
@@ -135,66 +99,11 @@ impl Preloaded {
     }
 }
 
-/// The frames of one queue, batch by batch as they are read.
-#[derive(Debug)]
-pub struct Streamed {
-    batches: Receiver<Batch>,
-    /// Empty ones go back.
-    back: Sender<Batch>,
-    batch: Batch,
-    next: usize,
-}
-
-impl Streamed {
-    /// What comes by `batches`; those that are sent go `back`.
-    #[must_use]
-    pub fn new(batches: Receiver<Batch>, back: Sender<Batch>) -> Self {
-        Self {
-            batches,
-            back,
-            batch: Batch::default(),
-            next: 0,
-        }
-    }
-
-    fn peek(&mut self) -> Next {
-        loop {
-            if let Some((at, len)) = self.batch.look(self.next) {
-                return Next::Frame { at, len };
-            }
-            match self.batches.try_recv() {
-                Ok(batch) => {
-                    let mut old = std::mem::replace(&mut self.batch, batch);
-                    self.next = 0;
-                    old.clear();
-                    // At the end nobody takes it any more.
-                    let _ = self.back.send(old);
-                }
-                Err(TryRecvError::Empty) => return Next::Later,
-                Err(TryRecvError::Disconnected) => return Next::End,
-            }
-        }
-    }
-
-    fn fill(&mut self, _: usize, out: &mut [u8]) {
-        let frame = self.batch.frame(self.next);
-        if let Some(out) = out.get_mut(..frame.len()) {
-            out.copy_from_slice(frame);
-        }
-        self.next += 1;
-    }
-
-    fn skip(&mut self) {
-        self.next += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::timing::{By, Places, Speed};
     use proptest::prelude::*;
-    use std::sync::mpsc::{channel, sync_channel};
 
     fn batch(frames: &[Vec<u8>]) -> (Batch, Loops) {
         let mut places = Places::new(By::Stamps {
@@ -209,7 +118,7 @@ mod tests {
     }
 
     /// What comes out by way of `slots` slots that are taken in turn, of which now and then one is lost.
-    fn drain(source: &mut Replay, slots: usize, lose: usize) -> Vec<(u64, Vec<u8>)> {
+    fn drain(source: &mut Preloaded, slots: usize, lose: usize) -> Vec<(u64, Vec<u8>)> {
         let mut memory = vec![vec![0xEE; 64]; slots];
         let (mut out, mut slot) = (Vec::new(), 0);
         while let Next::Frame { at, len } = source.peek() {
@@ -242,36 +151,14 @@ mod tests {
             let more = more % frames.len() as u64;
             let total = frames.len() as u64 * loops + more;
             let slots = if good { good_slots(frames.len(), 64).unwrap() } else { slots };
-            let source = Preloaded::new(batch, times, Variation::none(), total);
-            let out = drain(&mut Replay::Preloaded(source), slots, lose);
+            let mut source = Preloaded::new(batch, times, Variation::default(), total);
+            let out = drain(&mut source, slots, lose);
             prop_assert_eq!(out.len() as u64, total);
             for (i, (at, frame)) in out.iter().enumerate() {
                 prop_assert_eq!(frame, &frames[i % frames.len()]);
                 let (loop_, place) = (i / frames.len(), i % frames.len());
                 prop_assert_eq!(*at, times.due(loop_ as u64, place as u64 * 100));
             }
-        }
-
-        #[test]
-        fn batches_come_in_order_and_go_back(frames in frames(), size in 1usize..10) {
-            let (sender, receiver) = sync_channel(100);
-            let (back, returned) = channel();
-            let mut pieces = 0;
-            for piece in frames.chunks(size) {
-                sender.send(batch(piece).0).unwrap();
-                pieces += 1;
-            }
-            let mut source = Replay::Streamed(Streamed::new(receiver, back));
-            for frame in &frames {
-                let mut out = [0; 64];
-                let Next::Frame { len, .. } = source.peek() else { panic!("no frame") };
-                source.fill(0, &mut out);
-                prop_assert_eq!(&out[..len], &frame[..]);
-            }
-            prop_assert_eq!(source.peek(), Next::Later);
-            drop(sender);
-            prop_assert_eq!(source.peek(), Next::End);
-            prop_assert_eq!(returned.try_iter().filter(Batch::is_empty).count(), pieces);
         }
     }
 
@@ -281,7 +168,7 @@ mod tests {
         let (batch, times) = batch(&frames);
         let slots = good_slots(3, 20).unwrap();
         assert_eq!(slots % 3, 0);
-        let mut source = Preloaded::new(batch, times, Variation::none(), u64::MAX);
+        let mut source = Preloaded::new(batch, times, Variation::default(), u64::MAX);
         let mut memory = vec![vec![0; 20]; slots];
         for (slot, octets) in memory.iter_mut().enumerate() {
             source.fill(slot, octets);
@@ -305,7 +192,7 @@ mod tests {
         assert_eq!(good_slots(0, 100), None);
         let (empty, times) = batch(&[]);
         assert_eq!(
-            Preloaded::new(empty, times, Variation::none(), 9).peek(),
+            Preloaded::new(empty, times, Variation::default(), 9).peek(),
             Next::End
         );
     }

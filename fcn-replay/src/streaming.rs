@@ -1,12 +1,11 @@
 //! A capture that is larger than the memory it may have: read while it is sent, in batches that go round.
 
-use crate::batch::{Batch, OVERHEAD};
 use crate::pipeline::Pipeline;
-use crate::source::Streamed;
 use crate::timing::Loops;
-use fcn_tool::failure::{Failure, Result};
+use fcn_link::sender::{Batch, Filling, Gone, Streamed, stream};
+use fcn_tool::failure::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Batches of a queue: one is filled, one sent, the others wait between.
@@ -29,18 +28,9 @@ pub struct Extent {
     pub memory: u64,
 }
 
-/// The batches of one queue.
-struct Batches {
-    batches: SyncSender<Batch>,
-    back: Receiver<Batch>,
-    filling: Batch,
-    /// How many batches there are.
-    made: usize,
-}
-
 /// Reads the file and hands out what it has.
 pub struct Feeder {
-    queues: Vec<Batches>,
+    queues: Vec<Filling>,
     extent: Extent,
     /// Octets of a batch of all queues together.
     chunk: usize,
@@ -53,18 +43,7 @@ pub struct Feeder {
 /// that there never will be).
 #[must_use]
 pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<u64>) {
-    let (mut sources, mut queues) = (Vec::new(), Vec::new());
-    for _ in 0..jobs {
-        let (batches, receiver) = sync_channel(BATCHES - 2);
-        let (back, returned) = channel();
-        sources.push(Streamed::new(receiver, back));
-        queues.push(Batches {
-            batches,
-            back: returned,
-            filling: Batch::default(),
-            made: 1,
-        });
-    }
+    let (queues, sources) = (0..jobs).map(|_| stream(BATCHES)).unzip();
     let (begun, has_begun) = channel();
     let chunk = extent.memory.min(MOST) as usize / BATCHES;
     let feeder = Feeder {
@@ -76,9 +55,6 @@ pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<
     };
     (sources, feeder, has_begun)
 }
-
-/// Nobody takes frames any more.
-struct Over;
 
 impl Feeder {
     /// Reads the file through `pipeline`, as often as asked for, until all is handed out or nobody takes it any more, or
@@ -124,10 +100,10 @@ impl Feeder {
         pipeline: &mut Pipeline,
         (left, loop_, loops): (&mut u64, u64, Loops),
         stop: &AtomicBool,
-    ) -> Result<std::result::Result<(), Over>> {
+    ) -> Result<std::result::Result<(), Gone>> {
         for look in (0..LOOK).cycle() {
             if look == 0 && stop.load(Ordering::Relaxed) {
-                return Ok(Err(Over));
+                return Ok(Err(Gone));
             }
             if *left == 0 {
                 break;
@@ -136,8 +112,8 @@ impl Feeder {
                 *left -= 1;
                 let due = loops.due(loop_, frame.place);
                 if let Some(queue) = self.queues.get_mut(frame.job) {
-                    queue.filling.push(due, frame.interface, frame.octets);
-                    self.filling += frame.octets.len() + OVERHEAD;
+                    queue.batch.push(due, frame.interface, frame.octets);
+                    self.filling += frame.octets.len() + Batch::OVERHEAD;
                 }
             })?;
             if !more {
@@ -145,37 +121,22 @@ impl Feeder {
             }
             // All queues at once: none is to wait for frames that lie here because another has enough.
             if self.filling >= self.chunk && self.hand_over(pipeline.begins()).is_err() {
-                return Ok(Err(Over));
+                return Ok(Err(Gone));
             }
         }
         Ok(Ok(()))
     }
 
-    fn hand_over(&mut self, begins: u64) -> std::result::Result<(), Over> {
+    fn hand_over(&mut self, begins: u64) -> std::result::Result<(), Gone> {
         for queue in &mut self.queues {
-            if queue.filling.is_empty() {
+            if queue.batch.is_empty() {
                 continue;
             }
-            let empty = match queue.back.try_recv() {
-                Ok(empty) => empty,
-                Err(_) if queue.made < BATCHES => {
-                    queue.made += 1;
-                    Batch::default()
-                }
-                Err(_) => queue.back.recv().map_err(|_| Over)?,
-            };
-            let full = std::mem::replace(&mut queue.filling, empty);
-            queue.batches.send(full).map_err(|_| Over)?;
+            queue.hand_over()?;
             // Nobody listens behind the first time.
             let _ = self.begun.send(begins);
         }
         self.filling = 0;
         Ok(())
     }
-}
-
-/// The failure of a thread that read a file.
-#[must_use]
-pub fn panicked() -> Failure {
-    Failure::failed("reading the capture").and("its thread panicked")
 }

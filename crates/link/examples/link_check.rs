@@ -59,7 +59,7 @@ fn send(name: &str, with_program: bool) -> ExitCode {
     };
     sender::run(
         vec![job],
-        Some(&interface),
+        &[&interface],
         &AtomicBool::new(false),
         &mut |_| {},
     );

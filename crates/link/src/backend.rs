@@ -4,7 +4,7 @@ use crate::interface::Interface;
 use crate::packet_socket::{PacketSocketError, PacketTransmit};
 use crate::privilege;
 use crate::transmit::Mode;
-use crate::xdp::{Copying, Program, TransmitOptions, XdpError, XdpTransmit};
+use crate::xdp::{Copying, Program, XdpError, XdpTransmit};
 use crate::{file_transmit::FileTransmit, transmit::Transmit};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -169,17 +169,9 @@ fn open_xdp(
     options: &Options,
     copying: Copying,
 ) -> Result<Vec<Queue>, XdpError> {
-    let transmit = TransmitOptions {
-        slots: options.slots,
-        longest: options.longest,
-        copying,
-    };
+    let slots = (options.slots, options.longest);
     let (name, index) = (interface.name(), interface.index());
-    // Where the limit cannot be raised the kernel refuses the memory, and that error says what to do.
-    let octets = XdpTransmit::memory(&transmit) * u64::from(queues);
-    if let Ok(program) = std::env::current_exe() {
-        let _ = privilege::ensure_memlock(octets, &program);
-    }
+    privilege::raise_memlock(XdpTransmit::memory(slots) * u64::from(queues));
     // One for all queues, attached when the first of them needs it.
     let shared: OnceLock<Arc<Program>> = OnceLock::new();
     let program = || match shared.get() {
@@ -191,7 +183,7 @@ fn open_xdp(
     };
     let opened = (0..queues)
         .map(|queue| {
-            XdpTransmit::open(name, index, queue, &transmit, program)
+            XdpTransmit::open(name, index, queue, slots, copying, program)
                 .map(|queue| Queue::Xdp(Box::new(queue)))
         })
         .collect();

@@ -42,10 +42,6 @@ pub struct Interface<'a> {
 pub struct Options<'a> {
     /// What the file shows.
     pub comment: &'a str,
-    /// The hardware that the packets come from.
-    pub hardware: &'a str,
-    /// The operating system that the packets come from.
-    pub os: &'a str,
     /// The program that writes the file.
     pub application: &'a str,
 }

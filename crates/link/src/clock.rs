@@ -4,7 +4,6 @@
 use crate::precedence::Precedence;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
-use serde::Serialize;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -35,8 +34,7 @@ pub trait Clock {
 }
 
 /// How to wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
     /// Sleep while there is time, spin the rest. Costs a part of a core.
     #[default]

@@ -14,7 +14,7 @@ mod watch;
 pub use check::{Refusal, RefusalKind, check_may_send};
 pub use error::{InterfaceError, InterfaceErrorKind};
 pub use netlink_packet_route::link::Stats64;
-pub use routes::{DefaultRoute, Family};
+pub use routes::DefaultRoute;
 pub use watch::{LinkEvent, LinkWatch};
 
 use crate::netlink::Netlink;

@@ -1,7 +1,6 @@
 //! When frames leave: rates, the schedule, and what happens to those that are late. Without a clock or a socket: times come
 //! in as nanoseconds. Waiting is in `clock.rs`.
 
-use serde::Serialize;
 use std::fmt;
 
 /// Octets that Ethernet adds to a frame as we hold it: the frame check sequence.
@@ -13,8 +12,7 @@ pub const SHORTEST_FRAME: u64 = 64;
 const NANOS: u128 = 1_000_000_000;
 
 /// How fast frames are to leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Frames a second.
     Packets(u64),
@@ -123,8 +121,7 @@ impl RateClock {
 }
 
 /// What happens to frames that are late because something kept the sender from running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// Gaps are shortened by a twentieth until the schedule is met again: no bursts, and no large errors. Who is more than
     /// 20 ms late does as in [`Quickly`](Self::Quickly).

@@ -375,11 +375,7 @@ fn open_xdp(
     let (name, index) = (interface.name(), interface.index());
     let count = interface.receive_queues().max(1);
     let slots = (options.slots, options.longest);
-    // Where the limit cannot be raised the kernel refuses the memory, and that error says what to do.
-    if let Ok(program) = std::env::current_exe() {
-        let octets = XdpPort::memory(slots) * u64::from(count);
-        let _ = privilege::ensure_memlock(octets, &program);
-    }
+    privilege::raise_memlock(XdpPort::memory(slots) * u64::from(count));
     let program = Arc::new(Program::attach(name, index, count)?);
     let open = |queue| XdpPort::open(name, index, queue, slots, copying, Arc::clone(&program));
     let queues: Vec<_> = (0..count).map(open).collect::<Result<_, _>>()?;

@@ -24,7 +24,7 @@ pub enum Capability {
 impl Capability {
     /// What an AF_PACKET socket needs.
     pub const AF_PACKET: &'static [Self] = &[Self::NetRaw];
-    /// What an AF_XDP socket with its XDP program needs, apart from memory ([`ensure_memlock`]).
+    /// What an AF_XDP socket with its XDP program needs, apart from memory ([`raise_memlock`]).
     pub const AF_XDP: &'static [Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
 
     /// Its name for setcap(8), in small letters, and what it is for.
@@ -99,61 +99,19 @@ fn purposes(capabilities: &[Capability]) -> String {
     capabilities.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Octets of memory that this process may pin (`RLIMIT_MEMLOCK`, soft); `None`: no limit, or none for this process as
-/// it has [`Capability::IpcLock`].
+/// Raises the limit of memory that this process may pin (`RLIMIT_MEMLOCK`) to `octets`, as far as it may and has one. AF_XDP charges its
+/// frame memory to it, together with that of the other processes of the user; before Linux 5.11 so did BPF programs and maps.
 ///
-/// AF_XDP charges its frame memory to it, together with that of the other processes of the user; before Linux 5.11 so
-/// did BPF programs and maps.
-fn memlock_limit() -> Option<u64> {
-    if has(Capability::IpcLock) {
-        return None;
+/// Where that is not enough the kernel refuses the memory, and that error says what to do.
+pub fn raise_memlock(octets: u64) {
+    let limit = getrlimit(Resource::Memlock);
+    if !has(Capability::IpcLock) && limit.current.is_some_and(|limit| limit < octets) {
+        let raised = Rlimit {
+            current: Some(octets),
+            ..limit
+        };
+        let _ = setrlimit(Resource::Memlock, raised);
     }
-    getrlimit(Resource::Memlock).current
-}
-
-/// Sees to it that this process may pin `octets`, raising its soft limit as far as it may.
-///
-/// # Errors
-///
-/// When that is not enough; it says what to do.
-pub fn ensure_memlock(octets: u64, program: &Path) -> Result<(), MemlockTooLow> {
-    let Some(limit) = memlock_limit().filter(|limit| *limit < octets) else {
-        return Ok(());
-    };
-    let maximum = getrlimit(Resource::Memlock).maximum;
-    let raised = Rlimit {
-        current: Some(octets),
-        maximum,
-    };
-    if maximum.is_none_or(|maximum| octets <= maximum)
-        && setrlimit(Resource::Memlock, raised).is_ok()
-    {
-        return Ok(());
-    }
-    Err(MemlockTooLow {
-        needed: octets,
-        limit: maximum.map_or(limit, |maximum| maximum.max(limit)),
-        program: absolute(program),
-    })
-}
-
-/// The limit of pinned memory is too low.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "not permitted: {kib} KiB of memory have to be pinned, {} are allowed; either\n  \
-     1. raise the limit of this shell, and start again from it:\n     \
-     sudo prlimit --pid $$ --memlock={octets}:{octets}    # ulimit -l {kib}, as root\n  \
-     2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     {}\n  \
-     3. or use fewer queues or smaller rings",
-    limit / 1024,
-    setcap(&[Capability::AF_XDP, &[Capability::IpcLock]].concat(), program),
-    kib = needed.div_ceil(1024),
-    octets = needed.div_ceil(1024) * 1024,
-)]
-pub struct MemlockTooLow {
-    needed: u64,
-    limit: u64,
-    program: PathBuf,
 }
 
 /// setcap(8) replaces what was there: all that is needed goes into one line.
@@ -225,24 +183,6 @@ mod tests {
     fn paths_for_a_shell() {
         let text = missing("/opt/it's here/fcn-gen").to_string();
         assert!(text.ends_with("+ep '/opt/it'\\''s here/fcn-gen'"), "{text}");
-    }
-
-    #[test]
-    fn message_of_the_memory_limit() {
-        let low = MemlockTooLow {
-            needed: 16 << 20,
-            limit: 8 << 20,
-            program: "/opt/fcn-gen".into(),
-        };
-        let text = low.to_string();
-        for part in [
-            "16384 KiB",
-            "8192 are allowed",
-            "--memlock=16777216:16777216",
-            "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep /opt/fcn-gen",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
     }
 
     #[test]

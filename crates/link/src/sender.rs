@@ -2,19 +2,22 @@
 //! source's own timing; until the source ends, a limit is reached, someone stops it, or the interface goes.
 //!
 //! The loop of one queue is in `sender/queue.rs`, the threads and their supervision in `sender/run.rs`, what is
-//! reported in `sender/report.rs`. What the frames are is the source's business.
+//! reported in `sender/report.rs`. What the frames are is the source's business; `sender/stream.rs` is the one whose frames
+//! another thread makes.
 
 mod queue;
 mod report;
 mod run;
 mod stats;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use queue::send;
 pub use report::{Ended, QueueReport, Report, Timing, per_second};
-pub use run::{Job, Stop, run, run_on};
+pub use run::{Job, Stop, run};
 pub use stats::{Live, Tick};
+pub use stream::{Batch, Filling, Gone, Streamed, stream};
 
 use crate::clock::Waiting;
 use crate::pacing::{CatchUp, Rate};

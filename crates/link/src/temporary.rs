@@ -3,8 +3,8 @@
 //! folder does.
 
 use std::fs::{self, File};
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::{Builder, NamedTempFile};
 
@@ -15,11 +15,91 @@ const SUFFIX: &str = ".partial";
 /// A younger one may belong to someone who is about to lock it.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Makes one, after removing what others left who were killed.
-///
-/// # Errors
-/// The folder takes no files.
-pub fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+/// A file that is written: dropped before it is [kept](Self::keep), it leaves nothing.
+#[derive(Debug)]
+pub struct Unfinished {
+    name: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// To be renamed.
+    Temporary(NamedTempFile),
+    /// A pipe or device that has the name already: renaming over it would take it away, and it keeps nothing to be halved.
+    Special(File),
+}
+
+impl Unfinished {
+    /// One that is to have the name `path`.
+    ///
+    /// # Errors
+    /// What is there decides: a name that cannot be asked about cannot be given either, and is better refused now than after the
+    /// work.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let name = match fs::metadata(path) {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            // A link stays a link: the file behind it is replaced.
+            Ok(there) if there.is_file() => fs::canonicalize(path)?,
+            Ok(_) => {
+                let place = Place::Special(File::options().write(true).open(path)?);
+                let name = path.to_owned();
+                return Ok(Self { name, place });
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(e) => return Err(e),
+        };
+        let place = Place::Temporary(temporary_in(folder_of(&name))?);
+        Ok(Self { name, place })
+    }
+
+    /// The name that the file has or will have.
+    #[must_use]
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Whether it is a pipe or device.
+    #[must_use]
+    pub const fn is_special(&self) -> bool {
+        matches!(self.place, Place::Special(_))
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// It cannot have it; nothing is left.
+    pub fn keep(self) -> io::Result<()> {
+        match self.place {
+            // The temporary file comes back in the error, and is removed with it.
+            Place::Temporary(file) => file.persist(&self.name).map(drop).map_err(|e| e.error),
+            Place::Special(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Temporary(file) => file.as_file_mut().write(octets),
+            Place::Special(file) => file.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The folder that a path's last name is in.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Makes a file under a temporary name, after removing what others left who were killed.
+fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let before = SystemTime::now().checked_sub(YOUNG);
     // That they can be neither found nor removed keeps nobody from work.
     let _ = before.map(|before| remove_abandoned(folder, before));

@@ -17,4 +17,4 @@ mod umem;
 pub use port::XdpPort;
 pub use program::{Program, ProgramMode};
 pub use socket::{Copying, XdpError};
-pub use transmit::{TransmitOptions, XdpTransmit};
+pub use transmit::XdpTransmit;

@@ -5,8 +5,8 @@ mod common;
 
 use common::netns::{End, Options, Pair};
 use fcn_link::interface::{
-    DefaultRoute, Family, Interface, InterfaceErrorKind, LinkEvent, LinkWatch, Refusal,
-    RefusalKind, check_may_send,
+    DefaultRoute, Interface, InterfaceErrorKind, LinkEvent, LinkWatch, Refusal, RefusalKind,
+    check_may_send,
 };
 use fcn_link::xdp::Program;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -150,7 +150,10 @@ fn default_routes_of_both_families() {
     let found = routes(&pair, "near");
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[0].to_string(), "IPv4 default via 192.0.2.2 dev near");
-    assert_eq!((found[1].family, found[1].table), (Family::Ipv6, 254));
+    assert_eq!(
+        (found[1].destination.is_ipv6(), found[1].table),
+        (true, 254)
+    );
     assert_eq!(
         found[1].to_string(),
         "IPv6 default via 2001:db8::2 dev near"

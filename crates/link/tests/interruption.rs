@@ -59,7 +59,7 @@ fn interrupted(
                     },
                 })
                 .collect();
-            sender::run(jobs, Some(&interface), &stop, &mut |_| {}).0
+            sender::run(jobs, &[&interface], &stop, &mut |_| {}).0
         });
         let since = Instant::now();
         while sent(pair) == 0 {

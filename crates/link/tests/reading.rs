@@ -397,16 +397,8 @@ fn a_section_in_the_other_order_counts_interfaces_anew() {
     let (packets, e) = read(&file);
     assert!(packets.is_empty());
     let e = e.unwrap();
-    assert!(
-        matches!(
-            e.kind(),
-            ReadErrorKind::Interface {
-                number: 0,
-                count: 0
-            }
-        ),
-        "{e}"
-    );
+    let text = "a packet of interface 0, but 0 are described before it";
+    assert!(e.to_string().contains(text), "{e}");
     assert_eq!(e.octet(), (file.len() - 44) as u64);
 }
 
@@ -641,7 +633,6 @@ fn packets_of_any_length_up_to_the_limit_are_read() {
         let (packets, e) = read(&file);
         assert_eq!(packets.len(), 3);
         let e = e.unwrap();
-        assert!(matches!(e.kind(), ReadErrorKind::TooLong { len: 262_145 }));
         assert!(
             e.to_string().contains("262145 octets; at most 262144"),
             "{e}"
@@ -898,9 +889,8 @@ fn a_path_that_cannot_be_read_is_told_with_what_to_do() {
         (PathBuf::from("/dev/null"), "it is empty"),
     ] {
         let e = CaptureReader::open(&path).err().unwrap();
-        assert_eq!(e.name(), path.display().to_string());
-        let text = e.to_string();
-        assert!(text.starts_with(e.name()) && text.contains(want), "{text}");
+        let (text, name) = (e.to_string(), path.display().to_string());
+        assert!(text.starts_with(&name) && text.contains(want), "{text}");
     }
 }
 

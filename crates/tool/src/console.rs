@@ -2,6 +2,7 @@
 
 use crate::clean::clean_lines;
 use crate::failure::{Exit, Failure, Result};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -105,6 +106,15 @@ pub fn say(to: &mut dyn Write, text: &str) -> Result {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn say_json(to: &mut dyn Write, value: &serde_json::Value) -> Result {
-    say(to, &format!("{value:#}\n"))
+pub fn say_json(to: &mut dyn Write, report: &impl Serialize) -> Result {
+    say(to, &format!("{:#}\n", to_json(report)?))
+}
+
+/// A report, as JSON.
+///
+/// # Errors
+/// It cannot be written so.
+pub fn to_json(report: &impl Serialize) -> Result<serde_json::Value> {
+    serde_json::to_value(report)
+        .map_err(|error| Failure::failed("cannot write the report as JSON").and(error.to_string()))
 }

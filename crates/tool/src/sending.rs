@@ -5,6 +5,6 @@ mod messages;
 mod open;
 mod options;
 
-pub use messages::{announce, conclude, nothing_sampled, tick};
+pub use messages::{announce, conclude, nothing_sampled, send};
 pub use open::{Opened, explain, longest_frame, open, refuse_endless};
 pub use options::{Backend, CatchUpWanted, LinkOptions, Manner};

@@ -3,6 +3,7 @@
 
 use super::plan::{Plan, What};
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
+use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
@@ -145,7 +146,7 @@ impl<'s> Bench<'s> {
                 _ => None,
             };
             let own_macs = ends.iter();
-            let own_macs = own_macs.map(|end| mac(end).unwrap_or(LiveNode::mac(*node)));
+            let own_macs = own_macs.map(|end| mac(end).unwrap_or(frames::mac(*node)));
             Peer {
                 node: *node,
                 live: LiveNode::new(simulation, *node, own_macs.collect(), device_mac),

@@ -7,7 +7,7 @@ use super::report::{self, About, Ended, LinkReport, Ran};
 use super::roles::{judge, plan};
 use super::statements::Test;
 use crate::cli::Check;
-use crate::emulate::{AROUND, Role, Wire, interfaces, load, open};
+use crate::emulate::{AROUND, Role, Wire, interfaces, load, open, refuse_longer};
 use crate::scenario::model::{NodeId, Simulation};
 use crate::units::Ps;
 use fcn_link::clock::{Clock, Monotonic, Waiting};
@@ -56,16 +56,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let longest = plan
         .longest()
         .max(payload.map_or(0, |payload| payload + AROUND));
-    if let Some(short) = played
-        .iter()
-        .find(|played| 14 + (played.interface.mtu() as usize) < longest)
-    {
-        return Err(Failure::usage("the frames are too long for the interface")
-            .and(short.interface.name())
-            .and(format!(
-                "up to {longest} octets; set a smaller payload (--set mtu=1024), or a larger MTU"
-            )));
-    }
+    refuse_longer(&played, longest)?;
     if let Some(folder) = &options.output {
         let files = report::FILES.map(|name| folder.join(name));
         options

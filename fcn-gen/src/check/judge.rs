@@ -14,29 +14,18 @@ use fcn_wire::{Findings, Frame, IcrcCheck, Kind, Message, Notification, Opcode, 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
-/// What a test comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Grade {
-    /// As it should be.
-    Passed,
-    /// Worth knowing; nobody demands otherwise.
-    Noted,
-    /// Broken.
-    Failed,
-    /// Nothing was there to tell by.
-    Untested,
-}
-
-impl Grade {
-    /// Its name in reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Noted => "noted",
-            Self::Failed => "failed",
-            Self::Untested => "not_tested",
-        }
+fcn_wire::identified! {
+    /// What a test comes to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    Grade {
+        /// As it should be.
+        Passed = "passed",
+        /// Worth knowing; nobody demands otherwise.
+        Noted = "noted",
+        /// Broken.
+        Failed = "failed",
+        /// Nothing was there to tell by.
+        Untested = "not_tested",
     }
 }
 

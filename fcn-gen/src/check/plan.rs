@@ -3,6 +3,7 @@
 use super::statements::{Statement, Test, tests};
 use crate::emulate::{Enabled, Role};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
+use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::{Ps, Rate};
 use fcn_node::reaction_point::Control;
@@ -387,8 +388,8 @@ pub fn framed((from, to): (NodeId, NodeId), packet: &[u8]) -> Vec<u8> {
     let is_v4 = packet.first().is_some_and(|first| first >> 4 == 4);
     let parts = [
         Part::Ethernet {
-            source: LiveNode::mac(from),
-            destination: LiveNode::mac(to),
+            source: frames::mac(from),
+            destination: frames::mac(to),
         },
         Part::Payload {
             ether_type: if is_v4 { 0x0800 } else { 0x86DD },

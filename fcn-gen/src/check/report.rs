@@ -6,6 +6,7 @@ use super::plan::{Plan, Setup};
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_tool::console::to_json;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
 use fcn_wire::LinkType;
@@ -231,9 +232,7 @@ pub fn json(
     outcomes: &[Outcome],
 ) -> Result<Value> {
     let [passed, noted, failed, untested] = counts(outcomes);
-    let links = serde_json::to_value(links).map_err(|error| {
-        Failure::failed("cannot write the report as JSON").and(error.to_string())
-    })?;
+    let links = to_json(&links)?;
     let tests = outcomes.iter().map(|outcome| {
         json!({
             "id": outcome.test.id(),

@@ -8,29 +8,18 @@ use fcn_wire::finding::Family;
 use fcn_wire::{Rule, Severity};
 use std::fmt::Write as _;
 
-/// How strongly a source says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Force {
-    /// MUST, MUST NOT.
-    Must,
-    /// SHOULD, RECOMMENDED.
-    Should,
-    /// It describes what nodes do.
-    Says,
-    /// It is silent, and this project chose.
-    Chosen,
-}
-
-impl Force {
-    /// Its name in reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Must => "must",
-            Self::Should => "should",
-            Self::Says => "says",
-            Self::Chosen => "chosen",
-        }
+fcn_wire::identified! {
+    /// How strongly a source says it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Force {
+        /// MUST, MUST NOT.
+        Must = "must",
+        /// SHOULD, RECOMMENDED.
+        Should = "should",
+        /// It describes what nodes do.
+        Says = "says",
+        /// It is silent, and this project chose.
+        Chosen = "chosen",
     }
 }
 

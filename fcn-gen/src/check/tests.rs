@@ -10,6 +10,7 @@ use crate::emulate::{Enabled, Role};
 use crate::gallery::Selection;
 use crate::scenario::model::{Host, Node, NodeId, NodeKind, Simulation, Switch};
 use crate::scenario::{Play, Source, load};
+use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use clap::ValueEnum;
@@ -132,7 +133,7 @@ fn play<'s>(
     broken: &Broken,
 ) -> (Plan, Record) {
     let links = LiveNode::links(own, device).count();
-    let mut live = LiveNode::new(own, device, vec![LiveNode::mac(device); links], None);
+    let mut live = LiveNode::new(own, device, vec![frames::mac(device); links], None);
     let macs = vec![[2, 0, 0, 0, 0, 9]; links];
     let mut bench: Bench<'s> = Bench::new(simulation, device, &macs, None, plan);
     let mut now = Ps(0);

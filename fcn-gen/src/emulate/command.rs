@@ -1,6 +1,6 @@
 //! The command: opens the links of a node, runs it, and reports before, during and after.
 
-use super::drive::{Drive, Ended, Measured};
+use super::drive::{Drive, Ended, Measured, Passed};
 use super::metrics::{self, Names};
 use super::node::Enabled;
 use super::report::{LinkReport, Outage, Report, Times};
@@ -16,9 +16,7 @@ use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{bits_per_second, grouped};
 use fcn_tool::sending::{Backend, explain, longest_frame};
-use hdrhistogram::Histogram;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +66,9 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     bound(&mut simulation, options);
     let named = (&options.iface[..], options.allow_default_route, true);
     let played = interfaces(named, &simulation, node)?;
-    check_lengths(&simulation, node, &played)?;
+    let flows = simulation.flows.iter().filter(|flow| flow.from == node);
+    let payload = flows.map(|flow| usize::from(flow.mtu)).max();
+    refuse_longer(&played, payload.map_or(0, |payload| payload + AROUND))?;
     let listener = options
         .prometheus
         .map(fcn_tool::metrics::listen)
@@ -148,51 +148,61 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             }
         },
     );
-    let links = played.iter().zip(&modes).zip(&ports);
-    let mut report = Report {
-        schema: EMULATE_SCHEMA,
-        version: EMULATE_VERSION,
-        role: options.role.id(),
-        node: simulation.nodes[node].name.clone(),
-        scenario: scenario.name.clone(),
-        mechanism: simulation.mechanism.id(),
-        speed: options.speed,
-        seconds: 0.0,
-        ended: ended.text(),
-        links: links
-            .map(|((played, mode), port)| LinkReport {
-                interface: played.interface.name().to_owned(),
-                peer: played.peer.clone(),
-                mode: mode.clone(),
-                received: 0,
-                received_octets: 0,
-                sent: 0,
-                sent_octets: 0,
-                refused: 0,
-                lost: port.lost(),
-                outages: Outage::of(port),
-            })
-            .collect(),
-        notified: BTreeMap::new(),
-        reactions: BTreeMap::new(),
-        late: Times::of(&Histogram::new(3).unwrap_or_else(|e| unreachable!("{e}"))),
-        counters: BTreeMap::new(),
-        passed_over: BTreeMap::new(),
-        switch: None,
-        flows: Vec::new(),
-    };
+    let links = played.iter().zip(&modes).zip(&ports).zip(&measured.passed);
+    let links = links.map(|(((played, mode), port), passed)| {
+        let outages = Outage::of(port);
+        LinkReport {
+            interface: played.interface.name().to_owned(),
+            peer: played.peer.clone(),
+            mode: mode.clone(),
+            passed: Passed {
+                refused: passed.refused.saturating_sub(outages.lost),
+                ..*passed
+            },
+            lost: port.lost(),
+            outages,
+        }
+    });
     let (passed_over, counters) = (live.passed_over(), live.counters());
     let opened = live.has_opened();
     let outcome = live.end(&scenario.name);
-    report.fill(&measured, passed_over, counters, outcome, |flow| {
-        let flow = &simulation.flows[flow];
-        flow.from == node || flow.to == node
-    });
+    let truth = outcome.truth;
+    let own = &simulation.nodes[node].name;
+    let ends_here = |flow: &Flow| flow.from == node || flow.to == node;
+    let flows = simulation.flows.iter().zip(truth.flows);
+    let reactions = measured.reactions.iter();
+    let report = Report {
+        schema: EMULATE_SCHEMA,
+        version: EMULATE_VERSION,
+        role: options.role.id(),
+        node: own.clone(),
+        scenario: scenario.name.clone(),
+        mechanism: simulation.mechanism.id(),
+        speed: options.speed,
+        seconds: measured.ran as f64 / 1e9,
+        ended: ended.text(),
+        links: links.collect(),
+        notified: (outcome.metrics.notifications.iter())
+            .map(|(kind, count)| (kind.id(), *count))
+            .collect(),
+        reactions: reactions
+            .map(|(kind, all)| (kind.id(), Times::of(all)))
+            .collect(),
+        late: Times::of(&measured.late),
+        counters: (counters.into_iter())
+            .map(|(role, counters)| (role, counters.into_iter().collect()))
+            .collect(),
+        passed_over: passed_over.named().collect(),
+        switch: truth
+            .switches
+            .into_iter()
+            .find(|switch| switch.name == *own),
+        flows: flows
+            .filter_map(|(flow, truth)| ends_here(flow).then_some(truth))
+            .collect(),
+    };
     if options.json {
-        let value = serde_json::to_value(&report).map_err(|error| {
-            Failure::failed("cannot write the report as JSON").and(error.to_string())
-        })?;
-        say_json(console.out, &value)?;
+        say_json(console.out, &report)?;
     } else if !options.quiet {
         say(console.out, &report.text())?;
     }
@@ -201,7 +211,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
 
 /// Well only where something happened.
 fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
-    let received: u64 = report.links.iter().map(|link| link.received).sum();
+    let received: u64 = report.links.iter().map(|link| link.passed.received).sum();
     match ended {
         Ended::Failed(why) => Err(Failure::failed(why)),
         Ended::Interrupted => Err(Failure::interrupted(format!(
@@ -340,18 +350,16 @@ pub fn interfaces(
     Ok(played.into_iter().flatten().collect())
 }
 
-/// Refuses to begin flows whose packets the interface does not take.
-fn check_lengths(simulation: &Simulation, node: NodeId, played: &[Played]) -> Result {
-    let flows = simulation.flows.iter().filter(|flow| flow.from == node);
-    let longest = flows.map(|flow| usize::from(flow.mtu)).max().unwrap_or(0);
-    let Some(first) = played.first() else {
+/// Refuses to send frames that an interface does not take, up to so many octets.
+///
+/// # Errors
+/// It does not.
+pub fn refuse_longer(played: &[Played], need: usize) -> Result {
+    let takes = |played: &Played| 14 + played.interface.mtu() as usize;
+    let Some(short) = played.iter().find(|played| takes(played) < need) else {
         return Ok(());
     };
-    let (need, takes) = (longest + AROUND, 14 + first.interface.mtu() as usize);
-    if longest == 0 || need <= takes {
-        return Ok(());
-    }
-    let name = first.interface.name();
+    let (name, takes) = (short.interface.name(), takes(short));
     Err(Failure::usage("the frames are too long for the interface")
         .and(name)
         .and(format!("up to {need} octets, and it takes {takes}"))

@@ -6,7 +6,8 @@ use fcn_link::clock::Clock;
 use fcn_link::port::{self, Port};
 use fcn_wire::Kind;
 use hdrhistogram::Histogram;
-use std::collections::{BTreeMap, BinaryHeap};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -105,7 +106,7 @@ pub enum Ended {
 }
 
 /// What passed a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// Frames that came in.
     pub received: u64,
@@ -118,6 +119,7 @@ pub struct Passed {
     /// Frames that the link did not take: too long, no room, or it was away.
     pub refused: u64,
     /// Whether the link cannot be used now.
+    #[serde(skip)]
     pub is_away: bool,
 }
 
@@ -175,40 +177,14 @@ impl Pace {
     }
 }
 
-/// A frame that is due later; the earliest is the greatest, and of these the first.
-struct Held {
-    due: u64,
-    number: u64,
-    frame: Leaving,
-}
-
-impl Ord for Held {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.due, other.number).cmp(&(self.due, self.number))
-    }
-}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Held {}
-
 /// A node on its links.
 pub struct Drive<'a, 's, W, C> {
     wire: &'a mut W,
     clock: &'a mut C,
     node: LiveNode<'s>,
     pace: Pace,
-    held: BinaryHeap<Held>,
+    /// Frames that are due later: by when, and of these the first.
+    held: BTreeMap<(u64, u64), Leaving>,
     held_so_far: u64,
     leaving: Vec<Leaving>,
     /// What is going to be handed over: when it was due, and what its reaction took without lateness.
@@ -229,7 +205,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             clock,
             node,
             pace: Pace { start, speed },
-            held: BinaryHeap::new(),
+            held: BTreeMap::new(),
             held_so_far: 0,
             leaving: Vec::new(),
             handed: Vec::new(),
@@ -319,7 +295,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             return Ok(());
         }
         let timer = self.node.next_timer().map(|at| self.pace.to_real(at));
-        let held = self.held.peek().map(|held| held.due);
+        let held = self.held.first_key_value().map(|((due, _), _)| *due);
         let next = timer.into_iter().chain(held).fold(until, u64::min);
         let now = self.clock.now();
         if next > now {
@@ -334,10 +310,8 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
     /// Sends what is due of what the node sends and of what is held, and holds the rest.
     fn deliver(&mut self) -> Result<(), String> {
         let now = self.clock.now();
-        while self.held.peek().is_some_and(|held| held.due <= now) {
-            let Some(Held { due, frame, .. }) = self.held.pop() else {
-                break;
-            };
+        while let Some(first) = self.held.first_entry().filter(|first| first.key().0 <= now) {
+            let ((due, _), frame) = first.remove_entry();
             self.hand_over(due, frame)?;
         }
         let mut leaving = std::mem::take(&mut self.leaving);
@@ -349,8 +323,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
                 continue;
             }
             self.held_so_far += 1;
-            let number = self.held_so_far;
-            self.held.push(Held { due, number, frame });
+            self.held.insert((due, self.held_so_far), frame);
         }
         self.leaving = leaving;
         if self.handed.is_empty() {

@@ -4,33 +4,24 @@ use crate::scenario::model::{Node, NodeId, NodeKind, Simulation};
 use clap::ValueEnum;
 use fcn_tool::failure::{Failure, Result};
 
-/// A role to play.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Role {
-    /// A switch: forwards through queues, marks ECN, sends notifications
-    CongestionPoint,
-    /// A host that flows end at: acknowledges, answers CE with CNPs
-    Receiver,
-    /// A host that flows begin at: RDMA WRITE under DCQCN or telemetry control
-    Sender,
-    /// A switch that turns notifications to a proxy into CNPs
-    Proxy,
-    /// A provider edge: labels and encapsulates, turns WAN FCNs into CNPs
-    IngressPe,
+fcn_wire::identified! {
+    /// A role to play, by its name on the command line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+    Role {
+        /// A switch: forwards through queues, marks ECN, sends notifications
+        CongestionPoint = "congestion-point",
+        /// A host that flows end at: acknowledges, answers CE with CNPs
+        Receiver = "receiver",
+        /// A host that flows begin at: RDMA WRITE under DCQCN or telemetry control
+        Sender = "sender",
+        /// A switch that turns notifications to a proxy into CNPs
+        Proxy = "proxy",
+        /// A provider edge: labels and encapsulates, turns WAN FCNs into CNPs
+        IngressPe = "ingress-pe",
+    }
 }
 
 impl Role {
-    /// Its name on the command line.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::CongestionPoint => "congestion-point",
-            Self::Receiver => "receiver",
-            Self::Sender => "sender",
-            Self::Proxy => "proxy",
-            Self::IngressPe => "ingress-pe",
-        }
-    }
-
     /// The roles that `node` of the simulation can play.
     pub fn all_of(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = Self> {
         let roles = Self::value_variants().iter().copied();

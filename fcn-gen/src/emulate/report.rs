@@ -1,8 +1,6 @@
 //! What is said of a run at its end, for people and as JSON. README.md describes the JSON.
 
-use super::drive::{Ended, Measured};
-use crate::sim::live::{Counters, PassedOver};
-use crate::sim::outcome::Outcome;
+use super::drive::{Ended, Passed};
 use crate::truth::{FlowTruth, SwitchTruth};
 use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
@@ -26,7 +24,7 @@ pub struct Report {
     pub ended: String,
     pub links: Vec<LinkReport>,
     /// Notifications sent, by kind.
-    pub notified: BTreeMap<String, u64>,
+    pub notified: BTreeMap<&'static str, u64>,
     /// By kind: from the arrival of what is answered until the answer left.
     pub reactions: BTreeMap<&'static str, Times>,
     /// How late frames left.
@@ -46,11 +44,8 @@ pub struct LinkReport {
     pub interface: String,
     pub peer: String,
     pub mode: String,
-    pub received: u64,
-    pub received_octets: u64,
-    pub sent: u64,
-    pub sent_octets: u64,
-    pub refused: u64,
+    #[serde(flatten)]
+    pub passed: Passed,
     /// Frames that came in and were lost because they were not fetched in time; null: not known.
     pub lost: Option<u64>,
     pub outages: Outage,
@@ -130,59 +125,6 @@ impl Ended {
 }
 
 impl Report {
-    /// Fills in what was measured and what the node knows.
-    pub fn fill(
-        &mut self,
-        measured: &Measured,
-        passed_over: PassedOver,
-        counters: Counters,
-        outcome: Outcome,
-        own_flows: impl Fn(usize) -> bool,
-    ) {
-        self.seconds = measured.ran as f64 / 1e9;
-        self.reactions = measured
-            .reactions
-            .iter()
-            .map(|(kind, all)| (kind.id(), Times::of(all)))
-            .collect();
-        self.late = Times::of(&measured.late);
-        for (link, passed) in self.links.iter_mut().zip(&measured.passed) {
-            link.received = passed.received;
-            link.received_octets = passed.received_octets;
-            link.sent = passed.sent;
-            link.sent_octets = passed.sent_octets;
-            link.refused = passed.refused.saturating_sub(link.outages.lost);
-        }
-        self.counters = counters
-            .into_iter()
-            .map(|(role, counters)| (role, counters.into_iter().collect()))
-            .collect();
-        let PassedOver {
-            not_for_us,
-            unknown_qp,
-            bad_icrc,
-            out_of_place,
-            unreadable,
-        } = passed_over;
-        self.passed_over = BTreeMap::from([
-            ("not_for_us", not_for_us),
-            ("unknown_qp", unknown_qp),
-            ("bad_icrc", bad_icrc),
-            ("out_of_place", out_of_place),
-            ("unreadable", unreadable),
-        ]);
-        let notified = outcome.metrics.notifications.iter();
-        self.notified = notified
-            .map(|(kind, count)| (kind.id().to_owned(), *count))
-            .collect();
-        let truth = outcome.truth;
-        let mut switches = truth.switches.into_iter();
-        self.switch = switches.find(|switch| switch.name == self.node);
-        let flows = truth.flows.into_iter().enumerate();
-        let flows = flows.filter(|(index, _)| own_flows(*index));
-        self.flows = flows.map(|(_, flow)| flow).collect();
-    }
-
     /// The report for people.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -194,16 +136,17 @@ impl Report {
             format!("{}, after {:.3} s", self.ended, self.seconds),
         );
         for link in &self.links {
+            let passed = &link.passed;
             let rate = |octets: u64| bits_per_second(octets as f64 * 8.0 / self.seconds.max(1e-9));
             let mut what = format!(
                 "{} in ({}), {} out ({})",
-                grouped(link.received),
-                rate(link.received_octets),
-                grouped(link.sent),
-                rate(link.sent_octets),
+                grouped(passed.received),
+                rate(passed.received_octets),
+                grouped(passed.sent),
+                rate(passed.sent_octets),
             );
-            if link.refused > 0 {
-                let _ = write!(what, ", {} refused by the link", grouped(link.refused));
+            if passed.refused > 0 {
+                let _ = write!(what, ", {} refused by the link", grouped(passed.refused));
             }
             match link.lost {
                 Some(0) => {}

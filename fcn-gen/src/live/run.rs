@@ -16,11 +16,11 @@ use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
-use fcn_link::sender::{Job, Report, Settings, Source, Stop, run as send};
+use fcn_link::sender::{Report, Stop};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{counted, grouped};
-use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, tick};
+use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, send};
 use fcn_wire::LinkType;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -152,42 +152,6 @@ impl Act {
         Schedule::from_options(&self.options, speed, default)
     }
 
-    /// Says what is going to be sent.
-    fn announce(&self, opened: &Opened, announcement: &Lines, console: &mut Console<'_>) -> Result {
-        if self.options.quiet {
-            return Ok(());
-        }
-        announce(opened, announcement, console)
-    }
-
-    /// Sends what each queue's source has.
-    fn send<S: Source>(
-        &self,
-        opened: Opened,
-        sources: Vec<S>,
-        settings: &[Settings],
-        stop: &Stop,
-        console: &mut Console<'_>,
-    ) -> (Report, Vec<Queue>) {
-        let queues = opened.queues.into_iter().zip(sources).zip(settings);
-        let jobs = queues.map(|((queue, source), settings)| Job {
-            queue,
-            source,
-            settings: *settings,
-        });
-        let (report, rest) = send(
-            jobs.collect(),
-            opened.interface.as_ref(),
-            stop,
-            &mut |now| {
-                if !self.options.quiet {
-                    tick(now, console);
-                }
-            },
-        );
-        (report, rest.into_iter().map(|(queue, _)| queue).collect())
-    }
-
     /// Reports, with `lines` and `more` beside the figures of sending.
     fn conclude(
         &self,
@@ -196,16 +160,13 @@ impl Act {
         more: Value,
         console: &mut Console<'_>,
     ) -> Result {
-        let mut all = json!({
+        let head = json!({
             "schema": RUN_SCHEMA,
             "version": RUN_VERSION,
             "scenario": self.name,
         });
-        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
-            all.extend(more);
-        }
         let output = (self.options.quiet, self.options.json);
-        conclude(&report, queues, (lines, all), output, console)
+        conclude(&report, queues, (lines, vec![head, more]), output, console)
     }
 
     fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
@@ -276,10 +237,11 @@ impl Act {
             StressSource::new(stress, &prototypes, (queue, queues), slots, macs)
         });
         let sources = sources
-            .collect::<std::result::Result<_, _>>()
+            .collect::<std::result::Result<Vec<StressSource>, _>>()
             .map_err(|error| Failure::usage("--queues").and(error))?;
-        self.announce(&opened, &announcement, console)?;
-        let sent = self.send::<StressSource>(opened, sources, &settings, &stop, console);
+        announce(&opened, &announcement, options.quiet, console)?;
+        let ways = (vec![opened], sources, settings);
+        let sent = send(ways, &stop, options.quiet, console);
         let kinds = kinds(stress, &sent.0);
         let text = kinds
             .iter()
@@ -326,9 +288,10 @@ impl Act {
         }
         announcement.push(("pace", schedule.describe(options)));
         announcement.push(("until", until(options, end)));
-        self.announce(&opened, &announcement, console)?;
+        announce(&opened, &announcement, options.quiet, console)?;
         let source = FrameList::new(frames, options.forever);
-        let sent = self.send(opened, vec![source], &settings, &stop, console);
+        let ways = (vec![opened], vec![source], settings);
+        let sent = send(ways, &stop, options.quiet, console);
         let more = json!({"kind": "gallery", "left_out": left_out});
         self.conclude(sent, &Vec::new(), more, console)
     }
@@ -388,7 +351,7 @@ impl Act {
                 file.describe(SeenAt::named(names.clone()));
             }
         }
-        self.announce(&opened, &announcement, console)?;
+        announce(&opened, &announcement, options.quiet, console)?;
         let played = Played::default();
         let (sent, truth) = thread::scope(|scope| {
             let (player, frames) = pair(&played);
@@ -396,7 +359,8 @@ impl Act {
             let player = scope.spawn(move || player.play(plan, stop));
             played.wait(stop);
             // Without its frames' receiver, the player ends.
-            let sent = self.send(opened, vec![frames], &settings, stop, console);
+            let ways = (vec![opened], vec![frames], settings);
+            let sent = send(ways, stop, options.quiet, console);
             let outcome = player.join();
             let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (sent, outcome)

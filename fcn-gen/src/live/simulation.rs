@@ -1,17 +1,12 @@
-//! A simulation played ahead of its time: one thread plays, another sends. Frames go from one to the other in batches, of
-//! which there are a fixed number, filled, emptied, and filled again.
+//! A simulation played ahead of its time: one thread plays, another sends.
 
 use crate::macs::Link;
 use crate::scenario::model::Simulation;
 use crate::sim::{self, Captured, Sink};
 use crate::truth::Truth;
-use fcn_link::sender::{Next, Source};
+use fcn_link::sender::{Filling, Gone, Streamed, stream};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-// `Gone`: the sender has.
-use std::sync::mpsc::{
-    Receiver, RecvError as Gone, Sender, SyncSender, TryRecvError, channel, sync_channel,
-};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,24 +34,6 @@ pub struct Plan {
     pub link: Link,
 }
 
-/// Frames on their way from the player to the sender.
-#[derive(Debug, Default)]
-struct Batch {
-    octets: Vec<u8>,
-    frames: Vec<Frame>,
-}
-
-/// A frame of a batch.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    /// When it is due, in nanoseconds since the simulation began.
-    at: u64,
-    /// Where its octets end.
-    end: usize,
-    /// The interface of a capture file that it belongs to.
-    interface: u32,
-}
-
 /// What the player tells while it plays.
 #[derive(Debug, Default)]
 pub struct Played {
@@ -79,7 +56,8 @@ impl Played {
     /// Waits until the player is well ahead, or has played everything; not for ever.
     pub fn wait(&self, stop: &AtomicBool) {
         let until = Instant::now() + HEAD_START;
-        while self.ahead.load(Ordering::Acquire) < BATCHES
+        // The last batch is handed over once another is empty.
+        while self.ahead.load(Ordering::Acquire) < BATCHES - 1
             && !self.over.load(Ordering::Acquire)
             && !stop.load(Ordering::Relaxed)
             && Instant::now() < until
@@ -90,35 +68,14 @@ impl Played {
 }
 
 /// The player's side and the sender's side.
-pub fn pair(played: &Played) -> (Player<'_>, Frames) {
-    let (full, arriving) = sync_channel(BATCHES);
-    let (back, empty) = channel();
-    for _ in 0..BATCHES - 1 {
-        // The other end is here.
-        let _ = back.send(Batch::default());
-    }
-    let player = Player {
-        full,
-        empty,
-        batch: Batch::default(),
-        played,
-    };
-    let frames = Frames {
-        arriving,
-        back,
-        batch: Batch::default(),
-        at: 0,
-        begin: 0,
-        first: true,
-    };
-    (player, frames)
+pub fn pair(played: &Played) -> (Player<'_>, Streamed) {
+    let (filling, frames) = stream(BATCHES);
+    (Player { filling, played }, frames)
 }
 
 /// Plays.
 pub struct Player<'a> {
-    full: SyncSender<Batch>,
-    empty: Receiver<Batch>,
-    batch: Batch,
+    filling: Filling,
     played: &'a Played,
 }
 
@@ -161,52 +118,36 @@ impl Player<'_> {
             }
         }
         // The last one need not be full.
-        let _ = self.hand_over();
+        let _ = self.filling.hand_over();
         Ok(truth)
     }
 
-    fn hand_over(&mut self) -> Result<(), Gone> {
-        if self.batch.frames.is_empty() {
-            return Ok(());
-        }
-        self.full
-            .send(std::mem::take(&mut self.batch))
-            .map_err(|_| Gone)?;
-        self.played.ahead.fetch_add(1, Ordering::Release);
-        Ok(())
-    }
-
     fn put(&mut self, at: u64, packet: Captured<'_>, plan: &Plan) -> Result<bool, Gone> {
-        let full = self.batch.frames.len() >= FRAMES
-            || self.batch.octets.len() + packet.len > OCTETS && !self.batch.frames.is_empty();
-        if full {
-            self.hand_over()?;
-            // Where none is empty, this waits for the sender, which is what keeps us from running away.
-            self.batch = self.empty.recv()?;
-            self.batch.octets.clear();
-            self.batch.frames.clear();
+        let batch = &self.filling.batch;
+        let full = batch.len() >= FRAMES || batch.octets() + packet.len > OCTETS;
+        if full && !batch.is_empty() {
+            self.filling.hand_over()?;
+            self.played.ahead.fetch_add(1, Ordering::Release);
         }
         // A capture has an interface for each vantage point that is sent.
         let interface = match plan.vantage {
             Some(_) => 0,
             None => packet.vantage_point as u32,
         };
-        let begin = self.batch.octets.len();
-        self.batch.octets.resize(begin + packet.len, 0);
-        let frame = self.batch.octets.get_mut(begin..).unwrap_or_default();
-        (packet.fill)(frame);
-        if !plan.link.takes(frame) {
+        let Captured { len, fill, .. } = packet;
+        let taken = self.filling.batch.push_with((at, interface), len, |frame| {
+            fill(frame);
+            let takes = plan.link.takes(frame);
+            if takes {
+                plan.link.rewrite.apply(frame);
+            }
+            takes
+        });
+        if !taken {
             self.played.too_long.fetch_add(1, Ordering::Relaxed);
-            self.played
-                .longest
-                .fetch_max(packet.len as u64, Ordering::Relaxed);
-            self.batch.octets.truncate(begin);
-            return Ok(false);
+            self.played.longest.fetch_max(len as u64, Ordering::Relaxed);
         }
-        plan.link.rewrite.apply(frame);
-        let end = self.batch.octets.len();
-        self.batch.frames.push(Frame { at, end, interface });
-        Ok(true)
+        Ok(taken)
     }
 }
 
@@ -238,82 +179,12 @@ impl Sink for LiveSink<'_, '_> {
     }
 }
 
-/// The frames played, for the sender.
-pub struct Frames {
-    arriving: Receiver<Batch>,
-    back: Sender<Batch>,
-    batch: Batch,
-    /// The next frame of the batch, and where its octets begin.
-    at: usize,
-    begin: usize,
-    /// Whether no batch has come yet.
-    first: bool,
-}
-
-impl Frames {
-    fn next(&mut self) -> Result<Frame, Next> {
-        if let Some(frame) = self.batch.frames.get(self.at) {
-            return Ok(*frame);
-        }
-        match self.arriving.try_recv() {
-            Ok(batch) => {
-                let empty = std::mem::replace(&mut self.batch, batch);
-                (self.at, self.begin) = (0, 0);
-                if !std::mem::replace(&mut self.first, false) {
-                    // Where the player has ended, nobody wants it.
-                    let _ = self.back.send(empty);
-                }
-                self.batch.frames.first().copied().ok_or(Next::Later)
-            }
-            Err(TryRecvError::Empty) => Err(Next::Later),
-            Err(TryRecvError::Disconnected) => Err(Next::End),
-        }
-    }
-}
-
-impl Source for Frames {
-    #[inline]
-    fn peek(&mut self) -> Next {
-        match self.next() {
-            Ok(frame) => Next::Frame {
-                at: frame.at,
-                len: frame.end - self.begin,
-            },
-            Err(nothing) => nothing,
-        }
-    }
-
-    #[inline]
-    fn fill(&mut self, _: usize, out: &mut [u8]) {
-        if let Ok(Frame { end, .. }) = self.next()
-            && let Some(frame) = self.batch.octets.get(self.begin..end)
-            && let Some(out) = out.get_mut(..frame.len())
-        {
-            out.copy_from_slice(frame);
-        }
-        self.skip();
-    }
-
-    #[inline]
-    fn interface(&self) -> u32 {
-        let frame = self.batch.frames.get(self.at);
-        frame.map_or(0, |frame| frame.interface)
-    }
-
-    #[inline]
-    fn skip(&mut self) {
-        if let Ok(frame) = self.next() {
-            self.begin = frame.end;
-            self.at += 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::macs::Rewrite;
     use crate::scenario::{Play, Source as From, load};
+    use fcn_link::sender::{Next, Source};
 
     fn plan(sets: &[&str]) -> Plan {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();

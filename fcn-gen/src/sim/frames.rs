@@ -66,6 +66,60 @@ impl Path {
     }
 }
 
+/// What is around a packet in a tunnel.
+pub struct Around {
+    /// Where the tunnel begins and ends.
+    pub ends: (Ipv6Addr, Ipv6Addr),
+    /// How.
+    pub tunnel: Tunnel,
+    /// Traffic class of its IP header.
+    pub traffic_class: u8,
+    /// What tells flows apart: flow label or entropy label, and the UDP source port.
+    pub label: u32,
+    pub udp_source: u16,
+    /// Hop limit of its IP header, or TTL of its labels.
+    pub hop_limit: u8,
+}
+
+impl Around {
+    /// Has `put` write a packet, `inner`: behind Ethernet's `link` header and the tunnel's, in one that carries frames behind an
+    /// Ethernet header `inside`, too.
+    pub fn put<T>(
+        self,
+        [link, inside, inner]: [Part<'_>; 3],
+        put: impl FnOnce(&[Part<'_>]) -> T,
+    ) -> T {
+        let (source, destination) = self.ends;
+        let outer = Part::Ipv6 {
+            source,
+            destination,
+            traffic_class: self.traffic_class,
+            flow_label: self.label,
+            hop_limit: self.hop_limit,
+        };
+        match self.tunnel {
+            Tunnel::Srv6 => {
+                let segments = &[destination];
+                let routing = Part::SegmentRouting { left: 0, segments };
+                put(&[link, outer, routing, inner])
+            }
+            Tunnel::Vxlan { vni } => {
+                let udp = Part::udp(self.udp_source, VXLAN_PORT);
+                put(&[link, outer, udp, Part::Vxlan { vni }, inside, inner])
+            }
+            Tunnel::SrMpls { transport, service } => {
+                let labels = [transport, ENTROPY_LABEL_INDICATOR, self.label, service];
+                let [a, b, c, d] = labels.map(|label| Part::Mpls {
+                    label,
+                    traffic_class: 0,
+                    ttl: self.hop_limit,
+                });
+                put(&[link, a, b, c, d, inner])
+            }
+        }
+    }
+}
+
 /// What packets have in common that differ only in fields of a [`Template`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Layout {
@@ -128,7 +182,8 @@ impl Out<'_> {
     }
 }
 
-/// The MAC address of a node: locally administered, its number in the last octets.
+/// The MAC address of a node: locally administered, its number in the last octets. On real links, its peers send there where nobody
+/// was seen.
 pub const fn mac(node: usize) -> [u8; 6] {
     let [.., a, b, c] = (node as u32 + 1).to_be_bytes();
     [0x02, 0xFC, 0x00, a, b, c]
@@ -249,39 +304,20 @@ impl<'s> Frames<'s> {
             return put(&[ethernet, inner]);
         };
         let address = |node: usize| self.simulation.nodes[node].ipv6;
-        let outer = Part::Ipv6 {
-            source: address(path.ingress),
-            destination: address(path.egress),
+        let around = Around {
+            ends: (address(path.ingress), address(path.egress)),
+            tunnel: path.tunnel,
             traffic_class: self.traffic_class(packet) & 0xFC | packet.outer_ecn,
-            flow_label: packet.label,
+            label: packet.label,
             hop_limit: packet.outer_hops,
+            // Entropy in the port, as RFC 7348 section 5 advises.
+            udp_source: 0xC000 | (packet.label & 0x3FFF) as u16,
         };
-        match path.tunnel {
-            Tunnel::Srv6 => {
-                let segments = &[address(path.egress)];
-                let routing = Part::SegmentRouting { left: 0, segments };
-                put(&[ethernet, outer, routing, inner])
-            }
-            Tunnel::Vxlan { vni } => {
-                // Entropy in the port, as RFC 7348 section 5 advises.
-                let source = 0xC000 | (packet.label & 0x3FFF) as u16;
-                let inside = Part::Ethernet {
-                    source: mac(path.ingress),
-                    destination: mac(path.egress),
-                };
-                let udp = Part::udp(source, VXLAN_PORT);
-                put(&[ethernet, outer, udp, Part::Vxlan { vni }, inside, inner])
-            }
-            Tunnel::SrMpls { transport, service } => {
-                let labels = [transport, ENTROPY_LABEL_INDICATOR, packet.label, service];
-                let [a, b, c, d] = labels.map(|label| Part::Mpls {
-                    label,
-                    traffic_class: 0,
-                    ttl: packet.outer_hops,
-                });
-                put(&[ethernet, a, b, c, d, inner])
-            }
-        }
+        let inside = Part::Ethernet {
+            source: mac(path.ingress),
+            destination: mac(path.egress),
+        };
+        around.put([ethernet, inside, inner], put)
     }
 
     /// Traffic class of the packet's own header.

@@ -13,7 +13,7 @@ mod responder;
 use super::connection::{Connection, Peer};
 use super::event::Event;
 use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
-use super::{State, World, advertise, frames};
+use super::{State, World, frames};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::outcome::Outcome;
 use crate::truth::MadeBy;
@@ -66,19 +66,39 @@ impl Leaving {
 /// What roles have counted: by role, counters by name.
 pub type Counters = Vec<(&'static str, Vec<(&'static str, u64)>)>;
 
-/// What a live node took no part in, and why. Frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PassedOver {
-    /// For another node than this host.
-    pub not_for_us: u64,
-    /// To a QP that no flow of the scenario has, or from somebody else than that flow's other end.
-    pub unknown_qp: u64,
-    /// RoCEv2 with a wrong ICRC.
-    pub bad_icrc: u64,
-    /// Data of another length, or a PSN far from what is expected.
-    pub out_of_place: u64,
-    /// Could not be read.
-    pub unreadable: u64,
+/// Counters, and their names.
+macro_rules! counted {
+    ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $counter:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$what])* pub $counter: u64,)*
+        }
+
+        impl $name {
+            /// The counters by name.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($counter), self.$counter),)*].into_iter()
+            }
+        }
+    };
+}
+use counted;
+
+counted! {
+    /// What a live node took no part in, and why. Frames.
+    PassedOver {
+        /// For another node than this host.
+        not_for_us,
+        /// To a QP that no flow of the scenario has, or from somebody else than that flow's other end.
+        unknown_qp,
+        /// RoCEv2 with a wrong ICRC.
+        bad_icrc,
+        /// Data of another length, or a PSN far from what is expected.
+        out_of_place,
+        /// Could not be read.
+        unreadable,
+    }
 }
 
 /// What a world needs to know to be one node's.
@@ -143,7 +163,7 @@ impl<'s> LiveNode<'s> {
             responder: Responder::default(),
             passed_over: PassedOver::default(),
         }));
-        world.begin_live(node);
+        world.begin(Some(node));
         Self {
             world,
             ports,
@@ -157,12 +177,6 @@ impl<'s> LiveNode<'s> {
         if let Some(live) = &mut self.world.live {
             live.is_one = true;
         }
-    }
-
-    /// The MAC address that the scenario gives a node: where nobody was seen, its peers send there.
-    #[must_use]
-    pub const fn mac(node: NodeId) -> [u8; 6] {
-        frames::mac(node)
     }
 
     /// The links of `node`, in the order in which ports are numbered.
@@ -308,7 +322,7 @@ impl<'s> LiveNode<'s> {
                 let served = live.map(|live| *live.responder.counters());
                 let served = served.filter(|served| *served != responder::Counters::default());
                 let mut all = host.counters();
-                all.extend(served.map(|served| ("responder", served.named())));
+                all.extend(served.map(|served| ("responder", served.named().collect())));
                 all
             }
             None => Vec::new(),
@@ -326,28 +340,6 @@ impl World<'_> {
     pub(super) fn is_live(&self, node: NodeId) -> bool {
         let live = self.live.as_ref();
         live.is_some_and(|live| live.node == node as u32)
-    }
-
-    /// Plans what the scenario says of this node.
-    fn begin_live(&mut self, node: NodeId) {
-        let simulation = self.simulation;
-        self.begin_counting();
-        if let NodeKind::Switch(switch) = &simulation.nodes[node].kind
-            && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
-        {
-            self.events.plan(Ps(0), Event::Advertise(node as u32));
-        }
-        for (index, flow) in simulation.flows.iter().enumerate() {
-            if flow.from == node {
-                self.begin_flow(index as u32, flow);
-            }
-        }
-        for (index, injection) in simulation.injections.iter().enumerate() {
-            if injection.node == node && injection.count > 0 {
-                let inject = Event::Inject(index as u32);
-                self.events.plan(injection.start, inject);
-            }
-        }
     }
 
     /// A frame of octets has come in by a port of this node.
@@ -604,18 +596,15 @@ impl World<'_> {
         let Some(octets) = self.octets.at_mut(place) else {
             return;
         };
-        octets.bytes.clear();
-        octets
-            .bytes
-            .extend_from_slice(bytes.get(begin..).unwrap_or_default());
-        octets.ether_type = ether_type;
-        octets.multicast = None;
-        octets.note = None;
-        octets.flooded = None;
-        octets.caused = None;
-        octets.macs = mac(bytes, 0).zip(mac(bytes, 6));
-        octets.other = None;
-        octets.seen = None;
+        let mut kept = std::mem::take(&mut octets.bytes);
+        kept.clear();
+        kept.extend_from_slice(bytes.get(begin..).unwrap_or_default());
+        *octets = Octets {
+            bytes: kept,
+            ether_type,
+            macs: mac(bytes, 0).zip(mac(bytes, 6)),
+            ..Octets::default()
+        };
         let mut ecn = inner.map_or(0, |ip| ip.ecn());
         if begin != ETHERNET {
             // Out of its tunnel; congestion met inside stays known (RFC 6040).

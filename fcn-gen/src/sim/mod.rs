@@ -6,7 +6,7 @@
 mod advertise;
 mod connection;
 mod event;
-mod frames;
+pub(crate) mod frames;
 mod hash;
 mod host;
 pub mod live;
@@ -21,7 +21,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-use crate::scenario::model::{FaultKind, Flow, NodeKind, Simulation};
+use crate::scenario::model::{FaultKind, NodeId, NodeKind, Simulation};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use connection::Connection;
@@ -81,7 +81,7 @@ pub fn play(
     progress: &mut dyn FnMut(Ps) -> bool,
 ) -> Result<Outcome, Box<dyn Error>> {
     let mut world = World::new(simulation, sink);
-    world.begin();
+    world.begin(None);
     let mut until_progress = PROGRESS_EVERY;
     let mut stopped = false;
     while let Some((at, event)) = world.events.next() {
@@ -269,39 +269,35 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Plans what the scenario says.
-    fn begin(&mut self) {
-        self.begin_counting();
-        for (index, node) in self.simulation.nodes.iter().enumerate() {
+    /// Plans what the scenario says, of all nodes or of `only` one.
+    fn begin(&mut self, only: Option<NodeId>) {
+        let is_meant = |node: NodeId| only.is_none_or(|only| only == node);
+        let (simulation, events) = (self.simulation, &mut self.events);
+        events.plan(self.recorder.interval, Event::Sample);
+        let (warm_up, end) = (simulation.warm_up, simulation.duration);
+        events.plan(warm_up, Event::WarmedUp);
+        let half = Ps(end.since(warm_up).0 / 2);
+        events.plan(warm_up + half, Event::HalfCounted);
+        for (index, node) in simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
                 && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
+                && is_meant(index)
             {
-                self.events.plan(Ps(0), Event::Advertise(index as u32));
+                events.plan(Ps(0), Event::Advertise(index as u32));
             }
         }
-        for (index, flow) in self.simulation.flows.iter().enumerate() {
-            self.begin_flow(index as u32, flow);
-        }
-        for (index, injection) in self.simulation.injections.iter().enumerate() {
-            if injection.count > 0 {
-                self.events
-                    .plan(injection.start, Event::Inject(index as u32));
+        for (index, flow) in simulation.flows.iter().enumerate() {
+            if is_meant(flow.from) {
+                events.plan(flow.start, Event::Start(index as u32));
+                if flow.stop < end {
+                    events.plan(flow.stop, Event::Stop(index as u32));
+                }
             }
         }
-    }
-
-    fn begin_counting(&mut self) {
-        self.events.plan(self.recorder.interval, Event::Sample);
-        let (warm_up, end) = (self.simulation.warm_up, self.simulation.duration);
-        self.events.plan(warm_up, Event::WarmedUp);
-        let half = Ps(end.since(warm_up).0 / 2);
-        self.events.plan(warm_up + half, Event::HalfCounted);
-    }
-
-    fn begin_flow(&mut self, index: u32, flow: &Flow) {
-        self.events.plan(flow.start, Event::Start(index));
-        if flow.stop < self.simulation.duration {
-            self.events.plan(flow.stop, Event::Stop(index));
+        for (index, injection) in simulation.injections.iter().enumerate() {
+            if injection.count > 0 && is_meant(injection.node) {
+                events.plan(injection.start, Event::Inject(index as u32));
+            }
         }
     }
 

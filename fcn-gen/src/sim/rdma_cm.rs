@@ -16,8 +16,8 @@ use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectReply, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
     DisconnectRequestRepr, IP_CM_LEN, MessageRepr, PathMtu, ReadyToUseRepr,
 };
-use fcn_wire::{Frame, Message};
-use std::net::{IpAddr, Ipv6Addr};
+use fcn_wire::{Frame, Message, Profile};
+use std::net::Ipv6Addr;
 
 /// Communication ID of a flow's sender, its index added.
 const SENDER_ID: u32 = 0x0A00_0000;
@@ -251,7 +251,13 @@ impl World<'_> {
         } else {
             (values.to, values.destination, values.source)
         };
-        let built = self.mad(flow, source, destination, message);
+        let carrier = Carrier {
+            udp_source: values.source_port,
+            ..Carrier::new(source, destination)
+        };
+        let message = CmRepr::new(u64::from(flow) + 1, message);
+        let profile = &self.simulation.profile;
+        let built = datagram(carrier, flow & 0xFF_FFFF, &message, profile);
         let Some(bytes) = self.built("an RDMA CM message", built) else {
             return;
         };
@@ -259,35 +265,32 @@ impl World<'_> {
             self.host_sends(from as u32, packet);
         }
     }
+}
 
-    fn mad(
-        &self,
-        flow: u32,
-        source: IpAddr,
-        destination: IpAddr,
-        message: MessageRepr,
-    ) -> fcn_wire::Result<Vec<u8>> {
-        let profile = &self.simulation.profile;
-        let mad = CmRepr::new(u64::from(flow) + 1, message).to_bytes()?;
-        let carrier = Carrier {
-            traffic_class: 0,
-            ..Carrier::new(source, destination)
-        };
-        let udp_source = self.simulation.flows[flow as usize].source_port;
-        let psn = flow & 0xFF_FFFF;
-        let parts = [
-            carrier.ip()?,
-            Part::udp(udp_source, profile.rocev2_port),
-            Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, psn)),
-            Part::Deth(Deth {
-                qkey: GSI_Q_KEY,
-                source_qp: Qp::GSI,
-            }),
-            Part::Bytes(&mad),
-            Part::Icrc(Policy::Compute(profile.icrc_reading)),
-        ];
-        compose::packet(&parts, profile)
-    }
+/// A datagram of connection management, of best effort.
+pub(super) fn datagram(
+    carrier: Carrier,
+    psn: u32,
+    message: &CmRepr,
+    profile: &Profile,
+) -> fcn_wire::Result<Vec<u8>> {
+    let carrier = Carrier {
+        traffic_class: 0,
+        ..carrier
+    };
+    let mad = message.to_bytes()?;
+    let parts = [
+        carrier.ip()?,
+        Part::udp(carrier.udp_source, profile.rocev2_port),
+        Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, psn)),
+        Part::Deth(Deth {
+            qkey: GSI_Q_KEY,
+            source_qp: Qp::GSI,
+        }),
+        Part::Bytes(&mad),
+        Part::Icrc(Policy::Compute(profile.icrc_reading)),
+    ];
+    compose::packet(&parts, profile)
 }
 
 /// Whether a message with this ID is between the ends of a flow, and a request names its QP: on real links there are others, whose
@@ -380,5 +383,5 @@ pub fn parameter_problem(
         },
         Part::Bytes(quoted),
     ];
-    compose::packet(&parts, &fcn_wire::Profile::DEFAULT).ok()
+    compose::packet(&parts, &Profile::DEFAULT).ok()
 }

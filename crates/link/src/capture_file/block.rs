@@ -30,11 +30,9 @@ const OPTIONS_END: [u8; 4] = [0; 4];
 pub(super) fn head(options: &Options<'_>, interfaces: &[Interface<'_>]) -> Result<Vec<u8>, String> {
     let texts = [
         (
-            options.hardware,
-            SectionHeaderOption::Hardware as fn(_) -> _,
+            options.application,
+            SectionHeaderOption::UserApplication as fn(_) -> _,
         ),
-        (options.os, SectionHeaderOption::OS),
-        (options.application, SectionHeaderOption::UserApplication),
         (options.comment, |text| {
             SectionHeaderOption::Common(CommonOption::Comment(text))
         }),

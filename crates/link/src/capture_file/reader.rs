@@ -156,8 +156,6 @@ pub struct CaptureReader<'r> {
     packets: u64,
     /// Those that are lent together.
     found: Vec<Found>,
-    /// What is wrong behind them.
-    failed: Option<ReadError>,
     /// Whether there are no more, at the end or behind an error.
     ended: bool,
 }
@@ -203,7 +201,6 @@ impl<'r> CaptureReader<'r> {
                 interfaces,
                 packets: 0,
                 found: Vec::new(),
-                failed: None,
                 ended: false,
             }),
             Err(kind) => Err(ReadError::new(&name, kind, Position::START)),
@@ -235,15 +232,17 @@ impl<'r> CaptureReader<'r> {
     pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
         self.found.clear();
         self.find()?;
-        self.find_more(most);
-        while self.found.len() < most && self.has_another() {
-            if let Err(e) = self.find() {
-                self.failed = Some(e);
-                break;
-            }
+        if self.found.is_empty() {
+            return Ok(None);
         }
-        let lent = self.lent();
-        Ok((!lent.found.is_empty()).then_some(lent))
+        // Those behind it, as long as they are of the usual kind.
+        let (window, found) = (&mut self.window, &mut self.found);
+        match &self.format {
+            Format::Pcap(pcap) => pcap.more(window, most, found),
+            Format::PcapNg(section) => section.more(window, &self.interfaces, most, found),
+        }
+        self.packets += self.found.len() as u64 - 1;
+        Ok(Some(self.lent()))
     }
 
     /// What was found.
@@ -256,33 +255,11 @@ impl<'r> CaptureReader<'r> {
         }
     }
 
-    /// Finds those that stand behind what was found, as long as they are of the usual kind.
-    #[inline]
-    fn find_more(&mut self, most: usize) {
-        let before = self.found.len();
-        if before > 0
-            && let Format::PcapNg(section) = &self.format
-        {
-            section.more(&mut self.window, &self.interfaces, most, &mut self.found);
-            self.packets += (self.found.len() - before) as u64;
-        }
-    }
-
-    /// Whether something was found, and another packet can be found that leaves it where it is.
-    #[inline]
-    fn has_another(&self) -> bool {
-        let is_there = match &self.format {
-            Format::Pcap(pcap) => pcap.is_there(&self.window),
-            Format::PcapNg(section) => section.is_there(&self.window),
-        };
-        is_there && !self.found.is_empty()
-    }
-
     /// Finds the next packet, if there is one.
     #[inline]
     fn find(&mut self) -> Result<(), ReadError> {
         if self.ended {
-            return self.failed.take().map_or(Ok(()), Err);
+            return Ok(());
         }
         let found = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.window),
@@ -296,10 +273,6 @@ impl<'r> CaptureReader<'r> {
             }
             Err(kind) => return Err(self.fail(kind)),
         };
-        if found.interface >= self.interfaces.len() {
-            let (number, count) = (found.interface as u32, self.interfaces.len());
-            return Err(self.fail(ReadErrorKind::Interface { number, count }));
-        }
         self.packets += 1;
         self.found.push(found);
         Ok(())
@@ -353,7 +326,6 @@ impl<'r> CaptureReader<'r> {
     /// has changed. There are no packets then.
     pub fn rewind(&mut self) -> Result<(), ReadError> {
         self.ended = true;
-        self.failed = None;
         let restarted = self.origin.rewind().and_then(|source| {
             self.window.restart(source);
             self.interfaces.clear();
@@ -444,10 +416,12 @@ impl Order {
 
 /// The length of a packet, if it is one that we read.
 #[inline]
-const fn packet_len(captured: u32) -> Result<usize, ReadErrorKind> {
+fn packet_len(captured: u32) -> Result<usize, ReadErrorKind> {
     let len = captured as usize;
     if len > MAX_PACKET {
-        return Err(ReadErrorKind::TooLong { len: captured });
+        return Err(ReadErrorKind::refused(format_args!(
+            "a packet of {len} octets; at most {MAX_PACKET} are read"
+        )));
     }
     Ok(len)
 }

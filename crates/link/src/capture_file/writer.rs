@@ -17,8 +17,6 @@ const _: () = assert!(block::most_octets(MAX_PACKET, MAX_COMMENT) <= BUFFER_LEN)
 pub struct Summary {
     /// Packets.
     pub packets: u64,
-    /// Octets of the file, headers and all.
-    pub octets_of_file: u64,
 }
 
 /// Writes packets into a pcapng file. Uses 1 MiB of memory whatever is written, and allocates nothing for a packet.
@@ -185,7 +183,7 @@ impl<'w> CaptureWriter<'w> {
     /// Whether it writes into a pipe or a device, out of which somebody may read packets as they come.
     #[must_use]
     pub const fn is_read_at_once(&self) -> bool {
-        matches!(self.sink, Sink::Special { .. })
+        matches!(&self.sink, Sink::File(file) if file.is_special())
     }
 
     #[inline]
@@ -266,7 +264,6 @@ impl<'w> CaptureWriter<'w> {
             return Err(self.error(ErrorKind::Write(e)));
         }
         self.broken = None;
-        self.summary.octets_of_file += octets.len() as u64;
         Ok(())
     }
 }

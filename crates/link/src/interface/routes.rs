@@ -18,8 +18,6 @@ const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultRoute {
-    /// IPv4 or IPv6.
-    pub family: Family,
     /// Destinations: all (`0.0.0.0/0`, `::/0`) or a half (`0.0.0.0/1`).
     pub destination: IpAddr,
     /// Bits of `destination` that count.
@@ -32,27 +30,12 @@ pub struct DefaultRoute {
     pub table: u32,
 }
 
-/// Version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4.
-    Ipv4,
-    /// IPv6.
-    Ipv6,
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ipv4 => "IPv4",
-            Self::Ipv6 => "IPv6",
-        })
-    }
-}
-
 impl fmt::Display for DefaultRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", self.family)?;
+        f.write_str(match self.destination {
+            IpAddr::V4(_) => "IPv4 ",
+            IpAddr::V6(_) => "IPv6 ",
+        })?;
         match self.prefix_len {
             0 => f.write_str("default")?,
             len => write!(f, "{}/{len}", self.destination)?,
@@ -90,7 +73,6 @@ pub(super) fn by_interface(
                 if above.contains(&hop.index) {
                     let via = links.iter().find(|link| link.index == hop.index);
                     found.push(DefaultRoute {
-                        family: route.family,
                         destination: route.destination,
                         prefix_len: route.prefix_len,
                         gateway: hop.gateway,
@@ -102,7 +84,7 @@ pub(super) fn by_interface(
             }
         }
     }
-    found.sort_by_key(|route| (route.family == Family::Ipv6, route.table != MAIN));
+    found.sort_by_key(|route| (route.destination.is_ipv6(), route.table != MAIN));
     Ok(found)
 }
 
@@ -128,7 +110,6 @@ fn above(links: &[Link], index: u32) -> Vec<u32> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Route {
-    family: Family,
     destination: IpAddr,
     prefix_len: u8,
     table: u32,
@@ -147,9 +128,9 @@ impl Route {
     fn parse(payload: &[u8], requested: AddressFamily) -> Result<Option<Self>, DecodeError> {
         let header = RouteHeader::parse(payload)?;
         // Without IPv6 the kernel answers with what it has.
-        let (family, any) = match header.address_family {
-            AddressFamily::Inet => (Family::Ipv4, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            AddressFamily::Inet6 => (Family::Ipv6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        let any = match header.address_family {
+            AddressFamily::Inet => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             _ => return Ok(None),
         };
         let goes_nowhere = matches!(
@@ -172,7 +153,6 @@ impl Route {
         }
         let message = RouteMessage::parse(payload)?;
         let mut route = Self {
-            family,
             destination: any,
             prefix_len: header.destination_prefix_length,
             table: u32::from(header.table),
@@ -399,7 +379,6 @@ mod tests {
     #[test]
     fn in_words() {
         let mut route = DefaultRoute {
-            family: Family::Ipv4,
             destination: ip("0.0.0.0"),
             prefix_len: 0,
             gateway: Some(ip("10.0.0.1")),

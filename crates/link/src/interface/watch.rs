@@ -8,7 +8,6 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -172,21 +171,6 @@ impl LinkWatch {
             }
             Err(_) => self.stale = true,
         }
-    }
-}
-
-/// To wait for news together with other things.
-impl AsFd for LinkWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl fmt::Debug for LinkWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkWatch")
-            .field("link", &self.link)
-            .finish_non_exhaustive()
     }
 }
 

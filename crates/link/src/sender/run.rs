@@ -41,21 +41,11 @@ pub struct Job<S> {
     pub settings: Settings,
 }
 
-/// Does the `jobs`, a thread each, pinned to processors of their own while there are enough. `interface` is watched
-/// and its counters read, where there is one. `each_second` is told how it goes.
+/// Does the `jobs`, a thread each, pinned to processors of their own while there are enough. The `interfaces` that the queues are of
+/// are watched, and their counters read: the first of them that fails ends the run. `each_second` is told how it goes.
 ///
 /// Returns the report, and the queues and sources as they were left.
 pub fn run<S: Source>(
-    jobs: Vec<Job<S>>,
-    interface: Option<&Interface>,
-    stop: &AtomicBool,
-    each_second: &mut dyn FnMut(&Tick),
-) -> (Report, Vec<(Queue, S)>) {
-    run_on(jobs, interface.as_slice(), stop, each_second)
-}
-
-/// As [`run`], where the queues are of several `interfaces`: the first of them that fails ends the run.
-pub fn run_on<S: Source>(
     jobs: Vec<Job<S>>,
     interfaces: &[&Interface],
     stop: &AtomicBool,
@@ -289,7 +279,6 @@ fn tick(
     let octets = (counts.octets - last.octets) as f64;
     Tick {
         at: now.saturating_sub(start) as f64 / 1e9,
-        over,
         sent: counts.completed,
         packets_per_second: packets / over,
         l2_bits_per_second: (octets + packets * FCS_LEN as f64) * 8.0 / over,

@@ -1,7 +1,6 @@
 //! What is going on while frames are sent: counters that the sending threads write and one other reads.
 
 use crate::transmit::{Counts, Transmit};
-use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of one queue. Its thread alone writes them.
@@ -70,12 +69,10 @@ impl Live {
 }
 
 /// A second of a run, all queues together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tick {
     /// Seconds since the run began.
     pub at: f64,
-    /// Seconds since the last tick.
-    pub over: f64,
     /// Frames sent, in all.
     pub sent: u64,
     /// Frames a second since the last tick.

@@ -14,17 +14,6 @@ use rustix::net::{SendFlags, send};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a queue is to be opened for sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransmitOptions {
-    /// Frames that can be under way at once.
-    pub slots: SlotCount,
-    /// Octets of the longest frame, without FCS.
-    pub longest: usize,
-    /// Zero copy or not.
-    pub copying: Copying,
-}
-
 /// A transmit queue.
 #[derive(Debug)]
 pub struct XdpTransmit {
@@ -51,13 +40,13 @@ pub(super) struct Sending {
 }
 
 impl XdpTransmit {
-    /// Octets of memory that a queue shares with the kernel, for frames.
+    /// Octets of memory that a queue shares with the kernel, for so many frames of so many octets.
     #[must_use]
-    pub fn memory(options: &TransmitOptions) -> u64 {
-        layout(options.slots.zero_copy, options).octets() as u64
+    pub fn memory((slots, longest): (SlotCount, usize)) -> u64 {
+        layout(slots.zero_copy, longest).octets() as u64
     }
 
-    /// Opens `queue` of the interface with this name and number.
+    /// Opens `queue` of the interface with this name and number, for so many frames at once of so many octets without FCS.
     ///
     /// `program` attaches the XDP program when it is called, at most once; it is called for zero copy only, for which
     /// several drivers want it. Copies need none.
@@ -68,7 +57,8 @@ impl XdpTransmit {
         interface: &str,
         index: u32,
         queue: u32,
-        options: &TransmitOptions,
+        (slots, longest): (SlotCount, usize),
+        copying: Copying,
         program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
     ) -> Result<Self, XdpError> {
         let open = |slots, copying| {
@@ -76,28 +66,28 @@ impl XdpTransmit {
                 interface,
                 index,
                 queue,
-                layout: layout(slots, options),
+                layout: layout(slots, longest),
                 receive: 0,
                 copying,
             })
         };
-        let copies = || open(options.slots.copying, Copying::Always);
+        let copies = || open(slots.copying, Copying::Always);
         let mut why_not_better = Vec::new();
-        let (mut socket, attached) = match options.copying {
+        let (mut socket, attached) = match copying {
             Copying::Always => {
                 why_not_better.push("zero copy: not wanted".to_owned());
                 (copies()?, None)
             }
             Copying::Never | Copying::Best => {
-                let most = options.slots.zero_copy.max(options.slots.copying);
+                let most = slots.zero_copy.max(slots.copying);
                 // The socket first: a driver without zero copy refuses there, and its receive path is left alone.
-                let both = open(most, options.copying).and_then(|socket| {
+                let both = open(most, copying).and_then(|socket| {
                     let attached = socket.zero_copy.then(program).transpose()?;
                     Ok((socket, attached))
                 });
                 match both {
                     // Too much memory for the rights at hand, or no program: copies may do with less.
-                    Err(error) if options.copying == Copying::Best && !error.is_bind() => {
+                    Err(error) if copying == Copying::Best && !error.is_bind() => {
                         why_not_better.push(error.reason());
                         (copies()?, None)
                     }
@@ -116,8 +106,8 @@ impl XdpTransmit {
         let layout = *socket.umem.layout();
         // Copies leave from a few slots, however many there are: those stay in the cache.
         let slots = match kind {
-            ModeKind::XdpCopy => options.slots.copying,
-            _ => options.slots.zero_copy,
+            ModeKind::XdpCopy => slots.copying,
+            _ => slots.zero_copy,
         }
         .clamp(1, layout.slots);
         let mode = Mode {
@@ -264,8 +254,8 @@ enum Progress {
     None,
 }
 
-fn layout(slots: usize, options: &TransmitOptions) -> Layout {
-    Layout::new(slots.max(1), options.longest, 0)
+fn layout(slots: usize, longest: usize) -> Layout {
+    Layout::new(slots.max(1), longest, 0)
 }
 
 impl Transmit for XdpTransmit {

@@ -148,7 +148,7 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
             settings: Settings::TOP,
         })
         .collect();
-    sender::run(jobs, Some(&interface), &AtomicBool::new(false), &mut |_| {}).0
+    sender::run(jobs, &[&interface], &AtomicBool::new(false), &mut |_| {}).0
 }
 
 /// An exchange.
@@ -280,7 +280,7 @@ pub fn exchange(
                     settings: Settings::TOP,
                 })
                 .collect();
-            sender::run(jobs, Some(&interface), &AtomicBool::new(false), &mut |_| {}).0
+            sender::run(jobs, &[&interface], &AtomicBool::new(false), &mut |_| {}).0
         });
         let report = sender.join().unwrap();
         let since = Instant::now();

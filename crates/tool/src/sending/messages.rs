@@ -1,20 +1,57 @@
 //! Messages about sending: before the first frame, each second, and at the end; and the exit code.
 
 use super::open::Opened;
-use crate::console::{Console, say, say_json};
+use crate::console::{Console, say, say_json, to_json};
 use crate::failure::{Failure, Result};
 use crate::quantity::{bits_per_second, counted, grouped};
 use fcn_link::backend::Queue;
 use fcn_link::file_transmit::STDOUT;
-use fcn_link::sender::{Ended, Report, Tick};
+use fcn_link::sender::{Ended, Job, Report, Settings, Source, Tick, run};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
 
-/// Says what will be sent, to where, how fast and until when, on standard error: `details` are names and texts.
+/// Has each queue of what is `opened` send what its source has, by its settings, and says how it goes unless `quiet`. Returns the
+/// report, and the queues as they were left; nobody has the sources any more then.
+pub fn send<S: Source>(
+    (opened, sources, settings): (Vec<Opened>, Vec<S>, Vec<Settings>),
+    stop: &AtomicBool,
+    quiet: bool,
+    console: &mut Console<'_>,
+) -> (Report, Vec<Queue>) {
+    let (mut interfaces, mut queues) = (Vec::new(), Vec::new());
+    for opened in opened {
+        interfaces.extend(opened.interface);
+        queues.extend(opened.queues);
+    }
+    let jobs = queues.into_iter().zip(sources).zip(settings);
+    let jobs = jobs.map(|((queue, source), settings)| Job {
+        queue,
+        source,
+        settings,
+    });
+    let interfaces: Vec<_> = interfaces.iter().collect();
+    let (report, rest) = run(jobs.collect(), &interfaces, stop, &mut |now| {
+        if !quiet {
+            tick(now, console);
+        }
+    });
+    (report, rest.into_iter().map(|(queue, _)| queue).collect())
+}
+
+/// Says what will be sent, to where, how fast and until when, on standard error, unless `quiet`: `details` are names and texts.
 ///
 /// # Errors
 /// Standard error cannot be written.
-pub fn announce(opened: &Opened, details: &[(&str, String)], console: &mut Console<'_>) -> Result {
+pub fn announce(
+    opened: &Opened,
+    details: &[(&str, String)],
+    quiet: bool,
+    console: &mut Console<'_>,
+) -> Result {
+    if quiet {
+        return Ok(());
+    }
     let mut text = format!("to       {}\n", opened.describe());
     for queue in &opened.queues {
         let _ = writeln!(text, "queue    {}", queue.mode());
@@ -26,7 +63,7 @@ pub fn announce(opened: &Opened, details: &[(&str, String)], console: &mut Conso
 }
 
 /// Says how it goes, on standard error.
-pub fn tick(tick: &Tick, console: &mut Console<'_>) {
+fn tick(tick: &Tick, console: &mut Console<'_>) {
     if tick.at_once {
         // Nobody asked how fast this machine writes.
         let _ = writeln!(
@@ -63,7 +100,7 @@ pub fn tick(tick: &Tick, console: &mut Console<'_>) {
 pub fn conclude(
     report: &Report,
     queues: Vec<Queue>,
-    (lines, more): (&[(&str, String)], Value),
+    (lines, more): (&[(&str, String)], Vec<Value>),
     (quiet, as_json): (bool, bool),
     console: &mut Console<'_>,
 ) -> Result {
@@ -111,7 +148,7 @@ pub fn nothing_sampled() -> Failure {
         .and("sample one in fewer, or play for longer")
 }
 
-fn as_value(report: &Report, more: Value) -> Result<Value> {
+fn as_value(report: &Report, more: Vec<Value>) -> Result<Value> {
     let mut value = json!({
         "sent": report.sent(),
         "dropped": report.dropped(),
@@ -121,11 +158,8 @@ fn as_value(report: &Report, more: Value) -> Result<Value> {
         "l2_bits_per_second": report.l2_bits_per_second(),
         "l1_bits_per_second": report.l1_bits_per_second(),
     });
-    let whole = serde_json::to_value(report).map_err(|error| {
-        Failure::failed("cannot write the report as JSON").and(error.to_string())
-    })?;
     if let Value::Object(fields) = &mut value {
-        for other in [whole, more] {
+        for other in [to_json(report)?].into_iter().chain(more) {
             if let Value::Object(other) = other {
                 fields.extend(other);
             }

@@ -2,7 +2,8 @@
 
 use super::super::plan::{AROUND, Planned, Sent, Setup, Way, What, framed, kinds};
 use super::{FIRST_LABEL, TRACE, switch};
-use crate::scenario::model::{NodeKind, Tunnel};
+use crate::scenario::model::{NodeId, NodeKind, Tunnel};
+use crate::sim::frames::{Around, mac};
 use crate::units::{Ps, Rate};
 use fcn_node::FlowKey;
 use fcn_wire::bth::BthRepr;
@@ -10,7 +11,6 @@ use fcn_wire::compose::{self, OptionPart, Part};
 use fcn_wire::header::ethernet;
 use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
-use fcn_wire::profile::VXLAN_PORT;
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{Kind, Opcode, Profile, Qp};
 use std::collections::HashMap;
@@ -135,12 +135,7 @@ impl Maker<'_, '_> {
         let nodes = (flow.from, flow.to);
         let frame = match tunnel {
             None => framed(nodes, &packet),
-            Some((ingress, egress, tunnel)) => encapsulated(
-                &framed(nodes, &packet),
-                (ingress, egress, tunnel),
-                label,
-                ecn,
-            )?,
+            Some(tunnel) => encapsulated(nodes, &packet, tunnel, (label, ecn))?,
         };
         self.sent.push(Sent {
             flow: FlowKey {
@@ -158,19 +153,17 @@ impl Maker<'_, '_> {
     }
 }
 
-/// A frame's packet in a tunnel.
+/// As [`framed`], in a tunnel.
 fn encapsulated(
-    frame: &[u8],
+    (from, to): (NodeId, NodeId),
+    packet: &[u8],
     (ingress, egress, tunnel): (Ipv6Addr, Ipv6Addr, Tunnel),
-    label: u32,
-    ecn: u8,
+    (label, ecn): (u32, u8),
 ) -> Option<Vec<u8>> {
-    let mac = |at: usize| frame.get(at..)?.first_chunk::<6>().copied();
     let link = Part::Ethernet {
-        source: mac(ethernet::SOURCE)?,
-        destination: mac(ethernet::DESTINATION)?,
+        source: mac(from),
+        destination: mac(to),
     };
-    let packet = frame.get(ethernet::LEN..)?;
     let is_v4 = packet.first()? >> 4 == 4;
     let inner = Part::Payload {
         ether_type: if is_v4 {
@@ -181,44 +174,17 @@ fn encapsulated(
         protocol: if is_v4 { 4 } else { 41 },
         bytes: packet,
     };
-    let outer = Part::Ipv6 {
-        source: ingress,
-        destination: egress,
+    let around = Around {
+        ends: (ingress, egress),
+        tunnel,
         traffic_class: ecn,
-        flow_label: label,
+        label,
+        udp_source: FIRST_PORT,
         hop_limit: compose::DEFAULT_HOP_LIMIT,
     };
-    let mpls = |label| Part::Mpls {
-        label,
-        traffic_class: 0,
-        ttl: compose::DEFAULT_HOP_LIMIT,
-    };
-    let segments = [egress];
-    let parts = match tunnel {
-        Tunnel::Srv6 => {
-            let routing = Part::SegmentRouting {
-                left: 0,
-                segments: &segments,
-            };
-            vec![link, outer, routing, inner]
-        }
-        Tunnel::Vxlan { vni } => {
-            let udp = Part::udp(FIRST_PORT, VXLAN_PORT);
-            vec![link, outer, udp, Part::Vxlan { vni }, link, inner]
-        }
-        // Transport label, entropy label indicator and entropy label, service label (RFC 6790).
-        Tunnel::SrMpls { transport, service } => {
-            vec![
-                link,
-                mpls(transport),
-                mpls(7),
-                mpls(label),
-                mpls(service),
-                inner,
-            ]
-        }
-    };
-    compose::packet(&parts, &Profile::DEFAULT).ok()
+    around.put([link, link, inner], |parts| {
+        compose::packet(parts, &Profile::DEFAULT).ok()
+    })
 }
 
 /// Frames on these ways, as fast as their links take them.

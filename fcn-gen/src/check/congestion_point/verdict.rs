@@ -10,13 +10,11 @@ use crate::units::Ps;
 use fcn_node::FlowKey;
 use fcn_node::congestion_point::Ability;
 use fcn_observe::DataPacket;
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Kind, LinkType, Message, Profile, Rule, Subject};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-
-/// IP protocol number of UDP.
-const UDP: u8 = 17;
 
 /// The data packets that were sent, by what a notification names.
 struct Index<'p> {
@@ -34,7 +32,7 @@ impl<'p> Index<'p> {
         let tuple = |sent: &Sent| FiveTuple {
             source: sent.flow.sender,
             destination: sent.flow.receiver,
-            protocol: UDP,
+            protocol: next_header::UDP,
             source_port: sent.port,
             destination_port: profile.rocev2_port,
         };

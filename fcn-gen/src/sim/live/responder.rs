@@ -3,12 +3,12 @@
 //! any address and key will do. What a target asks of a sender that has opened the connection is answered likewise. Octets in, octets
 //! out.
 
+use crate::sim::rdma_cm::datagram;
 use crate::units::Ps;
-use fcn_wire::bth::{Aeth, BthRepr, Deth, MAX_24, Opcode, Qp, Roce};
+use fcn_wire::bth::{Aeth, BthRepr, MAX_24, Opcode, Qp, Roce};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
 use fcn_wire::icrc::Policy;
-use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectRejectRepr, ConnectReplyRepr, DisconnectReplyRepr, MessageRepr,
     REP_PRIVATE_LEN, Transport,
@@ -63,40 +63,25 @@ impl Connection {
     }
 }
 
-/// What it has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Connections accepted.
-    pub accepted: u64,
-    /// Those that could not be.
-    pub rejected: u64,
-    /// Those taken down by their initiators.
-    pub disconnected: u64,
-    /// Packets of RDMA WRITEs taken in order.
-    pub writes: u64,
-    /// Octets of payload of these.
-    pub octets: u64,
-    /// Requests for which a packet before them is missing.
-    pub out_of_order: u64,
-    /// Requests that were there before.
-    pub again: u64,
-    /// Requests that are no RDMA WRITE, and were refused.
-    pub refused: u64,
-}
-
-impl Counters {
-    /// By name.
-    pub fn named(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("accepted", self.accepted),
-            ("rejected", self.rejected),
-            ("disconnected", self.disconnected),
-            ("writes", self.writes),
-            ("octets", self.octets),
-            ("out_of_order", self.out_of_order),
-            ("again", self.again),
-            ("refused", self.refused),
-        ]
+super::counted! {
+    /// What it has done.
+    Counters {
+        /// Connections accepted.
+        accepted,
+        /// Those that could not be.
+        rejected,
+        /// Those taken down by their initiators.
+        disconnected,
+        /// Packets of RDMA WRITEs taken in order.
+        writes,
+        /// Octets of payload of these.
+        octets,
+        /// Requests for which a packet before them is missing.
+        out_of_order,
+        /// Requests that were there before.
+        again,
+        /// Requests that are no RDMA WRITE, and were refused.
+        refused,
     }
 }
 
@@ -182,18 +167,7 @@ impl Responder {
             }
             _ => return None,
         };
-        let mad = CmRepr::new(1, answer).to_bytes().ok()?;
-        let carrier = Carrier {
-            traffic_class: 0,
-            ..Carrier::new(own, peer)
-        };
-        let bth = BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, 0);
-        let deth = Deth {
-            qkey: GSI_Q_KEY,
-            source_qp: Qp::GSI,
-        };
-        let parts = [Part::Bth(bth), Part::Deth(deth), Part::Bytes(&mad)];
-        packet(&carrier, &parts, profile)
+        datagram(Carrier::new(own, peer), 0, &CmRepr::new(1, answer), profile).ok()
     }
 
     /// The number of a peer's connection of that ID, or one that is free.
@@ -274,7 +248,14 @@ impl Responder {
             syndrome,
             msn: connection.messages,
         };
-        packet(&carrier, &[Part::Bth(bth), Part::Aeth(aeth)], profile)
+        let parts = [
+            carrier.ip().ok()?,
+            Part::udp(carrier.udp_source, profile.rocev2_port),
+            Part::Bth(bth),
+            Part::Aeth(aeth),
+            Part::Icrc(Policy::Compute(profile.icrc_reading)),
+        ];
+        compose::packet(&parts, profile).ok()
     }
 }
 
@@ -308,14 +289,4 @@ fn for_rsockets() -> [u8; REP_PRIVATE_LEN] {
 /// The connection's number.
 fn place_of(own: Qp) -> Option<usize> {
     Some(own.get().checked_sub(FIRST_QP)? as usize)
-}
-
-fn packet(carrier: &Carrier, inner: &[Part<'_>], profile: &Profile) -> Option<Vec<u8>> {
-    let mut parts = vec![
-        carrier.ip().ok()?,
-        Part::udp(carrier.udp_source, profile.rocev2_port),
-    ];
-    parts.extend_from_slice(inner);
-    parts.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
-    compose::packet(&parts, profile).ok()
 }

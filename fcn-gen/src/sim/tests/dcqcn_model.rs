@@ -165,7 +165,7 @@ const SAMPLE: Ps = Ps(10_000_000);
 fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watched {
     let flows = simulation.flows.len();
     let mut world = World::new(simulation, None);
-    world.begin();
+    world.begin(None);
     let mut alphas = vec![
         Alpha {
             value: 1.0,

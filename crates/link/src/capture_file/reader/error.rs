@@ -1,7 +1,5 @@
 //! Errors of reading a capture file, with readable messages.
 
-use super::stamp::Resolution;
-use super::{MAX_BLOCK, MAX_INTERFACES, MAX_PACKET};
 use std::fmt;
 use std::io;
 use thiserror::Error;
@@ -78,78 +76,12 @@ pub enum ReadErrorKind {
         _0.map(|octet| format!("{octet:02X}")).join(" ")
     )]
     NotACapture([u8; 4]),
-    /// It has a version that we do not know.
-    #[error(
-        "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
-    )]
-    Version {
-        /// The major version.
-        major: u16,
-        /// The minor version.
-        minor: u16,
-    },
     /// It ends inside a record, or inside compressed data.
     #[error("the file ends within what begins here: the capture, or its copy, was not finished")]
     Cut,
-    /// A packet of more than [`MAX_PACKET`] octets.
-    #[error("a packet of {len} octets; at most {MAX_PACKET} are read")]
-    TooLong {
-        /// Octets of the packet, it is said.
-        len: u32,
-    },
-    /// A block that has more than [`MAX_BLOCK`] octets.
-    #[error("a block of {len} octets; at most {MAX_BLOCK} are read")]
-    BlockTooLong {
-        /// Octets of the block, it is said.
-        len: u32,
-    },
-    /// A block that has fewer octets than its kind needs, or no multiple of 4.
-    #[error("a block of {len} octets, which is too short for its kind or no multiple of 4")]
-    BlockLength {
-        /// Octets of the block, it is said.
-        len: u32,
-    },
-    /// A block whose length is another at its end than at its start.
-    #[error("a block that has {len} octets by its start and {again} by its end")]
-    Lengths {
-        /// Octets of the block, by its start.
-        len: u32,
-        /// What its end says.
-        again: u32,
-    },
-    /// A packet that is longer than its block.
-    #[error("a packet of {captured} octets in a block of {block}, which has no room for it")]
-    Overlong {
-        /// Octets of the packet.
-        captured: u32,
-        /// Octets of the block around it.
-        block: usize,
-    },
-    /// A packet of an interface that was not described before.
-    #[error(
-        "a packet of interface {number}, but {count} are described before it (numbered from 0)"
-    )]
-    Interface {
-        /// The interface, counted from 0 in its section.
-        number: u32,
-        /// How many there are so far.
-        count: usize,
-    },
-    /// More than [`MAX_INTERFACES`] interfaces.
-    #[error("one more interface; at most {MAX_INTERFACES} are read")]
-    Interfaces,
-    /// A time before the epoch, or more than 584 years behind it.
-    #[error(
-        "a time stamp of {stamp} times {resolution} plus {offset} s, which is not between 1970 and 2554"
-    )]
-    Stamp {
-        /// The time stamp.
-        stamp: u64,
-        /// Its unit.
-        resolution: Resolution,
-        /// Seconds to add to it.
-        offset: i64,
-    },
+    /// What it says cannot be, or is more than is read.
+    #[error("{0}")]
+    Refused(String),
     /// Something else is not as the format demands.
     #[error("malformed: {0}")]
     Malformed(&'static str),
@@ -169,12 +101,6 @@ impl ReadError {
     #[must_use]
     pub const fn kind(&self) -> &ReadErrorKind {
         &self.0.kind
-    }
-
-    /// The name of the file, or the one given for the reader.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.0.name
     }
 
     /// Where the record begins at which reading stopped: octets of the uncompressed file in front of it.
@@ -219,6 +145,18 @@ impl fmt::Display for Inner {
 }
 
 impl ReadErrorKind {
+    #[cold]
+    pub(super) fn refused(what: fmt::Arguments<'_>) -> Self {
+        Self::Refused(what.to_string())
+    }
+
+    #[cold]
+    pub(super) fn version(major: u16, minor: u16) -> Self {
+        Self::refused(format_args!(
+            "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
+        ))
+    }
+
     /// Whether it happened somewhere in the file, not to the file as a whole.
     const fn has_place(&self) -> bool {
         !matches!(

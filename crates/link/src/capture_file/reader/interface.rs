@@ -123,12 +123,11 @@ impl ReadInterface {
     }
 
     #[cold]
-    pub(super) const fn stamp_error(&self, stamp: u64) -> ReadErrorKind {
-        ReadErrorKind::Stamp {
-            stamp,
-            resolution: self.resolution,
-            offset: self.offset,
-        }
+    pub(super) fn stamp_error(&self, stamp: u64) -> ReadErrorKind {
+        ReadErrorKind::refused(format_args!(
+            "a time stamp of {stamp} times {} plus {} s, which is not between 1970 and 2554",
+            self.resolution, self.offset
+        ))
     }
 }
 

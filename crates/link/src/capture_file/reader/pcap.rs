@@ -41,10 +41,8 @@ impl Pcap {
             return Err(ReadErrorKind::Malformed("the header of the file"));
         };
         if header.version_major != VERSION {
-            return Err(ReadErrorKind::Version {
-                major: header.version_major,
-                minor: header.version_minor,
-            });
+            let (major, minor) = (header.version_major, header.version_minor);
+            return Err(ReadErrorKind::version(major, minor));
         }
         window.take(HEADER_LEN);
         let (part, resolution) = match header.ts_resolution {
@@ -60,9 +58,20 @@ impl Pcap {
         Ok((Self { order, part }, interface))
     }
 
-    /// Whether a whole record is next in the window.
+    /// Finds the records that are whole in the window, until there are `most`. Where one is not as it should be,
+    /// [`next`](Self::next) has to look.
     #[inline]
-    pub(super) fn is_there(&self, window: &Window<'_>) -> bool {
+    pub(super) fn more(&self, window: &mut Window<'_>, most: usize, found: &mut Vec<Found>) {
+        while found.len() < most
+            && self.is_there(window)
+            && let Ok(Some(one)) = self.next(window)
+        {
+            found.push(one);
+        }
+    }
+
+    #[inline]
+    fn is_there(&self, window: &Window<'_>) -> bool {
         let ready = window.ready();
         let Some([_, _, captured, _]) = self.order.words(ready) else {
             return false;

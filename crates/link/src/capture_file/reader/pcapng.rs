@@ -57,7 +57,7 @@ impl Section {
         };
         let (major, minor) = order.halves(version);
         if major != VERSION {
-            return Err(ReadErrorKind::Version { major, minor });
+            return Err(ReadErrorKind::version(major, minor));
         }
         window.take(len);
         Ok(Self { order, first })
@@ -95,20 +95,6 @@ impl Section {
                 _ => self.skip(window, len)?,
             }
         }
-    }
-
-    /// Whether a whole packet block is next in the window.
-    #[inline]
-    pub(super) fn is_there(&self, window: &Window<'_>) -> bool {
-        let ready = window.ready();
-        let Some([kind, len]) = self.order.words(ready) else {
-            return false;
-        };
-        let is_packet = matches!(
-            kind,
-            ENHANCED_PACKET_BLOCK | SIMPLE_PACKET_BLOCK | PACKET_BLOCK
-        );
-        is_packet && ready.len() >= len as usize
     }
 
     #[inline]
@@ -178,21 +164,20 @@ impl Section {
         let own = interfaces.get(self.first..).unwrap_or_default();
         let front = block.get(..len - TRAILER_LEN).unwrap_or_default();
         let Some(layout) = layout(self.order, front, own) else {
-            let len = len as u32;
-            return Err(ReadErrorKind::BlockLength { len });
+            return Err(bad_length(len));
         };
         let captured = packet_len(layout.captured)?;
         if layout.header_len + captured + TRAILER_LEN > len {
-            return Err(ReadErrorKind::Overlong {
-                captured: layout.captured,
-                block: len,
-            });
+            return Err(ReadErrorKind::refused(format_args!(
+                "a packet of {captured} octets in a block of {len}, which has no room for it"
+            )));
         }
         let Some(interface) = own.get(layout.interface as usize) else {
-            return Err(ReadErrorKind::Interface {
-                number: layout.interface,
-                count: own.len(),
-            });
+            return Err(ReadErrorKind::refused(format_args!(
+                "a packet of interface {}, but {} are described before it (numbered from 0)",
+                layout.interface,
+                own.len()
+            )));
         };
         let at = match layout.stamp {
             None => None,
@@ -221,7 +206,9 @@ impl Section {
         let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
         let interface = ReadInterface::parse(self.order, body)?;
         if interfaces.len() >= MAX_INTERFACES {
-            return Err(ReadErrorKind::Interfaces);
+            return Err(ReadErrorKind::refused(format_args!(
+                "one more interface; at most {MAX_INTERFACES} are read"
+            )));
         }
         interfaces.push(interface);
         window.take(len);
@@ -254,7 +241,7 @@ impl Section {
         window.skip(octets - TRAILER_LEN)?;
         let again = self.order.word(*window.array()?);
         if again != len {
-            return Err(ReadErrorKind::Lengths { len, again });
+            return Err(differs(len, again));
         }
         window.take(TRAILER_LEN);
         Ok(())
@@ -313,15 +300,31 @@ fn simple(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
 
 /// The length of a block, if it is one that we read.
 #[inline]
-const fn block_len(len: u32, least: usize) -> Result<usize, ReadErrorKind> {
+fn block_len(len: u32, least: usize) -> Result<usize, ReadErrorKind> {
     let octets = len as usize;
     if octets < least || !octets.is_multiple_of(4) {
-        return Err(ReadErrorKind::BlockLength { len });
+        return Err(bad_length(octets));
     }
     if octets > MAX_BLOCK {
-        return Err(ReadErrorKind::BlockTooLong { len });
+        return Err(ReadErrorKind::refused(format_args!(
+            "a block of {len} octets; at most {MAX_BLOCK} are read"
+        )));
     }
     Ok(octets)
+}
+
+#[cold]
+fn bad_length(len: usize) -> ReadErrorKind {
+    ReadErrorKind::refused(format_args!(
+        "a block of {len} octets, which is too short for its kind or no multiple of 4"
+    ))
+}
+
+#[cold]
+fn differs(len: u32, again: u32) -> ReadErrorKind {
+    ReadErrorKind::refused(format_args!(
+        "a block that has {len} octets by its start and {again} by its end"
+    ))
 }
 
 /// All octets of a block that says in front that it has `len`, and must say so again at its end.
@@ -333,8 +336,7 @@ fn whole<'w>(
 ) -> Result<&'w [u8], ReadErrorKind> {
     let block = window.need(len)?;
     if !says_again(order, block) {
-        let (len, again) = (len as u32, last_word(order, block));
-        return Err(ReadErrorKind::Lengths { len, again });
+        return Err(differs(len as u32, last_word(order, block)));
     }
     Ok(block)
 }
