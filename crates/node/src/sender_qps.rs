@@ -41,7 +41,7 @@ impl SenderQps {
     /// Learns from a frame that passes by: RDMA CM, data, acknowledgements.
     pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         match frame.message() {
-            Message::RdmaCm(..) => self.resolver.learn(now.as_nanos(), frame),
+            Message::RdmaCm(..) => self.resolver.learn(frame),
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {
                     self.acknowledged(ip.source, ip.destination, bth.dest_qp(), bth.psn());

@@ -9,7 +9,6 @@ use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::flow_table::{Begins, FlowTable, Sequenced};
-use crate::time::Time;
 use fcn_wire::bth::MAX_24;
 use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
@@ -138,15 +137,15 @@ impl Resolver {
         }
     }
 
-    /// Learns from the RDMA CM message in `frame`, seen at `at`; anything else is left alone.
-    pub fn learn(&mut self, at: u64, frame: &Frame<'_>) {
+    /// Learns from the RDMA CM message in `frame`; anything else is left alone.
+    pub fn learn(&mut self, frame: &Frame<'_>) {
         if let (Message::RdmaCm(_, Cm::DisconnectRequest(request)), Some(ip)) =
             (frame.message(), frame.ip())
             && let Some(qp) = Qp::new(request.remote_qpn())
         {
             self.remember(ip.destination, qp, ip.source);
         }
-        self.connections.learn(Time::from_nanos(at), frame);
+        self.connections.learn(frame);
     }
 
     /// Remembers a connection of `qp` at `host` that is about to be taken down by `peer`.
@@ -502,7 +501,7 @@ mod tests {
         let known_after = |other: FlowKey, acks: u32, psn: u32| {
             let mut resolver = Resolver::new(8);
             for message in [setup.request(), setup.reply(), setup.ready()] {
-                with_frame(&message, |frame| resolver.learn(0, frame));
+                with_frame(&message, |frame| resolver.learn(frame));
             }
             let mut flows = FlowTable::new(8);
             flows.data(first, 0, None, || 700_000);

@@ -222,7 +222,7 @@ pub fn connections(data: &[u8]) {
                 _ => false,
             };
         }
-        connections.learn(Time::from_nanos(number.into()), &frame);
+        connections.learn(&frame);
         if octets.0.is_empty() || number == u8::MAX {
             known(&mut connections, most, &announced);
         }
