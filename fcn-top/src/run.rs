@@ -15,13 +15,12 @@ use crate::output::html::{self, PageFile, Story};
 use crate::output::part::Part;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
-use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
 use crate::setup::{self, Printing, Way};
 use crate::tables::{Nics, Wanted, Watched};
 use crate::text::Words;
-use crate::view::{self, Tab, Writing};
+use crate::view::{self, Tab};
 use clap::Parser;
 use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, conclude, say, usage};
@@ -165,8 +164,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     match way {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
-                let write = |writing: &Writing| table::write(writing, &words);
-                view::run(&*engine, &options, &words, &interrupted, &write)
+                view::run(&*engine, &options, &words, &interrupted)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.

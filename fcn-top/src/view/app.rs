@@ -16,7 +16,7 @@ use super::table::{Entry, Key, Move, Table};
 use super::theme::{Theme, Tone, to_ascii};
 use super::views::{Opened, TableId, View};
 use super::world::World;
-use super::{Effect, Format, Options, Tab, Writing, head};
+use super::{Effect, Format, Options, Tab, head};
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
@@ -626,15 +626,11 @@ impl<'a> App<'a> {
             Purpose::Export(row) => self.effects.push(Effect::Export { row, to }),
             Purpose::Picture => self.effects.push(Effect::Picture(to)),
             Purpose::Write(format) => {
-                let (tab, (view, table, world)) = (self.table_tab(), self.parts());
-                let writing = Writing {
-                    format,
-                    view: tab,
-                    to,
-                    at: world.history.shown().now,
-                    records: view.records(table, world),
-                };
-                self.effects.push(Effect::Write(Box::new(writing)));
+                let (view, table, world) = self.parts();
+                match view.text(table, world, format) {
+                    Ok(text) => self.effects.push(Effect::Write { text, to }),
+                    Err(error) => self.wrote(&to, Err(error.to_string())),
+                }
             }
         }
     }

@@ -4,8 +4,8 @@ use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table, both};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, in_columns, labelled, parted, tell};
-use super::world::World;
-use super::{Records, fit};
+use super::world::{World, Written};
+use super::{Format, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_tool::quantity::grouped;
 use fcn_wire::{Rule, Severity};
@@ -285,13 +285,13 @@ impl View for Events {
         std::mem::take(&mut self.opened)
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let events = world.history.events();
-        Records::Events(if self.opened {
-            table.shown(&events).cloned().collect()
+        if self.opened {
+            world.text(table.shown(&events), format)
         } else {
-            events.into_owned()
-        })
+            world.text(&*events, format)
+        }
     }
 
     fn about(&self) -> &'static str {

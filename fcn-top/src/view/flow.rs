@@ -9,8 +9,8 @@ use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::views::{TableId, View, empty, labelled, pending, say, tell};
-use super::world::World;
-use super::{Records, fit, qps};
+use super::world::{World, Written};
+use super::{Format, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -506,8 +506,8 @@ impl View for Flow {
         true
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
-        qps::Qps.records(table, world)
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
+        qps::Qps.text(table, world, format)
     }
 
     fn about(&self) -> &'static str {

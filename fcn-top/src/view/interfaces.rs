@@ -1,12 +1,12 @@
 //! Where packets come from, what was lost on the way, and sums over everything seen.
 
-use super::Records;
+use super::Format;
 use super::fit;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted, tell};
-use super::world::World;
+use super::world::{World, Written};
 use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
 use crate::text;
 use fcn_wire::Kind;
@@ -91,9 +91,9 @@ impl View for Interfaces {
         }
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let interfaces = &world.history.shown().interfaces;
-        Records::Interfaces(table.shown(interfaces).cloned().collect())
+        world.text(table.shown(interfaces), format)
     }
 
     fn about(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! The loop on a real terminal. However it ends, the terminal is as it was.
 
-use super::{App, Colours, Effect, Options, Writing, picture};
+use super::{App, Colours, Effect, Options, picture};
+use crate::new_file;
 use crate::tables::Watched;
 use crate::text::Words;
 use crossterm::cursor::Show;
@@ -38,20 +39,11 @@ const PACE: u32 = 10;
 /// Columns and lines that are drawn at most: a terminal may claim any size.
 const MOST: (u16, u16) = (1_000, 500);
 
-/// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
-pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
-
-/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true; tables are written by `write`.
+/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true.
 ///
 /// # Errors
 /// Standard output is no terminal, or the terminal cannot be used.
-pub fn run(
-    watched: &dyn Watched,
-    options: &Options,
-    words: &Words,
-    stop: &AtomicBool,
-    write: &Writer<'_>,
-) -> Result {
+pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage("standard output is no terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
@@ -65,7 +57,7 @@ pub fn run(
     let options = options.with_environment(|name| std::env::var(name).ok());
     let mut screen = Screen::enter(options.mouse).map_err(|error| unusable(&error))?;
     let mut app = App::new(&options, words);
-    let done = screen.show(&mut app, watched, &options, stop, write);
+    let done = screen.show(&mut app, watched, &options, stop);
     let broken = screen.broken.load(Ordering::Relaxed);
     drop(screen);
     if broken {
@@ -184,7 +176,6 @@ impl Screen {
         watched: &dyn Watched,
         options: &Options,
         stop: &AtomicBool,
-        write: &Writer<'_>,
     ) -> io::Result<()> {
         let inputs = Inputs::begin()?;
         let mut due = Instant::now();
@@ -235,7 +226,10 @@ impl Screen {
                         app.wrote(&to, done);
                     }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
-                    Effect::Write(writing) => app.wrote(&writing.to, write(&writing)),
+                    Effect::Write { text, to } => {
+                        let written = new_file::write(&to, &text.octets);
+                        app.wrote(&to, written.map(|()| text.lines));
+                    }
                 }
             }
         }

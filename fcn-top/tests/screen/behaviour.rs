@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKi
 use fcn_top::record::{EventRecord, QpRecord, RowId};
 use fcn_top::tables::{Details, Tables, TrafficStep, WantedDetails};
 use fcn_top::text::Words;
-use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
+use fcn_top::view::{App, Effect, Format, Options, Tab};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::path::{Path, PathBuf};
@@ -550,19 +550,36 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
         typed(&mut app, key);
         press(&mut app, KeyCode::Enter);
         let effects = app.effects();
-        let [Effect::Write(writing)] = &effects[..] else {
+        let [Effect::Write { text, to }] = &effects[..] else {
             panic!("{effects:?}")
         };
-        assert_eq!(
-            (writing.format, writing.view, writing.at),
-            (format, Tab::Qps, START + 20 * SECOND)
-        );
-        let Records::Qps(records) = &writing.records else {
-            panic!()
+        assert_eq!(text.lines, 8);
+        let rates: Vec<f64> = match format {
+            Format::Json => {
+                let json: serde_json::Value = serde_json::from_slice(&text.octets).unwrap();
+                assert_eq!(
+                    (&json["table"], &json["at"]),
+                    (&"qps".into(), &(START + 20 * SECOND).into())
+                );
+                let rows = json["rows"].as_array().unwrap().iter();
+                rows.map(|row| row["rate_1s"].as_f64().unwrap()).collect()
+            }
+            Format::Csv => {
+                let mut csv = csv::Reader::from_reader(&text.octets[..]);
+                let at = csv
+                    .headers()
+                    .unwrap()
+                    .iter()
+                    .position(|id| id == "rate_1s")
+                    .unwrap();
+                csv.records()
+                    .map(|row| row.unwrap()[at].parse().unwrap())
+                    .collect()
+            }
         };
-        assert_eq!(records.len(), 8);
-        assert!(records.is_sorted_by(|a, b| a.rate_1s >= b.rate_1s));
-        app.wrote(&writing.to, Ok(8));
+        assert_eq!(rates.len(), 8);
+        assert!(rates.is_sorted_by(|a, b| a >= b));
+        app.wrote(to, Ok(8));
         assert!(seen(&mut app).contains("8 lines written to fcn-top-qps."));
         press(&mut app, KeyCode::Esc);
         press(&mut app, KeyCode::Esc);
