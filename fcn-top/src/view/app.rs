@@ -75,9 +75,8 @@ impl<'a> App<'a> {
             CounterRecord::SCHEMA,
             LocalQpRecord::SCHEMA,
         ];
-        let asks =
-            !(options.order.is_empty() && options.filter.is_empty() && options.columns.is_empty());
-        // Orders, filters and columns are those of single events.
+        let asks = !(options.order.is_empty() && options.filter.is_empty());
+        // Orders and filters are those of single events.
         let events = Events::new(asks && options.view == Tab::Events);
         let mut app = Self {
             world: World {
@@ -636,7 +635,7 @@ impl<'a> App<'a> {
     }
 }
 
-/// Gives a table the order, filter and columns asked for; what cannot be is told, the rest is done.
+/// Gives a table the order and filter asked for; what cannot be is told, the rest is done.
 fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     let mut wrong = Vec::new();
     if !options.order.is_empty() {
@@ -647,17 +646,6 @@ fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     }
     if let Err(error) = table.filter(&options.filter) {
         wrong.push(error.to_string());
-    }
-    let mut columns = Vec::new();
-    for id in &options.columns {
-        match table.schema.named(id) {
-            Some(column) if !columns.contains(&column) => columns.push(column),
-            Some(_) => {}
-            None => wrong.push(format!("the table has no column `{id}`")),
-        }
-    }
-    if !columns.is_empty() {
-        (table.columns, table.usual) = (columns, false);
     }
     if wrong.is_empty() {
         Ok(())

@@ -55,7 +55,7 @@ pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &Atomi
         );
     }
     let options = options.with_environment(|name| std::env::var(name).ok());
-    let mut screen = Screen::enter(options.mouse).map_err(|error| unusable(&error))?;
+    let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
     let mut app = App::new(&options, words);
     let done = screen.show(&mut app, watched, &options, stop);
     let broken = screen.broken.load(Ordering::Relaxed);
@@ -74,14 +74,14 @@ fn unusable(error: &io::Error) -> Failure {
 }
 
 /// Takes the terminal for the screen.
-fn take(mouse: bool) -> io::Result<()> {
+fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    let mut out = io::stdout();
-    execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
-    if mouse {
-        execute!(out, EnableMouseCapture)?;
-    }
-    Ok(())
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        EnableMouseCapture
+    )
 }
 
 /// Makes the terminal as it was. What fails cannot be helped, and the rest is still done.
@@ -108,7 +108,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn enter(mouse: bool) -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
         let broken = Arc::new(AtomicBool::new(false));
         let hook: Arc<Hook> = Arc::from(panic::take_hook());
         let (before, tell) = (Arc::clone(&hook), Arc::clone(&broken));
@@ -119,7 +119,7 @@ impl Screen {
             }
             before(info);
         }));
-        match Self::start(mouse) {
+        match Self::start() {
             Ok(terminal) => Ok(Self {
                 terminal: ManuallyDrop::new(terminal),
                 hook,
@@ -133,8 +133,8 @@ impl Screen {
         }
     }
 
-    fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-        take(mouse)?;
+    fn start() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+        take()?;
         let viewport = Viewport::Fixed(Rect::ZERO);
         let backend = CrosstermBackend::new(io::stdout());
         let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport })?;
@@ -143,10 +143,10 @@ impl Screen {
     }
 
     /// Stops the program, as Ctrl-Z does, with the terminal as it was; comes back where it goes on.
-    fn suspend(&mut self, mouse: bool) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<()> {
         restore();
         raise(Signal::SIGTSTP)?;
-        take(mouse)?;
+        take()?;
         clear(&mut self.terminal)
     }
 
@@ -220,7 +220,7 @@ impl Screen {
                 match effect {
                     Effect::Quit => return Ok(()),
                     Effect::Redraw => clear(&mut self.terminal)?,
-                    Effect::Suspend => self.suspend(options.mouse)?,
+                    Effect::Suspend => self.suspend()?,
                     Effect::Picture(to) => {
                         let done = self.picture(app, options.colours, &to);
                         app.wrote(&to, done);
