@@ -267,9 +267,7 @@ fn metrics(
         })
     };
     let mut exposition = Exposition::new(rows, words.clone());
-    if !by_interface {
-        exposition = exposition.without_interfaces();
-    }
+    exposition.by_interface = by_interface;
     let server = prometheus::serve(listener, exposition, tables)?;
     if way != Way::Screen && !cli.mode.quiet {
         let address = server.address();
