@@ -304,7 +304,7 @@ records! {
     /// Something worth knowing.
     EventRecord, "events", {
         at: u64 = "Time", 15, Moment, "When (first), in nanoseconds since the epoch", |v| Cell::Moment(*v);
-        severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
+        severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.id());
         what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
         times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
         last: u64 = "Last", 15, Moment, "When last, in nanoseconds since the epoch: later than `at` where `times` is more than 1", |v| Cell::Moment(*v);

@@ -11,7 +11,7 @@ use crate::data::FlowKey;
 use crate::flow_table::{Begins, FlowTable, Sequenced};
 use fcn_wire::bth::MAX_24;
 use fcn_wire::rdma_cm::Cm;
-use fcn_wire::{Frame, Message, Qp};
+use fcn_wire::{Frame, Message, Qp, identified};
 use std::net::IpAddr;
 
 /// How far an acknowledgement's PSN may be behind the data's highest: 1.3 ms at 100 Gbit/s in packets of 4 KB. Farther, and
@@ -30,26 +30,16 @@ const FIRST_PSNS: u32 = 4096;
 /// The PSN of no acknowledgement.
 const NO_PSN: u32 = u32::MAX;
 
-/// How a QP that the notification does not name has been found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Resolved {
-    /// The notification names it.
-    Packet,
-    /// The RDMA CM exchange that set the connection up.
-    Cm,
-    /// Acknowledgements that go the other way fit the data's PSNs.
-    Acks,
-}
-
-impl Resolved {
-    /// Its name in JSON and filters.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Packet => "packet",
-            Self::Cm => "cm",
-            Self::Acks => "acks",
-        }
+identified! {
+    /// How a QP that the notification does not name has been found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    Resolved {
+        /// The notification names it.
+        Packet = "packet",
+        /// The RDMA CM exchange that set the connection up.
+        Cm = "cm",
+        /// Acknowledgements that go the other way fit the data's PSNs.
+        Acks = "acks",
     }
 }
 

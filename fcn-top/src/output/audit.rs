@@ -173,7 +173,7 @@ impl Audit {
             Some(number) => format!("frame {number}"),
             None => self.words.clock(event.at, 6),
         };
-        let severity = event.severity.name();
+        let severity = event.severity.id();
         let text = self.words.text(&event.text);
         let mut line = format!("{frame}  {severity:7}  {}  {text}", event.what);
         if !event.section.is_empty() {
@@ -270,7 +270,7 @@ impl Audit {
             .map(|((id, severity), broken)| {
                 json!({
                     "id": id,
-                    "severity": severity.name(),
+                    "severity": severity.id(),
                     "times": broken.times,
                     "first_frame": broken.first_frame,
                     "of_packets": broken.of_packets,

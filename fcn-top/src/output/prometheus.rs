@@ -329,7 +329,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     let mut findings = page.family(&m::FINDINGS);
     for (id, count) in &tables.rules {
         let rule = Rule::ALL.iter().find(|rule| rule.info().id == *id);
-        let severity = rule.map_or("", |rule| rule.info().severity.name());
+        let severity = rule.map_or("", |rule| rule.info().severity.id());
         findings.add(&[*id, severity], count);
     }
     let tables = [

@@ -445,7 +445,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
         table.add_row([
             grouped(times),
             frame.map_or_else(String::new, |frame| format!("frame {frame}")),
-            severity.map_or("", |severity| severity.name()).to_owned(),
+            severity.map_or("", |severity| severity.id()).to_owned(),
             id.to_owned(),
             text.into_owned(),
         ]);

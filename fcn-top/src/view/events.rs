@@ -19,7 +19,7 @@ records! {
     /// A rule that was broken, or what else happened, and how often.
     RuleRecord, "rules", {
         times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
-        severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.name());
+        severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.id());
         what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
         last: Option<u64> = "last", 12, Moment, "When it came last", |v| v.map_or(Cell::None, Cell::Moment);
         text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
@@ -318,7 +318,7 @@ impl View for Events {
 /// All that is said of an event.
 pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let severity = (
-        event.severity.name(),
+        event.severity.id(),
         world.words.text(&event.text).into_owned(),
         severity_tone(event.severity),
     );

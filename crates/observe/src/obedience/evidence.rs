@@ -2,30 +2,21 @@
 
 use super::{BINS, bounds};
 use core::fmt;
+use fcn_wire::identified;
 
-/// Whether the sender of a flow does what notifications ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Answer {
-    /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
-    /// explains. A twentieth less suffices, where it is there after notification upon notification.
-    Obeys,
-    /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
-    /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
-    DoesNotObey,
-    /// Neither can be told.
-    #[default]
-    Unclear,
-}
-
-impl Answer {
-    /// `obeys`, `does_not_obey` or `unclear`.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Obeys => "obeys",
-            Self::DoesNotObey => "does_not_obey",
-            Self::Unclear => "unclear",
-        }
+identified! {
+    /// Whether the sender of a flow does what notifications ask.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+    Answer {
+        /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
+        /// explains. A twentieth less suffices, where it is there after notification upon notification.
+        Obeys = "obeys",
+        /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
+        /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
+        DoesNotObey = "does_not_obey",
+        /// Neither can be told.
+        #[default]
+        Unclear = "unclear",
     }
 }
 
