@@ -28,21 +28,13 @@ struct Told {
 }
 
 /// What passed so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Courses {
     traffic: Run<TrafficStep>,
     flows: FxHashMap<FlowKey, Told>,
 }
 
 impl Courses {
-    /// Nothing has passed.
-    pub fn new() -> Self {
-        Self {
-            traffic: Run::new(),
-            flows: FxHashMap::default(),
-        }
-    }
-
     /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
         // Of all flows, so that these begin and end within its steps, and all have one axis.
@@ -87,7 +79,7 @@ impl Courses {
         self.flows.entry(key).or_insert_with(|| Told {
             since: at,
             notified: 0,
-            steps: Run::new(),
+            steps: Run::default(),
         })
     }
 
@@ -212,7 +204,7 @@ mod tests {
 
     #[test]
     fn all_is_on_one_axis_and_nothing_is_lost() {
-        let mut courses = Courses::new();
+        let mut courses = Courses::default();
         // An hour, a packet of one flow each second; the other only at the end.
         let start = 1_767_225_600_000_000_123;
         for second in 0..3_600 {
@@ -265,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_most_notified_get_the_places() {
-        let mut courses = Courses::new();
+        let mut courses = Courses::default();
         let mut at = 1_000 * MILLISECOND;
         for number in 0..FLOWS as u32 {
             courses.data(at, flow(number), packet(false));

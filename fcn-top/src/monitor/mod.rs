@@ -126,7 +126,7 @@ impl Monitor {
             started: None,
             watched: None,
             windows: Windows::default(),
-            traffic: Series::new(),
+            traffic: Series::default(),
             data_by_time: Ring::default(),
             courses: None,
             totals: Totals::default(),
@@ -230,7 +230,7 @@ impl Monitor {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.destination(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
-        let none = Series::new();
+        let none = Series::default();
         let data = flow.map_or(&none, |flow| &flow.series);
         let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
         let samples = row.samples();
@@ -260,7 +260,7 @@ impl Monitor {
 
     /// Keeps the whole run over time from now on, for [`course`](Self::course).
     pub fn keep_course(&mut self) {
-        self.courses = Some(Box::new(Courses::new()));
+        self.courses = Some(Box::new(Courses::default()));
     }
 
     /// The whole run over time; `None` where it is not kept.

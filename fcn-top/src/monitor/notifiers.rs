@@ -91,7 +91,7 @@ impl Notifier {
             roles: Roles::default(),
             trusted,
             windows: Windows::default(),
-            series: Series::new(),
+            series: Series::default(),
             kinds: [0; Kind::ALL.len()],
             level_max: None,
             queue_max: None,

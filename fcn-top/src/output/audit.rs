@@ -107,7 +107,7 @@ struct Broken {
 }
 
 /// The audit so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Audit {
     words: Words,
     printed: u64,
@@ -122,15 +122,10 @@ pub struct Audit {
 
 impl Audit {
     /// Nothing was seen yet.
-    pub const fn new(words: Words) -> Self {
+    pub fn new(words: Words) -> Self {
         Self {
             words,
-            printed: 0,
-            events: 0,
-            findings: [0; 3],
-            rules: BTreeMap::new(),
-            kept: Vec::new(),
-            keep: false,
+            ..Self::default()
         }
     }
 

@@ -82,7 +82,7 @@ impl<'a> App<'a> {
             world: World {
                 words,
                 theme: Theme(options.colours),
-                history: History::new(),
+                history: History::default(),
                 details: Details::default(),
                 ended: None,
                 checked: options.checked.clone(),
