@@ -108,7 +108,6 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let tables = world.history.shown();
     let (totals, words) = (&tables.totals, world.words);
     let count = |count: u64| words.cell(Cell::Count(count));
-    let kept = |kept: u64, gone: u64| format!("{} kept, {} evicted", count(kept), count(gone));
     let kinds = Kind::ALL
         .iter()
         .zip(totals.notifications)
@@ -198,21 +197,14 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             ),
             bad(errors > 0, Tone::Bad),
         ),
-        (
-            "QP rows",
-            kept(totals.rows, totals.rows_evicted),
-            bad(totals.rows_evicted > 0, Tone::Warn),
-        ),
-        (
-            "Data flows",
-            kept(totals.flows, totals.flows_evicted),
-            bad(totals.flows_evicted > 0, Tone::Warn),
-        ),
-        (
-            "Notifiers",
-            kept(totals.points, totals.points_evicted),
-            bad(totals.points_evicted > 0, Tone::Warn),
-        ),
     ]);
+    for (name, kept, gone) in [
+        ("QP rows", totals.rows, totals.rows_evicted),
+        ("Data flows", totals.flows, totals.flows_evicted),
+        ("Notifiers", totals.points, totals.points_evicted),
+    ] {
+        let text = format!("{} kept, {} evicted", count(kept), count(gone));
+        lines.push((name, text, bad(gone > 0, Tone::Warn)));
+    }
     lines
 }
