@@ -64,12 +64,6 @@ impl From<Ps> for Duration {
     }
 }
 
-impl From<Ps> for fcn_node::Time {
-    fn from(at: Ps) -> Self {
-        Self::from_nanos(at.as_nanos())
-    }
-}
-
 impl fmt::Display for Ps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match TIMES.iter().rev().find(|(_, size)| self.0 >= *size) {

@@ -5,7 +5,7 @@ use fcn_tool::failure::{self, Failure};
 use fcn_tool::quantity;
 use fcn_wire::Qp;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::rewrite::{LoopVariation, Rules, RulesBuilder, RulesError, VlanTag};
+use fcn_wire::rewrite::{LoopVariation, Rules, RulesError, VlanTag};
 use std::str::FromStr;
 
 /// Source MAC address where neither the capture nor the command line nor the interface has one: locally administered.
@@ -226,7 +226,7 @@ fn wrong(option: &str) -> impl Fn(RulesError) -> Failure + '_ {
 /// # Errors
 /// The options contradict each other.
 pub fn rules(options: &Rewriting, own: Option<[u8; 6]>) -> failure::Result<Rules> {
-    let mut rules: RulesBuilder = Rules::builder();
+    let mut rules = Rules::default();
     if let Some(mac) = options.dst_mac {
         rules = rules
             .destination_mac(mac)
@@ -283,7 +283,7 @@ pub fn rules(options: &Rewriting, own: Option<[u8; 6]>) -> failure::Result<Rules
     if options.repair {
         rules = rules.repair();
     }
-    Ok(rules.build())
+    Ok(rules)
 }
 
 /// `rules`, and what moves on with every loop.

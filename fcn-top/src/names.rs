@@ -21,11 +21,6 @@ pub struct Pseudonyms {
 }
 
 impl Pseudonyms {
-    /// New ones.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// That of an address: `host-1a2b3c4d`.
     pub fn pseudonym(&self, address: IpAddr) -> String {
         // The halves of the hash are both as good.
@@ -208,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_pseudonym_is_the_same_within_a_run_only() {
-        let (one, other) = (Pseudonyms::new(), Pseudonyms::new());
+        let (one, other) = (Pseudonyms::default(), Pseudonyms::default());
         assert_eq!(one.pseudonym(EXAMPLE), one.clone().pseudonym(EXAMPLE));
         assert_ne!(
             one.pseudonym(EXAMPLE),
@@ -224,7 +219,7 @@ mod tests {
 
     #[test]
     fn addresses_are_found_in_texts() {
-        let pseudonyms = Pseudonyms::new();
+        let pseudonyms = Pseudonyms::default();
         let v4 = pseudonyms.pseudonym(EXAMPLE);
         let v6 = pseudonyms.pseudonym("2001:db8::7".parse().unwrap());
         for (text, expected) in [
@@ -311,7 +306,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_address_is_left_in_a_text(address in any::<IpAddr>(), before in "[ -~]{0,8}", behind in "\\PC{0,8}") {
-            let pseudonyms = Pseudonyms::new();
+            let pseudonyms = Pseudonyms::default();
             let text = format!("{before} {address} {behind}");
             let masked = pseudonyms.within(&text);
             // `::` and the like are in any text.

@@ -1,7 +1,7 @@
 //! Files that are written: never one that was there before.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// A new file.
@@ -13,6 +13,15 @@ pub(crate) fn create(path: &Path) -> Result<File, String> {
         io::ErrorKind::AlreadyExists => taken(path),
         _ => format!("{}: {error}", path.display()),
     })
+}
+
+/// Writes a new file.
+///
+/// # Errors
+/// As [`create`], or it cannot be written.
+pub(crate) fn write(path: &Path, octets: &[u8]) -> Result<(), String> {
+    let written = create(path)?.write_all(octets);
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// What is said of a name that a file has already.

@@ -4,7 +4,7 @@
 //! written out is in `text.rs`, where the values come from the monitor's.
 
 use crate::nic::known::Quantity;
-use core::fmt;
+use derive_more::Display;
 use fcn_wire::{Kind, Origin, Severity};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -182,21 +182,12 @@ pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
 /// What a judgement rests on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Display, PartialEq)]
 pub enum Grounds {
     /// Whether a sender obeys.
     Verdict(Evidence),
     /// Who made CNPs.
     Maker(origin::Evidence),
-}
-
-impl fmt::Display for Grounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Verdict(evidence) => evidence.fmt(f),
-            Self::Maker(evidence) => evidence.fmt(f),
-        }
-    }
 }
 
 records! {
@@ -304,7 +295,7 @@ records! {
     /// Something worth knowing.
     EventRecord, "events", {
         at: u64 = "Time", 15, Moment, "When (first), in nanoseconds since the epoch", |v| Cell::Moment(*v);
-        severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
+        severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.id());
         what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
         times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
         last: u64 = "Last", 15, Moment, "When last, in nanoseconds since the epoch: later than `at` where `times` is more than 1", |v| Cell::Moment(*v);

@@ -15,13 +15,12 @@ use crate::output::html::{self, PageFile, Story};
 use crate::output::part::Part;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
-use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
 use crate::setup::{self, Printing, Way};
 use crate::tables::{Nics, Wanted, Watched};
 use crate::text::Words;
-use crate::view::{self, Tab, Writing};
+use crate::view::{self, Tab};
 use clap::Parser;
 use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, conclude, say, usage};
@@ -165,8 +164,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     match way {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
-                let write = |writing: &Writing| table::write(writing, &words);
-                view::run(&*engine, &options, &words, &interrupted, &write)
+                view::run(&*engine, &options, &words, &interrupted)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.
@@ -269,9 +267,7 @@ fn metrics(
         })
     };
     let mut exposition = Exposition::new(rows, words.clone());
-    if !by_interface {
-        exposition = exposition.without_interfaces();
-    }
+    exposition.by_interface = by_interface;
     let server = prometheus::serve(listener, exposition, tables)?;
     if way != Way::Screen && !cli.mode.quiet {
         let address = server.address();

@@ -164,7 +164,7 @@ pub fn words(preferences: &Preferences) -> Words {
     };
     let words = Words::new(zone);
     if preferences.privacy == Some(true) {
-        words.with_privacy(Arc::new(Pseudonyms::new()))
+        words.with_privacy(Arc::new(Pseudonyms::default()))
     } else if preferences.resolve == Some(true) {
         words.with_names(Arc::new(Names::from_resolver()))
     } else {

@@ -144,7 +144,7 @@ impl Words {
 
     /// Addresses masked by new pseudonyms, moments in UTC.
     pub fn masked() -> Self {
-        Self::default().with_privacy(Arc::new(Pseudonyms::new()))
+        Self::default().with_privacy(Arc::new(Pseudonyms::default()))
     }
 
     /// With addresses masked everywhere.

@@ -124,7 +124,7 @@ fn broken(what: &str, capture: &Path) -> Result {
         shown,
     };
     let (left, ended) = feed(&engine, vec![input], (&over, None), || {
-        run(&watched, &Options::default(), &words, &over, &|_| Ok(0))
+        run(&watched, &Options::default(), &words, &over)
     });
     left.and(ended)
 }

@@ -11,7 +11,7 @@ pub(crate) fn is_allowed(list: &[Prefix], address: IpAddr) -> bool {
 }
 
 /// A map from prefixes. A look-up probes each prefix length in use once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PrefixMap<T> {
     entries: BTreeMap<Prefix, T>,
     /// How many prefixes there are of each length.
@@ -19,13 +19,6 @@ pub(crate) struct PrefixMap<T> {
 }
 
 impl<T> PrefixMap<T> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            lengths: BTreeMap::new(),
-        }
-    }
-
     /// The value of `prefix`, made by `value` where there is none.
     pub(crate) fn get_or_insert(&mut self, prefix: Prefix, value: impl FnOnce() -> T) -> &mut T {
         let lengths = &mut self.lengths;
@@ -63,12 +56,12 @@ impl<T> PrefixMap<T> {
 impl<T> FromIterator<(Prefix, T)> for PrefixMap<T> {
     /// Of several values for one prefix the last counts.
     fn from_iter<I: IntoIterator<Item = (Prefix, T)>>(entries: I) -> Self {
-        let mut map = Self::new();
-        for (prefix, value) in entries {
-            map.remove(prefix);
-            map.get_or_insert(prefix, || value);
+        let entries = BTreeMap::from_iter(entries);
+        let mut lengths = BTreeMap::new();
+        for prefix in entries.keys() {
+            *lengths.entry(prefix.bits()).or_default() += 1;
         }
-        map
+        Self { entries, lengths }
     }
 }
 

@@ -99,7 +99,7 @@ enum Advertised {
 }
 
 /// The directory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ProxyDirectory {
     prefixes: PrefixMap<BTreeMap<Place, Advertised>>,
     /// Host prefixes at which each IGP router is told as a proxy.
@@ -125,15 +125,9 @@ impl ProxyDirectory {
     pub fn new(capacity: usize, reading: Reading, profile: Profile) -> Self {
         Self {
             reading,
-            routing: Routing::default(),
-            prefixes: PrefixMap::new(),
-            proxies: BTreeMap::new(),
-            sources: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            len: 0,
             capacity,
             profile,
-            counters: Counters::default(),
+            ..Self::default()
         }
     }
 

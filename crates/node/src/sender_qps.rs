@@ -2,7 +2,7 @@
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
 use fcn_observe::data::{DataPacket, FlowKey, Sequence, acknowledges, begins_answer};
-use fcn_observe::time::Time;
+use fcn_observe::time::{Time, nanos};
 use fcn_observe::{FlowTable, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ impl SenderQps {
     /// Learns from a frame that passes by: RDMA CM, data, acknowledgements.
     pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         match frame.message() {
-            Message::RdmaCm(..) => self.resolver.learn(now.as_nanos(), frame),
+            Message::RdmaCm(..) => self.resolver.learn(frame),
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {
                     self.acknowledged(ip.source, ip.destination, bth.dest_qp(), bth.psn());
@@ -74,7 +74,7 @@ impl SenderQps {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            let (last, begins) = (self.seen).data(flow, now.as_nanos(), Some(psn), || psn);
+            let (last, begins) = (self.seen).data(flow, nanos(now), Some(psn), || psn);
             *last = psn;
             self.resolver.begins(&flow, begins);
         }

@@ -88,12 +88,6 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
     }
 
-    /// Most values kept.
-    #[must_use]
-    pub const fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Values kept.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -236,12 +230,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         (slot, value)
     }
 
-    /// Every key and value by slot, the lowest first.
-    pub fn slots(&self) -> impl Iterator<Item = (Slot, &K, &V)> {
-        self.touched_after(Slot(0), None)
-    }
-
-    /// The same from a slot on, of those that were touched after `at`, where that is asked for.
+    /// Every key and value by slot, from one on, of those that were touched after `at`, where that is asked for.
     pub fn touched_after(
         &self,
         from: Slot,
@@ -389,7 +378,7 @@ mod tests {
         assert_eq!(table.get(&1), None);
         table.get_or_insert_with(1, 0, || ());
         table.get_or_insert_with(2, 0, || ());
-        assert_eq!((table.len(), table.limit(), table.evicted()), (1, 1, 1));
+        assert_eq!((table.len(), table.evicted()), (1, 1));
     }
 
     proptest! {

@@ -12,7 +12,6 @@
 
 use crate::data::FlowKey;
 use crate::table::Table;
-use crate::time::Time;
 use fcn_wire::rdma_cm::{Cm, ConnectReject, ConnectReply, ConnectRequest};
 use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
@@ -22,31 +21,6 @@ use std::net::IpAddr;
 const HALF_OPEN_SHARE: usize = 4;
 /// Least number of half-open connections remembered.
 const MIN_HALF_OPEN: usize = 16;
-
-/// What was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// ConnectRequests remembered, repetitions included.
-    pub requests: u64,
-    /// ConnectReplies that answered a request, repetitions included.
-    pub replies: u64,
-    /// ConnectReplies that answered no known request, or came from the wrong side.
-    pub replies_unasked: u64,
-    /// Connections confirmed by ReadyToUse.
-    pub confirmed: u64,
-    /// Connections taken down.
-    pub closed: u64,
-    /// Connections refused, by either side.
-    pub rejected: u64,
-    /// ReadyToUse, ConnectRejects, DisconnectRequests and DisconnectReplies about no known connection.
-    pub unknown: u64,
-    /// Messages without a usable QP number.
-    pub invalid: u64,
-    /// Confirmed connections forgotten because their table was full: the one used longest ago.
-    pub evicted: u64,
-    /// Half-open connections forgotten because their table was full: the one used longest ago.
-    pub evicted_half_open: u64,
-}
 
 /// A connection that was asked for: by whom, of whom, and the active side's communication ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +86,6 @@ pub struct Connections {
     ends: HashMap<FlowKey, Found>,
     /// Who sends to which QP: of an end, its receiver and that one's QP, and the sender.
     senders: HashMap<(IpAddr, Qp), IpAddr>,
-    counters: Counters,
 }
 
 impl Connections {
@@ -124,12 +97,11 @@ impl Connections {
             open: Table::new(capacity),
             ends: HashMap::new(),
             senders: HashMap::new(),
-            counters: Counters::default(),
         }
     }
 
     /// Learns from the RDMA CM message in `frame`; anything else is left alone.
-    pub fn learn(&mut self, _now: Time, frame: &Frame<'_>) {
+    pub fn learn(&mut self, frame: &Frame<'_>) {
         let (Message::RdmaCm(_, cm), Some(ip)) = (frame.message(), frame.ip()) else {
             return;
         };
@@ -156,10 +128,8 @@ impl Connections {
 
     fn request(&mut self, active: IpAddr, passive: IpAddr, request: &ConnectRequest<'_>) {
         let Some(active_qp) = usable(request.local_qpn()) else {
-            self.counters.invalid += 1;
             return;
         };
-        self.counters.requests += 1;
         let key = ConnectionKey::new(active, passive, request.local_comm_id());
         // A repetition changes nothing.
         if let Some(known) = self.half_open.get(&key)
@@ -173,34 +143,21 @@ impl Connections {
             answer: None,
         };
         if let Some((oldest, half_open)) = self.half_open.put(key, half_open) {
-            self.counters.evicted_half_open += 1;
             self.remove_half_open_ends(oldest, half_open);
         }
     }
 
     fn reply(&mut self, passive: IpAddr, active: IpAddr, reply: &ConnectReply<'_>) {
         let Some(passive_qp) = usable(reply.local_qpn()) else {
-            self.counters.invalid += 1;
             return;
         };
         let key = ConnectionKey::new(active, passive, reply.remote_comm_id());
         let answer = (reply.local_comm_id(), passive_qp);
         let Some(half_open) = self.half_open.get(&key) else {
-            // It may be the repetition of one that was confirmed already.
-            let repeated = self
-                .open
-                .peek(&key)
-                .is_some_and(|open| (open.passive_id, open.passive_qp) == answer);
-            if repeated {
-                self.counters.replies += 1;
-            } else {
-                self.counters.replies_unasked += 1;
-            }
             return;
         };
         let before = *half_open;
         half_open.answer = Some(answer);
-        self.counters.replies += 1;
         self.remove_half_open_ends(key, before);
         self.add_ends(key, before.active_qp, passive_qp, false);
     }
@@ -211,14 +168,10 @@ impl Connections {
             Some((half_open.active_qp, id, qp))
         });
         let Some((active_qp, passive_id, passive_qp)) = answered else {
-            // A repetition of the one that confirmed it is no surprise.
-            let known = self.open.get(&key);
-            if known.is_none_or(|open| open.passive_id != passive_id) {
-                self.counters.unknown += 1;
-            }
+            // It may be the repetition of one that has confirmed it, which counts as used.
+            _ = self.open.get(&key);
             return;
         };
-        self.counters.confirmed += 1;
         self.drop_half_open(key);
         self.drop_open(key);
         let open = Open {
@@ -227,7 +180,6 @@ impl Connections {
             passive_qp,
         };
         if let Some((oldest, open)) = self.open.put(key, open) {
-            self.counters.evicted += 1;
             self.remove_ends(oldest, open.active_qp, open.passive_qp);
         }
         self.add_ends(key, active_qp, passive_qp, true);
@@ -251,10 +203,8 @@ impl Connections {
             } else {
                 continue;
             }
-            self.counters.rejected += 1;
             return;
         }
-        self.counters.unknown += 1;
     }
 
     /// Takes down the connection between `from` and `to` with their communication IDs. Where `to`'s QP is given, it must
@@ -269,13 +219,11 @@ impl Connections {
             };
             let peer = if active_closes { passive_qp } else { active_qp };
             if to_qp.is_none_or(|qp| qp == peer) {
-                self.counters.closed += 1;
                 self.drop_half_open(key);
                 self.drop_open(key);
                 return;
             }
         }
-        self.counters.unknown += 1;
     }
 
     /// Both QPs of a connection, confirmed or answered, with this communication ID of the passive side.
@@ -422,12 +370,6 @@ impl Connections {
             self.half_open.get(&key);
         }
         Some(found.sender_qp)
-    }
-
-    /// What was counted.
-    #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
     }
 }
 

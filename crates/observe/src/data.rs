@@ -4,35 +4,26 @@ use core::hash::{Hash, Hasher};
 use fcn_wire::bth::{Bth, Transport};
 use fcn_wire::frame::Upper;
 use fcn_wire::ioam::OptType;
-use fcn_wire::{Frame, Layer, Message, Opcode, Qp};
+use fcn_wire::{Frame, Layer, Message, Opcode, Qp, identified};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The ECN field of an IP header (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Ecn {
-    /// 00: the transport does not do ECN.
-    #[default]
-    NotCapable,
-    /// 01: ECN-capable transport (1).
-    Ect1,
-    /// 10: ECN-capable transport (0).
-    Ect0,
-    /// 11: congestion experienced.
-    Ce,
+identified! {
+    /// The ECN field of an IP header (RFC 3168 section 5).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    Ecn {
+        /// 00: the transport does not do ECN.
+        #[default]
+        NotCapable = "not_ect",
+        /// 01: ECN-capable transport (1).
+        Ect1 = "ect_1",
+        /// 10: ECN-capable transport (0).
+        Ect0 = "ect_0",
+        /// 11: congestion experienced.
+        Ce = "ce",
+    }
 }
 
 impl Ecn {
-    /// The name in JSON, filters and reports: `not_ect`, `ect_1`, `ect_0` or `ce`.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::NotCapable => "not_ect",
-            Self::Ect1 => "ect_1",
-            Self::Ect0 => "ect_0",
-            Self::Ce => "ce",
-        }
-    }
-
     /// From the two low bits of a TOS or traffic class octet; the others are dropped.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {

@@ -380,12 +380,6 @@ impl LastPsns {
 }
 
 impl Obedience {
-    /// Nothing seen yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
@@ -473,7 +467,7 @@ impl Obedience {
             *self = Self {
                 psns: self.psns,
                 known_late: true,
-                ..Self::new()
+                ..Self::default()
             };
         }
     }

@@ -9,10 +9,9 @@ use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::flow_table::{Begins, FlowTable, Sequenced};
-use crate::time::Time;
 use fcn_wire::bth::MAX_24;
 use fcn_wire::rdma_cm::Cm;
-use fcn_wire::{Frame, Message, Qp};
+use fcn_wire::{Frame, Message, Qp, identified};
 use std::net::IpAddr;
 
 /// How far an acknowledgement's PSN may be behind the data's highest: 1.3 ms at 100 Gbit/s in packets of 4 KB. Farther, and
@@ -31,26 +30,16 @@ const FIRST_PSNS: u32 = 4096;
 /// The PSN of no acknowledgement.
 const NO_PSN: u32 = u32::MAX;
 
-/// How a QP that the notification does not name has been found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Resolved {
-    /// The notification names it.
-    Packet,
-    /// The RDMA CM exchange that set the connection up.
-    Cm,
-    /// Acknowledgements that go the other way fit the data's PSNs.
-    Acks,
-}
-
-impl Resolved {
-    /// Its name in JSON and filters.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Packet => "packet",
-            Self::Cm => "cm",
-            Self::Acks => "acks",
-        }
+identified! {
+    /// How a QP that the notification does not name has been found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    Resolved {
+        /// The notification names it.
+        Packet = "packet",
+        /// The RDMA CM exchange that set the connection up.
+        Cm = "cm",
+        /// Acknowledgements that go the other way fit the data's PSNs.
+        Acks = "acks",
     }
 }
 
@@ -138,15 +127,15 @@ impl Resolver {
         }
     }
 
-    /// Learns from the RDMA CM message in `frame`, seen at `at`; anything else is left alone.
-    pub fn learn(&mut self, at: u64, frame: &Frame<'_>) {
+    /// Learns from the RDMA CM message in `frame`; anything else is left alone.
+    pub fn learn(&mut self, frame: &Frame<'_>) {
         if let (Message::RdmaCm(_, Cm::DisconnectRequest(request)), Some(ip)) =
             (frame.message(), frame.ip())
             && let Some(qp) = Qp::new(request.remote_qpn())
         {
             self.remember(ip.destination, qp, ip.source);
         }
-        self.connections.learn(Time::from_nanos(at), frame);
+        self.connections.learn(frame);
     }
 
     /// Remembers a connection of `qp` at `host` that is about to be taken down by `peer`.
@@ -502,7 +491,7 @@ mod tests {
         let known_after = |other: FlowKey, acks: u32, psn: u32| {
             let mut resolver = Resolver::new(8);
             for message in [setup.request(), setup.reply(), setup.ready()] {
-                with_frame(&message, |frame| resolver.learn(0, frame));
+                with_frame(&message, |frame| resolver.learn(frame));
             }
             let mut flows = FlowTable::new(8);
             flows.data(first, 0, None, || 700_000);

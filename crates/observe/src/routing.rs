@@ -255,10 +255,10 @@ pub fn each_edition(
         Ok(None) => return true,
         Err(_) => return false,
     };
-    let mut lsa = |at: usize, edition| {
+    let mut lsa = |at: usize, area, header: &[u8]| {
         let ignored = (walk.peek()).is_some_and(|found| found.container == at && found.ignored);
         let mut own = core::iter::from_fn(|| walk.next_if(|found| found.container == at));
-        if let Some(edition) = edition
+        if let Some(edition) = lsa_edition(protocol, area, header)
             && !ignored
         {
             learn(edition, &mut own);
@@ -268,16 +268,12 @@ pub fn each_edition(
     match protocol {
         Protocol::Ospf2 => {
             if let Ok(update) = ospf2::LsUpdate::new_checked(bytes, wire_len) {
-                let editions = update.lsas();
-                editions
-                    .for_each(|(at, header)| lsa(at, lsa_edition(protocol, update.area(), header)));
+                (update.lsas()).for_each(|(at, header)| lsa(at, update.area(), header));
             }
         }
         Protocol::Ospf3 => {
             if let Ok(update) = ospf3::LsUpdate::new_checked(bytes, wire_len) {
-                let editions = update.lsas();
-                editions
-                    .for_each(|(at, header)| lsa(at, lsa_edition(protocol, update.area(), header)));
+                (update.lsas()).for_each(|(at, header)| lsa(at, update.area(), header));
             }
         }
         Protocol::IsIs => {

@@ -113,7 +113,7 @@ fn who_speeds_up_when_notified_does_not_obey() {
 /// A flow of so many nanoseconds: `gap` says how long after a packet, sent at a time with so much since the last
 /// notification, the next one follows. Notified each `every`, for the first time after one and a half of them.
 fn run(length: u64, every: u64, gap: impl Fn(u64, Option<u64>) -> u64) -> Verdict {
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     let (mut at, mut notified, mut last) = (0, every * 3 / 2, None);
     while at < length {
         judged.data(1_000_000_000 + at, 1_000, 7);
@@ -216,7 +216,7 @@ fn bursts_are_no_obedience() {
 
 #[test]
 fn the_end_of_a_flow_is_no_obedience() {
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     for packet in 0..1_000 {
         judged.data(packet * 10 * US, 1_000, 7);
     }
@@ -240,7 +240,7 @@ fn notifications_in_step_with_packets_are_no_evidence() {
         let mut obeys = 0;
         for seed in 0..20 {
             let mut random = Random::new(seed);
-            let mut judged = Obedience::new();
+            let mut judged = Obedience::default();
             let phase = random.between(0.0, every as f64) as u64;
             let mut next = phase;
             for packet in 1..3_000 {
@@ -267,7 +267,7 @@ fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
         let mut obeys = 0;
         for seed in 0..20 {
             let mut random = Random::new(seed);
-            let mut judged = Obedience::new();
+            let mut judged = Obedience::default();
             let (mut at, mut notified) = (0.0, 0.0);
             for _ in 0..3_000 {
                 at += 1e5 * random.exponential();
@@ -286,7 +286,7 @@ fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
 #[test]
 fn a_flow_that_is_only_seen_held_down_is_unclear() {
     // Two packets between notifications, from before the first packet seen.
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     for packet in 0..4_000 {
         judged.notified(packet * 100 * US);
         judged.data(packet * 100 * US + 30 * US, 1_000, 7);
@@ -317,7 +317,7 @@ fn who_slowed_down_before_it_was_notified_is_not_said_to_obey() {
     for before in [2, 10, 50] {
         let every = 2 * MS;
         let change = every * 3 / 2 + 20 * MS - before * 100 * US;
-        let mut judged = Obedience::new();
+        let mut judged = Obedience::default();
         let (mut at, mut notified) = (0, every * 3 / 2 + 20 * MS);
         while at < 200 * MS {
             judged.data(at, 1_000, 7);
@@ -336,7 +336,7 @@ fn who_slowed_down_before_it_was_notified_is_not_said_to_obey() {
 fn a_path_that_changes_by_its_own_clock_is_no_answer() {
     for (clock, notifications) in [(0.8, 54), (0.8, 500), (4.0 / 3.0, 500)] {
         for phase in 0..20 {
-            let mut judged = Obedience::new();
+            let mut judged = Obedience::default();
             let begins = MS * phase / 20;
             let mut next = begins + 3 * MS;
             for packet in 0..notifications * 100 {

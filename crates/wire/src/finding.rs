@@ -4,34 +4,25 @@
 //! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view); the rules in [`Rule::SEVERAL`] need to be told more than one packet's bytes.
 
 use crate::draft::{bgp_nhc, fast_cnp, proxy_cn, wan_fcn};
+use crate::identified;
 use core::fmt;
 
-/// How bad a broken rule is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Unusual, allowed, worth knowing.
-    Note,
-    /// Breaks a rule, yet a receiver can still act on the message.
-    Warning,
-    /// Breaks a rule so that a receiver cannot or must not act on the message.
-    Error,
-}
-
-impl Severity {
-    /// Lower-case name, as used in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+identified! {
+    /// How bad a broken rule is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    Severity {
+        /// Unusual, allowed, worth knowing.
+        Note = "note",
+        /// Breaks a rule, yet a receiver can still act on the message.
+        Warning = "warning",
+        /// Breaks a rule so that a receiver cannot or must not act on the message.
+        Error = "error",
     }
 }
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.id())
     }
 }
 

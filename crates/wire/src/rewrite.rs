@@ -35,7 +35,6 @@ mod rules;
 mod variation;
 mod walk;
 
-pub use builder::RulesBuilder;
 pub use error::{RewriteError, RulesError};
 pub use rules::{Rules, VlanTag};
 pub use variation::LoopVariation;

@@ -8,7 +8,7 @@ use fcn_wire::frame::LinkType;
 use fcn_wire::icrc::{Reading, Verdict};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::rewrite::{
-    IcrcWas, LoopVariation, Outcome, RewriteError, Rules, RulesBuilder, RulesError, VlanTag,
+    IcrcWas, LoopVariation, Outcome, RewriteError, Rules, RulesError, VlanTag,
 };
 use fcn_wire::{Frame, Profile, Qp};
 use proptest::prelude::*;
@@ -27,8 +27,8 @@ fn prefix(address: impl Into<IpAddr>, bits: u8) -> Prefix {
 }
 
 /// The old prefixes mapped to the new ones and the other way round, so that rewriting twice changes nothing.
-fn swapped() -> RulesBuilder {
-    let mut rules = Rules::builder();
+fn swapped() -> Rules {
+    let mut rules = Rules::default();
     for (a, b) in [
         (prefix(OLD6, 64), prefix(NEW6, 64)),
         (prefix(OLD4, 24), prefix(NEW4, 24)),
@@ -145,7 +145,7 @@ proptest! {
     fn rewritten_addresses_are_those_of_a_packet_built_anew(values in values()) {
         // Before a payload length of 0x0071, the end of such a flow label makes up the old prefix, 203.0.113.
         prop_assume!(values.label & 0xFF != 0xCB);
-        let rules = swapped().build();
+        let rules = swapped();
         for (name, old, new) in both(&values, &moved(&values)) {
             let (out, outcome) = apply(&rules, &old);
             same(&name, &out, &new);
@@ -169,8 +169,7 @@ proptest! {
             .unwrap()
             .add_udp_source(0..=0xFFFF, by_port)
             .unwrap()
-            .verify_icrc()
-            .build();
+            .verify_icrc();
         let qp = |qp: u32| (2 + (i64::from(qp) - 2 + i64::from(by_qp)).rem_euclid(0xFF_FFFD)) as u32;
         let new = Values {
             qp: qp(values.qp),
@@ -186,8 +185,7 @@ proptest! {
             .set_flow_label(values.label)
             .unwrap()
             .add_udp_source(0..=0xFFFF, by_port.wrapping_neg())
-            .unwrap()
-            .build();
+            .unwrap();
         for (name, old, new) in both(&values, &new) {
             let (out, outcome) = apply(&rules, &old);
             same(&name, &out, &new);
@@ -201,7 +199,7 @@ proptest! {
 
     #[test]
     fn what_was_wrong_stays_wrong_by_as_much(values in values(), by in 1..=0xFFFEu16) {
-        let rules = swapped().build();
+        let rules = swapped();
         for wrong in every_wrong(by) {
             let values = Values { wrong, ..spread(values) };
             for (name, old, new) in both(&values, &moved(&values)) {
@@ -216,7 +214,7 @@ proptest! {
     fn repair_makes_right_what_was_wrong(values in values(), by in 1..=0xFFFEu16) {
         // What is right by no reading is repaired by the default one.
         let values = Values { reading: Reading::default(), ..spread(values) };
-        let rules = swapped().repair().build();
+        let rules = swapped().repair();
         for wrong in every_wrong(by).into_iter().chain([Wrong::Nothing]) {
             let broken = Values { wrong, ..values };
             for (name, old, new) in both(&broken, &moved(&values)) {
@@ -252,7 +250,7 @@ proptest! {
             LinkType::Null,
         ] {
             let mut out = vec![0xEE; bytes.len() + 40];
-            for rules in [&everything, &swapped().repair().build()] {
+            for rules in [&everything, &swapped().repair()] {
                 let _ = rules.apply(&bytes, bytes.len() + missing, link, &Profile::DEFAULT, &mut out);
             }
         }
@@ -281,8 +279,7 @@ fn everything() -> Rules {
         .add_psn(1)
         .add_qp(-5)
         .set_flow_label(3)
-        .unwrap()
-        .build();
+        .unwrap();
     LoopVariation::new(&rules)
         .psn(1000)
         .qp(3)
@@ -307,7 +304,7 @@ fn answers_of_others_to_the_rocev2_port_keep_their_octets() {
         ethernet("data_v4", &packet)
     };
     let rules = swapped().add_psn(1).add_udp_source(0..=0xFFFF, 1).unwrap();
-    for rules in [rules.clone().build(), rules.repair().build()] {
+    for rules in [rules.clone(), rules.repair()] {
         let (theirs, ours) = (data(53), data(0xC053));
         // Source port, and all behind the UDP checksum, which covers the addresses.
         let kept = |packet: &[u8]| [&packet[34..36], &packet[42..]].concat();
@@ -321,7 +318,7 @@ fn empty_rules_change_nothing() {
     let values = Values::default();
     let all = wrapped(&values);
     assert!(all.len() > 300, "{}", all.len());
-    for rules in [Rules::default(), Rules::builder().repair().build()] {
+    for rules in [Rules::default(), Rules::default().repair()] {
         for (name, old) in &all {
             same(name, &apply(&rules, old).0, old);
         }
@@ -331,7 +328,7 @@ fn empty_rules_change_nothing() {
 #[test]
 fn a_packet_cut_anywhere_is_rewritten_as_far_as_it_goes_and_back() {
     let values = Values::default();
-    let rules = swapped().build();
+    let rules = swapped();
     for (name, old) in packets(&values) {
         let frame = ethernet(&name, &old);
         let (whole, _) = apply(&rules, &frame);
@@ -355,7 +352,7 @@ fn a_packet_cut_anywhere_is_rewritten_as_far_as_it_goes_and_back() {
 #[test]
 fn addresses_in_front_of_a_cut_are_rewritten() {
     let values = Values::default();
-    let rules = swapped().build();
+    let rules = swapped();
     for (name, ip) in packets(&values) {
         // What is cut within a header is not read.
         if name == "arp" || name == "cnp_v4_options" {
@@ -383,8 +380,8 @@ fn link_rules_change_macs_and_tags_of_any_frame() {
     let (five, seven) = ([0x81, 0, 0xE0, 5], [0x88, 0xA8, 0x20, 7]);
     let plain = tagged(&[]);
     let stack = tagged(&[seven, five]);
-    let rules = |f: fn(RulesBuilder) -> RulesBuilder| f(Rules::builder()).build();
-    let push = |b: RulesBuilder| {
+    let rules = |f: fn(Rules) -> Rules| f(Rules::default());
+    let push = |b: Rules| {
         b.push_vlan(VlanTag {
             id: 5,
             priority: 7,
@@ -393,12 +390,12 @@ fn link_rules_change_macs_and_tags_of_any_frame() {
         .unwrap()
     };
     for (rules, packet, expected) in [
-        (rules(RulesBuilder::remove_vlans), &stack, plain.clone()),
-        (rules(RulesBuilder::remove_vlans), &plain, plain.clone()),
+        (rules(Rules::remove_vlans), &stack, plain.clone()),
+        (rules(Rules::remove_vlans), &plain, plain.clone()),
         (rules(push), &plain, tagged(&[five])),
         (rules(push), &tagged(&[seven]), tagged(&[five, seven])),
         (
-            push(Rules::builder().remove_vlans()).build(),
+            push(Rules::default().remove_vlans()),
             &stack,
             tagged(&[five]),
         ),
@@ -457,8 +454,8 @@ fn a_tag_more_or_less_moves_what_else_is_rewritten() {
         priority: 3,
         service: false,
     };
-    let pushing = swapped().push_vlan(tag).unwrap().build();
-    let removing = swapped().remove_vlans().build();
+    let pushing = swapped().push_vlan(tag).unwrap();
+    let removing = swapped().remove_vlans();
     for ((name, old), (_, new)) in packets(&values).into_iter().zip(packets(&moved)) {
         let with_tag = |ip: &[u8]| {
             [
@@ -486,10 +483,8 @@ fn a_tag_more_or_less_moves_what_else_is_rewritten() {
 fn packets_without_an_ethernet_header_get_one_where_asked_for() {
     let values = Values::default();
     let moved = moved(&values);
-    let rules = swapped()
-        .to_ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-        .build();
-    let plain = swapped().source_mac([5; 6]).build();
+    let rules = swapped().to_ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let plain = swapped().source_mac([5; 6]);
     for ((name, old), (_, new)) in packets(&values).into_iter().zip(packets(&moved)) {
         let number = support::ether_type(&name, &old);
         let ethernet = ethernet(&name, &new);
@@ -531,7 +526,7 @@ fn the_longest_prefix_counts_and_unspecified_addresses_stay() {
     let to = |text: &str| prefix(text.parse::<IpAddr>().unwrap(), 0).bits();
     assert_eq!(to("::"), 0);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
-    let rules = Rules::builder()
+    let rules = Rules::default()
         .map_prefix(prefix(address("::"), 0), prefix(address("::"), 0))
         .unwrap()
         .map_prefix(
@@ -550,8 +545,7 @@ fn the_longest_prefix_counts_and_unspecified_addresses_stay() {
         )
         .unwrap()
         .map_prefix(prefix(address("0.0.0.0"), 0), prefix(address("0.0.0.0"), 0))
-        .unwrap()
-        .build();
+        .unwrap();
     for (old, new) in [
         ("10.9.9.9", "11.9.9.9"),
         ("10.1.2.3", "12.1.1.1"),
@@ -568,7 +562,7 @@ fn the_longest_prefix_counts_and_unspecified_addresses_stay() {
 #[test]
 fn rules_that_cannot_be_are_refused() {
     let p = |text: &str, bits| prefix(text.parse::<IpAddr>().unwrap(), bits);
-    let new = Rules::builder;
+    let new = Rules::default;
     let twice = new()
         .map_prefix(p("10.0.0.0", 8), p("11.0.0.0", 8))
         .unwrap();
@@ -618,7 +612,7 @@ fn rules_that_cannot_be_are_refused() {
 
 #[test]
 fn special_qps_stay_and_the_others_go_round() {
-    let rules = Rules::builder().add_qp(-1).build();
+    let rules = Rules::default().add_qp(-1);
     for (old, new) in [
         (0, 0),
         (1, 1),
@@ -629,18 +623,17 @@ fn special_qps_stay_and_the_others_go_round() {
     ] {
         assert_eq!(rules.qp(Qp::truncate(old)).get(), new);
     }
-    let mapped = Rules::builder()
+    let mapped = Rules::default()
         .map_qp(Qp::truncate(9), Qp::truncate(20))
         .unwrap()
-        .add_qp(2)
-        .build();
+        .add_qp(2);
     assert_eq!(mapped.qp(Qp::truncate(9)).get(), 22);
     assert_eq!(mapped.qp(Qp::truncate(20)).get(), 22);
 }
 
 #[test]
 fn a_loop_moves_on_what_it_varies() {
-    let base = swapped().add_psn(5).build();
+    let base = swapped().add_psn(5);
     let hosts = prefix(Ipv4Addr::new(198, 18, 77, 0), 30);
     let varied = LoopVariation::new(&base)
         .psn(0x10_0000)
@@ -698,8 +691,8 @@ fn mac_control_gets_no_tag_and_arp_gets_mapped_addresses() {
         service: false,
     };
     let (old, new) = ([2, 0, 0, 0, 0, 1], [6; 6]);
-    let rules = Rules::builder().push_vlan(tag).unwrap();
-    let rules = rules.map_mac(old, new).unwrap().build();
+    let rules = Rules::default().push_vlan(tag).unwrap();
+    let rules = rules.map_mac(old, new).unwrap();
     let pause = [&[1, 0x80, 0xC2, 0, 0, 1][..], &old, &[0x88, 8, 1, 1, 0, 0]].concat();
     let (out, _) = apply(&rules, &pause);
     assert_eq!(out, [&pause[..6], &new, &pause[12..]].concat());
@@ -727,7 +720,7 @@ fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
     };
     let new = with(lacks(&with(0)));
     assert_eq!(lacks(&new), 0xFFFF);
-    let rules = swapped().build();
+    let rules = swapped();
     let back = apply(&rules, &ethernet("dns", &dns(&new))).0;
     same("dns", &apply(&rules, &back).0, &ethernet("dns", &dns(&new)));
     same("dns", &back, &ethernet("dns", &dns(&moved(&new))));
@@ -739,7 +732,7 @@ fn an_opcode_that_claims_more_headers_than_there_are_changes_no_icrc() {
     // UD SEND Only without the DETH, which would end where the ICRC does.
     let frame = support::ud_without_deth(&values);
     assert_eq!(parse(&frame).verify_icrc(), Verdict::Good(None));
-    let rules = Rules::builder().add_qp(3).build();
+    let rules = Rules::default().add_qp(3);
     let (out, _) = apply(&rules, &frame);
     assert_ne!(out, frame);
     assert_eq!(parse(&out).verify_icrc(), Verdict::Good(None));
@@ -752,14 +745,14 @@ fn an_opcode_that_claims_more_headers_than_there_are_changes_no_icrc() {
 
 #[test]
 fn udp_source_ports_are_set_or_mapped() {
-    let set = Rules::builder().set_udp_source(7).build();
-    let mapped = Rules::builder().map_udp_source(5, 6).unwrap();
-    let mapped = mapped.add_udp_source(6..=9, 3).unwrap().build();
+    let set = Rules::default().set_udp_source(7);
+    let mapped = Rules::default().map_udp_source(5, 6).unwrap();
+    let mapped = mapped.add_udp_source(6..=9, 3).unwrap();
     for (port, as_set, as_mapped) in [(5, 7, 9), (6, 7, 9), (7, 7, 6), (10, 7, 10)] {
         assert_eq!(set.udp_source(port), as_set);
         assert_eq!(mapped.udp_source(port), as_mapped);
     }
-    let label = Rules::builder().set_flow_label(9).unwrap().build();
+    let label = Rules::default().set_flow_label(9).unwrap();
     assert_eq!(label.flow_label(0xF_FFFF), 9);
 }
 
@@ -770,14 +763,14 @@ fn captures_are_rewritten_and_back() {
         fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
     };
-    let swap = |rules: RulesBuilder, a: &str, b: &str, bits| {
+    let swap = |rules: Rules, a: &str, b: &str, bits| {
         let network = |text: &str| prefix(text.parse::<IpAddr>().unwrap(), bits);
         let rules = rules.map_prefix(network(a), network(b)).unwrap();
         rules.map_prefix(network(b), network(a)).unwrap()
     };
-    let rules = swap(Rules::builder(), "192.0.0.0", "64.0.0.0", 2);
+    let rules = swap(Rules::default(), "192.0.0.0", "64.0.0.0", 2);
     let rules = swap(rules, "10.0.0.0", "11.0.0.0", 8);
-    let rules = swap(rules, "2000::", "3000::", 4).build();
+    let rules = swap(rules, "2000::", "3000::", 4);
     let (mut files, mut seen, mut changed, mut good) = (0, 0, 0, 0);
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

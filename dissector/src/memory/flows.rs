@@ -51,7 +51,7 @@ pub struct Data {
 }
 
 /// A flow of which data was seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flow {
     pub first: u64,
     /// The latest time of those that are counted.
@@ -97,18 +97,7 @@ impl Flow {
         Self {
             first: at,
             last: at,
-            octets: 0,
-            in_step: 0,
-            source_port: 0,
-            class: None,
-            recent: Recent::NEW,
-            obedience: Obedience::new(),
-            steps: Steps::NEW,
-            marked: Recent::NEW,
-            marks: Marks::default(),
-            noticed: 0,
-            waiting: VecDeque::new(),
-            notices: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -642,7 +642,7 @@ impl Memory {
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(moment.at, frame),
+            Message::RdmaCm(..) => self.resolver.learn(frame),
             _ => {}
         }
     }

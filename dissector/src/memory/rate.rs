@@ -12,7 +12,7 @@ pub const fn step_of(window: u64) -> u64 {
 
 /// Octets in the steps that are over; together with those of the step of the last addition, which the owner keeps, they
 /// are what a window may hold. The oldest one lies in the window by a part.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Steps {
     octets: [u32; KEPT],
     /// Number of the last step that is among them.
@@ -20,12 +20,6 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Nothing yet.
-    pub const NEW: Self = Self {
-        octets: [0; KEPT],
-        newest: 0,
-    };
-
     /// Whether what a step held is still of interest when the step `to` has begun.
     #[inline]
     pub const fn matters(step: u64, to: u64) -> bool {
@@ -81,7 +75,7 @@ mod tests {
             window in 16u64..20_000, later in 0u64..30_000, start in 0u64..1_000_000,
         ) {
             let step = step_of(window);
-            let (mut steps, mut current) = (Steps::NEW, 0);
+            let (mut steps, mut current) = (Steps::default(), 0);
             let (mut at, mut last, mut all) = (start, start, Vec::new());
             for (gap, octets) in gaps {
                 at += gap;

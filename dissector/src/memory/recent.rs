@@ -16,13 +16,17 @@ pub struct Recent<const N: usize> {
     len: usize,
 }
 
-impl<const N: usize> Recent<N> {
+impl<const N: usize> Default for Recent<N> {
     /// None yet.
-    pub const NEW: Self = Self {
-        frames: [FrameTime { at: 0, frame: 0 }; N],
-        len: 0,
-    };
+    fn default() -> Self {
+        Self {
+            frames: [FrameTime { at: 0, frame: 0 }; N],
+            len: 0,
+        }
+    }
+}
 
+impl<const N: usize> Recent<N> {
     fn all(&self) -> &[FrameTime] {
         self.frames.get(..self.len).unwrap_or_default()
     }
@@ -65,7 +69,7 @@ mod tests {
         /// Against a list that forgets nothing and is sorted.
         #[test]
         fn it_has_the_latest(times in proptest::collection::vec(0u64..40, 0..60), at in 0u64..45) {
-            let mut recent = Recent::<5>::NEW;
+            let mut recent = Recent::<5>::default();
             let mut all: Vec<(u64, u32)> = Vec::new();
             for (time, frame) in times.into_iter().zip(1..) {
                 recent.push(FrameTime { at: time, frame });

@@ -93,56 +93,45 @@ preferences! {
 /// Registers them; the protocols were registered before.
 pub fn register() {
     for protocol in [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc, P::Fcn] {
+        let applied = match protocol {
+            P::Fcn => settings_applied,
+            _ => applied,
+        };
         // SAFETY: the protocol was registered; texts and places live forever.
         unsafe {
-            let module = sys::prefs_register_protocol(
-                ids::protocol(protocol),
-                Some(match protocol {
-                    P::Fcn => settings_applied,
-                    _ => applied,
-                }),
-            );
-            for preference in PREFERENCES
-                .iter()
-                .filter(|preference| preference.protocol == protocol)
-            {
-                let [name, title, description] =
-                    [preference.name, preference.title, preference.description].map(CStr::as_ptr);
-                let number = |place: &AtomicU32, base| {
+            let module = sys::prefs_register_protocol(ids::protocol(protocol), Some(applied));
+            for preference in PREFERENCES.iter().filter(|one| one.protocol == protocol) {
+                preference.register(module);
+            }
+        }
+    }
+}
+
+impl Preference {
+    /// # Safety
+    /// `module` is a protocol's, as Wireshark gave it.
+    unsafe fn register(&self, module: *mut sys::module_t) {
+        let [name, title, about] = [self.name, self.title, self.description].map(CStr::as_ptr);
+        let number = |place: &AtomicU32, base| {
+            let place = place.as_ptr();
+            // SAFETY: as below.
+            unsafe {
+                sys::prefs_register_uint_preference(module, name, title, about, base, place);
+            }
+        };
+        // SAFETY: as asked for; texts and places live forever.
+        unsafe {
+            match self.kind {
+                Kind::CodePoint(place, base, ..) => number(place, base),
+                Kind::Number(place) => number(place, 10),
+                Kind::Switch(place) => {
                     let place = place.as_ptr();
-                    sys::prefs_register_uint_preference(
-                        module,
-                        name,
-                        title,
-                        description,
-                        base,
-                        place,
-                    );
-                };
-                match preference.kind {
-                    Kind::CodePoint(place, base, ..) => number(place, base),
-                    Kind::Number(place) => number(place, 10),
-                    Kind::Switch(place) => {
-                        let place = place.as_ptr();
-                        sys::prefs_register_bool_preference(
-                            module,
-                            name,
-                            title,
-                            description,
-                            place,
-                        );
-                    }
-                    Kind::List(place) => {
-                        place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
-                        let place = place.as_ptr().cast();
-                        sys::prefs_register_string_preference(
-                            module,
-                            name,
-                            title,
-                            description,
-                            place,
-                        );
-                    }
+                    sys::prefs_register_bool_preference(module, name, title, about, place);
+                }
+                Kind::List(place) => {
+                    place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
+                    let place = place.as_ptr().cast();
+                    sys::prefs_register_string_preference(module, name, title, about, place);
                 }
             }
         }

@@ -22,18 +22,26 @@ pub fn register() {
     }
 }
 
-/// The two ends of the connection that a record is about: the sender first.
-unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
-    // SAFETY: the record is this tap's.
-    let Record::Notification(notified) = (unsafe { taps::record(data) }) else {
+/// The table that listens, and the two ends of the connection that a record is about: the sender first.
+unsafe fn row(
+    table: *mut c_void,
+    flags: sys::tap_flags_t,
+    data: *const c_void,
+) -> Option<(*mut sys::conv_hash_t, [ColumnText; 2])> {
+    let table = table.cast::<sys::conv_hash_t>();
+    // SAFETY: Wireshark hands over the table that listens; the record is this tap's.
+    let record = unsafe {
+        (*table).flags = flags;
+        taps::record(data)
+    };
+    let Record::Notification(notified) = record else {
         return None;
     };
-    guard(|| {
-        notified
-            .ends()
-            .map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}"))))
-    })
-    .flatten()
+    let ends = guard(|| {
+        let ends = notified.ends()?;
+        Some(ends.map(|end| ColumnText::new(format_args!("{end}"))))
+    });
+    Some((table, ends.flatten()?))
 }
 
 /// Wireshark's form of an address that is a text.
@@ -70,9 +78,7 @@ unsafe extern "C" fn conversation(
 ) -> sys::tap_packet_status {
     // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
     unsafe {
-        let table = table.cast::<sys::conv_hash_t>();
-        (*table).flags = flags;
-        let Some([sender, other]) = row(data) else {
+        let Some((table, [sender, other])) = row(table, flags, data) else {
             return sys::TAP_PACKET_DONT_REDRAW;
         };
         // The notification goes to the sender.
@@ -103,9 +109,7 @@ unsafe extern "C" fn endpoint(
 ) -> sys::tap_packet_status {
     // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
     unsafe {
-        let table = table.cast::<sys::conv_hash_t>();
-        (*table).flags = flags;
-        let Some([sender, other]) = row(data) else {
+        let Some((table, [sender, other])) = row(table, flags, data) else {
             return sys::TAP_PACKET_DONT_REDRAW;
         };
         for (end, sends) in [(&other, true), (&sender, false)] {

@@ -61,6 +61,7 @@ pub struct FileInput {
 }
 
 /// What becomes of the packets.
+#[derive(Default)]
 struct Fate {
     choice: Choice,
     /// Whether it is the built-in capture, which begins again behind its end.
@@ -232,15 +233,7 @@ impl FileInput {
             stops: stops.to_vec(),
             fate: Fate {
                 choice,
-                demo: false,
-                interfaces: Vec::new(),
-                names: FxHashSet::default(),
-                number: 0,
-                last: 0,
-                shift: 0,
-                unknown: 0,
-                clock: None,
-                mark: None,
+                ..Fate::default()
             },
         }
     }

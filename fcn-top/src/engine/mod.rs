@@ -200,7 +200,7 @@ impl Engine {
         let name = interface.map_or_else(String::new, |number| self.interface_name(number));
         let mut messages = self.messages.lock();
         if interface.is_some() && messages.len() < MESSAGES {
-            messages.push(format!("{}: {name}: {text}", severity.name()));
+            messages.push(format!("{}: {name}: {text}", severity.id()));
         }
         drop(messages);
         self.note_times(1, (severity, what), &name, text);

@@ -217,10 +217,7 @@ fn known(column: &Column, name: String) -> Result<String, String> {
             let kinds = Kind::ALL.iter().map(|kind| kind.id());
             ("kind", kinds.chain(["fast_cnp"]).collect())
         }
-        "severity" => {
-            let all = [Severity::Note, Severity::Warning, Severity::Error];
-            ("severity", all.map(Severity::name).to_vec())
-        }
+        "severity" => ("severity", Severity::ALL.map(Severity::id).to_vec()),
         "made_by" => ("maker", Maker::ALL.map(Maker::id).to_vec()),
         "notifier_role" => ("role", Origin::ALL.map(Origin::id).to_vec()),
         "qp_side" => ("side", vec!["sender", "receiver"]),

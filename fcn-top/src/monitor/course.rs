@@ -8,6 +8,7 @@ use crate::tables::{Course, FlowCourse, FlowStep, TrafficStep};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// Flows told apart.
 pub const FLOWS: usize = 200;
@@ -28,21 +29,13 @@ struct Told {
 }
 
 /// What passed so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Courses {
     traffic: Run<TrafficStep>,
     flows: FxHashMap<FlowKey, Told>,
 }
 
 impl Courses {
-    /// Nothing has passed.
-    pub fn new() -> Self {
-        Self {
-            traffic: Run::new(),
-            flows: FxHashMap::default(),
-        }
-    }
-
     /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
         // Of all flows, so that these begin and end within its steps, and all have one axis.
@@ -74,20 +67,18 @@ impl Courses {
             None => return,
         };
         told.notified += 1;
-        told.steps.add(
-            at,
-            FlowStep {
-                notifications: 1,
-                ..FlowStep::default()
-            },
-        );
+        let step = FlowStep {
+            notifications: 1,
+            ..FlowStep::default()
+        };
+        told.steps.add(at, step);
     }
 
     fn tell(&mut self, at: u64, key: FlowKey) -> &mut Told {
         self.flows.entry(key).or_insert_with(|| Told {
             since: at,
             notified: 0,
-            steps: Run::new(),
+            steps: Run::default(),
         })
     }
 
@@ -98,16 +89,10 @@ impl Courses {
             return true;
         }
         // Of equals the one that came last, whatever the order of the table.
-        let least = self.flows.iter().min_by_key(|(key, told)| {
-            let since = std::cmp::Reverse(told.since);
-            (
-                told.notified,
-                since,
-                key.sender,
-                key.receiver,
-                key.receiver_qp.get(),
-            )
-        });
+        let least = self
+            .flows
+            .iter()
+            .min_by_key(|(key, told)| (told.notified, Reverse(told.since), **key));
         match least {
             Some((key, told)) if told.notified.saturating_mul(2) < total => {
                 let key = *key;
@@ -120,7 +105,7 @@ impl Courses {
 
     /// What passed until `now`: of flows those first that were notified most.
     pub fn course(&self, now: u64) -> Course {
-        let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::new(), now);
+        let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::default(), now);
         let mut flows: Vec<FlowCourse> = (self.flows.iter())
             .map(|(key, told)| {
                 let (_, _, _, steps) = self.traffic.side_by_side(&told.steps, now);
@@ -134,15 +119,7 @@ impl Courses {
             .collect();
         flows.sort_by_key(|flow| {
             let octets: u64 = flow.steps.iter().map(|step| step.octets).sum();
-            let (notified, octets) = (std::cmp::Reverse(flow.notified), std::cmp::Reverse(octets));
-            let key = flow.key;
-            (
-                notified,
-                octets,
-                key.sender,
-                key.receiver,
-                key.receiver_qp.get(),
-            )
+            (Reverse(flow.notified), Reverse(octets), flow.key)
         });
         Course {
             start,
@@ -212,7 +189,7 @@ mod tests {
 
     #[test]
     fn all_is_on_one_axis_and_nothing_is_lost() {
-        let mut courses = Courses::new();
+        let mut courses = Courses::default();
         // An hour, a packet of one flow each second; the other only at the end.
         let start = 1_767_225_600_000_000_123;
         for second in 0..3_600 {
@@ -265,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_most_notified_get_the_places() {
-        let mut courses = Courses::new();
+        let mut courses = Courses::default();
         let mut at = 1_000 * MILLISECOND;
         for number in 0..FLOWS as u32 {
             courses.data(at, flow(number), packet(false));

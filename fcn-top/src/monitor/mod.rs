@@ -126,7 +126,7 @@ impl Monitor {
             started: None,
             watched: None,
             windows: Windows::default(),
-            traffic: Series::new(),
+            traffic: Series::default(),
             data_by_time: Ring::default(),
             courses: None,
             totals: Totals::default(),
@@ -230,7 +230,7 @@ impl Monitor {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.destination(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
-        let none = Series::new();
+        let none = Series::default();
         let data = flow.map_or(&none, |flow| &flow.series);
         let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
         let samples = row.samples();
@@ -260,7 +260,7 @@ impl Monitor {
 
     /// Keeps the whole run over time from now on, for [`course`](Self::course).
     pub fn keep_course(&mut self) {
-        self.courses = Some(Box::new(Courses::new()));
+        self.courses = Some(Box::new(Courses::default()));
     }
 
     /// The whole run over time; `None` where it is not kept.
@@ -271,7 +271,8 @@ impl Monitor {
     /// Courses over time, but for the packets, which are kept elsewhere.
     #[must_use]
     pub fn details(&self, wanted: &WantedDetails) -> Details {
-        let (start, step, steps, _) = (self.traffic).side_by_side(&Series::<u32>::new(), self.now);
+        let (start, step, steps, _) =
+            (self.traffic).side_by_side(&Series::<u32>::default(), self.now);
         let rows = wanted.rows.iter();
         let points = wanted.points.iter();
         Details {

@@ -91,7 +91,7 @@ impl Notifier {
             roles: Roles::default(),
             trusted,
             windows: Windows::default(),
-            series: Series::new(),
+            series: Series::default(),
             kinds: [0; Kind::ALL.len()],
             level_max: None,
             queue_max: None,
@@ -240,7 +240,7 @@ impl Notifiers {
     /// One notifier over time.
     pub fn detail(&self, address: IpAddr, now: u64) -> Option<Detail> {
         let notifier = self.table.get(&address)?;
-        let none = Series::<u32>::new();
+        let none = Series::<u32>::default();
         let (start, step, sent, _) = notifier.series.side_by_side(&none, now);
         let course = |part: fn(&Sent) -> f32| sent.iter().map(part).collect();
         Some(Detail {

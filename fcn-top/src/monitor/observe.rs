@@ -712,7 +712,7 @@ impl Monitor {
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
+            Message::RdmaCm(..) => self.resolver.learn(frame),
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);

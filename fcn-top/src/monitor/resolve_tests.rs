@@ -159,7 +159,7 @@ fn play(name: &str, cm: bool) -> Net {
         let bth = match frame.message() {
             Message::Roce(bth, _) => bth,
             Message::RdmaCm(..) if cm => {
-                net.resolver.learn(packet.at, &frame);
+                net.resolver.learn(&frame);
                 continue;
             }
             _ => continue,

@@ -121,7 +121,7 @@ impl Row {
             main: Notifier::from_notification(notification),
             gaps: Gaps::default(),
             burst: Burst::default(),
-            series: Series::new(),
+            series: Series::default(),
             windows: Windows::default(),
             first_seen: u64::MAX,
             queue: None,

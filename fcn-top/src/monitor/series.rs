@@ -92,14 +92,8 @@ pub struct Series<N, const STEPS: usize = 64, const COARSEST: u8 = 31> {
 }
 
 impl<N: Sum, const STEPS: usize, const COARSEST: u8> Default for Series<N, STEPS, COARSEST> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> {
     /// Nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             first: 0,
             place: 0,
@@ -108,7 +102,9 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
             steps: [N::default(); STEPS],
         }
     }
+}
 
+impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> {
     /// Adds `amount` at the time `at`, in nanoseconds.
     #[inline]
     pub fn add(&mut self, at: u64, amount: N) {
@@ -304,13 +300,13 @@ mod tests {
 
     #[test]
     fn nothing_has_no_points() {
-        assert_eq!(points(&Series::new(), 1 << 40), []);
-        assert_eq!(points(&Series::new().reaching(1 << 40), 1 << 40), []);
+        assert_eq!(points(&Series::default(), 1 << 40), []);
+        assert_eq!(points(&Series::default().reaching(1 << 40), 1 << 40), []);
     }
 
     #[test]
     fn steps_are_a_microsecond_long_at_first_and_begin_at_multiples() {
-        let mut series = Series::new();
+        let mut series = Series::default();
         // 10,000,000 is in step 9765, which begins at 9,999,360.
         series.add(10_000_000, 1);
         series.add(10_000_383, 2);
@@ -333,7 +329,7 @@ mod tests {
 
     #[test]
     fn room_is_made_for_what_comes_late_as_far_back_as_steps_reach() {
-        let mut series = Series::new();
+        let mut series = Series::default();
         series.add(100 << 10, 1);
         series.add(98 << 10, 2);
         assert_eq!(
@@ -358,7 +354,7 @@ mod tests {
 
     #[test]
     fn pairs_are_merged_when_the_span_is_full() {
-        let mut series = Series::new();
+        let mut series = Series::default();
         // Steps 1 to 64, the first one the second of its pair.
         for step in 1..=64 {
             series.add(step * 1024, step);
@@ -379,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_longest_steps_scroll_out() {
-        let mut series = Series::new();
+        let mut series = Series::default();
         for second in 0..100 {
             series.add(second << 31, 1 + second);
         }
@@ -396,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_burst_of_a_millisecond_is_seen_two_minutes_later() {
-        let (mut burst, mut series) = (Burst::default(), super::Series::<Bursts>::new());
+        let (mut burst, mut series) = (Burst::default(), super::Series::<Bursts>::default());
         let start = 1_767_225_600_000_000_000;
         let mut add = |at: u64| {
             series.add(start + at, burst.count(start + at));
@@ -422,7 +418,7 @@ mod tests {
 
     #[test]
     fn two_share_an_axis() {
-        let (mut a, mut b) = (Series::new(), Series::new());
+        let (mut a, mut b) = (Series::default(), Series::default());
         a.add(3 << 10, 1);
         a.add(4 << 10, 2);
         b.add(1 << 10, 4);
@@ -433,7 +429,7 @@ mod tests {
         assert_eq!((start, step, left.len(), right.len()), (0, 4 << 10, 51, 51));
         assert_eq!((left[0], left[1], right[0], right[50]), (1, 2, 4, 8));
         assert_eq!(left.iter().sum::<u64>(), 3);
-        let (start, step, left, right) = a.side_by_side(&Series::new(), 5 << 10);
+        let (start, step, left, right) = a.side_by_side(&Series::default(), 5 << 10);
         assert_eq!(
             (start, step, left, right),
             (3 << 10, 1 << 10, vec![1, 2, 0], vec![])
@@ -446,7 +442,7 @@ mod tests {
             adds in proptest::collection::vec((0..64_u64 << 30, 0_u16..20), 1..200),
         ) {
             let start = adds.iter().map(|(at, _)| *at).min().unwrap();
-            let mut series = Series::new();
+            let mut series = Series::default();
             for (at, amount) in &adds {
                 series.add(*at, u64::from(*amount));
             }
@@ -465,7 +461,7 @@ mod tests {
 
         #[test]
         fn any_times_are_survived(adds in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
-            let (mut a, mut b) = (super::Series::<Bursts>::new(), Series::new());
+            let (mut a, mut b) = (super::Series::<Bursts>::default(), Series::default());
             for (at, other) in adds {
                 a.add(at, Bursts { count: 1, most: 1 });
                 b.add(other, 1);
@@ -480,7 +476,7 @@ mod tests {
         fn side_by_side_keeps_the_sums(
             adds in proptest::collection::vec((0..60_u64 << 30, any::<bool>()), 1..60),
         ) {
-            let (mut a, mut b) = (Series::new(), Series::new());
+            let (mut a, mut b) = (Series::default(), Series::default());
             for (at, which) in &adds {
                 if *which { &mut a } else { &mut b }.add(*at, 1);
             }

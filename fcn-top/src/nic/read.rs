@@ -25,6 +25,7 @@ const ON_ITS_WAY: Duration = Duration::from_millis(60);
 const PROCESSES: usize = 10_000;
 
 /// Where it is read, and what need not be read every time.
+#[derive(Default)]
 pub struct Reader {
     class: PathBuf,
     processes: PathBuf,
@@ -51,11 +52,7 @@ impl Reader {
             class: class.into(),
             processes: processes.into(),
             private,
-            readings: 0,
-            ports: Vec::new(),
-            pairs: Vec::new(),
-            known: HashMap::new(),
-            missing: None,
+            ..Self::default()
         }
     }
 

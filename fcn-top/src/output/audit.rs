@@ -107,7 +107,7 @@ struct Broken {
 }
 
 /// The audit so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Audit {
     words: Words,
     printed: u64,
@@ -122,15 +122,10 @@ pub struct Audit {
 
 impl Audit {
     /// Nothing was seen yet.
-    pub const fn new(words: Words) -> Self {
+    pub fn new(words: Words) -> Self {
         Self {
             words,
-            printed: 0,
-            events: 0,
-            findings: [0; 3],
-            rules: BTreeMap::new(),
-            kept: Vec::new(),
-            keep: false,
+            ..Self::default()
         }
     }
 
@@ -173,7 +168,7 @@ impl Audit {
             Some(number) => format!("frame {number}"),
             None => self.words.clock(event.at, 6),
         };
-        let severity = event.severity.name();
+        let severity = event.severity.id();
         let text = self.words.text(&event.text);
         let mut line = format!("{frame}  {severity:7}  {}  {text}", event.what);
         if !event.section.is_empty() {
@@ -270,7 +265,7 @@ impl Audit {
             .map(|((id, severity), broken)| {
                 json!({
                     "id": id,
-                    "severity": severity.name(),
+                    "severity": severity.id(),
                     "times": broken.times,
                     "first_frame": broken.first_frame,
                     "of_packets": broken.of_packets,

@@ -117,7 +117,11 @@ fn failure(error: &Error) -> Failure {
 ///
 /// # Errors
 /// Where it goes cannot be written.
-pub(crate) fn table<R: Record>(to: impl Write, lines: &[R], words: &Words) -> io::Result<()> {
+pub(crate) fn table<'r, R: Record + 'r>(
+    to: impl Write,
+    lines: impl IntoIterator<Item = &'r R>,
+    words: &Words,
+) -> io::Result<()> {
     let mut writer = Writer::from_writer(to);
     writer.write_record(R::COLUMNS.iter().map(|column| column.id))?;
     for line in lines {

@@ -278,9 +278,8 @@ fn totals(tables: &Tables) -> Value {
         let (kernel, interface) = tables.dropped();
         members.insert("dropped_kernel".to_owned(), json!(kernel));
         members.insert("dropped_interface".to_owned(), json!(interface));
-        let severities = [Severity::Note, Severity::Warning, Severity::Error];
-        let findings = severities.iter().zip(totals.findings);
-        let findings = findings.map(|(severity, count)| (severity.name().to_owned(), json!(count)));
+        let findings = Severity::ALL.iter().zip(totals.findings);
+        let findings = findings.map(|(severity, count)| (severity.id().to_owned(), json!(count)));
         members.insert("findings".to_owned(), Value::Object(findings.collect()));
     }
     value

@@ -44,8 +44,9 @@ const REMEMBERED: usize = 1_000;
 pub struct Exposition {
     words: Words,
     qps: usize,
-    /// Whether rows are told apart by their interfaces.
-    by_interface: bool,
+    /// Whether rows are told apart by their interfaces. Without, as one that has a single row may be seen on further ones any
+    /// time, and a series keeps its labels.
+    pub by_interface: bool,
     /// Of the notifiers on the last page, what their records and their series said.
     shown: FxHashMap<IpAddr, (u64, u64)>,
     /// What the series of others said when they were last shown.
@@ -67,13 +68,6 @@ impl Exposition {
             last: None,
             other: 0,
         }
-    }
-
-    /// The same without the interfaces of QPs: where one has a single row, it may be seen on further ones any time, and a
-    /// series keeps its labels.
-    pub fn without_interfaces(mut self) -> Self {
-        self.by_interface = false;
-        self
     }
 
     /// The page for the tables as they are now.
@@ -335,7 +329,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     let mut findings = page.family(&m::FINDINGS);
     for (id, count) in &tables.rules {
         let rule = Rule::ALL.iter().find(|rule| rule.info().id == *id);
-        let severity = rule.map_or("", |rule| rule.info().severity.name());
+        let severity = rule.map_or("", |rule| rule.info().severity.id());
         findings.add(&[*id, severity], count);
     }
     let tables = [

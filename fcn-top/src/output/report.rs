@@ -354,10 +354,7 @@ fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
     for (notifier, maker, evidence, rows) in lines {
         table.add_row([notifier, maker.to_owned(), grouped(rows), evidence]);
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 1));
-    }
-    push(out, table);
+    push_close(out, table);
 }
 
 fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
@@ -445,7 +442,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
         table.add_row([
             grouped(times),
             frame.map_or_else(String::new, |frame| format!("frame {frame}")),
-            severity.map_or("", |severity| severity.name()).to_owned(),
+            severity.map_or("", |severity| severity.id()).to_owned(),
             id.to_owned(),
             text.into_owned(),
         ]);
@@ -490,6 +487,11 @@ fn table<R: Record>(
             })
         }));
     }
+    push_close(out, table);
+}
+
+/// The same with columns one cell apart.
+fn push_close(out: &mut String, mut table: Table) {
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
     }

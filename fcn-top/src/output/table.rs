@@ -1,13 +1,20 @@
-//! A table of the screen into a file.
+//! A table of the screen as text.
 
-use crate::new_file;
 use crate::output::csv;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
 use crate::text::Words;
-use crate::view::{Format, Records, Writing};
 use serde::Serialize;
-use std::io::{self, BufWriter, Write};
+use std::io;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON document.
+    Json,
+    /// Comma-separated values with a heading.
+    Csv,
+}
 
 /// A table as JSON, with members by the alphabet.
 #[derive(Serialize)]
@@ -20,105 +27,80 @@ struct Document<'t, R> {
     version: u32,
 }
 
-/// Writes a table into a new file; returns how many lines it had.
-///
-/// # Errors
-/// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
-pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
-    let path = writing.to.display();
-    let mut out = BufWriter::new(new_file::create(&writing.to)?);
-    match &writing.records {
-        Records::Qps(records) => table(&mut out, records, writing, words),
-        Records::Points(records) => table(&mut out, records, writing, words),
-        Records::Hops(records) => table(&mut out, records, writing, words),
-        Records::Events(records) => table(&mut out, records, writing, words),
-        Records::Interfaces(records) => table(&mut out, records, writing, words),
-        Records::Counters(records) => table(&mut out, records, writing, words),
-        Records::LocalQps(records) => table(&mut out, records, writing, words),
-    }
-    .and_then(|lines| out.flush().map(|()| lines))
-    .map_err(|error| format!("{path}: {error}"))
+/// A table as it is written to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableText {
+    /// What is written.
+    pub octets: Vec<u8>,
+    /// How many lines the table has.
+    pub lines: u64,
 }
 
-fn table<R: Record>(
-    out: &mut impl Write,
-    records: &[R],
-    writing: &Writing,
-    words: &Words,
-) -> io::Result<u64> {
-    match writing.format {
-        Format::Json => {
-            let document = Document {
-                at: writing.at,
-                rows: Lines::new(records, words),
-                schema: "fcn-top/table",
-                table: R::TABLE,
-                version: 1,
-            };
-            json::write(&document, out, false)?;
+impl TableText {
+    /// These lines of a table `at` a moment, in nanoseconds since the epoch.
+    pub(crate) fn new<'r, R: Record + 'r>(
+        lines: impl IntoIterator<Item = &'r R>,
+        format: Format,
+        at: u64,
+        words: &Words,
+    ) -> io::Result<Self> {
+        let lines: Vec<&R> = lines.into_iter().collect();
+        let count = lines.len() as u64;
+        let mut octets = Vec::new();
+        match format {
+            Format::Json => {
+                let document = Document {
+                    at,
+                    rows: Lines::new(lines, words),
+                    schema: "fcn-top/table",
+                    table: R::TABLE,
+                    version: 1,
+                };
+                json::write(&document, &mut octets, false)?;
+            }
+            Format::Csv => csv::table(&mut octets, lines, words)?,
         }
-        Format::Csv => csv::table(out, records, words)?,
+        Ok(Self {
+            octets,
+            lines: count,
+        })
     }
-    Ok(records.len() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::sample;
-    use crate::view::Tab;
+
+    fn written<R: Record>(lines: &[R]) {
+        for format in [Format::Json, Format::Csv] {
+            let table = TableText::new(lines, format, 7, &Words::masked()).unwrap();
+            assert_eq!(table.lines, lines.len() as u64);
+            let text = String::from_utf8(table.octets).unwrap();
+            assert!(!text.contains("2001:db8"), "{text}");
+            let count = match format {
+                Format::Json => {
+                    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    json["rows"].as_array().unwrap().len()
+                }
+                Format::Csv => ::csv::Reader::from_reader(text.as_bytes())
+                    .records()
+                    .count(),
+            };
+            assert_eq!(count, lines.len());
+        }
+    }
 
     #[test]
     fn every_table_is_written_as_json_and_csv() {
-        let folder = tempfile::tempdir().unwrap();
         let tables = sample::tables();
         let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
-        for (number, (records, all)) in [
-            (Records::Qps(qps), tables.qps.len()),
-            (Records::Points(tables.points.clone()), tables.points.len()),
-            (Records::Hops(tables.hops.clone()), tables.hops.len()),
-            (Records::Events(tables.events.clone()), tables.events.len()),
-            (
-                Records::Interfaces(tables.interfaces.clone()),
-                tables.interfaces.len(),
-            ),
-            (
-                Records::Counters(tables.nics.counters.clone()),
-                tables.nics.counters.len(),
-            ),
-            (
-                Records::LocalQps(tables.nics.local_qps.clone()),
-                tables.nics.local_qps.len(),
-            ),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            for format in [Format::Json, Format::Csv] {
-                let writing = Writing {
-                    format,
-                    view: Tab::Qps,
-                    to: folder.path().join(format!("{number}.{format:?}")),
-                    at: 7,
-                    records: records.clone(),
-                };
-                let lines = write(&writing, &Words::masked()).unwrap();
-                assert_eq!(lines, all as u64);
-                let text = std::fs::read_to_string(&writing.to).unwrap();
-                assert!(!text.contains("2001:db8"), "{text}");
-                match format {
-                    Format::Json => {
-                        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-                        assert_eq!(json["rows"].as_array().unwrap().len() as u64, lines);
-                    }
-                    Format::Csv => {
-                        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-                        assert_eq!(reader.records().count() as u64, lines);
-                    }
-                }
-                let again = write(&writing, &Words::default()).unwrap_err();
-                assert!(again.contains("choose another name"), "{again}");
-            }
-        }
+        written(&qps);
+        written(&tables.points);
+        written(&tables.hops);
+        written(&tables.events);
+        written(&tables.interfaces);
+        written(&tables.nics.counters);
+        written(&tables.nics.local_qps);
     }
 }

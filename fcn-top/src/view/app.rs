@@ -16,7 +16,7 @@ use super::table::{Entry, Key, Move, Table};
 use super::theme::{Theme, Tone, to_ascii};
 use super::views::{Opened, TableId, View};
 use super::world::World;
-use super::{Effect, Format, Options, Tab, Writing, head};
+use super::{Effect, Format, Options, Tab, head};
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
@@ -75,15 +75,14 @@ impl<'a> App<'a> {
             CounterRecord::SCHEMA,
             LocalQpRecord::SCHEMA,
         ];
-        let asks =
-            !(options.order.is_empty() && options.filter.is_empty() && options.columns.is_empty());
-        // Orders, filters and columns are those of single events.
+        let asks = !(options.order.is_empty() && options.filter.is_empty());
+        // Orders and filters are those of single events.
         let events = Events::new(asks && options.view == Tab::Events);
         let mut app = Self {
             world: World {
                 words,
                 theme: Theme(options.colours),
-                history: History::new(),
+                history: History::default(),
                 details: Details::default(),
                 ended: None,
                 checked: options.checked.clone(),
@@ -626,21 +625,17 @@ impl<'a> App<'a> {
             Purpose::Export(row) => self.effects.push(Effect::Export { row, to }),
             Purpose::Picture => self.effects.push(Effect::Picture(to)),
             Purpose::Write(format) => {
-                let (tab, (view, table, world)) = (self.table_tab(), self.parts());
-                let writing = Writing {
-                    format,
-                    view: tab,
-                    to,
-                    at: world.history.shown().now,
-                    records: view.records(table, world),
-                };
-                self.effects.push(Effect::Write(Box::new(writing)));
+                let (view, table, world) = self.parts();
+                match view.text(table, world, format) {
+                    Ok(text) => self.effects.push(Effect::Write { text, to }),
+                    Err(error) => self.wrote(&to, Err(error.to_string())),
+                }
             }
         }
     }
 }
 
-/// Gives a table the order, filter and columns asked for; what cannot be is told, the rest is done.
+/// Gives a table the order and filter asked for; what cannot be is told, the rest is done.
 fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     let mut wrong = Vec::new();
     if !options.order.is_empty() {
@@ -651,17 +646,6 @@ fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     }
     if let Err(error) = table.filter(&options.filter) {
         wrong.push(error.to_string());
-    }
-    let mut columns = Vec::new();
-    for id in &options.columns {
-        match table.schema.named(id) {
-            Some(column) if !columns.contains(&column) => columns.push(column),
-            Some(_) => {}
-            None => wrong.push(format!("the table has no column `{id}`")),
-        }
-    }
-    if !columns.is_empty() {
-        (table.columns, table.usual) = (columns, false);
     }
     if wrong.is_empty() {
         Ok(())

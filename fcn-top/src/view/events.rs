@@ -4,8 +4,8 @@ use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table, both};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, in_columns, labelled, parted, tell};
-use super::world::World;
-use super::{Records, fit};
+use super::world::{World, Written};
+use super::{Format, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_tool::quantity::grouped;
 use fcn_wire::{Rule, Severity};
@@ -19,7 +19,7 @@ records! {
     /// A rule that was broken, or what else happened, and how often.
     RuleRecord, "rules", {
         times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
-        severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.name());
+        severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.id());
         what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
         last: Option<u64> = "last", 12, Moment, "When it came last", |v| v.map_or(Cell::None, Cell::Moment);
         text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
@@ -285,13 +285,13 @@ impl View for Events {
         std::mem::take(&mut self.opened)
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let events = world.history.events();
-        Records::Events(if self.opened {
-            table.shown(&events).cloned().collect()
+        if self.opened {
+            world.text(table.shown(&events), format)
         } else {
-            events.into_owned()
-        })
+            world.text(&*events, format)
+        }
     }
 
     fn about(&self) -> &'static str {
@@ -318,7 +318,7 @@ impl View for Events {
 /// All that is said of an event.
 pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let severity = (
-        event.severity.name(),
+        event.severity.id(),
         world.words.text(&event.text).into_owned(),
         severity_tone(event.severity),
     );

@@ -9,8 +9,8 @@ use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::views::{TableId, View, empty, labelled, pending, say, tell};
-use super::world::World;
-use super::{Records, fit, qps};
+use super::world::{World, Written};
+use super::{Format, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -331,34 +331,15 @@ impl Flow {
         };
         let notified_at = |at: usize| columns.marks.get(at).is_some_and(|count| *count > 0.0);
         let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
-        graph(
-            "Notifications",
-            notified,
-            &columns.notified,
-            |_| world.style(tone),
-            frame,
-            first,
-            world,
-        );
         graph("Data", data, &columns.data, coloured, frame, second, world);
-        graph(
-            "CE marks",
-            kept.clone(),
-            &columns.ce,
-            |_| world.style(Tone::Plain),
-            frame,
-            ce,
-            world,
-        );
-        graph(
-            "PSN went back",
-            format!("  sent again, or out of order; inferred{kept}"),
-            &columns.back,
-            |_| world.style(Tone::Warn),
-            frame,
-            back,
-            world,
-        );
+        let mut plain = |title, text, values: &[f64], tone, area| {
+            let style = world.style(tone);
+            graph(title, text, values, |_| style, frame, area, world);
+        };
+        plain("Notifications", notified, &columns.notified, tone, first);
+        let again = format!("  sent again, or out of order; inferred{kept}");
+        plain("CE marks", kept, &columns.ce, Tone::Plain, ce);
+        plain("PSN went back", again, &columns.back, Tone::Warn, back);
         // A mark under each column with a notification; the one looked at stands out.
         let style = world.style(tone);
         let mark = |at| (!notified_at(at)).then_some(0_u64);
@@ -506,8 +487,8 @@ impl View for Flow {
         true
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
-        qps::Qps.records(table, world)
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
+        qps::Qps.text(table, world, format)
     }
 
     fn about(&self) -> &'static str {

@@ -34,11 +34,9 @@ type Piece = (u8, Span<'static>);
 
 /// Leaves out the least important pieces until the rest, two cells apart, has room.
 fn fitting(mut pieces: Vec<Piece>, room: u16) -> Vec<Span<'static>> {
-    let used = |pieces: &[Piece]| {
-        pieces
-            .iter()
-            .map(|(_, span)| span.width() + 2)
-            .sum::<usize>()
+    let used = |pieces: &[Piece]| -> usize {
+        let widths = pieces.iter().map(|(_, span)| span.width() + 2);
+        widths.sum()
     };
     while used(&pieces) > usize::from(room) + 2 {
         let worst = pieces.iter().map(|(weight, _)| *weight).max().unwrap_or(0);
@@ -252,38 +250,26 @@ fn draw_state(
     let fits = used + usize::from(fit::width(&drops)) <= usize::from(room);
     let drops = if fits { drops } else { short };
     pieces.push((0, Span::styled(drops, drops_style)));
-    pieces.push((
-        7,
-        world.span(
-            format!("{} in all", counted(totals.notified(), "notification")),
-            Tone::Plain,
-        ),
-    ));
+    let notified = format!("{} in all", counted(totals.notified(), "notification"));
+    pieces.push((7, world.span(notified, Tone::Plain)));
     let samples = match area.width {
         0..100 => "samples",
         _ => "samples, counted as they are",
+    };
+    let pauses = match totals.pfc {
+        1 => "PFC pause",
+        _ => "PFC pauses",
     };
     for (weight, count, what, tone) in [
         (1, totals.samples, samples, Tone::Plain),
         (2, totals.icrc_bad, "bad ICRC", Tone::Bad),
         (3, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
-        (
-            4,
-            totals.pfc,
-            if totals.pfc == 1 {
-                "PFC pause"
-            } else {
-                "PFC pauses"
-            },
-            Tone::Warn,
-        ),
+        (4, totals.pfc, pauses, Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),
     ] {
         if count > 0 {
-            pieces.push((
-                weight,
-                world.span(format!("{} {what}", grouped(count)), tone),
-            ));
+            let text = format!("{} {what}", grouped(count));
+            pieces.push((weight, world.span(text, tone)));
         }
     }
     pieces.extend(title);

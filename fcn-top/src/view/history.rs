@@ -27,8 +27,9 @@ pub(super) enum Mode {
     Frozen(u64),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Shown {
+    #[default]
     Live,
     /// Kept standing. Where tables were not wanted when that began, all come with the next update, which it stands at then:
     /// some of one moment beside others of another would contradict each other.
@@ -40,7 +41,7 @@ enum Shown {
 }
 
 /// The moments that can be shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct History {
     live: Tables,
     /// Whether none of the tables of now was left out.
@@ -52,16 +53,6 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new() -> Self {
-        Self {
-            live: Tables::default(),
-            whole: false,
-            shown: Shown::Live,
-            kept: VecDeque::new(),
-            step: 0,
-        }
-    }
-
     /// The last moment remembered; before there is one, that of the first packet, where that has come.
     fn last(&self) -> Option<u64> {
         let last = self.kept.back().map(|last| last.now);
@@ -296,7 +287,7 @@ mod tests {
 
     #[test]
     fn it_goes_back_and_forward_and_forgets_the_oldest() {
-        let mut history = History::new();
+        let mut history = History::default();
         for second in 1..=200 {
             take(&mut history, at(second, second * 50));
         }
@@ -322,7 +313,7 @@ mod tests {
 
     #[test]
     fn it_goes_by_the_time_of_a_capture_played_fast() {
-        let mut history = History::new();
+        let mut history = History::default();
         assert!(!history.has_earlier());
         // Four times a second, ten times as fast.
         for step in 1..=40 {
@@ -343,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_lacks_tables_stands_at_the_moment_when_all_come() {
-        let mut history = History::new();
+        let mut history = History::default();
         history.update(at(1, 0), false);
         history.pause();
         assert!(history.all_wanted(0) && history.is_incomplete());

@@ -1,12 +1,12 @@
 //! Where packets come from, what was lost on the way, and sums over everything seen.
 
-use super::Records;
+use super::Format;
 use super::fit;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted, tell};
-use super::world::World;
+use super::world::{World, Written};
 use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
 use crate::text;
 use fcn_wire::Kind;
@@ -91,9 +91,9 @@ impl View for Interfaces {
         }
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let interfaces = &world.history.shown().interfaces;
-        Records::Interfaces(table.shown(interfaces).cloned().collect())
+        world.text(table.shown(interfaces), format)
     }
 
     fn about(&self) -> &'static str {
@@ -108,7 +108,6 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let tables = world.history.shown();
     let (totals, words) = (&tables.totals, world.words);
     let count = |count: u64| words.cell(Cell::Count(count));
-    let kept = |kept: u64, gone: u64| format!("{} kept, {} evicted", count(kept), count(gone));
     let kinds = Kind::ALL
         .iter()
         .zip(totals.notifications)
@@ -198,21 +197,14 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
             ),
             bad(errors > 0, Tone::Bad),
         ),
-        (
-            "QP rows",
-            kept(totals.rows, totals.rows_evicted),
-            bad(totals.rows_evicted > 0, Tone::Warn),
-        ),
-        (
-            "Data flows",
-            kept(totals.flows, totals.flows_evicted),
-            bad(totals.flows_evicted > 0, Tone::Warn),
-        ),
-        (
-            "Notifiers",
-            kept(totals.points, totals.points_evicted),
-            bad(totals.points_evicted > 0, Tone::Warn),
-        ),
     ]);
+    for (name, kept, gone) in [
+        ("QP rows", totals.rows, totals.rows_evicted),
+        ("Data flows", totals.flows, totals.flows_evicted),
+        ("Notifiers", totals.points, totals.points_evicted),
+    ] {
+        let text = format!("{} kept, {} evicted", count(kept), count(gone));
+        lines.push((name, text, bad(gone > 0, Tone::Warn)));
+    }
     lines
 }

@@ -36,8 +36,9 @@ mod views;
 mod world;
 
 pub use crate::config::Colours;
+pub use crate::output::table::Format;
 pub use app::App;
-pub use effect::{Effect, Format, Records, Writing};
+pub use effect::Effect;
 pub use options::Options;
 pub use tab::Tab;
-pub use terminal::{Writer, run};
+pub use terminal::run;

@@ -1,12 +1,12 @@
 //! What this host's NICs count, beside what was seen on their interfaces; each device opens to its queue pairs.
 
-use super::Records;
+use super::Format;
 use super::fit;
 use super::hits::Place;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, draw, headed, labelled, parted, say};
-use super::world::World;
+use super::world::{World, Written};
 use crate::nic::known::Quantity;
 use crate::record::{CounterRecord, LocalQpRecord};
 use ratatui::widgets::Paragraph;
@@ -147,12 +147,12 @@ impl View for Nics {
         std::mem::take(&mut self.opened)
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let nics = &world.history.shown().nics;
         if self.opened {
-            Records::LocalQps(table.shown(&nics.local_qps).cloned().collect())
+            world.text(table.shown(&nics.local_qps), format)
         } else {
-            Records::Counters(table.shown(&nics.counters).cloned().collect())
+            world.text(table.shown(&nics.counters), format)
         }
     }
 

@@ -14,14 +14,10 @@ pub struct Options {
     pub order: String,
     /// Filter of that view's table; empty for none.
     pub filter: String,
-    /// Columns of that view's table by their ids; empty for the usual ones.
-    pub columns: Vec<String>,
     /// How many rules are checked, and why the others are not, in words; empty where that is not known.
     pub checked: String,
     /// Which colours are used.
     pub colours: Colours,
-    /// Whether the mouse is listened to (the terminal's own selecting then needs Shift).
-    pub mouse: bool,
     /// Whether the terminal has no Unicode.
     pub ascii: bool,
 }
@@ -33,10 +29,8 @@ impl Default for Options {
             view: Tab::Qps,
             order: String::new(),
             filter: String::new(),
-            columns: Vec::new(),
             checked: String::new(),
             colours: Colours::Auto,
-            mouse: true,
             ascii: false,
         }
     }

@@ -1,12 +1,12 @@
 //! Paths, as IOAM traces tell of them: hop by hop, with bars for the queues; the chosen one as a picture.
 
-use super::Records;
+use super::Format;
 use super::fit;
 use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, parted};
-use super::world::World;
+use super::world::{World, Written};
 use crate::record::{Cell, HopRecord};
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
@@ -172,9 +172,9 @@ impl View for Paths {
         frame.render_widget(chart, area);
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let hops = &world.history.shown().hops;
-        Records::Hops(table.shown(hops).cloned().collect())
+        world.text(table.shown(hops), format)
     }
 
     fn about(&self) -> &'static str {

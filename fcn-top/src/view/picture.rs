@@ -5,7 +5,6 @@ use crate::new_file;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 /// Pixels of a cell.
@@ -22,8 +21,7 @@ pub(super) fn write(buffer: &Buffer, colours: Colours, to: &Path) -> Result<u64,
     } else {
         svg(buffer, colours)
     };
-    let written = new_file::create(to)?.write_all(picture.as_bytes());
-    written.map_err(|error| format!("{}: {error}", to.display()))?;
+    new_file::write(to, picture.as_bytes())?;
     Ok(buffer.area.height.into())
 }
 

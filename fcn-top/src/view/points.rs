@@ -1,6 +1,6 @@
 //! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it notified.
 
-use super::Records;
+use super::Format;
 use super::explanation::flow_text;
 use super::fit;
 use super::hits::Place;
@@ -8,7 +8,7 @@ use super::qps::{qp_text, verdict};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, course_bars, draw, headed, in_columns, parted};
-use super::world::{Course, World, kind_name};
+use super::world::{Course, World, Written, kind_name};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
 use crate::text::{acts_as, estimate, flows_unclear};
@@ -401,9 +401,9 @@ impl View for Points {
         Some(Opened::Qps("notifier", Cell::Address(point.notifier)))
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let points = &world.history.shown().points;
-        Records::Points(table.shown(points).cloned().collect())
+        world.text(table.shown(points), format)
     }
 
     fn about(&self) -> &'static str {

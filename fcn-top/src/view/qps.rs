@@ -6,8 +6,8 @@ use super::hits::Place;
 use super::table::{Entry, Extra, Key, Schema, Table, cut, shortened};
 use super::theme::Tone;
 use super::views::{Opened, TableId, View, course_bars, draw};
-use super::world::{Course, World, kind_name};
-use super::{Records, Tab};
+use super::world::{Course, World, Written, kind_name};
+use super::{Format, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
 use crate::text::{NOTHING, acts_as, estimate};
@@ -306,14 +306,9 @@ impl View for Qps {
         Some(Opened::Tab(Tab::Flow))
     }
 
-    fn records(&self, table: &Table, world: &World<'_>) -> Records {
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
         let rows = &world.history.shown().qps;
-        Records::Qps(
-            table
-                .shown(rows)
-                .map(|(_, record)| record.clone())
-                .collect(),
-        )
+        world.text(table.shown(rows).map(|(_, record)| record), format)
     }
 
     fn about(&self) -> &'static str {

@@ -1,37 +1,28 @@
 //! The views by name, as they stand in the line of tabs.
 
-/// What the screen shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Tab {
-    /// What each QP is told.
-    #[default]
-    Qps,
-    /// Who tells: congestion points, and receivers that send CNPs.
-    Points,
-    /// One row of the QPs, over time.
-    Flow,
-    /// IOAM paths, hop by hop.
-    Paths,
-    /// Events and findings.
-    Events,
-    /// Where packets come from, and what was lost.
-    Interfaces,
-    /// What this host's NICs count, and their queue pairs.
-    Nics,
+fcn_wire::identified! {
+    /// What the screen shows: the tabs in their order, which is that of the keys 1 to 7.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    Tab {
+        /// What each QP is told.
+        #[default]
+        Qps = "qps",
+        /// Who tells: congestion points, and receivers that send CNPs.
+        Points = "points",
+        /// One row of the QPs, over time.
+        Flow = "flow",
+        /// IOAM paths, hop by hop.
+        Paths = "paths",
+        /// Events and findings.
+        Events = "events",
+        /// Where packets come from, and what was lost.
+        Interfaces = "interfaces",
+        /// What this host's NICs count, and their queue pairs.
+        Nics = "nics",
+    }
 }
 
 impl Tab {
-    /// Every view, in the order of the tabs and of the keys 1 to 7.
-    pub const ALL: [Self; 7] = [
-        Self::Qps,
-        Self::Points,
-        Self::Flow,
-        Self::Paths,
-        Self::Events,
-        Self::Interfaces,
-        Self::Nics,
-    ];
-
     /// Its name on the tab.
     #[must_use]
     pub const fn title(self) -> &'static str {
@@ -43,20 +34,6 @@ impl Tab {
             Self::Events => "Events",
             Self::Interfaces => "Interfaces",
             Self::Nics => "NICs",
-        }
-    }
-
-    /// Its name in options and file names.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Qps => "qps",
-            Self::Points => "points",
-            Self::Flow => "flow",
-            Self::Paths => "paths",
-            Self::Events => "events",
-            Self::Interfaces => "interfaces",
-            Self::Nics => "nics",
         }
     }
 

@@ -1,6 +1,7 @@
 //! The loop on a real terminal. However it ends, the terminal is as it was.
 
-use super::{App, Colours, Effect, Options, Writing, picture};
+use super::{App, Colours, Effect, Options, picture};
+use crate::new_file;
 use crate::tables::Watched;
 use crate::text::Words;
 use crossterm::cursor::Show;
@@ -38,20 +39,11 @@ const PACE: u32 = 10;
 /// Columns and lines that are drawn at most: a terminal may claim any size.
 const MOST: (u16, u16) = (1_000, 500);
 
-/// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
-pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
-
-/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true; tables are written by `write`.
+/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true.
 ///
 /// # Errors
 /// Standard output is no terminal, or the terminal cannot be used.
-pub fn run(
-    watched: &dyn Watched,
-    options: &Options,
-    words: &Words,
-    stop: &AtomicBool,
-    write: &Writer<'_>,
-) -> Result {
+pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage("standard output is no terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
@@ -63,9 +55,9 @@ pub fn run(
         );
     }
     let options = options.with_environment(|name| std::env::var(name).ok());
-    let mut screen = Screen::enter(options.mouse).map_err(|error| unusable(&error))?;
+    let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
     let mut app = App::new(&options, words);
-    let done = screen.show(&mut app, watched, &options, stop, write);
+    let done = screen.show(&mut app, watched, &options, stop);
     let broken = screen.broken.load(Ordering::Relaxed);
     drop(screen);
     if broken {
@@ -82,14 +74,14 @@ fn unusable(error: &io::Error) -> Failure {
 }
 
 /// Takes the terminal for the screen.
-fn take(mouse: bool) -> io::Result<()> {
+fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    let mut out = io::stdout();
-    execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
-    if mouse {
-        execute!(out, EnableMouseCapture)?;
-    }
-    Ok(())
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        EnableMouseCapture
+    )
 }
 
 /// Makes the terminal as it was. What fails cannot be helped, and the rest is still done.
@@ -116,7 +108,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn enter(mouse: bool) -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
         let broken = Arc::new(AtomicBool::new(false));
         let hook: Arc<Hook> = Arc::from(panic::take_hook());
         let (before, tell) = (Arc::clone(&hook), Arc::clone(&broken));
@@ -127,7 +119,7 @@ impl Screen {
             }
             before(info);
         }));
-        match Self::start(mouse) {
+        match Self::start() {
             Ok(terminal) => Ok(Self {
                 terminal: ManuallyDrop::new(terminal),
                 hook,
@@ -141,8 +133,8 @@ impl Screen {
         }
     }
 
-    fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-        take(mouse)?;
+    fn start() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+        take()?;
         let viewport = Viewport::Fixed(Rect::ZERO);
         let backend = CrosstermBackend::new(io::stdout());
         let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport })?;
@@ -151,10 +143,10 @@ impl Screen {
     }
 
     /// Stops the program, as Ctrl-Z does, with the terminal as it was; comes back where it goes on.
-    fn suspend(&mut self, mouse: bool) -> io::Result<()> {
+    fn suspend(&mut self) -> io::Result<()> {
         restore();
         raise(Signal::SIGTSTP)?;
-        take(mouse)?;
+        take()?;
         clear(&mut self.terminal)
     }
 
@@ -184,7 +176,6 @@ impl Screen {
         watched: &dyn Watched,
         options: &Options,
         stop: &AtomicBool,
-        write: &Writer<'_>,
     ) -> io::Result<()> {
         let inputs = Inputs::begin()?;
         let mut due = Instant::now();
@@ -229,13 +220,16 @@ impl Screen {
                 match effect {
                     Effect::Quit => return Ok(()),
                     Effect::Redraw => clear(&mut self.terminal)?,
-                    Effect::Suspend => self.suspend(options.mouse)?,
+                    Effect::Suspend => self.suspend()?,
                     Effect::Picture(to) => {
                         let done = self.picture(app, options.colours, &to);
                         app.wrote(&to, done);
                     }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
-                    Effect::Write(writing) => app.wrote(&writing.to, write(&writing)),
+                    Effect::Write { text, to } => {
+                        let written = new_file::write(&to, &text.octets);
+                        app.wrote(&to, written.map(|()| text.lines));
+                    }
                 }
             }
         }

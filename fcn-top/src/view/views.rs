@@ -4,8 +4,8 @@ use super::graph::bars;
 use super::hits::Place;
 use super::table::{Entry, Table, shortened};
 use super::theme::Tone;
-use super::world::{Course, World};
-use super::{Records, Tab, fit};
+use super::world::{Course, World, Written};
+use super::{Format, Tab, fit};
 use crate::record::{Cell, EventRecord};
 use crate::tables::{Detail, WantedDetails};
 use crate::text::NOTHING;
@@ -77,7 +77,7 @@ pub(super) trait View {
     }
 
     /// The lines shown, to be written.
-    fn records(&self, table: &Table, world: &World<'_>) -> Records;
+    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written;
 
     /// What it shows, for the help.
     fn about(&self) -> &'static str;

@@ -4,7 +4,8 @@ use super::history::{History, Mode};
 use super::theme::{Theme, Tone};
 use super::time_series::{SECOND, Steps};
 use crate::monitor::TENTH;
-use crate::record::{Cell, Column, QpRecord};
+use crate::output::table::{Format, TableText};
+use crate::record::{Cell, Column, QpRecord, Record};
 use crate::tables::{Detail, Details};
 use crate::text::{Words, differ_by_place};
 use fcn_wire::Kind;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
+use std::io;
 use std::net::IpAddr;
 
 /// The time that small graphs in tables are over.
@@ -31,6 +33,9 @@ pub(super) enum Course {
     Queue,
     Level,
 }
+
+/// A table as text, or why that failed.
+pub(super) type Written = io::Result<TableText>;
 
 /// What every view sees.
 pub(super) struct World<'a> {
@@ -50,6 +55,15 @@ pub(super) struct World<'a> {
 }
 
 impl World<'_> {
+    /// Lines of a table at the moment shown, to be written.
+    pub(super) fn text<'l, R: Record + 'l>(
+        &self,
+        lines: impl IntoIterator<Item = &'l R>,
+        format: Format,
+    ) -> Written {
+        TableText::new(lines, format, self.history.shown().now, self.words)
+    }
+
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
         self.latest(MINUTE)

@@ -162,10 +162,10 @@ impl Dcqcn {
     /// Applies the timers up to `now`; a time before the last is taken as that one.
     #[inline]
     pub fn advance(&mut self, now: Time) {
-        if self.recovering && now.since(self.timer_at) >= self.params.t {
+        if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
             self.rate_timer(now);
         }
-        if self.notified && now.since(self.alpha_at) >= self.params.k {
+        if self.notified && now.saturating_sub(self.alpha_at) >= self.params.k {
             self.decay(now);
         }
     }
@@ -174,10 +174,10 @@ impl Dcqcn {
     fn rate_timer(&mut self, now: Time) {
         let period = nanos(self.params.t).max(1);
         for _ in 0..MAX_STEPS {
-            if !self.recovering || nanos(now.since(self.timer_at)) < period {
+            if !self.recovering || nanos(now.saturating_sub(self.timer_at)) < period {
                 return;
             }
-            self.timer_at = self.timer_at + Duration::from_nanos(period);
+            self.timer_at += Duration::from_nanos(period);
             self.timer_steps = self.timer_steps.saturating_add(1);
             self.step();
         }
@@ -187,8 +187,8 @@ impl Dcqcn {
     #[cold]
     fn decay(&mut self, now: Time) {
         let period = nanos(self.params.k).max(1);
-        let times = nanos(now.since(self.alpha_at)) / period;
-        self.alpha_at = self.alpha_at + Duration::from_nanos(period.saturating_mul(times));
+        let times = nanos(now.saturating_sub(self.alpha_at)) / period;
+        self.alpha_at += Duration::from_nanos(period.saturating_mul(times));
         // After so many the power is 0 for any g worth the name.
         let times = i32::try_from(times).unwrap_or(i32::MAX);
         self.alpha *= (1.0 - self.params.g).powi(times);
@@ -216,7 +216,8 @@ impl Dcqcn {
     /// When the rate next rises by itself.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
-        self.recovering.then(|| self.timer_at + self.params.t)
+        self.recovering
+            .then(|| self.timer_at.saturating_add(self.params.t))
     }
 
     fn floor(&self) -> f64 {

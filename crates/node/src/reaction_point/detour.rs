@@ -54,7 +54,8 @@ impl Detours {
     }
 
     pub(super) fn on_fast_cnp(&mut self, now: Time, detour: &Detour) -> Answer {
-        let passed = |since: Option<Time>, time| since.is_none_or(|since| now.since(since) >= time);
+        let passed =
+            |since: Option<Time>, time| since.is_none_or(|since| now.saturating_sub(since) >= time);
         if passed(self.notified, detour.rest) {
             self.tried = 0;
         }

@@ -168,7 +168,7 @@ impl Telemetry {
         self.advance(now);
         let due = self
             .reference_at
-            .is_none_or(|at| now.since(at) >= self.params.t);
+            .is_none_or(|at| now.saturating_sub(at) >= self.params.t);
         if due {
             self.reference = self.rate;
             self.reference_at = Some(now);
@@ -187,7 +187,7 @@ impl Telemetry {
     /// Applies what has come due by `now`; a time before the last is taken as that one.
     #[inline]
     pub fn advance(&mut self, now: Time) {
-        if self.rate < self.line_rate && now.since(self.changed_at) >= self.params.t {
+        if self.rate < self.line_rate && now.saturating_sub(self.changed_at) >= self.params.t {
             self.recover(now);
         }
     }
@@ -196,10 +196,10 @@ impl Telemetry {
     fn recover(&mut self, now: Time) {
         let period = nanos(self.params.t).max(1);
         for _ in 0..MAX_STEPS {
-            if self.rate >= self.line_rate || nanos(now.since(self.changed_at)) < period {
+            if self.rate >= self.line_rate || nanos(now.saturating_sub(self.changed_at)) < period {
                 return;
             }
-            self.changed_at = self.changed_at + Duration::from_nanos(period);
+            self.changed_at += Duration::from_nanos(period);
             self.stage = self.stage.saturating_add(1);
             let beyond = self.stage.saturating_sub(self.params.max_stage).max(1);
             self.set(self.rate + f64::from(beyond) * self.params.r_ai());
@@ -209,7 +209,7 @@ impl Telemetry {
     /// When the rate next rises by itself.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
-        (self.rate < self.line_rate).then(|| self.changed_at + self.params.t)
+        (self.rate < self.line_rate).then(|| self.changed_at.saturating_add(self.params.t))
     }
 
     fn set(&mut self, wanted: f64) {

@@ -22,7 +22,7 @@ fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
 #[test]
 fn what_came_before_the_first_data_is_no_reason_to_begin_anew() {
     let measured = |missed: u64| {
-        let mut flow = Obedience::new();
+        let mut flow = Obedience::default();
         for at in (1_000..100_000).step_by(100) {
             flow.data(at, 1_000, 0);
             if at % 10_000 == 0 {
@@ -47,7 +47,7 @@ fn coarse_time_stamps_of_another_place_leave_it_open() {
     let (near, far) = (Place::new(0), Place::new(1));
     let evidence = |unit: u64, data_at: Place| {
         let mut sightings = Sightings::default();
-        let mut flow = Obedience::new();
+        let mut flow = Obedience::default();
         for n in 0..100_000_u64 {
             // Halves for a while after each notification; a packet each 3 or 6 µs.
             let at = START + n * 3_127 + n * n % 977;
@@ -91,7 +91,7 @@ fn notifications_count_when_they_pass_where_the_data_is() {
     // Halved 10 µs after it is told, and full again 200 µs later; seen 5 ms sooner at the receiver, every 500 µs.
     let [near, far] = [0, 1].map(Place::new);
     let answer = |both: bool| {
-        let mut flow = Obedience::new();
+        let mut flow = Obedience::default();
         let mut events = Vec::new();
         for n in 0..40_000u64 {
             let at = n * 1_000;
@@ -133,7 +133,7 @@ fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
     // A packet each 3 µs, 1 ms from one place to the other, both captured from one moment on.
     let [near, far] = [0, 1].map(Place::new);
     let evidence = |places: &[Place]| {
-        let mut flow = Obedience::new();
+        let mut flow = Obedience::default();
         let mut repeated = 0;
         for n in 0..6_000_u32 {
             let at = u64::from(n) * 3_000;
@@ -163,7 +163,7 @@ fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
 
 #[test]
 fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
-    let mut flow = Obedience::new();
+    let mut flow = Obedience::default();
     for at in [100, 200, 300, 400] {
         flow.data(at, 1_000, 0);
         if at == 100 {
@@ -175,7 +175,7 @@ fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
     assert_eq!(flow.verdict().measured, 1);
     assert_eq!(flow.verdict().evidence, Evidence::TooFew);
     // A single packet in between.
-    let mut flow = Obedience::new();
+    let mut flow = Obedience::default();
     let mut measured = Vec::new();
     for at in [100, 200, 300, 400] {
         flow.data(at, 1_000, 0);
@@ -226,7 +226,7 @@ fn evidence_is_a_sentence() {
 #[test]
 fn stamps_that_go_back_bear_no_verdict() {
     let verdict = |back: u64| {
-        let mut flow = Obedience::new();
+        let mut flow = Obedience::default();
         for n in 0..2_000 {
             let at = 1_000_000_000 + n * 10_000;
             flow.data(at - back * u64::from(n >= 1_000), 1_000, 1);
@@ -269,7 +269,7 @@ fn who_stops_after_every_notification_is_not_said_to_disobey() {
         (1_000, 20),
     ] {
         for behind in [0, 30] {
-            let mut judged = Obedience::new();
+            let mut judged = Obedience::default();
             let mut rests = 0;
             for at in (0..3_000 * MS).step_by(gap as usize * 1_000) {
                 if at >= rests {
@@ -293,7 +293,7 @@ fn paced(
     first: u64,
     mut sends: impl FnMut(u64, u64) -> Option<u32>,
 ) -> Verdict {
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     let mut next = first;
     let mut last = None;
     for at in (0..end).step_by(gap as usize) {
@@ -369,7 +369,7 @@ fn another_path_long_after_notifications_is_no_answer() {
 #[test]
 fn packets_that_come_twice_and_datagrams_bear_no_verdict() {
     let evidence = |sequence: fn(u32) -> Sequence| {
-        let mut judged = Obedience::new();
+        let mut judged = Obedience::default();
         for n in 0..2_000 {
             judged.sequenced(sequence(n), Place::default());
             judged.data(u64::from(n) * 1_000, 1_000, 0);
@@ -389,7 +389,7 @@ fn packets_that_come_twice_and_datagrams_bear_no_verdict() {
 #[test]
 fn marks_behind_the_last_notification_show_no_queue_before_it() {
     let evidence = |marked: core::ops::Range<u64>| {
-        let mut judged = Obedience::new();
+        let mut judged = Obedience::default();
         for n in 0..4_000_u64 {
             judged.data(n * 1_000, 1_000, 0);
             if marked.contains(&n) {
@@ -410,7 +410,7 @@ fn marks_behind_the_last_notification_show_no_queue_before_it() {
 #[test]
 fn few_packets_of_one_that_was_never_left_alone_bear_no_verdict() {
     let answer = |packets: u64| {
-        let mut judged = Obedience::new();
+        let mut judged = Obedience::default();
         for n in 0..packets {
             judged.data(n * 1_000, 1_000, 0);
             if n % 20 == 2 {
@@ -438,7 +438,7 @@ proptest! {
         acts in proptest::collection::vec((any::<u64>(), 0..64_u32, proptest::option::weighted(0.7, any::<u64>())), 1..400),
         forward in any::<bool>(),
     ) {
-        let mut judged = Obedience::new();
+        let mut judged = Obedience::default();
         let mut at: u64 = 0;
         for (time, shift, data) in acts {
             at = if forward { at.saturating_add(time >> shift) } else { time >> shift };

@@ -26,7 +26,7 @@ impl Capture {
     fn new(r: &mut Random, gap: f64) -> Self {
         let tick = r.choose(&[1.0, 1.0, 1e3, 1e6]);
         Self {
-            judged: Obedience::new(),
+            judged: Obedience::default(),
             seen: (0, 0),
             loss: r.choose(&[0.0, 0.0, 0.001, 0.02]),
             start: 1e9 + if r.chance(0.2) { 5.5 * gap } else { 0.0 },

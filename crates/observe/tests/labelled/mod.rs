@@ -317,7 +317,7 @@ pub fn flow(number: u64) -> Labelled {
 
     let line_rate = rate * size * 8.0;
     let mut dcqcn = Dcqcn::new(Params::default(), line_rate);
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     let mut it = Running {
         share: 1.0,
         ..Running::default()

@@ -38,7 +38,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
         .map(|_| Dcqcn::new(Params::default(), line_rate))
         .collect();
     let mut cnps = vec![f64::NEG_INFINITY; senders];
-    let mut judged = Obedience::new();
+    let mut judged = Obedience::default();
     let mut seen = (0, 0);
     let (mut free, mut now) = (0.0_f64, 0.0);
     let mut coming = BinaryHeap::new();

@@ -1358,18 +1358,18 @@ fn prefixes() -> [(Prefix, Prefix); 2] {
 }
 
 fn swapping_rules() -> Rules {
-    let mut rules = Rules::builder();
+    let mut rules = Rules::default();
     for (one, other) in prefixes() {
         rules = rules
             .map_prefix(one, other)
             .and_then(|r| r.map_prefix(other, one))
             .expect("of one length");
     }
-    rules.build()
+    rules
 }
 
 fn everything_rules() -> Rules {
-    let mut rules = Rules::builder();
+    let mut rules = Rules::default();
     for (one, other) in prefixes() {
         rules = rules.map_prefix(one, other).expect("of one length");
     }
@@ -1387,5 +1387,5 @@ fn everything_rules() -> Rules {
         .expect("20 bits")
         .set_udp_source(5)
         .repair();
-    rules.push_vlan(tag).expect("a tag").build()
+    rules.push_vlan(tag).expect("a tag")
 }

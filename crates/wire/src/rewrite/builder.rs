@@ -1,35 +1,13 @@
-//! Makes `Rules`, and refuses those that cannot be.
+//! Fills `Rules`, one change at a time, and refuses those that cannot be.
 
 use super::address::Addresses;
-use super::rules::{Base, MAX_VLAN, Macs, Port, QPS, Turn, VlanTag};
+use super::rules::{Base, MAX_VLAN, Macs, Port, QPS, VlanTag};
 use super::{Rules, RulesError};
 use crate::bth::{MAX_24, Qp};
 use crate::pnc::Prefix;
 use crate::wan_fcn::MAX_FLOW_LABEL;
 use core::ops::RangeInclusive;
 use std::sync::Arc;
-
-impl Default for Rules {
-    /// Rules that change nothing.
-    fn default() -> Self {
-        Self::builder().build()
-    }
-}
-
-impl Rules {
-    /// Rules that change nothing, to be filled.
-    pub fn builder() -> RulesBuilder {
-        RulesBuilder::default()
-    }
-}
-
-/// Makes [`Rules`], one change at a time.
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct RulesBuilder {
-    base: Base,
-    turn: Turn,
-}
 
 /// Adds a pair to a sorted list.
 fn add<T: Copy + Ord>(
@@ -62,16 +40,20 @@ pub(super) fn not_empty(range: &RangeInclusive<u16>) -> Result<(), RulesError> {
     Err(RulesError::EmptyRange { first, last })
 }
 
-impl RulesBuilder {
+impl Rules {
+    fn edit(&mut self) -> &mut Base {
+        Arc::make_mut(&mut self.base)
+    }
+
     /// Gives every Ethernet header this source address.
-    pub const fn source_mac(mut self, address: [u8; 6]) -> Self {
-        self.base.source_mac = Some(address);
+    pub fn source_mac(mut self, address: [u8; 6]) -> Self {
+        self.edit().source_mac = Some(address);
         self
     }
 
     /// Gives every Ethernet header this destination address, group addresses included.
-    pub const fn destination_mac(mut self, address: [u8; 6]) -> Self {
-        self.base.destination_mac = Some(address);
+    pub fn destination_mac(mut self, address: [u8; 6]) -> Self {
+        self.edit().destination_mac = Some(address);
         self
     }
 
@@ -83,14 +65,14 @@ impl RulesBuilder {
     pub fn map_mac(mut self, from: [u8; 6], to: [u8; 6]) -> Result<Self, RulesError> {
         let [a, b, c, d, e, f] = from;
         let value = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        add(&mut self.base.macs, "MAC address", (from, to), value)?;
+        add(&mut self.edit().macs, "MAC address", (from, to), value)?;
         Ok(self)
     }
 
     /// Puts an Ethernet header of these addresses in front of packets that have none, in place of what their capture
     /// has there (Linux cooked header, address family). The EtherType is that of the capture or of the IP version.
-    pub const fn to_ethernet(mut self, source: [u8; 6], destination: [u8; 6]) -> Self {
-        self.base.to_ethernet = Some(Macs {
+    pub fn to_ethernet(mut self, source: [u8; 6], destination: [u8; 6]) -> Self {
+        self.edit().to_ethernet = Some(Macs {
             source,
             destination,
         });
@@ -98,8 +80,8 @@ impl RulesBuilder {
     }
 
     /// Takes all VLAN tags off.
-    pub const fn remove_vlans(mut self) -> Self {
-        self.base.remove_tags = true;
+    pub fn remove_vlans(mut self) -> Self {
+        self.edit().remove_tags = true;
         self
     }
 
@@ -109,7 +91,7 @@ impl RulesBuilder {
     /// More than 4095.
     pub fn set_vlan(mut self, id: u16) -> Result<Self, RulesError> {
         within("VLAN id", id.into(), MAX_VLAN.into())?;
-        self.base.vlan_id = Some(id);
+        self.edit().vlan_id = Some(id);
         Ok(self)
     }
 
@@ -119,7 +101,7 @@ impl RulesBuilder {
     /// More than 4095, or `from` has a mapping already.
     pub fn map_vlan(mut self, from: u16, to: u16) -> Result<Self, RulesError> {
         within("VLAN id", from.max(to).into(), MAX_VLAN.into())?;
-        add(&mut self.base.vlans, "VLAN id", (from, to), from.into())?;
+        add(&mut self.edit().vlans, "VLAN id", (from, to), from.into())?;
         Ok(self)
     }
 
@@ -130,7 +112,7 @@ impl RulesBuilder {
     pub fn push_vlan(mut self, tag: VlanTag) -> Result<Self, RulesError> {
         within("VLAN id", tag.id.into(), MAX_VLAN.into())?;
         within("VLAN priority", tag.priority.into(), 7)?;
-        self.base.push = Some(tag);
+        self.edit().push = Some(tag);
         Ok(self)
     }
 
@@ -140,21 +122,22 @@ impl RulesBuilder {
     /// # Errors
     /// The prefixes differ in length or IP version, or `from` has a mapping already.
     pub fn map_prefix(mut self, from: Prefix, to: Prefix) -> Result<Self, RulesError> {
-        self.addresses(&from).table.add(from, to)?;
+        self.addresses_in(&from).table.add(from, to)?;
         Ok(self)
     }
 
-    const fn addresses(&mut self, prefix: &Prefix) -> &mut Addresses {
+    pub(super) fn addresses_in(&mut self, prefix: &Prefix) -> &mut Addresses {
+        let base = self.edit();
         if prefix.address().is_ipv4() {
-            &mut self.base.v4
+            &mut base.v4
         } else {
-            &mut self.base.v6
+            &mut base.v6
         }
     }
 
     /// Sets the UDP source port of RoCEv2 and tunnels, in place of a mapping.
     pub fn set_udp_source(mut self, port: u16) -> Self {
-        self.base.port = Port::Set(port);
+        self.edit().port = Port::Set(port);
         self
     }
 
@@ -163,10 +146,11 @@ impl RulesBuilder {
     /// # Errors
     /// `from` has a mapping already.
     pub fn map_udp_source(mut self, from: u16, to: u16) -> Result<Self, RulesError> {
-        if !matches!(self.base.port, Port::Map(_)) {
-            self.base.port = Port::Map(Vec::new());
+        let port = &mut self.edit().port;
+        if !matches!(port, Port::Map(_)) {
+            *port = Port::Map(Vec::new());
         }
-        if let Port::Map(pairs) = &mut self.base.port {
+        if let Port::Map(pairs) = port {
             add(pairs, "UDP port", (from, to), from.into())?;
         }
         Ok(self)
@@ -183,7 +167,7 @@ impl RulesBuilder {
         by: u16,
     ) -> Result<Self, RulesError> {
         not_empty(&range)?;
-        self.base.ports = Some(range);
+        self.edit().ports = Some(range);
         self.turn.port = by.into();
         Ok(self)
     }
@@ -193,7 +177,7 @@ impl RulesBuilder {
     /// # Errors
     /// `from` has a mapping already.
     pub fn map_qp(mut self, from: Qp, to: Qp) -> Result<Self, RulesError> {
-        add(&mut self.base.qps, "QP", (from, to), from.get().into())?;
+        add(&mut self.edit().qps, "QP", (from, to), from.get().into())?;
         Ok(self)
     }
 
@@ -216,31 +200,22 @@ impl RulesBuilder {
     /// More than 20 bits.
     pub fn set_flow_label(mut self, label: u32) -> Result<Self, RulesError> {
         within("flow label", label.into(), MAX_FLOW_LABEL.into())?;
-        self.base.flow_label = Some(label);
+        self.edit().flow_label = Some(label);
         Ok(self)
     }
 
     /// Computes all checksums and the ICRC anew, so that what was wrong becomes right. A UDP checksum of 0 stays, as do
     /// those over something that the capture has cut. An ICRC that was right stays right by its reading, else the
     /// profile's is used.
-    pub const fn repair(mut self) -> Self {
-        self.base.repair = true;
+    pub fn repair(mut self) -> Self {
+        self.edit().repair = true;
         self
     }
 
     /// Verifies the ICRC of every RoCEv2 packet for [`Outcome::icrc`](super::Outcome), at a cost that grows with the
     /// packet. Without, only those are verified for which it has to be known.
-    pub const fn verify_icrc(mut self) -> Self {
-        self.base.verify = true;
+    pub fn verify_icrc(mut self) -> Self {
+        self.edit().verify = true;
         self
-    }
-
-    /// The rules.
-    #[must_use]
-    pub fn build(self) -> Rules {
-        Rules {
-            base: Arc::new(self.base),
-            turn: self.turn,
-        }
     }
 }

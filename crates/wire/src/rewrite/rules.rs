@@ -111,8 +111,9 @@ pub(super) struct Turn {
     pub(super) qp: i64,
 }
 
-/// What to change in packets. Cheap to clone and to share between threads.
-#[derive(Clone, Debug)]
+/// What to change in packets; nothing by default. Cheap to clone and to share between threads.
+#[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Rules {
     pub(super) base: Arc<Base>,
     pub(super) turn: Turn,

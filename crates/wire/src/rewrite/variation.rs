@@ -39,7 +39,7 @@ impl LoopVariation {
     }
 
     /// Adds `step` to the UDP source ports within `range` with each loop, modulo its size. The range is also that of
-    /// [`RulesBuilder::add_udp_source`](super::RulesBuilder::add_udp_source).
+    /// [`Rules::add_udp_source`](super::Rules::add_udp_source).
     ///
     /// # Errors
     /// The range is empty.
@@ -50,7 +50,7 @@ impl LoopVariation {
         Ok(self)
     }
 
-    /// Adds `step` to QP numbers with each loop, as [`RulesBuilder::add_qp`](super::RulesBuilder::add_qp) does.
+    /// Adds `step` to QP numbers with each loop, as [`Rules::add_qp`](super::Rules::add_qp) does.
     #[must_use]
     pub const fn qp(mut self, step: i32) -> Self {
         self.qp_step = step;
@@ -61,18 +61,11 @@ impl LoopVariation {
     /// mapped. Of several prefixes the first one that an address lies in counts.
     #[must_use]
     pub fn addresses(mut self, prefix: Prefix, step: u64) -> Self {
-        let base = Arc::make_mut(&mut self.rules.base);
-        let addresses = if prefix.address().is_ipv4() {
-            &mut base.v4
-        } else {
-            &mut base.v6
-        };
-        addresses.add_step(prefix, step);
+        self.rules.addresses_in(&prefix).add_step(prefix, step);
         self
     }
 
     /// The rules for the loop of that number. Allocates nothing.
-    #[must_use]
     pub fn rules(&self, number: u64) -> Rules {
         let turn = &self.rules.turn;
         // 24 bits of the product are right whatever is lost above.

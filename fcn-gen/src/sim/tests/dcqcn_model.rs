@@ -152,7 +152,7 @@ impl Alpha {
         let Some(since) = self.since else {
             return self.value;
         };
-        let nanos = Time::from(now).since(since.into()).as_nanos();
+        let nanos = Time::from(now).saturating_sub(since.into()).as_nanos();
         let periods = nanos / params.k.as_nanos();
         self.value * (1.0 - params.g).powi(periods as i32)
     }

@@ -15,7 +15,7 @@ use fcn_wire::Rule;
 pub const PART: u64 = 64;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// When the first packet was seen.
     pub first: u64,
@@ -100,18 +100,8 @@ impl Flow {
         Self {
             first: at,
             last: at,
-            packets: 0,
-            octets: 0,
-            ce: 0,
-            marks: Marks::default(),
             last_psns: [NO_PSN; 2],
-            class: None,
-            octets_by_time: Ring::default(),
-            obedience: Obedience::new(),
-            repeated: false,
-            samples: Vec::new(),
-            series: Series::new(),
-            rest: 0,
+            ..Self::default()
         }
     }
 
