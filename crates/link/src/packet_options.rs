@@ -1,17 +1,23 @@
-//! Options of AF_PACKET sockets that rustix has no function for (packet(7)).
+//! Options of AF_PACKET sockets that rustix has no function for (packet(7)), and VLAN tags, which the kernel hands over apart from
+//! frames.
 
 #![allow(
     unsafe_code,
-    reason = "setsockopt(2) takes any octets; no library has these options"
+    reason = "setsockopt(2) and recvmsg(2) take any octets; no library has these options"
 )]
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::{c_int, c_ushort};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 const ADD_MEMBERSHIP: c_int = 1;
+const AUXDATA: c_int = 8;
 const IGNORE_OUTGOING: c_int = 23;
+/// Octets of a VLAN tag, and where it stands in a frame.
+const TAG: usize = 4;
+const TAG_AT: usize = 12;
 const PROMISCUOUS: c_ushort = 1;
 
 /// `struct packet_mreq`.
@@ -45,6 +51,71 @@ pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
     };
     set(socket.as_fd(), ADD_MEMBERSHIP, &membership)?;
     Ok(socket)
+}
+
+/// From now on `socket` says what tag a frame had.
+pub(crate) fn tell_tags(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, AUXDATA, &1_i32)
+}
+
+/// Takes a frame that is there, with its outermost VLAN tag, and says which octets of `room` it is; `None`: it does not fit. The socket
+/// [tells tags](tell_tags).
+pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Option<Range<usize>>> {
+    let behind = &mut room[TAG..];
+    let mut part = libc::iovec {
+        iov_base: behind.as_mut_ptr().cast(),
+        iov_len: behind.len(),
+    };
+    // As aligned as the kernel's header of such messages has to be.
+    let mut control = [0_u64; 8];
+    // SAFETY: every field may be 0.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the kernel writes into `behind` and `control`, as many octets as they have, and keeps no reference.
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
+    let Ok(len) = usize::try_from(len) else {
+        return Err(io::Error::last_os_error());
+    };
+    if message.msg_flags & libc::MSG_TRUNC != 0 {
+        return Ok(None);
+    }
+    let mut tag = None;
+    // SAFETY: `message` is what recvmsg(2) has filled in, and `control` is still there.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: it is null, or points to a whole header within `control`.
+    while let Some(header) = unsafe { next.as_ref() } {
+        if (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, AUXDATA) {
+            // SAFETY: the kernel has put such a structure behind a header of this kind; it need not be aligned.
+            let told = unsafe {
+                let data = libc::CMSG_DATA(next).cast::<libc::tpacket_auxdata>();
+                data.read_unaligned()
+            };
+            if told.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                tag = Some([
+                    told.tp_vlan_tpid.to_be_bytes(),
+                    told.tp_vlan_tci.to_be_bytes(),
+                ]);
+            }
+        }
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
+    }
+    match tag {
+        Some(tag) if len >= TAG_AT => {
+            room.copy_within(TAG..TAG + TAG_AT, 0);
+            room[TAG_AT..TAG_AT + TAG].copy_from_slice(tag.as_flattened());
+            Ok(Some(0..TAG + len))
+        }
+        _ => Ok(Some(TAG..TAG + len)),
+    }
+}
+
+/// Room for [`receive`] to take frames of up to `longest` octets.
+pub(crate) fn room(longest: usize) -> Vec<u8> {
+    vec![0; TAG + longest]
 }
 
 fn set<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {

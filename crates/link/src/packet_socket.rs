@@ -1,6 +1,6 @@
 //! Frames out and in by AF_PACKET, through pnet: works on every interface, at a system call for each frame.
 
-use crate::packet_options::ignore_outgoing;
+use crate::packet_options::{self, ignore_outgoing, tell_tags};
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
@@ -161,9 +161,9 @@ fn roomy_socket(interface: &str) -> Result<OwnedFd, PacketSocketError> {
 /// Frames in and out by one AF_PACKET socket: what it sends does not come back to it.
 pub struct PacketPort {
     sender: Box<dyn DataLinkSender>,
-    receiver: Box<dyn DataLinkReceiver>,
-    /// The same socket, to wait on.
+    /// The same socket, to receive from: pnet does not put VLAN tags back.
     socket: OwnedFd,
+    room: Vec<u8>,
     interface: String,
     longest: usize,
     counts: Counts,
@@ -181,21 +181,21 @@ impl PacketPort {
         };
         let socket = roomy_socket(interface)?;
         ignore_outgoing(socket.as_fd()).map_err(fail)?;
+        tell_tags(socket.as_fd()).map_err(fail)?;
         let same = socket.try_clone().map_err(fail)?;
         let config = Config {
-            read_buffer_size: longest,
+            read_buffer_size: 0,
             write_buffer_size: 0,
-            read_timeout: Some(Duration::ZERO),
             write_timeout: Some(PATIENCE),
             promiscuous: false,
             socket_fd: Some(socket.into_raw_fd()),
             ..Config::default()
         };
-        let (sender, receiver) = channel(interface, config)?;
+        let (sender, _) = channel(interface, config)?;
         Ok(Self {
             sender,
-            receiver,
             socket: same,
+            room: packet_options::room(longest),
             interface: interface.to_owned(),
             longest,
             counts: Counts::default(),
@@ -214,8 +214,9 @@ impl PacketPort {
     /// The interface is gone or down.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> io::Result<usize> {
         for count in 0..most {
-            match self.receiver.next() {
-                Ok(frame) => take(frame),
+            match packet_options::receive(self.socket.as_fd(), &mut self.room) {
+                Ok(Some(frame)) => take(&self.room[frame]),
+                Ok(None) => {}
                 Err(error) if is_later(&error) => return Ok(count),
                 Err(error) => return Err(error),
             }

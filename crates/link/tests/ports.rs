@@ -26,14 +26,19 @@ fn open(name: &str, wanted: Wanted) -> Port {
     Port::open(&interface, &options).unwrap()
 }
 
-/// Frame number `n` from `from` to `to`: lengths from the shortest to those of several chunks.
+/// Frame number `n` from `from` to `to`: lengths from the shortest to those of several chunks, and no, one or two VLAN tags.
 fn frame(n: usize, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
     let len = [60, 61, 1_514, 2_048, 5_000, 9_014][n % 6];
     let mut frame = vec![n as u8; len];
     frame[..6].copy_from_slice(&to);
     frame[6..12].copy_from_slice(&from);
-    frame[12..14].copy_from_slice(&[0x88, 0xB5]);
-    frame[14..18].copy_from_slice(&(n as u32).to_be_bytes());
+    let tags = [
+        &[][..],
+        &[0x81, 0, 0x60, 5],
+        &[0x88, 0xA8, 0, 5, 0x81, 0, 0, 7],
+    ][n / 6 % 3];
+    let behind = [tags, &[0x88, 0xB5], &(n as u32).to_be_bytes()].concat();
+    frame[12..12 + behind.len()].copy_from_slice(&behind);
     frame
 }
 

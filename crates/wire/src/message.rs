@@ -141,6 +141,21 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// Whether the innermost packet has an option that is none of the profile's, and whose type has whoever does not know it discard
+    /// the packet (RFC 8200 section 4.2).
+    #[must_use]
+    pub fn demands_discarding(&self) -> bool {
+        let profile = self.profile();
+        let is_known = |kind| {
+            profile.is_fast_cnp(kind)
+                || [profile.ioam_option, profile.proxy_address_option].contains(&kind)
+        };
+        self.options_headers().any(|header| {
+            let mut options = header.readable();
+            options.any(|option| option.kind >> 6 != 0 && !is_known(option.kind))
+        })
+    }
+
     /// The IOAM trace in a Hop-by-Hop header of the innermost packet, with its place in the frame.
     #[must_use]
     pub fn ioam_trace(&self) -> Option<(usize, Trace<'a>)> {

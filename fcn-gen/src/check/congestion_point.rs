@@ -78,9 +78,11 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     };
     let kinds = kinds(setup);
     if kinds.is_empty() {
-        return Err(Failure::usage("the scenario has the device notify nobody")
-            .and(name)
-            .and("choose a mechanism (--set mechanism=fast-cnp)"));
+        return Err(Failure::usage(
+            "the scenario has the device send none of the drafts' notifications",
+        )
+        .and(name)
+        .and("choose a mechanism (--set mechanism=fast-cnp)"));
     }
     // Routers around it tell of proxies.
     let nodes = setup.simulation.nodes.iter().enumerate();

@@ -89,9 +89,14 @@ impl Ledger {
     /// Why there is nothing to tell these by, unless something else was.
     pub fn cannot(&mut self, statements: &[Statement], why: &str) {
         for statement in statements {
-            let known = self.tried.entry(Test::Statement(*statement));
-            known.or_insert_with(|| Err(why.to_owned()));
+            self.cannot_test(Test::Statement(*statement), why);
         }
+    }
+
+    /// The same of one test.
+    pub fn cannot_test(&mut self, test: Test, why: &str) {
+        let known = self.tried.entry(test);
+        known.or_insert_with(|| Err(why.to_owned()));
     }
 
     /// A statement that holds or does not, as a condition says.
@@ -353,7 +358,9 @@ pub fn rates(setup: &Setup<'_>, frames: &[&Own<'_>], tried: bool, ledger: &mut L
         let (times, many, rate) = (beyond.len(), frames.len(), setup.flow_rate);
         let text = duties.rate.info().text;
         let why = || format!("{text}: {times} of {many} beyond {rate} a second");
-        ledger.fail(test, why, &beyond);
+        for frame in beyond {
+            ledger.fail(test, why, &[frame]);
+        }
     }
 }
 

@@ -247,6 +247,8 @@ pub struct Planned {
 pub struct Sent {
     /// The flow, whose QP no other packet has but those of one step.
     pub flow: FlowKey,
+    /// The device's link that the sender itself is at the other end of, if it is.
+    pub link: Option<usize>,
     /// UDP source port.
     pub port: u16,
     /// ECN field, the outer one where there is a tunnel.

@@ -127,11 +127,15 @@ pub fn judge(
         let all = [S::CnpSent, S::CnpInterval, S::FastCnpOff];
         return ledger.cannot(&all, NOT_DONE);
     }
+    let nothing = match sorted.own.is_empty() {
+        true => "the device did not answer when connections were to be set up",
+        false => {
+            "no data could be sent in time: the device, or this machine, was late with the connections (a lower --speed helps)"
+        }
+    };
     if setup.off {
-        return off(!marked.is_empty(), &told, ledger);
+        return off((!marked.is_empty(), nothing), &told, ledger);
     }
-    let nothing =
-        "no data could be sent to the device: it did not answer when connections were to be set up";
     if marked.is_empty() {
         ledger.cannot(&[S::CnpSent], nothing);
     } else {
@@ -193,7 +197,9 @@ pub fn judge(
     if let Some(beyond) = over_rate(&told, setup.flow_rate) {
         let (times, many, rate) = (beyond.len(), told.len(), setup.flow_rate);
         let why = || format!("{times} of {many} came beyond {rate} a second about one flow");
-        ledger.fails(S::CnpInterval, why, &beyond);
+        for frame in beyond {
+            ledger.fails(S::CnpInterval, why, &[frame]);
+        }
     }
     if marked.values().any(|count| u64::from(*count) > allowed + 1) && !told.is_empty() {
         ledger.tries(&[S::CnpInterval]);
@@ -232,10 +238,10 @@ fn fast_cnp(
     );
 }
 
-fn off(marked: bool, told: &[&Own<'_>], ledger: &mut Ledger) {
+fn off((marked, nothing): (bool, &str), told: &[&Own<'_>], ledger: &mut Ledger) {
     let off = Statement::FastCnpOff;
     if !marked {
-        return ledger.cannot(&[off], "no data could be sent to the device");
+        return ledger.cannot(&[off], nothing);
     }
     ledger.tries(&[off]);
     for own in told.iter().filter(|own| own.is_of(Kind::FastCnp1)) {

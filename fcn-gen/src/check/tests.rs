@@ -70,10 +70,12 @@ type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
 /// A frame of the device under way: when it is there, its number, its link.
 type OnTheWay = Reverse<(Ps, u64, usize, Vec<u8>)>;
 
-/// What the device does otherwise than ours: to its configuration, to each frame that it sends, and to each that it hears.
+/// What the device does otherwise than ours: to its configuration, to each frame that it sends, by another of its two links where that
+/// says so, and to each that it hears.
 struct Broken {
     configured: Configure,
     sends: Alter,
+    astray: fn(&[u8]) -> bool,
     hears: Alter,
 }
 
@@ -86,6 +88,7 @@ fn sound() -> Broken {
     Broken {
         configured: Box::new(|_, _| ()),
         sends: as_it_is(),
+        astray: |_| false,
         hears: as_it_is(),
     }
 }
@@ -168,7 +171,8 @@ fn play<'s>(
             let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
             for bytes in (broken.sends)(&bytes) {
                 number += 1;
-                cables.push(Reverse((frame.at, number, frame.link, bytes)));
+                let link = frame.link ^ usize::from((broken.astray)(&bytes));
+                cables.push(Reverse((frame.at, number, link, bytes)));
             }
         }
     }
@@ -478,6 +482,71 @@ fn wan_fcn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut WanFcnRepr)) -> Vec<
     [&bytes[..14], &packet].concat()
 }
 
+fn is_fast_cnp(bytes: &[u8]) -> bool {
+    matches!(
+        parse(bytes, &Profile::DEFAULT).message(),
+        Message::FastCnp(_)
+    )
+}
+
+/// What a device as it should be does not show is not tested, and says why.
+#[test]
+fn what_cannot_be_seen_is_not_failed() {
+    let own = |sets| case(Role::CongestionPoint, "link", None, sets);
+    for (case, test, why) in [
+        (own(&["ip=4"]), "fastcnp.sent", "no Fast CNP for IPv4"),
+        (
+            own(&["mechanism=proxy"]),
+            "proxycn.sent",
+            "is a proxy itself",
+        ),
+    ] {
+        let outcomes = checked(&case, false, &sound());
+        let what = describe(&outcomes);
+        assert_eq!(ids(&outcomes, Grade::Failed), [""; 0], "{what}");
+        let outcome = outcomes.iter().find(|outcome| outcome.test.id() == test);
+        assert!(outcome.unwrap().why.contains(why), "{what}");
+    }
+}
+
+#[test]
+fn reasons_are_of_what_was_seen() {
+    let outcome = |broken: &Broken, test: &str| {
+        let outcomes = checked(&TRACES, false, broken);
+        let found = outcomes
+            .into_iter()
+            .find(|outcome| outcome.test.id() == test);
+        found.unwrap()
+    };
+    // About QPs that nobody has.
+    let elsewhere = sends(|bytes| fast_cnp(bytes, |_, _, cnp| cnp.bth.dest_qp = Qp::truncate(5)));
+    for test in ["fastcnp.trace.copied", "fastcnp.ce.also_marked"] {
+        let outcome = outcome(&elsewhere, test);
+        assert!(
+            outcome.why.contains("which data packet"),
+            "{test}: {}",
+            outcome.why
+        );
+    }
+    // Of a type that is not set.
+    let other_type = sends(|bytes| {
+        let mut bytes = bytes.to_vec();
+        let is_ours = is_fast_cnp(&bytes);
+        if let Some(at) = bytes
+            .iter()
+            .position(|octet| is_ours && [0x9E, 0x9F].contains(octet))
+        {
+            bytes[at] = 0xDE;
+        }
+        bytes
+    });
+    let sent = outcome(&other_type, "fastcnp.sent");
+    assert_eq!(sent.grade, Grade::Failed);
+    assert!(sent.why.contains("none is of this kind"), "{}", sent.why);
+    let many = switched(|switch| switch.congestion.limits.interval = Duration::ZERO);
+    assert!(outcome(&many, "fastcnp.rate.exceeded").times > 1);
+}
+
 const fn next(qp: Qp) -> Qp {
     Qp::truncate(qp.get() + 1)
 }
@@ -560,6 +629,16 @@ fn a_broken_congestion_point_is_caught_at_what_it_breaks() {
     fails(
         SWITCH,
         false,
+        "out of the receiver's link",
+        &Broken {
+            astray: is_fast_cnp,
+            ..sound()
+        },
+        &["fastcnp.destination.copied"],
+    );
+    fails(
+        SWITCH,
+        false,
         "BECN clear",
         &fast(|_, _, cnp| cnp.bth.becn = false),
         &["cnp.becn.clear"],
@@ -584,10 +663,7 @@ fn a_broken_congestion_point_is_caught_at_what_it_breaks() {
         "a wrong ICRC",
         &sends(|bytes| {
             let mut bytes = bytes.to_vec();
-            if matches!(
-                parse(&bytes, &Profile::DEFAULT).message(),
-                Message::FastCnp(_)
-            ) {
+            if is_fast_cnp(&bytes) {
                 *bytes.last_mut().unwrap() ^= 1;
             }
             bytes

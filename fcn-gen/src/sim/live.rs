@@ -507,7 +507,12 @@ impl World<'_> {
     }
 
     /// Connection management of a connection that the scenario has not.
-    pub(super) fn respond_to_management(&mut self, node: u32, frame: &Frame<'_>, message: &Cm<'_>) {
+    pub(super) fn respond_to_management(
+        &mut self,
+        node: u32,
+        frame: &Frame<'_>,
+        message: (u64, &Cm<'_>),
+    ) {
         let is_receiver = self
             .simulation
             .flows

@@ -11,7 +11,7 @@ use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
 use fcn_wire::header::{icmp, ipv6};
 use fcn_wire::icrc::{Policy, Verdict};
-use fcn_wire::mad::GSI_Q_KEY;
+use fcn_wire::mad::{GSI_Q_KEY, Mad};
 use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectReply, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
     DisconnectRequestRepr, IP_CM_LEN, MessageRepr, PathMtu, ReadyToUseRepr,
@@ -131,14 +131,16 @@ impl World<'_> {
         };
         let Some(message) = message else { return };
         self.plan_timeout(flow, self.now + patience);
-        self.send_mad(flow, true, message);
+        // Its own, with as many messages as it takes.
+        self.send_mad(flow, true, (u64::from(flow) + 1, message));
     }
 
     /// Reads connection management; says whether the frame was that.
     pub(super) fn manage(&mut self, node: u32, frame: &Frame<'_>) -> bool {
-        let Message::RdmaCm(_, message) = frame.message() else {
+        let Message::RdmaCm(roce, message) = frame.message() else {
             return false;
         };
+        let transaction = Mad::new_checked(roce.payload()).map_or(0, |mad| mad.transaction_id());
         if self.live.is_some() && !matches!(frame.verify_icrc(), Verdict::Good(_)) {
             self.pass_over(|counts| &mut counts.bad_icrc);
             return true;
@@ -155,7 +157,7 @@ impl World<'_> {
             None => values,
         };
         let Some(values) = values else {
-            self.respond_to_management(node, frame, &message);
+            self.respond_to_management(node, frame, (transaction, &message));
             return true;
         };
         match message {
@@ -174,7 +176,7 @@ impl World<'_> {
                     starting_psn: values.first_psn,
                     ..ConnectReplyRepr::default()
                 };
-                self.send_mad(flow, false, reply.into());
+                self.send_mad(flow, false, (transaction, reply.into()));
             }
             Cm::ConnectReply(reply) if values.from as u32 == node => {
                 let connection = &mut self.connections[flow as usize];
@@ -193,7 +195,7 @@ impl World<'_> {
                     remote_comm_id: reply.local_comm_id(),
                     ..ReadyToUseRepr::default()
                 };
-                self.send_mad(flow, true, ready.into());
+                self.send_mad(flow, true, (transaction, ready.into()));
                 if begins {
                     self.open(flow);
                 }
@@ -212,7 +214,7 @@ impl World<'_> {
                     remote_comm_id: request.local_comm_id(),
                     ..DisconnectReplyRepr::default()
                 };
-                self.send_mad(flow, true, reply.into());
+                self.send_mad(flow, true, (transaction, reply.into()));
                 return self.give_up(flow, "has taken the connection down");
             }
             Cm::DisconnectRequest(_) if values.to as u32 == node => {
@@ -221,7 +223,7 @@ impl World<'_> {
                     remote_comm_id: SENDER_ID | flow,
                     ..DisconnectReplyRepr::default()
                 };
-                self.send_mad(flow, false, reply.into());
+                self.send_mad(flow, false, (transaction, reply.into()));
             }
             Cm::DisconnectReply(_) if values.from as u32 == node => {
                 self.connections[flow as usize].stage = Stage::Closed;
@@ -244,7 +246,7 @@ impl World<'_> {
     }
 
     /// Sends a management datagram from a flow's sender or its receiver to the other.
-    fn send_mad(&mut self, flow: u32, by_sender: bool, message: MessageRepr) {
+    fn send_mad(&mut self, flow: u32, by_sender: bool, (transaction, message): (u64, MessageRepr)) {
         let values = &self.simulation.flows[flow as usize];
         let (from, source, destination) = if by_sender {
             (values.from, values.source, values.destination)
@@ -255,7 +257,7 @@ impl World<'_> {
             udp_source: values.source_port,
             ..Carrier::new(source, destination)
         };
-        let message = CmRepr::new(u64::from(flow) + 1, message);
+        let message = CmRepr::new(transaction, message);
         let profile = &self.simulation.profile;
         let built = datagram(carrier, flow & 0xFF_FFFF, &message, profile);
         let Some(bytes) = self.built("an RDMA CM message", built) else {

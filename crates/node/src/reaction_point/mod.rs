@@ -108,6 +108,8 @@ reasons! {
         BadIcrc = bad_icrc,
         /// It cannot be read, or a Fast CNP breaks a rule gravely.
         Malformed = malformed,
+        /// It has an option that is not known here, and that has whoever does not know it discard it (RFC 8200 section 4.2).
+        UnknownOption = unknown_option,
         /// A Fast CNP of a switch, so soon after the flow has left a path that it may be about packets still there.
         JustDetoured = just_detoured,
     }
@@ -258,6 +260,9 @@ impl ReactionPoint {
 
     fn react(&mut self, now: Time, frame: &Frame<'_>) -> Result<Reaction, Ignored> {
         match frame.message() {
+            Message::Cnp(_) | Message::FastCnp(_) if frame.demands_discarding() => {
+                Err(Ignored::UnknownOption)
+            }
             Message::Cnp(cnp) => {
                 self.check_icrc(frame)?;
                 // About the sender's own QP, whoever sends it: the receiver, a proxy node or an ingress PE.

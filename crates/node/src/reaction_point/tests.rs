@@ -243,6 +243,33 @@ fn fast_cnps_that_break_a_rule_gravely_are_malformed() {
 }
 
 #[test]
+fn options_that_demand_it_have_a_notification_discarded() {
+    let (mut host, _) = host(|_| {});
+    let known = OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: RECEIVER,
+    });
+    let unknown = |kind| OptionPart::Raw(kind, (4, 2), &[0; 18]);
+    let cnp = |kind| {
+        build(&[
+            ip(RECEIVER.into(), SENDER.into()),
+            Part::DestinationOptions(&[unknown(kind)]),
+            udp(4791),
+            Part::Cnp(CnpRepr::new(OWN)),
+            ICRC,
+        ])
+    };
+    // To be skipped by whoever does not know it.
+    let skipped = react(&mut host, at(1), &cnp(0x1F));
+    assert!(matches!(skipped, Reaction::Slowed { .. }));
+    let unlike = in_destination_options(&[known, unknown(0x4B)]);
+    for bytes in [cnp(0x5E), cnp(0x8B), cnp(0xDE), unlike] {
+        let reaction = react(&mut host, at(1), &bytes);
+        assert_eq!(reaction, ignored(Ignored::UnknownOption));
+    }
+    assert_eq!(host.counters().unknown_option, 4);
+}
+
+#[test]
 fn other_frames_are_no_notifications() {
     let (mut host, _) = host(|_| {});
     let data = data(RECEIVER.into(), SENDER.into(), Opcode::RC_SEND_ONLY, OWN);

@@ -137,7 +137,9 @@ impl Maker<'_, '_> {
             None => framed(nodes, &packet),
             Some(tunnel) => encapsulated(nodes, &packet, tunnel, (label, ecn))?,
         };
+        let link = self.setup.towards(flow.from);
         self.sent.push(Sent {
+            link: link.filter(|link| self.setup.neighbour(*link) == flow.from),
             flow: FlowKey {
                 sender: flow.source,
                 receiver: flow.destination,

@@ -4,7 +4,7 @@ use super::super::bench::{Record, parse};
 use super::super::judge::{Ledger, NOT_DONE, Own, Sorted, data, rates};
 use super::super::plan::{Plan, Sent, Setup, Step, kinds, unchanging};
 use super::super::statements::{Statement, Test};
-use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, switch};
+use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, TRACED, switch};
 use crate::scenario::model::NodeKind;
 use crate::units::Ps;
 use fcn_node::FlowKey;
@@ -98,10 +98,15 @@ pub fn judge(
             ),
         };
         let of_kind: Vec<&Own<'_>> = sorted.own.iter().filter(|own| own.is_of(kind)).collect();
-        match met {
+        match met.and_then(|()| is_seen(setup, kind)) {
             Err(why) => ledger.cannot(&[first], why),
             Ok(()) => {
-                let why = || "data met congestion, and the device told nobody".to_owned();
+                let why = || match sorted.own.len() {
+                    0 => "data met congestion, and the device told nobody".to_owned(),
+                    others => format!(
+                        "data met congestion, and of {others} messages of the device none is of this kind, by the code points that are set"
+                    ),
+                };
                 ledger.holds(first, !of_kind.is_empty(), why, &[]);
             }
         }
@@ -119,6 +124,13 @@ pub fn judge(
         }
         if kind == Kind::FastCnp1 {
             marks(setup, &index, &of_kind, sorted, ledger);
+            if !of_kind.is_empty() {
+                let why = "no Fast CNP of the device told which data packet it is about";
+                ledger.cannot_test(Test::Rule(Rule::FastCnpMarked), why);
+                if plan.time(TRACED).is_some() {
+                    ledger.cannot(&[S::FastCnpTraceCopied], why);
+                }
+            }
         }
         let tried = plan.steps.iter().find(|step| step.id == ONE);
         let tried = tried.is_some_and(|step| beyond(setup, plan, step));
@@ -134,6 +146,20 @@ pub fn judge(
         if plan.time(LEAKING).is_some() {
             ledger.tried(Test::Rule(border));
         }
+    }
+}
+
+/// Whether a congestion point of the scenario sends such messages where they can be seen.
+fn is_seen(setup: &Setup<'_>, kind: Kind) -> Result<(), &'static str> {
+    let mut ways = setup.ways().into_iter();
+    match kind {
+        Kind::FastCnp1 if !ways.any(|way| way.flow.source.is_ipv6()) => {
+            Err("there is no Fast CNP for IPv4: packets are marked instead")
+        }
+        Kind::ProxyCn if switch(setup).is_some_and(|switch| switch.proxy.is_some()) => {
+            Err("the device is a proxy itself: what it tells itself cannot be seen")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -247,6 +273,10 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
         let why = || format!("{sender} has sent nothing to QP {qp} of {receiver}");
         return ledger.fails(S::FastCnpQpCopied, why, shows);
     };
+    if sent.link.is_some_and(|link| link != own.passed.link) {
+        let why = || format!("it left by another link than the one that {sender} is behind");
+        ledger.fails(S::FastCnpToSender, why, shows);
+    }
     let has_trace = notification.kind == Kind::FastCnp2;
     if has_trace != sent.trace.is_some() {
         let why = || {

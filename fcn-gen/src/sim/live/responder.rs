@@ -101,12 +101,12 @@ impl Responder {
         &self.counters
     }
 
-    /// Answers a message of connection management that came between these addresses.
+    /// Answers a message of connection management that came between these addresses, in its transaction.
     pub fn on_management(
         &mut self,
         now: Ps,
         (peer, own): (IpAddr, IpAddr),
-        message: &Cm<'_>,
+        (transaction, message): (u64, &Cm<'_>),
         profile: &Profile,
     ) -> Option<Vec<u8>> {
         let answer: MessageRepr = match message {
@@ -167,7 +167,8 @@ impl Responder {
             }
             _ => return None,
         };
-        datagram(Carrier::new(own, peer), 0, &CmRepr::new(1, answer), profile).ok()
+        let answer = CmRepr::new(transaction, answer);
+        datagram(Carrier::new(own, peer), 0, &answer, profile).ok()
     }
 
     /// The number of a peer's connection of that ID, or one that is free.

@@ -395,6 +395,8 @@ struct Stranger<'a> {
 /// Its QP and communication ID.
 const QP: u32 = 0x11;
 const ID: u32 = 0xC0FF_EE00;
+/// What its messages of connection management are in, and so are the answers.
+const TRANSACTION: u64 = 0xDEAD_0001_0000_0007;
 
 impl Stranger<'_> {
     /// What is answered to a packet, and to whatever was sent before and is due by then.
@@ -425,7 +427,7 @@ impl Stranger<'_> {
     }
 
     fn manages(&mut self, message: impl Into<MessageRepr>) -> Vec<Vec<u8>> {
-        let mad = CmRepr::new(1, message).to_bytes().unwrap();
+        let mad = CmRepr::new(TRANSACTION, message).to_bytes().unwrap();
         let deth = Deth {
             qkey: GSI_Q_KEY,
             source_qp: Qp::GSI,
@@ -485,7 +487,11 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
         assert_eq!(frames.len(), 1);
         let mut answer = None;
         read(&frames[0], &mut |frame| match frame.message() {
-            Message::RdmaCm(_, message) => answer = CmRepr::parse(&message).map(|cm| cm.message),
+            Message::RdmaCm(_, message) => {
+                let cm = CmRepr::parse(&message).unwrap();
+                assert_eq!(cm.transaction_id, TRANSACTION);
+                answer = Some(cm.message);
+            }
             other => panic!("{other:?}"),
         });
         answer.unwrap()
