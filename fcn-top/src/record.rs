@@ -4,7 +4,7 @@
 //! written out is in `text.rs`, where the values come from the monitor's.
 
 use crate::nic::known::Quantity;
-use core::fmt;
+use derive_more::Display;
 use fcn_wire::{Kind, Origin, Severity};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -182,21 +182,12 @@ pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
 /// What a judgement rests on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Display, PartialEq)]
 pub enum Grounds {
     /// Whether a sender obeys.
     Verdict(Evidence),
     /// Who made CNPs.
     Maker(origin::Evidence),
-}
-
-impl fmt::Display for Grounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Verdict(evidence) => evidence.fmt(f),
-            Self::Maker(evidence) => evidence.fmt(f),
-        }
-    }
 }
 
 records! {

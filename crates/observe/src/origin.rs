@@ -33,7 +33,7 @@ use crate::bounded::Bounded;
 use crate::data::{DataPacket, Ecn, FlowKey};
 use crate::sightings::Place;
 use crate::translation::{Attribution, WITHIN};
-use core::fmt;
+use derive_more::Display;
 use fcn_wire::bth::Bth;
 use fcn_wire::infiniband::lid_of_address;
 use fcn_wire::{Frame, Layer, Notification, Origin, Qp, identified};
@@ -103,15 +103,23 @@ impl Maker {
 }
 
 /// What an inference rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Evidence {
     /// Its maker was told just before.
+    #[display("comes from a node that was notified just before")]
     Request,
     /// It comes from another address than the receiver's.
+    #[display("comes from another address than the receiver's")]
     OtherAddress,
     /// It has another source MAC address than the receiver, whose packets have passed no router yet.
+    #[display(
+        "has another source MAC address than the receiver, whose packets have passed no router yet"
+    )]
     OtherMac,
     /// It passed fewer routers.
+    #[display(
+        "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
+    )]
     Nearer {
         /// Routers that it passed.
         passed: u8,
@@ -119,75 +127,52 @@ pub enum Evidence {
         receiver: u8,
     },
     /// No CE mark reached the receiver.
+    #[display(
+        "the flow's data passed on the receiver's link, another place of the capture, without a gap in PSNs and without a CE mark"
+    )]
     NoMark,
     /// It was seen on the receiver's link, is like the receiver's packets, and answers a CE mark.
+    #[display(
+        "seen on the receiver's link behind a CE mark, with its MAC address, and has passed no router"
+    )]
     OnItsLink,
     /// It is like the receiver's packets.
+    #[display("passed as many routers as the receiver's packets, but a switch may imitate them")]
     Alike,
     /// It passed fewer routers, or more, and may have come by another path.
+    #[display("hop limit unlike that of the receiver's packets, but it may have come another way")]
     OtherPath,
     /// It passed fewer routers, but so may whatever the receiver has sent since.
+    #[display(
+        "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path"
+    )]
     RouteUnclear,
     /// It has nothing to compare: it came in a tunnel, or not by Ethernet and IP.
+    #[display("hop limits are not compared within tunnels and on other links than Ethernet")]
     NoSigns,
     /// Which flow it is about is not known.
+    #[display("the flow that it is about is not known")]
     NoFlow,
     /// Too few packets of the receiver were seen at the same place.
+    #[display("too few packets of the receiver were seen here to compare it with")]
     NothingAlike,
     /// CNPs that no one maker can be named of: how many are whose, by number in [`Maker::ALL`].
+    #[display("judged one by one, CNPs are {}", by_maker(_0))]
     Several([u32; Maker::ALL.len()]),
     /// Only samples of packets were seen.
+    #[display("only samples were seen, which are too few to compare it with")]
     Sampled,
 }
 
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Request => f.write_str("comes from a node that was notified just before"),
-            Self::OtherAddress => f.write_str("comes from another address than the receiver's"),
-            Self::OtherMac => f.write_str(
-                "has another source MAC address than the receiver, whose packets have passed no router yet",
-            ),
-            Self::Nearer { passed, receiver } => write!(
-                f,
-                "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
-            ),
-            Self::NoMark => f.write_str(
-                "the flow's data passed on the receiver's link, another place of the capture, without a gap in PSNs and without a CE mark",
-            ),
-            Self::OnItsLink => f.write_str(
-                "seen on the receiver's link behind a CE mark, with its MAC address, and has passed no router",
-            ),
-            Self::Alike => f.write_str(
-                "passed as many routers as the receiver's packets, but a switch may imitate them",
-            ),
-            Self::OtherPath => f.write_str(
-                "hop limit unlike that of the receiver's packets, but it may have come another way",
-            ),
-            Self::RouteUnclear => f.write_str(
-                "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path",
-            ),
-            Self::NoFlow => f.write_str("the flow that it is about is not known"),
-            Self::NoSigns => {
-                f.write_str("hop limits are not compared within tunnels and on other links than Ethernet")
-            }
-            Self::NothingAlike => {
-                f.write_str("too few packets of the receiver were seen here to compare it with")
-            }
-            Self::Several(counts) => {
-                f.write_str("judged one by one, CNPs are")?;
-                let some = Maker::ALL.iter().zip(counts).filter(|(_, count)| *count > 0);
-                for (number, (maker, count)) in some.enumerate() {
-                    let comma = if number > 0 { "," } else { "" };
-                    write!(f, "{comma} {} {count}", maker.id())?;
-                }
-                Ok(())
-            }
-            Self::Sampled => {
-                f.write_str("only samples were seen, which are too few to compare it with")
-            }
-        }
-    }
+fn by_maker(counts: &[u32; Maker::ALL.len()]) -> String {
+    let some = Maker::ALL
+        .iter()
+        .zip(counts)
+        .filter(|(_, count)| **count > 0);
+    let each: Vec<_> = some
+        .map(|(maker, count)| format!("{} {count}", maker.id()))
+        .collect();
+    each.join(", ")
 }
 
 /// Who made a CNP, and what that rests on.

@@ -13,7 +13,7 @@ mod words;
 use crate::columns::Rates;
 use crate::record::Record;
 use crate::text::Words;
-use core::fmt;
+use derive_more::Display;
 use value::{Sought, Value};
 use words::Operator;
 
@@ -58,18 +58,13 @@ pub const MAX_LEN: usize = 1_000;
 pub const MAX_DEPTH: usize = 32;
 
 /// What is wrong with a filter, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Display, PartialEq, Eq)]
+#[display("at character {}: {what}", at + 1)]
 pub struct FilterError {
     /// Characters before the place; the number of all of them where the filter ends too soon.
     pub at: usize,
     /// What was expected there, or what is wrong with it, and what to write.
     pub what: String,
-}
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at character {}: {}", self.at + 1, self.what)
-    }
 }
 
 impl std::error::Error for FilterError {}

@@ -271,7 +271,8 @@ impl Monitor {
     /// Courses over time, but for the packets, which are kept elsewhere.
     #[must_use]
     pub fn details(&self, wanted: &WantedDetails) -> Details {
-        let (start, step, steps, _) = (self.traffic).side_by_side(&Series::<u32>::default(), self.now);
+        let (start, step, steps, _) =
+            (self.traffic).side_by_side(&Series::<u32>::default(), self.now);
         let rows = wanted.rows.iter();
         let points = wanted.points.iter();
         Details {

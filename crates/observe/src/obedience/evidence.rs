@@ -2,6 +2,7 @@
 
 use super::{BINS, bounds};
 use core::fmt;
+use derive_more::Display;
 use fcn_wire::identified;
 
 identified! {
@@ -47,21 +48,24 @@ impl Window {
 }
 
 /// What an answer rests on. Parts are of the rate, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, Default)]
 pub enum Evidence {
     /// Less data after notifications than at other times.
     Slower(Less),
     /// Less data while it was notified than without notifications.
+    #[display("at least {} less data while it was notified than while it was left alone, before the first notification or long after one", Percent(*less))]
     SlowerThanQuiet {
         /// By how much at least: two standard errors from the mean.
         less: f32,
     },
     /// The entropy changed soon after so many notifications.
+    #[display("took another path after {}{after} notifications", at_least(*after))]
     OtherPath {
         /// How many.
         after: u32,
     },
     /// As much data after notifications as around that.
+    #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
         /// What can be excluded: more than this much less.
         most: f32,
@@ -70,26 +74,39 @@ pub enum Evidence {
         alone: bool,
     },
     /// As much data while it was notified as without notifications.
+    #[display("as much data while it was notified as without notifications; more than {} less can be excluded", Percent(*most))]
     SteadySinceQuiet {
         /// What can be excluded: more than this much less.
         most: f32,
     },
     /// No data lies between one notification and the next.
     #[default]
+    #[display(
+        "by their time stamps, no notification has data of the flow between it and the next one"
+    )]
     NoData,
     /// The flow was known too late to be the one that notifications are about.
+    #[display("which flow the notifications are about was known only behind them")]
     KnownLate,
     /// Too few notifications or packets.
+    #[display("too few notifications or data packets")]
     TooFew,
     /// Only samples of its packets were seen.
+    #[display("only samples were seen, which do not tell when data follows notifications")]
     Sampled,
     /// Several QPs may send datagrams to one.
+    #[display("datagrams, which several QPs may send to this one")]
     Datagrams,
     /// Many of its packets come twice.
+    #[display("more than one in four of its packets comes twice: sent again, or captured twice")]
     Repeats,
     /// It was notified all the time: it may have been held at a lower rate.
+    #[display(
+        "too little data between one notification and the next, or too late after it, to see an answer"
+    )]
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
+    #[display("{} less data after notifications, where chance explains {}", Percent(*less), Percent(*chance))]
     Varies {
         /// How much less there was.
         less: f32,
@@ -97,6 +114,7 @@ pub enum Evidence {
         chance: f32,
     },
     /// Less data after notifications, or while notified, which need not be an answer.
+    #[display("{} less data {}, which need not be an answer", Percent(*less), fewer(*within))]
     Fewer {
         /// By how much.
         less: f32,
@@ -104,48 +122,68 @@ pub enum Evidence {
         within: Option<Window>,
     },
     /// The rate varies too much around notifications.
+    #[display("its rate varies too much around notifications")]
     Unsteady,
     /// The entropy changed, but not plainly in answer to notifications.
+    #[display("it took another path, but not plainly in answer to notifications")]
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
+    #[display("time stamps are too coarse for the time between notifications")]
     Coarse,
     /// It was seen at several places, and the time stamps of one of them are too coarse beside those of another.
+    #[display("packets were seen at several places, and time stamps at one of them are of {}", Span(*unit))]
     CoarseAt {
         /// What the coarsest are multiples of, in nanoseconds.
         unit: u64,
     },
     /// It was seen at several places, whose clocks are apart.
+    #[display("seen at several places, whose clocks are apart, or which are far from each other")]
     ClocksApart,
     /// Time stamps of its data go back.
+    #[display("time stamps of its data go back, and do not tell when it came")]
     OutOfOrder,
     /// It paused after notifications, which may be the end of what there was to send.
+    #[display("pauses after notifications, which may be the end of what there was to send")]
     Pauses,
     /// As much data after notifications, or while notified, but seen behind a queue that marks it.
+    #[display(
+        "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
+    )]
     BehindQueue,
     /// Less data after notifications, which is no answer for that reason.
+    #[display("{_0}, {_1}")]
     Doubtful(Less, Doubt),
 }
 
 /// Why less data after notifications is no answer, or not plainly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Doubt {
     /// There was more before that: it falls back from a rise.
+    #[display("but more before that: falling back from a rise is no answer")]
     FallsBack,
     /// It comes too late.
+    #[display("too late for an answer")]
     TooLate,
     /// It comes some time after, and without notifications the rate is not steady.
+    #[display("but no steady rate without them: it may swing by itself")]
     MaySwing,
     /// It lasts for less time than from packet to packet, or from burst to burst.
+    #[display("which is shorter than from packet or burst to the next: too few to tell")]
     Short,
     /// It is less than can be told from what a full queue does to any sender.
+    #[display("too little for an answer")]
     TooLittle,
     /// Hardly a packet lies there.
+    #[display("with hardly a packet there: too few to tell")]
     Sparse,
     /// It comes after a time with data as before, or is small beside what single notifications differ by.
+    #[display("but not at once or not after most of them: no plain answer")]
     NotPlain,
     /// It is mostly gaps that stand out.
+    #[display("mostly in gaps, in which there may have been nothing to send")]
     Idle,
     /// The flow was slower still without notifications.
+    #[display("but less still without notifications")]
     SlowerWithout,
 }
 
@@ -221,130 +259,25 @@ impl fmt::Display for Less {
     }
 }
 
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FallsBack => "but more before that: falling back from a rise is no answer",
-            Self::TooLate => "too late for an answer",
-            Self::MaySwing => "but no steady rate without them: it may swing by itself",
-            Self::Short => {
-                "which is shorter than from packet or burst to the next: too few to tell"
-            }
-            Self::TooLittle => "too little for an answer",
-            Self::Sparse => "with hardly a packet there: too few to tell",
-            Self::NotPlain => "but not at once or not after most of them: no plain answer",
-            Self::Idle => "mostly in gaps, in which there may have been nothing to send",
-            Self::SlowerWithout => "but less still without notifications",
-        })
+/// Counts so large have been halved.
+fn at_least(after: u32) -> &'static str {
+    match after > u32::from(u16::MAX) / 2 {
+        true => "at least ",
+        false => "",
     }
 }
 
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Slower(less) => write!(f, "{less}"),
-            Self::Doubtful(less, why) => write!(f, "{less}, {why}"),
-            Self::BehindQueue => write!(
-                f,
-                "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
-            ),
-            Self::SlowerThanQuiet { less } => write!(
-                f,
-                "at least {} less data while it was notified than while it was left alone, before the first notification or long after one",
-                Percent(less)
-            ),
-            Self::OtherPath { after } => {
-                // Counts this large have been halved.
-                let least = if after > u32::from(u16::MAX) / 2 {
-                    "at least "
-                } else {
-                    ""
-                };
-                write!(f, "took another path after {least}{after} notifications")
-            }
-            Self::Steady { most, alone } => {
-                let held = if alone {
-                    ""
-                } else {
-                    ", unless it was held at one reduced rate all the time"
-                };
-                write!(
-                    f,
-                    "as much data after notifications as around that; more than {} less can be excluded{held}",
-                    Percent(most)
-                )
-            }
-            Self::SteadySinceQuiet { most } => write!(
-                f,
-                "as much data while it was notified as without notifications; more than {} less can be excluded",
-                Percent(most)
-            ),
-            Self::NoData => write!(
-                f,
-                "by their time stamps, no notification has data of the flow between it and the next one"
-            ),
-            Self::KnownLate => write!(
-                f,
-                "which flow the notifications are about was known only behind them"
-            ),
-            Self::TooFew => write!(f, "too few notifications or data packets"),
-            Self::Datagrams => write!(f, "datagrams, which several QPs may send to this one"),
-            Self::Repeats => write!(
-                f,
-                "more than one in four of its packets comes twice: sent again, or captured twice"
-            ),
-            Self::Sampled => write!(
-                f,
-                "only samples were seen, which do not tell when data follows notifications"
-            ),
-            Self::NeverQuiet => write!(
-                f,
-                "too little data between one notification and the next, or too late after it, to see an answer"
-            ),
-            Self::Varies { less, chance } => write!(
-                f,
-                "{} less data after notifications, where chance explains {}",
-                Percent(less),
-                Percent(chance)
-            ),
-            Self::Fewer { less, within } => {
-                write!(f, "{} less data ", Percent(less))?;
-                match within {
-                    Some(Window(last)) => {
-                        let (_, to) = bounds(last.into());
-                        write!(f, "within {} of notifications than later", Span(to))?;
-                    }
-                    None => write!(f, "while it was notified than while it was left alone")?,
-                }
-                write!(f, ", which need not be an answer")
-            }
-            Self::Unsteady => write!(f, "its rate varies too much around notifications"),
-            Self::MayTurn => write!(
-                f,
-                "it took another path, but not plainly in answer to notifications"
-            ),
-            Self::ClocksApart => write!(
-                f,
-                "seen at several places, whose clocks are apart, or which are far from each other"
-            ),
-            Self::CoarseAt { unit } => write!(
-                f,
-                "packets were seen at several places, and time stamps at one of them are of {}",
-                Span(unit)
-            ),
-            Self::Coarse => write!(
-                f,
-                "time stamps are too coarse for the time between notifications"
-            ),
-            Self::OutOfOrder => write!(
-                f,
-                "time stamps of its data go back, and do not tell when it came"
-            ),
-            Self::Pauses => write!(
-                f,
-                "pauses after notifications, which may be the end of what there was to send"
-            ),
-        }
+fn unless_held(alone: bool) -> &'static str {
+    match alone {
+        true => "",
+        false => ", unless it was held at one reduced rate all the time",
+    }
+}
+
+fn fewer(within: Option<Window>) -> String {
+    match within.map(|Window(last)| bounds(last.into())) {
+        Some((_, to)) => format!("within {} of notifications than later", Span(to)),
+        None => "while it was notified than while it was left alone".to_owned(),
     }
 }
 
