@@ -77,28 +77,22 @@ impl Seen {
 
 #[derive(Clone, Debug, Default)]
 struct Hop {
-    node: Option<u64>,
-    interfaces: Option<(u32, u32)>,
-    queue: Option<u32>,
+    last: Seen,
     queue_max: Option<u32>,
     queue_sum: u64,
     queues: u64,
-    delay: Option<u32>,
     delay_max: Option<u32>,
     between: Option<u64>,
 }
 
 impl Hop {
     fn add(&mut self, seen: &Seen, between: Option<u64>) {
-        self.node = seen.node;
-        self.interfaces = seen.interfaces;
-        self.queue = seen.queue;
+        self.last = *seen;
         self.queue_max = self.queue_max.max(seen.queue);
         if let Some(queue) = seen.queue {
             self.queue_sum = self.queue_sum.saturating_add(queue.into());
             self.queues += 1;
         }
-        self.delay = seen.delay;
         self.delay_max = self.delay_max.max(seen.delay);
         self.between = between;
     }
@@ -223,14 +217,14 @@ impl Path {
             path: self.number,
             traces: self.traces,
             hop: place,
-            node: hop.node,
+            node: hop.last.node,
             namespace: self.namespace,
-            ingress: hop.interfaces.map(|(ingress, _)| ingress),
-            egress: hop.interfaces.map(|(_, egress)| egress),
-            queue: hop.queue,
+            ingress: hop.last.interfaces.map(|(ingress, _)| ingress),
+            egress: hop.last.interfaces.map(|(_, egress)| egress),
+            queue: hop.last.queue,
             queue_mean: (hop.queues > 0).then(|| hop.queue_sum as f64 / hop.queues as f64),
             queue_max: hop.queue_max,
-            delay: hop.delay.map(u64::from),
+            delay: hop.last.delay.map(u64::from),
             delay_max: hop.delay_max.map(u64::from),
             between: hop.between,
             last_seen: self.last_seen,

@@ -44,23 +44,20 @@ fn tail(text: &str, room: u16) -> &str {
 
 /// `text` in at most `room` cells, with `…` for what is left out at its end.
 pub(super) fn end(text: &str, room: u16) -> Cow<'_, str> {
-    if width(text) <= room {
-        return Cow::Borrowed(text);
-    }
-    match room {
-        0 => Cow::Borrowed(""),
-        _ => Cow::Owned(format!("{}…", head(text, room - 1))),
-    }
+    cut(text, room, |room| format!("{}…", head(text, room)))
 }
 
 /// `text` in at most `room` cells, with `…` for what is left out at its beginning.
 pub(super) fn start(text: &str, room: u16) -> Cow<'_, str> {
-    if width(text) <= room {
-        return Cow::Borrowed(text);
-    }
+    cut(text, room, |room| format!("…{}", tail(text, room)))
+}
+
+/// `text` in at most `room` cells, by `cut` to one cell less where it has to be.
+fn cut(text: &str, room: u16, cut: impl FnOnce(u16) -> String) -> Cow<'_, str> {
     match room {
+        _ if width(text) <= room => Cow::Borrowed(text),
         0 => Cow::Borrowed(""),
-        _ => Cow::Owned(format!("…{}", tail(text, room - 1))),
+        _ => Cow::Owned(cut(room - 1)),
     }
 }
 
