@@ -8,6 +8,7 @@ use crate::tables::{Course, FlowCourse, FlowStep, TrafficStep};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// Flows told apart.
 pub const FLOWS: usize = 200;
@@ -66,13 +67,11 @@ impl Courses {
             None => return,
         };
         told.notified += 1;
-        told.steps.add(
-            at,
-            FlowStep {
-                notifications: 1,
-                ..FlowStep::default()
-            },
-        );
+        let step = FlowStep {
+            notifications: 1,
+            ..FlowStep::default()
+        };
+        told.steps.add(at, step);
     }
 
     fn tell(&mut self, at: u64, key: FlowKey) -> &mut Told {
@@ -90,16 +89,10 @@ impl Courses {
             return true;
         }
         // Of equals the one that came last, whatever the order of the table.
-        let least = self.flows.iter().min_by_key(|(key, told)| {
-            let since = std::cmp::Reverse(told.since);
-            (
-                told.notified,
-                since,
-                key.sender,
-                key.receiver,
-                key.receiver_qp.get(),
-            )
-        });
+        let least = self
+            .flows
+            .iter()
+            .min_by_key(|(key, told)| (told.notified, Reverse(told.since), **key));
         match least {
             Some((key, told)) if told.notified.saturating_mul(2) < total => {
                 let key = *key;
@@ -112,7 +105,7 @@ impl Courses {
 
     /// What passed until `now`: of flows those first that were notified most.
     pub fn course(&self, now: u64) -> Course {
-        let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::new(), now);
+        let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::default(), now);
         let mut flows: Vec<FlowCourse> = (self.flows.iter())
             .map(|(key, told)| {
                 let (_, _, _, steps) = self.traffic.side_by_side(&told.steps, now);
@@ -126,15 +119,7 @@ impl Courses {
             .collect();
         flows.sort_by_key(|flow| {
             let octets: u64 = flow.steps.iter().map(|step| step.octets).sum();
-            let (notified, octets) = (std::cmp::Reverse(flow.notified), std::cmp::Reverse(octets));
-            let key = flow.key;
-            (
-                notified,
-                octets,
-                key.sender,
-                key.receiver,
-                key.receiver_qp.get(),
-            )
+            (Reverse(flow.notified), Reverse(octets), flow.key)
         });
         Course {
             start,
