@@ -201,7 +201,7 @@ mod tests {
             (t(50_008), flow(1), Err(Suppressed::Flow)),
         ];
         for (now, flow, want) in steps {
-            assert_eq!(limiter.admit(now, flow), want, "{now}");
+            assert_eq!(limiter.admit(now, flow), want, "{now:?}");
         }
     }
 

@@ -109,6 +109,11 @@ impl<F> FlowTable<F> {
         self
     }
 
+    /// All flows.
+    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &F)> {
+        self.flows.iter()
+    }
+
     /// The flows from one host to another: `MOST_BETWEEN` at most, by their QPs. None before they are
     /// [`indexed`](Self::indexed).
     pub fn between(

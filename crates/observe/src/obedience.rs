@@ -467,7 +467,7 @@ impl Obedience {
             *self = Self {
                 psns: self.psns,
                 known_late: true,
-                ..Self::new()
+                ..Self::default()
             };
         }
     }
