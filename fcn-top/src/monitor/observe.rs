@@ -444,11 +444,19 @@ impl Monitor {
         });
         if let (Some(duties), Some(ip)) = (Duties::for_kind(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
-            let rate = duties.rate_about(&notification.subject);
-            let rate = rate.filter(|_| counted.too_fast);
-            let source = (point.trusted == Some(false)).then_some(duties.source);
-            let border = crosses(&settings.domain, notification);
-            for rule in [rate, source, border, rule].into_iter().flatten() {
+            if let Some(rule) = duties
+                .rate_about(&notification.subject)
+                .filter(|_| counted.too_fast)
+            {
+                findings.push(rule, offset, len);
+            }
+            if point.trusted == Some(false) {
+                findings.push(duties.source, offset, len);
+            }
+            if let Some(rule) = crosses(&settings.domain, notification) {
+                findings.push(rule, offset, len);
+            }
+            if let Some(rule) = rule {
                 findings.push(rule, offset, len);
             }
         }
@@ -602,12 +610,18 @@ impl Monitor {
         self.repeated_singly += u64::from(effect.follows_new);
         self.learn_around(at, data);
         Observed {
+            row: None,
+            counts: false,
             flow: Some(key),
-            octets: if is_new { ip_octets as u32 } else { 0 },
-            copy: !is_new,
+            octets: if earlier.is_none() {
+                ip_octets as u32
+            } else {
+                0
+            },
+            copy: earlier.is_some(),
             ce: new_mark,
             back: effect.back,
-            ..Observed::default()
+            samples: false,
         }
     }
 
