@@ -509,6 +509,24 @@ fn what_cannot_be_seen_is_not_failed() {
     }
 }
 
+/// A packet or two before a message are no rate.
+#[test]
+fn a_flow_that_hardly_sends_is_not_judged() {
+    let slow = case(
+        Role::Sender,
+        "link",
+        None,
+        &["flows=4", "host.sender.rate=10M"],
+    );
+    let outcomes = checked(&slow, false, &sound());
+    let what = describe(&outcomes);
+    assert_eq!(ids(&outcomes, Grade::Failed), [""; 0], "{what}");
+    for test in ["fastcnp.obeyed", "fastcnp.access_list", "cnp.obeyed"] {
+        let outcome = outcomes.iter().find(|outcome| outcome.test.id() == test);
+        assert!(outcome.unwrap().why.contains("too little"), "{what}");
+    }
+}
+
 #[test]
 fn reasons_are_of_what_was_seen() {
     let outcome = |broken: &Broken, test: &str| {

@@ -120,14 +120,11 @@ fn a_check_says_what_it_would_do_and_sends_nothing() {
             "no such test",
         ),
         ("check receiver --dry-run --only proxycn", "no such test"),
-        (
-            "check receiver --dry-run --only fastcnp",
-            "another mechanism",
-        ),
+        ("check receiver --dry-run --only fast", "another mechanism"),
         ("check ingress-pe --dry-run", "pe1, pe2"),
         (
             "check congestion-point --dry-run --set mechanism=cnp",
-            "notify nobody",
+            "none of the drafts' notifications",
         ),
         (
             "check congestion-point --dry-run --set rate=2G",

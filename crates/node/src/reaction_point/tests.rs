@@ -472,7 +472,7 @@ proptest! {
             }
         }
         let c = *host.counters();
-        prop_assert_eq!(seen, c.not_a_notification + c.feature_off + c.not_on_access_list + c.unknown_qp + c.bad_icrc + c.malformed);
+        prop_assert_eq!(seen, c.not_a_notification + c.feature_off + c.not_on_access_list + c.unknown_qp + c.bad_icrc + c.malformed + c.unknown_option);
         prop_assert_eq!(seen + c.cnps + c.fast_cnps, frames.len() as u64);
     }
 
