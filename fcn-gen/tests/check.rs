@@ -191,6 +191,18 @@ fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
         (report["passed"].as_u64(), report["failed"].as_u64(), code),
         (Some(0), Some(0), Some(1))
     );
+    let child = begun(&bench);
+    interrupt(&child);
+    let (report, code) = report_of(child);
+    assert_eq!(
+        (report["ended"].as_str(), code),
+        (Some("interrupted"), Some(130)),
+        "{report:#}"
+    );
+}
+
+/// A check that is in its main step.
+fn begun(bench: &Bench) -> Child {
     let mut command = bench.command("--speed 0.001");
     command
         .stdin(Stdio::null())
@@ -202,13 +214,26 @@ fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
     while !said.ends_with(b"\neach") && err.read(&mut octet).unwrap() == 1 {
         said.push(octet[0]);
     }
-    interrupt(&child);
+    child
+}
+
+#[test]
+fn a_link_that_goes_down_ends_a_check() {
+    let Some(bench) = Bench::new("a_link_that_goes_down_ends") else {
+        return;
+    };
+    let device = bench.device("--enable-fast-cnp");
+    let child = begun(&bench);
+    bench
+        .0
+        .ip(End::Near, &["link", "set", "dev", "far", "down"]);
     let (report, code) = report_of(child);
     assert_eq!(
         (report["ended"].as_str(), code),
-        (Some("interrupted"), Some(130)),
+        (Some("failed"), Some(1)),
         "{report:#}"
     );
+    end(device);
 }
 
 fn report_of(child: Child) -> (Value, Option<i32>) {
