@@ -228,11 +228,9 @@ fn a_link_that_goes_down_ends_a_check() {
         .0
         .ip(End::Near, &["link", "set", "dev", "far", "down"]);
     let (report, code) = report_of(child);
-    assert_eq!(
-        (report["ended"].as_str(), code),
-        (Some("failed"), Some(1)),
-        "{report:#}"
-    );
+    let ended = report["ended"].as_str().unwrap();
+    assert!(ended.starts_with("far: it was set down: "), "{ended}");
+    assert_eq!(code, Some(1));
     end(device);
 }
 
