@@ -58,6 +58,8 @@ pub struct Mutation {
     without: Tshark,
     /// The ways of running it.
     pub modes: Vec<Mode>,
+    /// Packets of all captures.
+    pub packets: usize,
     base: PathBuf,
 }
 
@@ -87,6 +89,7 @@ impl Mutation {
         process::run(merge.stdout(fs_err::File::create(&base)?.into_file()))?;
         Ok(Self {
             modes: modes(&with, &without)?,
+            packets: packets::read(&base)?.packets.len(),
             with,
             without,
             base,

@@ -18,6 +18,7 @@ fn damaged_packets_do_no_harm() {
         .modes
         .retain(|mode| ["-2 -R -Y", "-T pdml", "-z"].contains(&mode.name));
     assert_eq!(mutation.modes.len(), 3);
+    assert!(mutation.packets > 5_000, "{}", mutation.packets);
     let findings = mutation.run(1..4).unwrap();
     assert!(findings.is_empty(), "{findings:#?}");
 }
