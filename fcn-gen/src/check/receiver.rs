@@ -130,7 +130,7 @@ pub fn judge(
     let nothing = match sorted.own.is_empty() {
         true => "the device did not answer when connections were to be set up",
         false => {
-            "no data could be sent in time: the device, or this machine, was late with the connections (a lower --speed helps)"
+            "no data were sent when they were to be marked: connections were not agreed upon, or too late (a lower --speed helps)"
         }
     };
     if setup.off {

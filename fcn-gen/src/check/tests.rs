@@ -509,6 +509,22 @@ fn what_cannot_be_seen_is_not_failed() {
     }
 }
 
+/// A receiver that says nothing did not answer; one whose answers are of no use did.
+#[test]
+fn a_receiver_that_answers_is_not_said_to_be_silent() {
+    let spoilt = sends(|bytes| {
+        let mut bytes = bytes.to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        bytes
+    });
+    let silent = hears(|_| Vec::new());
+    for (broken, why) in [(spoilt, "not agreed upon"), (silent, "did not answer")] {
+        let outcomes = checked(&RECEIVER, false, &broken);
+        let sent = outcomes.iter().find(|o| o.test.id() == "cnp.sent").unwrap();
+        assert!(sent.why.contains(why), "{}", describe(&outcomes));
+    }
+}
+
 /// A packet or two before a message are no rate.
 #[test]
 fn a_flow_that_hardly_sends_is_not_judged() {
