@@ -176,7 +176,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
-pub use fcn_observe::obedience::{Less, Window};
+pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
 pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
