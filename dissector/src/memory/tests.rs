@@ -1,6 +1,7 @@
 //! The memory against counting by hand, with packets made here. What Wireshark shows of it is in `tests/correlation.rs`.
 
 use super::*;
+use fcn_observe::testing::Setup;
 use fcn_wire::{LinkType, Profile};
 use proptest::prelude::*;
 
@@ -197,6 +198,38 @@ fn what_is_seen_at_several_places_counts_once() {
     notify(&mut memory, at(500, 2 * MS, 0), &gist(Kind::FastCnp1, 5));
     let before = notice(&memory, 500).rate_before.unwrap();
     assert!(before.abs_diff(800_000_000) <= 8_000_000, "{before}");
+}
+
+#[test]
+fn copies_of_rdma_cm_are_not_learnt_again() {
+    let mut memory = memory(Settings::default());
+    // The receiver's QP is given to another one of the sender while copies of the first exchange are still to come.
+    let first = Setup::v4();
+    let second = Setup {
+        active_end: (0xC, 0x333),
+        passive_end: (0xD, 0x222),
+        ..first
+    };
+    let messages = [first.messages(), second.messages()].concat();
+    let looks = messages.iter().map(|message| (message, 0));
+    let copies = first.messages();
+    let looks = looks.chain(copies.iter().map(|message| (message, 1)));
+    for (number, (message, place)) in (1..).zip(looks) {
+        let seen = Seen {
+            place: Place::new(place),
+            ..seen(number, number.into())
+        };
+        let link = LinkType::RawIp;
+        let frame = Frame::parse(message, message.len(), link, &Profile::DEFAULT);
+        memory.passed(seen, &frame);
+    }
+    let flow = FlowKey {
+        sender: first.active,
+        receiver: first.passive,
+        receiver_qp: Qp::truncate(0x222),
+    };
+    let known = (Qp::truncate(0x333), Resolved::Cm);
+    assert_eq!(memory.resolver.sender_qp(&flow), Some(known));
 }
 
 #[test]
