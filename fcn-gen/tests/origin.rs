@@ -38,4 +38,9 @@ fn who_made_cnps_is_seldom_said_wrongly() {
     );
     let nearer = |judged: &Judged| matches!(judged.evidence, Evidence::Nearer { .. });
     assert_eq!(part(&scene_of(Scene::Imitates), nearer), 0.0);
+    // Where all agrees, that is said; of another address, what speaks for the receiver's NIC.
+    let is = |scene, maker| part(&scene_of(scene), |judged| judged.maker == maker);
+    assert!(is(Scene::Bridged, Maker::ReceiverOrImitation) > 0.5);
+    assert!(is(Scene::BridgedSecond, Maker::Receiver) > 0.5);
+    assert!(is(Scene::Forged, Maker::Network) > 0.5);
 }
