@@ -831,7 +831,9 @@ impl Origins {
                 _,
             ) => return cnp.not_the_receivers(evidence),
             // Whichever flow this is about.
-            (Evidence::NothingAlike | Evidence::NoSigns, _) if cnp.in_name() != Some(true) => {
+            (Evidence::NothingAlike | Evidence::NoSigns, _)
+                if !is_strange && cnp.in_name() != Some(true) =>
+            {
                 return Inference::unknown(Evidence::NoFlow);
             }
             (_, Some(Evidence::NoMark)) => return cnp.not_the_receivers(Evidence::NoMark),
@@ -850,11 +852,14 @@ impl Origins {
     /// A CNP from another address than the flow's receiver against the packets of that: a NIC may have several addresses.
     fn compare_address(&self, cnp: &Cnp) -> Evidence {
         let own = (cnp.receiver).and_then(|receiver| self.ways(cnp.place, (receiver, cnp.to)));
-        let (Some((own, data)), Some(signs)) = (own, cnp.signs) else {
-            return Evidence::AddressUnclear;
+        let Some(signs) = cnp.signs else {
+            return Evidence::NoSigns;
+        };
+        let Some((own, data)) = own else {
+            return Evidence::NothingAlike;
         };
         if own.count < ENOUGH {
-            return Evidence::AddressUnclear;
+            return Evidence::NothingAlike;
         }
         let (passed, receiver) = (signs.passed(), own.least);
         match Macs::of(signs, own).filter(|_| own.is_at_source()) {
@@ -1365,8 +1370,8 @@ mod tests {
         let alike = Inference::unknown(Evidence::Alike);
         assert_eq!(origins.judge(&another(61)), alike);
         assert_eq!(origins.judge(&another(63)).maker, Maker::Network);
-        let unclear = Inference::unknown(Evidence::AddressUnclear);
-        assert_eq!(after(&[]).judge(&another(61)), unclear);
+        let nothing = Inference::unknown(Evidence::NothingAlike);
+        assert_eq!(after(&[]).judge(&another(61)), nothing);
         // One whose acknowledgements go another way is sent data.
         let no_flow = Inference::unknown(Evidence::NoFlow);
         assert_eq!(after(&[DATA; 3]).judge(&another(61)), no_flow);
@@ -1941,7 +1946,8 @@ mod tests {
                 };
                 assert_eq!(from_another(&far, cnp(farther)), unclear);
                 // There is nothing to compare it with.
-                assert_eq!(from_another(&after(&[passed; 2]), cnp(passed)), unclear);
+                let nothing = Inference::unknown(Evidence::NothingAlike);
+                assert_eq!(from_another(&after(&[passed; 2]), cnp(passed)), nothing);
                 // Another port on the same link.
                 let other = Passing { mac: 5, ..own };
                 assert_eq!(from_another(&link, cnp(other)), unclear);

@@ -151,7 +151,8 @@ impl Judged {
         match (self.maker, self.truth) {
             (Maker::Unknown, _) | (_, None) => false,
             (Maker::ReceiverOrImitation, Some(truth)) => {
-                truth == Maker::Proxy || matches!(self.case.scene, Scene::OwnName | Scene::Forged)
+                let is_unlike = matches!(self.case.scene, Scene::OwnName | Scene::Forged);
+                truth == Maker::Proxy || truth == Maker::Network && is_unlike
             }
             (Maker::Network, Some(truth)) => truth == Maker::Receiver,
             (maker, Some(truth)) => maker != truth,
