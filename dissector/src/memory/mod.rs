@@ -628,12 +628,23 @@ impl Memory {
 
     /// What is neither data nor a notification.
     fn other(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>) {
-        self.sightings.pass(&Look {
+        let look = Look {
             at: moment.at,
             frame: moment.frame,
             place,
             ce: false,
-        });
+        };
+        if let (Message::RdmaCm(..), Some(ip)) = (frame.message(), frame.ip()) {
+            let end = ip.end.min(frame.bytes().len());
+            let octets = frame.bytes().get(ip.payload..end).unwrap_or(&[]);
+            let identity = (self.sightings).octets(ip.source, ip.destination, octets);
+            // A late copy of what took a connection down would take down the one after it.
+            if self.sightings.see(identity, look).is_none() {
+                self.resolver.learn(frame);
+            }
+            return;
+        }
+        self.sightings.pass(&look);
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 (self.origins).acknowledged(moment.at, place, frame, &bth);
@@ -642,7 +653,6 @@ impl Memory {
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(frame),
             _ => {}
         }
     }

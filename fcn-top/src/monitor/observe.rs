@@ -712,7 +712,15 @@ impl Monitor {
                     (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(frame),
+            Message::RdmaCm(..) => {
+                let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
+                // A late copy of what took a connection down would take down the one after it.
+                let is_copy = !is_sample
+                    && hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts));
+                if !is_copy {
+                    self.resolver.learn(frame);
+                }
+            }
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);

@@ -3,7 +3,9 @@
 use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
-use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
+use crate::record::{
+    Cell, Column, CounterRecord, Grounds, PASSED, PointRecord, QpRecord, Record, Resolved,
+};
 use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Words, share};
 use comfy_table::{ContentArrangement, Table};
@@ -337,7 +339,8 @@ fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
         };
         let more = text::more_notifiers(row).map_or_else(String::new, |more| format!("\n{more}"));
         let notifier = words.address(row.notifier) + &more;
-        let (maker, evidence) = (maker.id(), evidence.to_string());
+        let evidence = words.cell(Cell::Evidence(Grounds::Maker(evidence)));
+        let maker = maker.id();
         let is_same = |line: &&mut (String, &str, String, u64)| {
             (&line.0, line.1, &line.2) == (&notifier, maker, &evidence)
         };

@@ -121,6 +121,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,
             receiver: 3,
+            macs: None,
         }),
         icrc_bad: 2,
         findings: 2,

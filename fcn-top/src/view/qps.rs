@@ -314,7 +314,7 @@ impl View for Qps {
     fn about(&self) -> &'static str {
         "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
          often, over the last second; behind it the course of the last minute, each row on its own scale. Notified by: who made plain \
-         CNPs, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
+         CNPs, receiver or imitation where they look like its other packets, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
          sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
          notifications than at other times. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \

@@ -209,6 +209,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
                 receiver: 3,
+                macs: None,
             }),
             first_seen: START + SECOND,
             last_seen: now - 1_000_000,
