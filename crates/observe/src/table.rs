@@ -45,6 +45,11 @@ impl<K: Hash + Eq, V> Table<K, V> {
         self.entries.pop(key)
     }
 
+    /// Takes the entry out that was used longest ago.
+    pub fn pop_oldest(&mut self) -> Option<V> {
+        self.entries.pop_lru().map(|(_, value)| value)
+    }
+
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -48,17 +48,18 @@ impl Net {
             class: None,
             entropy: 0,
             sequence: Sequence::Connection(psn),
+            source_port: 0,
             able: false,
         };
         let (flow, begins) = data.flow(0, &mut self.flows);
         flow.data(0, &data);
-        self.resolver.begins(&key, begins);
+        self.resolver.begins(&key, begins, 0);
     }
 
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
         let qp = Qp::truncate(qp);
-        self.resolver
-            .acknowledged(host(100), host(sender), qp, psn, self.flows.indexed());
+        let to = (host(100), host(sender), qp);
+        self.resolver.acknowledged(to, 0, psn, &self.flows);
     }
 
     fn qp(&self, key: FlowKey) -> Option<u32> {
@@ -175,20 +176,21 @@ fn play(name: &str, cm: bool) -> Net {
                 class: None,
                 entropy: 0,
                 sequence: Sequence::of(&bth),
+                source_port: Sequence::of(&bth).port(data.source_port),
                 able: true,
             };
             let at = packet.at;
             let (flow, begins) = data.flow(at, &mut net.flows);
             flow.data(at, &data);
-            net.resolver.begins(&data.key, begins);
+            net.resolver.begins(&data.key, begins, data.source_port);
             if begins_answer(bth.opcode()) {
-                let (from, to, qp) = (ip.source, ip.destination, bth.dest_qp());
-                (net.resolver).answered(from, to, qp, bth.psn(), net.flows.indexed());
+                let to = (ip.source, ip.destination, bth.dest_qp());
+                (net.resolver).acknowledged(to, data.source_port, bth.psn(), &net.flows);
             }
         } else if acknowledges(bth.opcode()) {
-            let (from, to, qp, psn) = (ip.source, ip.destination, bth.dest_qp(), bth.psn());
-            net.resolver
-                .acknowledged(from, to, qp, psn, net.flows.indexed());
+            let to = (ip.source, ip.destination, bth.dest_qp());
+            let port = frame.datagram().unwrap().source_port;
+            (net.resolver).acknowledged(to, port, bth.psn(), &net.flows);
         }
     }
     net
@@ -308,16 +310,15 @@ proptest! {
                 0 => net.data(key(sender, qp), psn),
                 1 => net.ack(sender, qp + 100, psn),
                 _ => {
-                    let (from, to, qp) = (answered.sender, answered.receiver, answered.receiver_qp);
-                    net.resolver.answered(from, to, qp, psn, net.flows.indexed());
+                    let to = (answered.sender, answered.receiver, answered.receiver_qp);
+                    net.resolver.acknowledged(to, 0, psn, &net.flows);
                 }
             }
             net.qp(answered);
             for (key, _) in net.flows.iter() {
                 net.qp(*key);
             }
-            let (guesses, qps) = net.resolver.votes_kept();
-            prop_assert!(guesses <= 4 && qps <= 4);
+            prop_assert!(net.resolver.qps_kept() <= 8);
         }
     }
 }
