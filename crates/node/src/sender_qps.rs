@@ -46,7 +46,7 @@ impl SenderQps {
                 if let Some(ip) = frame.ip() {
                     let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
                     let to = (ip.source, ip.destination, bth.dest_qp());
-                    self.acknowledged(to, port, bth.psn());
+                    self.acknowledged(now, to, port, bth.psn());
                 }
             }
             Message::Roce(bth, _) => {
@@ -56,7 +56,7 @@ impl SenderQps {
                 let port = packet.source_port;
                 if begins_answer(bth.opcode()) {
                     let to = (packet.source, packet.destination, packet.dest_qp);
-                    self.acknowledged(to, port, bth.psn());
+                    self.acknowledged(now, to, port, bth.psn());
                 }
                 if let Some(psn) = Sequence::of(&bth).of_connection() {
                     self.data(now, packet.flow(), port, psn);
@@ -78,7 +78,8 @@ impl SenderQps {
     }
 
     /// An acknowledgement from a receiver to a QP at the sender passes by, from that UDP source port.
-    pub fn acknowledged(&mut self, to: (IpAddr, IpAddr, Qp), port: u16, psn: u32) {
+    pub fn acknowledged(&mut self, now: Time, to: (IpAddr, IpAddr, Qp), port: u16, psn: u32) {
+        let psn = (nanos(now), psn);
         self.resolver.acknowledged(to, port, psn, &self.seen);
     }
 

@@ -111,6 +111,15 @@ impl<F> FlowTable<F> {
         self.flows.get(key).map(|kept| &kept.flow)
     }
 
+    /// The PSN of the flow's data packet that is furthest ahead, and when data of it passed last.
+    pub(crate) fn position(&self, key: &FlowKey) -> Option<(u32, u64)>
+    where
+        F: Sequenced,
+    {
+        let (kept, at) = self.flows.get_touched(key)?;
+        Some((kept.flow.highest_psn()?, at))
+    }
+
     /// The same, to be changed.
     pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut F> {
         self.flows.get_mut(key).map(|kept| &mut kept.flow)

@@ -30,6 +30,12 @@ const ENOUGH_IN_STEP: u8 = 8;
 const MARGIN: u8 = 4;
 /// One acknowledgement in so many may precede its data in a capture that loses or reorders packets.
 const EARLY: u8 = 4;
+/// Number of acknowledgements of a flow's last packet before the time since it tells.
+const ENOUGH_TIMED: u8 = 16;
+/// Logarithm of how much likelier an assignment must be than one with two flows swapped.
+const LIKELIER: f32 = 8.0;
+/// Ratio of the variances of these times between the same two hosts that is still chance.
+const MOST_UNLIKE: f32 = 4.0;
 /// PSNs below this one do not tell connections apart: libraries start all of them at 0.
 const FIRST_PSNS: u32 = 4096;
 /// Number of packets to the only QP before it counts as the only one.
@@ -95,6 +101,11 @@ struct Cell {
     fits: u8,
     /// Those of packets that it had not sent, or far from what it sends.
     against: u8,
+    /// Those of its last packet, after which it sent none.
+    timed: u8,
+    /// Of the time from that packet to the acknowledgement, in ns: the mean, and the sum of the squares of what differs from it.
+    mean: f32,
+    squares: f32,
 }
 
 impl Cell {
@@ -107,6 +118,28 @@ impl Cell {
         if *count == u8::MAX {
             (self.fits, self.against) = (self.fits / 2, self.against / 2);
         }
+    }
+
+    /// Takes in the time since the packet that is acknowledged.
+    fn time(&mut self, delay: u64) {
+        if self.timed == u8::MAX {
+            return;
+        }
+        self.timed += 1;
+        let delay = delay as f32;
+        let apart = delay - self.mean;
+        self.mean += apart / f32::from(self.timed);
+        self.squares += apart * (delay - self.mean);
+    }
+
+    /// Returns the variance of that time.
+    fn variance(self) -> f32 {
+        (self.squares / f32::from(self.timed)).max(1.0)
+    }
+
+    /// Returns minus the logarithm of the likelihood of these times, but for a constant, were they normally distributed.
+    fn unlikelihood(self) -> f32 {
+        f32::from(self.timed) / 2.0 * self.variance().ln()
     }
 
     /// Whether the flow may be the one that is acknowledged.
@@ -156,6 +189,9 @@ impl End {
             acks: Cell {
                 fits: 0,
                 against: 0,
+                timed: 0,
+                mean: 0.0,
+                squares: 0.0,
             },
             packets: 0,
             in_step: false,
@@ -391,11 +427,11 @@ impl Between {
         }
     }
 
-    /// Takes in an acknowledgement to the QP `place` at host `at`.
+    /// Takes in an acknowledgement to the QP `place` at host `at`, at `time` in ns.
     fn acknowledged(
         &mut self,
         (at, place): (usize, usize),
-        psn: u32,
+        (time, psn): (u64, u32),
         flows: &FlowTable<impl Sequenced>,
         peers: &mut Peers,
     ) {
@@ -405,27 +441,34 @@ impl Between {
             _ => (high, low),
         };
         let hosts = self.hosts;
-        let last_psn = |end: &End| {
-            let flow = flows.get(&hosts.flow(1 - at, end.qp))?;
-            flow.highest_psn()
-        };
+        let position = |end: &End| flows.position(&hosts.flow(1 - at, end.qp));
         let end = &mut own.ends[place];
         // The same acknowledgement captured at two interfaces is one.
         if end.psn == psn {
             return;
         }
         if let Some(mate) = others.ends.get(usize::from(end.mate)) {
-            let Some(last) = last_psn(mate) else {
+            let Some((last, _)) = position(mate) else {
                 return;
             };
             let is_behind = fits(last, psn);
             let is_anothers = || {
                 let mut others = others.ends.iter().filter(|other| other.qp != mate.qp);
-                others.any(|other| last_psn(other).is_some_and(|last| fits(last, psn)))
+                others.any(|other| position(other).is_some_and(|(last, _)| fits(last, psn)))
             };
             if is_beside(last, psn) || end.from == Resolved::Port {
                 end.acks.count(is_behind);
                 end.psn = psn;
+                if end.from == Resolved::Only
+                    && psn >= FIRST_PSNS
+                    && end.acks.fits >= ENOUGH_IN_STEP
+                    && end.acks.is_likely()
+                {
+                    end.from = Resolved::Acks;
+                    let mate = usize::from(end.mate);
+                    self.sides[1 - at].ends[mate].from = Resolved::Acks;
+                    return;
+                }
                 if end.acks.against < MARGIN || end.acks.against <= end.acks.fits / EARLY {
                     return;
                 }
@@ -438,28 +481,106 @@ impl Between {
                 end.by_port &= !bit;
             }
             self.part(at, place, peers);
-            return self.acknowledged((at, place), psn, flows, peers);
+            return self.acknowledged((at, place), (time, psn), flows, peers);
         }
         end.psn = psn;
         end.row.resize(others.ends.len(), Cell::default());
-        let mut stale = 0;
+        let mut fitting: Mask = 0;
         for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
             if other.is_paired() && other.from == Resolved::Port {
                 *cell = Cell::default();
-            } else if let Some(last) = last_psn(other) {
+            } else if let Some((last, sent)) = position(other) {
                 cell.count(fits(last, psn));
-                stale |= Mask::from(fits(last, psn) && other.is_paired()) << n;
+                fitting |= Mask::from(fits(last, psn)) << n;
+                if last == psn {
+                    cell.time(time.saturating_sub(sent));
+                }
             }
         }
-        // Of flows that belong to another QP, those that this one has taken over.
-        for n in places(stale) {
-            let rival = usize::from(self.sides[1 - at].ends[n].mate);
-            let last = self.sides[at].ends[rival].psn;
-            if last == NO_PSN || !is_beside(last, psn) {
-                self.part(1 - at, n, peers);
-            }
-        }
+        self.take_over(at, fitting, psn, peers);
         self.pair_by_acks((at, place), psn, peers);
+        let end = &self.sides[at].ends[place];
+        if !end.is_paired()
+            && end
+                .row
+                .iter()
+                .any(|cell| cell.timed >= ENOUGH_TIMED && cell.timed % 8 == 0)
+        {
+            self.pair_by_time(at, psn, peers);
+        }
+    }
+
+    /// Forgets which other QPs at host `at` flows were taken to come from that an acknowledgement of `psn` fits, where these QPs were
+    /// acknowledged to last elsewhere in the PSNs: the QPs at the receiver have another connection since.
+    fn take_over(&mut self, at: usize, fitting: Mask, psn: u32, peers: &mut Peers) {
+        if fitting == 0 {
+            return;
+        }
+        for place in 0..self.sides[at].ends.len() {
+            let end = &mut self.sides[at].ends[place];
+            if end.psn == NO_PSN || is_beside(end.psn, psn) {
+                continue;
+            }
+            for flow in places(fitting) {
+                if let Some(cell) = end.row.get_mut(flow) {
+                    *cell = Cell::default();
+                }
+            }
+            let has_port = end.from == Resolved::Port;
+            if end.is_paired() && !has_port && fitting & 1 << end.mate != 0 {
+                self.part(at, place, peers);
+            }
+        }
+    }
+
+    /// Pairs the QPs at host `at` by how constant the time is between data and acknowledgements, where flows keep pace, so that
+    /// acknowledgements fit several: all at once, as each flow belongs to one QP.
+    fn pair_by_time(&mut self, at: usize, psn: u32, peers: &mut Peers) {
+        let (side, others) = (&self.sides[at], &self.sides[1 - at]);
+        let taken = others.mask(|end| end.is_paired() || !end.has_data);
+        let free = side.mask(|end| {
+            !end.is_paired() && end.psn != NO_PSN && is_beside(end.psn, psn) && !end.row.is_empty()
+        });
+        // Otherwise something is not captured.
+        let flows = others.mask(|_| true) & !taken;
+        if free.count_ones() != flows.count_ones() || free.count_ones() < 2 {
+            return;
+        }
+        let cell = |place: usize, flow: usize| {
+            let cell = side.ends[place].row.get(flow).copied().unwrap_or_default();
+            (cell.timed >= ENOUGH_TIMED && cell.is_likely()).then_some(cell)
+        };
+        let cost = |place, flow| cell(place, flow).map_or(f32::INFINITY, Cell::unlikelihood);
+        let mut mates = [0; MOST_QPS];
+        let (mut left, mut least, mut most) = (flows, f32::INFINITY, 0.0_f32);
+        for place in places(free) {
+            let best = places(flows).min_by(|one, other| {
+                let variance = |flow| cell(place, flow).map_or(f32::INFINITY, Cell::variance);
+                variance(*one).total_cmp(&variance(*other))
+            });
+            let Some((best, cell)) = best.and_then(|best| Some((best, cell(place, best)?))) else {
+                return;
+            };
+            left &= !(1 << best);
+            mates[place] = best;
+            (least, most) = (least.min(cell.variance()), most.max(cell.variance()));
+        }
+        // All go the same way: where one time varies more than the others, its flow is another.
+        if left != 0 || most > MOST_UNLIKE * least {
+            return;
+        }
+        let is_sure = |place: usize| {
+            places(free & !(1 << place)).all(|rival| {
+                let (own, its) = (mates[place], mates[rival]);
+                let swapped = cost(place, its) + cost(rival, own);
+                swapped - cost(place, own) - cost(rival, its) >= LIKELIER
+            })
+        };
+        let sure = places(free).filter(|place| is_sure(*place));
+        let sure = sure.fold(0, |mask: Mask, place| mask | 1 << place);
+        for place in places(sure) {
+            self.pair(at, (place, mates[place]), Resolved::Acks, peers);
+        }
     }
 
     /// Pairs the QP `place` at host `at` with the one whose flow its acknowledgements fit, where they fit only one.
@@ -540,7 +661,7 @@ fn is_sure(by_rule: usize, [low, high]: [usize; 2], ports: u64) -> bool {
 
 /// Which QPs are connected.
 ///
-/// Memory: 96 octets for each QP at one host that another sends to, and 2 more for each QP at the other host while
+/// Memory: 96 octets for each QP at one host that another sends to, and 12 more for each QP at the other host while
 /// acknowledgements to it are being compared; 56 more once it has a mate. At most `2 × limit` QPs; hosts that were silent
 /// longest leave first.
 #[derive(Debug)]
@@ -653,16 +774,16 @@ impl Pairing {
         });
     }
 
-    /// Takes in an acknowledgement of the packet `psn` to the QP `qp`.
+    /// Takes in an acknowledgement of the packet with that PSN to a QP, at `time` in ns.
     pub fn acknowledged(
         &mut self,
         packet: (IpAddr, IpAddr, Qp),
         port: u16,
-        psn: u32,
+        (time, psn): (u64, u32),
         flows: &FlowTable<impl Sequenced>,
     ) {
         self.packet(packet, (Traffic::Acks, port), |between, at, peers| {
-            between.acknowledged(at, psn, flows, peers);
+            between.acknowledged(at, (time, psn), flows, peers);
         });
     }
 
@@ -728,4 +849,163 @@ pub const fn is_beside(last: u32, psn: u32) -> bool {
 /// Whether an acknowledgement of `psn` is about what has been sent of the flow whose furthest data packet has the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
     last.wrapping_sub(psn) & MAX_24 < REACH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    fn flow(qp: u32) -> FlowKey {
+        FlowKey {
+            sender: A,
+            receiver: B,
+            receiver_qp: Qp::truncate(qp),
+        }
+    }
+
+    /// Data to the second QP of each connection.
+    fn begun(connections: impl IntoIterator<Item = (u32, u32)>) -> Pairing {
+        let mut pairing = Pairing::new(1000);
+        for (qp, receiver_qp) in connections {
+            let port = udp_source_port(Qp::truncate(qp), Qp::truncate(receiver_qp));
+            pairing.begins(&flow(receiver_qp), false, port);
+        }
+        pairing
+    }
+
+    fn found(pairing: &Pairing, qp: u32) -> Option<u32> {
+        let flow = pairing.flow_of(A, Qp::truncate(qp))?;
+        let (back, _) = pairing.sender_qp(&flow)?;
+        assert_eq!(back.get(), qp);
+        Some(flow.receiver_qp.get())
+    }
+
+    #[test]
+    fn the_first_cnp_finds_its_flow_by_the_port() {
+        let mut pairing = begun((0..64).map(|n| (887 + n, 11_662 + 3 * n)));
+        assert_eq!(found(&pairing, 890), None);
+        // Whichever port it comes from itself.
+        pairing.notified(B, A, Qp::truncate(890), 0xC123);
+        assert_eq!(found(&pairing, 890), Some(11_671));
+        let back = pairing.sender_qp(&flow(11_671));
+        assert_eq!(back, Some((Qp::truncate(890), Resolved::Port)));
+    }
+
+    #[test]
+    fn data_both_ways_is_enough() {
+        let mut pairing = begun([(887, 11_662), (889, 11_665)]);
+        let back = FlowKey {
+            sender: B,
+            receiver: A,
+            receiver_qp: Qp::truncate(887),
+        };
+        let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
+        pairing.begins(&back, false, port);
+        assert_eq!(found(&pairing, 887), Some(11_662));
+    }
+
+    #[test]
+    fn several_ports_are_no_evidence() {
+        let mut pairing = begun([(887, 11_662), (889, 11_665)]);
+        pairing.notified(B, A, Qp::truncate(887), 0);
+        assert_eq!(found(&pairing, 887), Some(11_662));
+        pairing.spreads(&flow(11_662));
+        assert_eq!(found(&pairing, 887), None);
+        // Another connection has the QP.
+        let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
+        pairing.begins(&flow(11_662), true, port);
+        assert_eq!(found(&pairing, 887), Some(11_662));
+    }
+
+    #[test]
+    fn a_port_that_fits_once_among_many_is_chance() {
+        for (by_rule, qps, ports, want) in [
+            (1, [1, 1], 1, true),
+            (1, [1, 64], 1, true),
+            (1, [1, 128], 1, false),
+            (3, [3, 128], 1, true),
+            (64, [64, 64], 1, true),
+            (1, [64, 64], 1, false),
+            (1, [8, 8], 2, false),
+        ] {
+            assert_eq!(is_sure(by_rule, qps, ports), want, "{by_rule} {qps:?}");
+        }
+        // One of 64 whose port fits by chance.
+        let mut pairing = begun([(887, 11_662)]);
+        for n in 1..64 {
+            pairing.begins(&flow(11_662 + n), false, 0xC000 + n as u16);
+        }
+        for n in 0..64 {
+            pairing.notified(B, A, Qp::truncate(887 + n), 0);
+        }
+        assert_eq!(found(&pairing, 887), None);
+    }
+
+    #[test]
+    fn the_only_qps_belong_together_until_there_are_others() {
+        let mut pairing = Pairing::new(1000);
+        pairing.begins(&flow(20), false, 0xC001);
+        for n in 0..ENOUGH_ALONE {
+            assert_eq!(found(&pairing, 7), None, "{n}");
+            pairing.notified(B, A, Qp::truncate(7), 0);
+        }
+        let known = pairing.sender_qp(&flow(20));
+        assert_eq!(known, Some((Qp::truncate(7), Resolved::Only)));
+        pairing.begins(&flow(21), false, 0xC001);
+        assert_eq!(found(&pairing, 7), None);
+    }
+
+    #[test]
+    fn of_too_many_qps_those_without_a_mate_leave() {
+        let mut pairing = begun([(887, 11_662)]);
+        pairing.notified(B, A, Qp::truncate(887), 0);
+        for n in 0..1000 {
+            pairing.begins(&flow(20_000 + n), false, 0xC001);
+        }
+        assert_eq!(found(&pairing, 887), None, "one of many");
+        assert_eq!(pairing.len(), 1 + MOST_QPS);
+    }
+
+    proptest! {
+        /// Nothing grows past its limit, and both directions agree.
+        #[test]
+        fn anything_may_come(
+            packets in proptest::collection::vec((any::<bool>(), 0_u8..3, 0_u32..40, 0_u32..9, 0_u8..5), 1..400),
+            limit in 1_usize..12,
+        ) {
+            let mut pairing = Pairing::new(limit);
+            let mut flows: FlowTable<u32> = FlowTable::new(20);
+            for (time, (forth, peer, qp, psn, act)) in packets.into_iter().enumerate() {
+                let time = time as u64;
+                let peer = IpAddr::from([10, 0, 0, 2 + peer]);
+                let (from, to) = if forth { (A, peer) } else { (peer, A) };
+                let flow = FlowKey { sender: from, receiver: to, receiver_qp: Qp::truncate(2 + qp) };
+                // Mostly the ports of a few others.
+                let port = udp_source_port(flow.receiver_qp, Qp::truncate(2 + psn));
+                let qp = flow.receiver_qp;
+                match act {
+                    0 => {
+                        *flows.data(flow, time, (Some(psn), port), || psn).0 = psn;
+                        pairing.begins(&flow, psn == 8, port);
+                    }
+                    1 => pairing.spreads(&flow),
+                    2 => pairing.notified(from, to, qp, port),
+                    _ => pairing.acknowledged((from, to, qp), port, (time, psn), &flows),
+                }
+                prop_assert!(pairing.len() <= 2 * limit);
+                prop_assert!(pairing.peers.len() <= pairing.len());
+                if let Some(found) = pairing.flow_of(from, qp) {
+                    prop_assert_eq!(pairing.sender_qp(&found).map(|(qp, _)| qp), Some(qp));
+                }
+                if let Some((sender_qp, _)) = pairing.sender_qp(&flow) {
+                    prop_assert_eq!(pairing.flow_of(from, sender_qp), Some(flow));
+                }
+            }
+        }
+    }
 }

@@ -76,12 +76,12 @@ impl Resolver {
     }
 
     /// Takes in a packet from `from` to the QP `qp` at `to`, from that UDP source port, that acknowledges the packet with the PSN
-    /// `psn`: an acknowledgement, or what begins the answer to an RDMA READ.
+    /// `psn`: an acknowledgement, or what begins the answer to an RDMA READ. It came at `time`, in ns as those of `flows`.
     pub fn acknowledged(
         &mut self,
         (from, to, qp): (IpAddr, IpAddr, Qp),
         port: u16,
-        psn: u32,
+        (time, psn): (u64, u32),
         flows: &FlowTable<impl Sequenced>,
     ) {
         let connected = self.connections.flow_of(to, qp);
@@ -93,7 +93,8 @@ impl Resolver {
         if connected.is_some_and(is_its) {
             return;
         }
-        self.pairing.acknowledged((from, to, qp), port, psn, flows);
+        let packet = (from, to, qp);
+        (self.pairing).acknowledged(packet, port, (time, psn), flows);
         if let Some(flow) = connected {
             let back = FlowKey {
                 sender: from,
@@ -212,7 +213,7 @@ mod tests {
     fn acknowledge(resolver: &mut Resolver, qp: Qp, acks: impl IntoIterator<Item = (u32, u32)>) {
         for (last, psn) in acks {
             resolver.begins(&FLOW, Begins::First, 0);
-            resolver.acknowledged((RECEIVER, SENDER, qp), 0, psn, &only(last));
+            resolver.acknowledged((RECEIVER, SENDER, qp), 0, (0, psn), &only(last));
         }
     }
 
@@ -308,7 +309,7 @@ mod tests {
                 resolver.begins(key, Begins::First, 0);
             }
             for psn in (psn..psn + acks).chain([psn + acks - 1]) {
-                resolver.acknowledged((other.receiver, sender, qp), 0, psn, &flows);
+                resolver.acknowledged((other.receiver, sender, qp), 0, (0, psn), &flows);
             }
             let known = resolver.flow_of(sender, qp);
             assert_eq!(resolver.sender_qp(&first).is_some(), known == Some(first));

@@ -373,7 +373,7 @@ impl Memory {
         };
         let port = packet.sequence.port(data.source_port);
         let sequence = (packet.sequence.of_connection(), port);
-        let (flow, begins) = flows.data(key, self.tick, sequence, || Flow::new(moment.at));
+        let (flow, begins) = flows.data(key, moment.at, sequence, || Flow::new(moment.at));
         resolver.begins(&key, begins, port);
         let effect = flow.data(&packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
@@ -382,7 +382,7 @@ impl Memory {
         });
         if begins_answer(bth.opcode()) {
             let to = (data.source, data.destination, data.dest_qp);
-            resolver.acknowledged(to, data.source_port, bth.psn(), flows);
+            resolver.acknowledged(to, data.source_port, (moment.at, bth.psn()), flows);
         }
         if let Some(outer) = &data.outer {
             let data = moment;
@@ -644,7 +644,8 @@ impl Memory {
                 if let Some(ip) = frame.ip() {
                     let to = (ip.source, ip.destination, bth.dest_qp());
                     let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
-                    (self.resolver).acknowledged(to, port, bth.psn(), &self.flows);
+                    let psn = (moment.at, bth.psn());
+                    (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
             }
             Message::RdmaCm(..) => self.resolver.learn(frame),

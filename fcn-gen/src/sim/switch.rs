@@ -534,7 +534,7 @@ impl World<'_> {
                 qps.data(self.now.into(), flow.key(), port, psn);
             } else {
                 let to = (flow.destination, flow.source, flow.sender_qp);
-                qps.acknowledged(to, port, psn);
+                qps.acknowledged(self.now.into(), to, port, psn);
             }
         }
     }

@@ -605,7 +605,8 @@ impl Monitor {
         self.resolver.begins(&key, begins, seen.source_port);
         if let Some(bth) = bth.filter(|bth| begins_answer(bth.opcode())) {
             let to = (data.source, data.destination, data.dest_qp);
-            (self.resolver).acknowledged(to, data.source_port, bth.psn(), &self.flows);
+            let psn = (at, bth.psn());
+            (self.resolver).acknowledged(to, data.source_port, psn, &self.flows);
         }
         if let Some(rule) = effect.rule {
             // The octets with the ECN field.
@@ -723,7 +724,8 @@ impl Monitor {
                     self.is_seen_before(packet, frame, (from, to));
                     let to = (from, to, bth.dest_qp());
                     let port = source_port(frame);
-                    (self.resolver).acknowledged(to, port, bth.psn(), &self.flows);
+                    let psn = (packet.at, bth.psn());
+                    (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
             }
             Message::RdmaCm(..) => self.resolver.learn(frame),

@@ -59,12 +59,11 @@ impl Net {
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
         let qp = Qp::truncate(qp);
         let to = (host(100), host(sender), qp);
-        self.resolver.acknowledged(to, 0, psn, &self.flows);
+        self.resolver.acknowledged(to, 0, (0, psn), &self.flows);
     }
 
     fn qp(&self, key: FlowKey) -> Option<u32> {
-        let (qp, from) = self.resolver.sender_qp(&key)?;
-        assert_eq!(from, Resolved::Acks);
+        let (qp, _) = self.resolver.sender_qp(&key)?;
         assert_eq!(self.resolver.flow_of(key.sender, qp), Some(key));
         Some(qp.get())
     }
@@ -120,27 +119,32 @@ fn a_qp_that_turns_to_another_flow_leaves_the_first() {
 fn psns_must_fit_one_flow_and_wrap() {
     let mut net = Net::new();
     net.data(key(1, 20), 10);
-    // 10 − 2^24 + 4085 is 4095 behind; one more is too far.
-    for psn in [(1 << 24) - 4086, 11] {
-        net.ack(1, 7, psn);
-        net.ack(1, 7, psn);
-    }
+    // 10 − 2^24 + 4085 is 4095 behind.
     net.ack(1, 7, (1 << 24) - 4085);
     assert_eq!(net.qp(key(1, 20)), None);
-    net.ack(1, 7, 10);
+    net.ack(1, 7, (1 << 24) - 1);
     assert_eq!(net.qp(key(1, 20)), Some(7));
+    // One more is too far.
+    let mut net = Net::new();
+    net.data(key(1, 20), 10);
+    for psn in [(1 << 24) - 4086, 11, (1 << 24) - 4087, 12] {
+        net.ack(1, 7, psn);
+    }
+    assert_eq!(net.qp(key(1, 20)), None);
     // Two flows that both fit are no evidence, those of another host are no matter.
     let mut net = Net::new();
     net.data(key(1, 20), 5000);
     net.data(key(1, 21), 5100);
     net.data(key(2, 20), 4000);
-    for psn in [4990, 4991, 4992] {
+    for psn in 4990..5000 {
         net.ack(1, 7, psn);
     }
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, None));
-    for psn in [5001, 5002] {
+    for psn in 5001..5004 {
         net.ack(1, 7, psn);
+        assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, None));
     }
+    net.ack(1, 7, 5004);
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, Some(7)));
 }
 
@@ -185,12 +189,13 @@ fn play(name: &str, cm: bool) -> Net {
             net.resolver.begins(&data.key, begins, data.source_port);
             if begins_answer(bth.opcode()) {
                 let to = (ip.source, ip.destination, bth.dest_qp());
-                (net.resolver).acknowledged(to, data.source_port, bth.psn(), &net.flows);
+                let psn = (packet.at, bth.psn());
+                (net.resolver).acknowledged(to, data.source_port, psn, &net.flows);
             }
         } else if acknowledges(bth.opcode()) {
             let to = (ip.source, ip.destination, bth.dest_qp());
             let port = frame.datagram().unwrap().source_port;
-            (net.resolver).acknowledged(to, port, bth.psn(), &net.flows);
+            (net.resolver).acknowledged(to, port, (packet.at, bth.psn()), &net.flows);
         }
     }
     net
@@ -311,7 +316,7 @@ proptest! {
                 1 => net.ack(sender, qp + 100, psn),
                 _ => {
                     let to = (answered.sender, answered.receiver, answered.receiver_qp);
-                    net.resolver.acknowledged(to, 0, psn, &net.flows);
+                    net.resolver.acknowledged(to, 0, (0, psn), &net.flows);
                 }
             }
             net.qp(answered);

@@ -180,7 +180,7 @@ fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
         for psn in [50_000, 50_001] {
             pe.qps.data(Time::default(), flow(qp), 0, psn);
             let to = (RECEIVER.into(), SENDER.into(), Qp::truncate(0x998));
-            pe.qps.acknowledged(to, 0, psn);
+            pe.qps.acknowledged(Time::default(), to, 0, psn);
         }
         let label = label6(&mut pe, qp);
         let answer = ask(&mut pe, 0, &fcn(PE, label));

@@ -235,18 +235,18 @@ struct Watch {
 impl Watch {
     fn see(&mut self, packet: &Packet, connection: &Connection) {
         let (psn, port) = (packet.psn, packet.port);
+        let at = (packet.at * 1e3) as u64;
         let key = flow(connection, packet.forth);
         let to = (key.sender, key.receiver, key.receiver_qp);
         match packet.sort {
             Sort::Data => {
-                let at = (packet.at * 1e3) as u64;
                 let (last, begins) = self.flows.data(key, at, (Some(psn), port), || psn);
                 if psn.wrapping_sub(*last) & MAX_24 <= MAX_24 / 2 {
                     *last = psn;
                 }
                 self.resolver.begins(&key, begins, port);
             }
-            Sort::Ack => self.resolver.acknowledged(to, port, psn, &self.flows),
+            Sort::Ack => self.resolver.acknowledged(to, port, (at, psn), &self.flows),
             Sort::Cnp => self.resolver.notified(to.0, to.1, to.2, port),
         }
     }
