@@ -13,36 +13,15 @@ fn part(count: u32, of: Count) -> f64 {
     f64::from(count) / f64::from(of.all()).max(1.0) * 100.0
 }
 
-fn row(name: &str, cases: impl IntoIterator<Item = Case>) {
+fn play(case: &Case) -> Paired {
     let mut paired = Paired::default();
-    for case in cases {
-        for number in CAPTURES {
-            paired += pairs::play(&case, number);
-        }
+    for number in CAPTURES {
+        paired += pairs::play(case, number);
     }
-    let Paired {
-        flows,
-        acknowledged,
-        cnps,
-    } = paired;
-    println!(
-        "| {name} | {} | {:.1} | {:.2} | {:.1} | {:.1} | {:.2} | {:.1} | {:.2} |",
-        flows.all(),
-        part(flows.right, flows),
-        part(flows.wrong, flows),
-        part(flows.unknown, flows),
-        part(acknowledged.right, acknowledged),
-        part(acknowledged.wrong, acknowledged),
-        part(cnps.right, cnps),
-        part(cnps.wrong, cnps),
-    );
+    paired
 }
 
 fn main() {
-    println!(
-        "| captures | flows | right % | wrong % | unknown % | with 20 acknowledgements: right % | wrong % | CNPs: right % | wrong % |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let case = |qps, psns, ports| Case {
         qps,
         psns,
@@ -50,60 +29,78 @@ fn main() {
         captured: Captured::All,
         coalesced: 1,
     };
-    let every = |change: fn(&mut Case), kinds: &[(Psns, Ports)]| -> Vec<Case> {
-        let cases = kinds.iter().flat_map(|(psns, ports)| {
-            QPS.map(|qps| {
-                let mut case = case(qps, *psns, *ports);
-                change(&mut case);
-                case
-            })
-        });
-        cases.collect()
-    };
+    println!("Flows found, wrong, in %, by the number of QPs of two hosts:\n");
+    println!("| ports, PSNs | 1 | 2 | 4 | 8 | 16 | 32 | 64 |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for (name, psns, ports) in [
+        ("by the rule, from 0", Psns::Zero, Ports::Rule),
+        ("by the rule, in step", Psns::InStep, Ports::Rule),
+        ("by the rule, random", Psns::Random, Ports::Rule),
+        ("random, from 0", Psns::Zero, Ports::Random),
+        ("random, in step", Psns::InStep, Ports::Random),
+        ("random, random", Psns::Random, Ports::Random),
+        ("one for all, from 0", Psns::Zero, Ports::Same),
+        ("four for a QP, from 0", Psns::Zero, Ports::Several),
+    ] {
+        print!("| {name} ");
+        for qps in QPS {
+            let flows = play(&case(qps, psns, ports)).flows;
+            let (right, wrong) = (part(flows.right, flows), part(flows.wrong, flows));
+            print!("| {right:.1}, {wrong:.2} ");
+        }
+        println!("|");
+    }
+    println!("\nOf 1 to 64 QPs, with each kind of PSNs:\n");
+    println!(
+        "| ports | captures | flows | right % | wrong % | with 20 acknowledgements: right % | wrong % | CNPs: right % | wrong % |"
+    );
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
     let by_rule = [Psns::Zero, Psns::InStep, Psns::Random].map(|psns| (psns, Ports::Rule));
     let without = [
         (Psns::Zero, Ports::Random),
         (Psns::InStep, Ports::Same),
         (Psns::Random, Ports::Several),
     ];
-    for (name, psns, ports) in [
-        ("ports by the rule", Psns::Zero, Ports::Rule),
-        ("random ports, PSNs from 0", Psns::Zero, Ports::Random),
-        ("random ports, PSNs in step", Psns::InStep, Ports::Random),
-        ("random ports, random PSNs", Psns::Random, Ports::Random),
-        ("one port for all, PSNs from 0", Psns::Zero, Ports::Same),
-        (
-            "four ports for a QP, PSNs from 0",
-            Psns::Zero,
-            Ports::Several,
-        ),
-    ] {
-        for qps in QPS {
-            row(&format!("{name}, {qps} QPs"), [case(qps, psns, ports)]);
-        }
-    }
-    let changes: [(&str, fn(&mut Case)); 6] = [
+    let changes: [(&str, fn(&mut Case)); 7] = [
+        ("whole", |_| ()),
         ("1 % lost by the capture", |case| {
-            case.captured = Captured::Lossy
+            case.captured = Captured::Lossy;
         }),
         ("joined in the middle", |case| {
-            case.captured = Captured::Middle
+            case.captured = Captured::Middle;
         }),
         ("one acknowledgement for two messages", |case| {
-            case.coalesced = 2
+            case.coalesced = 2;
         }),
-        ("one of two links captured", |case| {
-            case.captured = Captured::OneLink
-        }),
-        ("only the data captured", |case| {
-            case.captured = Captured::Data
-        }),
-        ("only what comes back captured", |case| {
-            case.captured = Captured::Answers
+        ("one of two links", |case| case.captured = Captured::OneLink),
+        ("only the data", |case| case.captured = Captured::Data),
+        ("only what comes back", |case| {
+            case.captured = Captured::Answers;
         }),
     ];
-    for (name, change) in changes {
-        row(&format!("by the rule, {name}"), every(change, &by_rule));
-        row(&format!("not by the rule, {name}"), every(change, &without));
+    for (ports, kinds) in [("by the rule", by_rule), ("others", without)] {
+        for (name, change) in changes {
+            let mut paired = Paired::default();
+            for ((psns, ports), qps) in kinds.iter().flat_map(|kind| QPS.map(|qps| (*kind, qps))) {
+                let mut case = case(qps, psns, ports);
+                change(&mut case);
+                paired += play(&case);
+            }
+            let Paired {
+                flows,
+                acknowledged,
+                cnps,
+            } = paired;
+            println!(
+                "| {ports} | {name} | {} | {:.1} | {:.2} | {:.1} | {:.2} | {:.1} | {:.2} |",
+                flows.all(),
+                part(flows.right, flows),
+                part(flows.wrong, flows),
+                part(acknowledged.right, acknowledged),
+                part(acknowledged.wrong, acknowledged),
+                part(cnps.right, cnps),
+                part(cnps.wrong, cnps),
+            );
+        }
     }
 }

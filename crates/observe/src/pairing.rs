@@ -25,6 +25,9 @@ const REACH: u32 = 4096;
 const ENOUGH: u8 = 2;
 /// The same where other flows have the same PSNs, or may have them and not be captured.
 const ENOUGH_IN_STEP: u8 = 8;
+/// The same for those or for the only two QPs, where data and acknowledgements come from different UDP source ports: drivers give
+/// a connection the same in both directions.
+const ENOUGH_APART: u8 = 32;
 /// Number of acknowledgements by which a flow must be worse than the best to be ruled out: each is of a packet that the flow
 /// had not sent.
 const MARGIN: u8 = 4;
@@ -33,7 +36,7 @@ const EARLY: u8 = 4;
 /// Number of acknowledgements of a flow's last packet before the time since it tells.
 const ENOUGH_TIMED: u8 = 16;
 /// Logarithm of how much likelier an assignment must be than one with two flows swapped.
-const LIKELIER: f32 = 8.0;
+const LIKELIER: f32 = 12.0;
 /// Ratio of the variances of these times between the same two hosts that is still chance.
 const MOST_UNLIKE: f32 = 4.0;
 /// PSNs below this one do not tell connections apart: libraries start all of them at 0.
@@ -59,8 +62,6 @@ pub enum Traffic {
     Data,
     /// Acknowledgements.
     Acks,
-    /// CNPs.
-    Cnps,
 }
 
 /// Two hosts, the lower address first.
@@ -161,7 +162,7 @@ struct End {
     /// When a packet to it was looked at last, in packets.
     touched: u32,
     /// UDP source ports of what is sent to it, by [`Traffic`]; 0: none, [`SEVERAL`]: no single one.
-    ports: [u16; 3],
+    ports: [u16; 2],
     /// Its place in the other host's list, or [`NOBODY`].
     mate: u8,
     /// What the pair rests on.
@@ -183,7 +184,7 @@ impl End {
             qp,
             psn: NO_PSN,
             touched: 0,
-            ports: [0; 3],
+            ports: [0; 2],
             mate: NOBODY,
             from: Resolved::Only,
             acks: Cell {
@@ -220,10 +221,17 @@ fn rule_holds(one: &End, other: &End) -> bool {
     one.ports.contains(&port) || other.ports.contains(&port)
 }
 
+/// Whether, by these ports of what is sent to two QPs, acknowledgements and data come from different ones.
+const fn have_other_ports(to: [u16; 2], from: [u16; 2]) -> bool {
+    let acks = to[Traffic::Acks as usize];
+    let data = from[Traffic::Data as usize];
+    acks > SEVERAL && data > SEVERAL && acks != data
+}
+
 /// Returns the number of different ports between two QPs: each could fit by chance.
 fn ports_between(one: &End, other: &End) -> u64 {
-    let mut ports = [0; 6];
-    let (first, second) = ports.split_at_mut(3);
+    let mut ports = [0; 4];
+    let (first, second) = ports.split_at_mut(2);
     first.copy_from_slice(&one.ports);
     second.copy_from_slice(&other.ports);
     ports.sort_unstable();
@@ -281,6 +289,8 @@ type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
 struct Between {
     hosts: Hosts,
     sides: [Side; 2],
+    /// Whether QPs are paired by port: both directions of a connection have the same.
+    by_port: bool,
 }
 
 impl Between {
@@ -412,12 +422,14 @@ impl Between {
         }
         let by_rule = mates.iter().filter(|mate| **mate != NOBODY).count();
         let lens = [self.sides[0].ends.len(), self.sides[1].ends.len()];
+        self.by_port = false;
         for place in places(all) {
             let mate = usize::from(mates[place]);
             let is_sure = mate < lens[1]
                 && is_sure(by_rule, lens, {
                     ports_between(&self.sides[0].ends[place], &self.sides[1].ends[mate])
                 });
+            self.by_port |= is_sure;
             let before = &self.sides[0].ends[place];
             if is_sure && (usize::from(before.mate), before.from) != (mate, Resolved::Port) {
                 self.pair(0, (place, mate), Resolved::Port, peers);
@@ -485,20 +497,23 @@ impl Between {
         }
         end.psn = psn;
         end.row.resize(others.ends.len(), Cell::default());
-        let mut fitting: Mask = 0;
+        let ports = end.ports;
+        let (mut fitting, mut current): (Mask, u32) = (0, 0);
         for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
-            if other.is_paired() && other.from == Resolved::Port {
+            let is_taken = other.is_paired() && other.from == Resolved::Port;
+            if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
             } else if let Some((last, sent)) = position(other) {
                 cell.count(fits(last, psn));
                 fitting |= Mask::from(fits(last, psn)) << n;
+                current += u32::from(is_beside(last, psn));
                 if last == psn {
                     cell.time(time.saturating_sub(sent));
                 }
             }
         }
         self.take_over(at, fitting, psn, peers);
-        self.pair_by_acks((at, place), psn, peers);
+        self.pair_by_acks((at, place), psn, current, peers);
         let end = &self.sides[at].ends[place];
         if !end.is_paired()
             && end
@@ -584,7 +599,14 @@ impl Between {
     }
 
     /// Pairs the QP `place` at host `at` with the one whose flow its acknowledgements fit, where they fit only one.
-    fn pair_by_acks(&mut self, (at, place): (usize, usize), psn: u32, peers: &mut Peers) {
+    /// Of the other host's flows, so many are `current`: near that PSN.
+    fn pair_by_acks(
+        &mut self,
+        (at, place): (usize, usize),
+        psn: u32,
+        current: u32,
+        peers: &mut Peers,
+    ) {
         let (side, others) = (&self.sides[at], &self.sides[1 - at]);
         let end = &side.ends[place];
         let likely = |row: &[Cell]| {
@@ -603,10 +625,13 @@ impl Between {
         let cell = end.row[best];
         let is_apart = (end.row.iter().enumerate()).all(|(n, cell)| n == best || cell.fits == 0);
         let may_be_in_step = !is_apart || end.in_step || psn < FIRST_PSNS;
-        let enough = if may_be_in_step {
-            ENOUGH_IN_STEP
-        } else {
-            ENOUGH
+        let is_alone = side.ends.len() == 1 && others.ends.len() == 1;
+        let enough = match have_other_ports(end.ports, others.ends[best].ports) {
+            // Nothing else speaks for it.
+            true if is_alone && may_be_in_step => return,
+            true if is_alone || may_be_in_step => ENOUGH_APART,
+            false if may_be_in_step => ENOUGH_IN_STEP,
+            _ => ENOUGH,
         };
         if cell.fits < enough || !cell.is_likely() {
             return;
@@ -629,7 +654,15 @@ impl Between {
         if side.ends.iter().any(is_rival) {
             return;
         }
-        let is_alone = side.ends.len() == 1 && others.ends.len() == 1;
+        // Otherwise one of the flows or of the QPs is not captured, and what is left need not belong together.
+        let is_current = |end: &&End| {
+            let has_port = end.is_paired() && end.from == Resolved::Port;
+            !has_port && end.psn != NO_PSN && is_beside(end.psn, psn)
+        };
+        let acknowledged = side.ends.iter().filter(is_current).count();
+        if may_be_in_step && acknowledged != current as usize {
+            return;
+        }
         let from = match is_alone && may_be_in_step {
             true => Resolved::Only,
             false => Resolved::Acks,
@@ -644,6 +677,7 @@ impl Between {
             return;
         };
         let refuted = own.row.first().is_some_and(|cell| !cell.is_likely());
+        let refuted = refuted || have_other_ports(own.ports, other.ports);
         if own.packets >= ENOUGH_ALONE && other.has_data && !own.is_paired() && !refuted {
             self.pair(at, (0, 0), Resolved::Only, peers);
         }
@@ -705,7 +739,13 @@ impl Pairing {
         self.tick = self.tick.wrapping_add(1);
         if self.between.get(&hosts).is_none() {
             let sides = Default::default();
-            self.between.put(hosts, Between { hosts, sides });
+            let by_port = false;
+            let between = Between {
+                hosts,
+                sides,
+                by_port,
+            };
+            self.between.put(hosts, between);
         }
         let Some(between) = self.between.get(&hosts) else {
             return;
@@ -743,7 +783,7 @@ impl Pairing {
             let end = &mut between.sides[at].ends[place];
             end.has_data = true;
             if is_anew {
-                end.ports = [0; 3];
+                end.ports = [0; 2];
                 for other in &mut between.sides[1 - at].ends {
                     if let Some(cell) = other.row.get_mut(place) {
                         *cell = Cell::default();
@@ -765,9 +805,10 @@ impl Pairing {
     }
 
     /// Takes in a CNP to the QP `qp`.
-    pub fn notified(&mut self, from: IpAddr, to: IpAddr, qp: Qp, port: u16) {
-        let port = (Traffic::Cnps, port);
-        self.packet((from, to, qp), port, |between, (at, place), peers| {
+    pub fn notified(&mut self, from: IpAddr, to: IpAddr, qp: Qp) {
+        // From whichever port it comes: notification points need not use the connection's.
+        let none = (Traffic::Acks, 0);
+        self.packet((from, to, qp), none, |between, (at, place), peers| {
             let end = &mut between.sides[at].ends[place];
             end.packets = end.packets.saturating_add(1);
             between.pair_alone(at, peers);
@@ -889,8 +930,7 @@ mod tests {
     fn the_first_cnp_finds_its_flow_by_the_port() {
         let mut pairing = begun((0..64).map(|n| (887 + n, 11_662 + 3 * n)));
         assert_eq!(found(&pairing, 890), None);
-        // Whichever port it comes from itself.
-        pairing.notified(B, A, Qp::truncate(890), 0xC123);
+        pairing.notified(B, A, Qp::truncate(890));
         assert_eq!(found(&pairing, 890), Some(11_671));
         let back = pairing.sender_qp(&flow(11_671));
         assert_eq!(back, Some((Qp::truncate(890), Resolved::Port)));
@@ -912,7 +952,7 @@ mod tests {
     #[test]
     fn several_ports_are_no_evidence() {
         let mut pairing = begun([(887, 11_662), (889, 11_665)]);
-        pairing.notified(B, A, Qp::truncate(887), 0);
+        pairing.notified(B, A, Qp::truncate(887));
         assert_eq!(found(&pairing, 887), Some(11_662));
         pairing.spreads(&flow(11_662));
         assert_eq!(found(&pairing, 887), None);
@@ -941,7 +981,7 @@ mod tests {
             pairing.begins(&flow(11_662 + n), false, 0xC000 + n as u16);
         }
         for n in 0..64 {
-            pairing.notified(B, A, Qp::truncate(887 + n), 0);
+            pairing.notified(B, A, Qp::truncate(887 + n));
         }
         assert_eq!(found(&pairing, 887), None);
     }
@@ -952,7 +992,7 @@ mod tests {
         pairing.begins(&flow(20), false, 0xC001);
         for n in 0..ENOUGH_ALONE {
             assert_eq!(found(&pairing, 7), None, "{n}");
-            pairing.notified(B, A, Qp::truncate(7), 0);
+            pairing.notified(B, A, Qp::truncate(7));
         }
         let known = pairing.sender_qp(&flow(20));
         assert_eq!(known, Some((Qp::truncate(7), Resolved::Only)));
@@ -963,7 +1003,7 @@ mod tests {
     #[test]
     fn of_too_many_qps_those_without_a_mate_leave() {
         let mut pairing = begun([(887, 11_662)]);
-        pairing.notified(B, A, Qp::truncate(887), 0);
+        pairing.notified(B, A, Qp::truncate(887));
         for n in 0..1000 {
             pairing.begins(&flow(20_000 + n), false, 0xC001);
         }
@@ -994,7 +1034,7 @@ mod tests {
                         pairing.begins(&flow, psn == 8, port);
                     }
                     1 => pairing.spreads(&flow),
-                    2 => pairing.notified(from, to, qp, port),
+                    2 => pairing.notified(from, to, qp),
                     _ => pairing.acknowledged((from, to, qp), port, (time, psn), &flows),
                 }
                 prop_assert!(pairing.len() <= 2 * limit);

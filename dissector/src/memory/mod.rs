@@ -458,7 +458,7 @@ impl Memory {
         let earlier = self.sightings.see(identity, look);
         let mut broken = Broken::default();
         if let Subject::SenderQp(qp) = gist.subject {
-            (self.resolver).notified(gist.notifier, gist.destination, qp, port);
+            self.resolver.notified(gist.notifier, gist.destination, qp);
         }
         let flow = self.flow_of(&key, gist);
         let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);

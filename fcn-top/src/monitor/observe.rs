@@ -343,8 +343,7 @@ impl Monitor {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         if let (Subject::SenderQp(qp), Some(ip)) = (notification.subject, frame.ip()) {
-            let port = source_port(frame);
-            (self.resolver).notified(ip.source, ip.destination, qp, port);
+            self.resolver.notified(ip.source, ip.destination, qp);
         }
         let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
         let flow = (is_request || !self.flows.is_empty() || !self.translations.is_empty())

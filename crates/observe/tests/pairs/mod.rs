@@ -247,7 +247,7 @@ impl Watch {
                 self.resolver.begins(&key, begins, port);
             }
             Sort::Ack => self.resolver.acknowledged(to, port, (at, psn), &self.flows),
-            Sort::Cnp => self.resolver.notified(to.0, to.1, to.2, port),
+            Sort::Cnp => self.resolver.notified(to.0, to.1, to.2),
         }
     }
 }
