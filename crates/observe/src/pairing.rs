@@ -685,12 +685,12 @@ impl Between {
 }
 
 /// Whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
-/// between two. Where the rule holds for a part ρ of the QPs, a pair is chance in (1 − ρ) / ρ × (QPs to choose from) × ports
-/// / 16384 of the cases.
+/// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
+/// for those that are yet to come.
 fn is_sure(by_rule: usize, [low, high]: [usize; 2], ports: u64) -> bool {
-    let (few, many) = (low.min(high) as u64, low.max(high) as u64);
-    let by_rule = (by_rule as u64).min(few);
-    (few + 1 - by_rule) * many * ports * ONE_WRONG_IN <= (by_rule + 1) * u64::from(SOURCE_PORTS)
+    let left = |qps: usize| (qps + 1).saturating_sub(by_rule) as u64;
+    let by_chance = left(low) * left(high) * ports;
+    by_chance * ONE_WRONG_IN <= (by_rule as u64 + 1) * u64::from(SOURCE_PORTS)
 }
 
 /// Which QPs are connected.
