@@ -342,7 +342,10 @@ impl Monitor {
         if is_unclear(packet.link) && !several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
-        if let (Subject::SenderQp(qp), Some(ip)) = (notification.subject, frame.ip()) {
+        // What is not among the samples may be another flow's.
+        if let (Subject::SenderQp(qp), Some(ip), false) =
+            (notification.subject, frame.ip(), is_sample)
+        {
             self.resolver.notified(ip.source, ip.destination, qp);
         }
         let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);

@@ -138,6 +138,7 @@ fn psns_must_fit_one_flow_and_wrap() {
     net.data(key(2, 20), 4000);
     for psn in 4990..5000 {
         net.ack(1, 7, psn);
+        net.ack(1, 8, psn);
     }
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, None));
     for psn in 5001..5004 {
@@ -146,6 +147,9 @@ fn psns_must_fit_one_flow_and_wrap() {
     }
     net.ack(1, 7, 5004);
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, Some(7)));
+    // What is left belongs together.
+    net.ack(1, 8, 5000);
+    assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (Some(8), Some(7)));
 }
 
 fn capture(name: &str) -> PathBuf {
