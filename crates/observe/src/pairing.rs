@@ -737,19 +737,11 @@ impl Pairing {
             return;
         }
         self.tick = self.tick.wrapping_add(1);
-        if self.between.get(&hosts).is_none() {
-            let sides = Default::default();
-            let by_port = false;
-            let between = Between {
-                hosts,
-                sides,
-                by_port,
-            };
-            self.between.put(hosts, between);
-        }
-        let Some(between) = self.between.get(&hosts) else {
-            return;
-        };
+        let between = self.between.get_or_make(hosts, || Between {
+            hosts,
+            sides: Default::default(),
+            by_port: false,
+        });
         let peers = &mut self.peers;
         let before = between.len();
         let (place, is_new) = between.end(at, qp, MOST_QPS.min(self.limit), peers);
