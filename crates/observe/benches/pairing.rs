@@ -7,6 +7,9 @@ use pairs::{Captured, Case, Count, Paired, Ports, Psns};
 
 /// Numbers of the captures of each kind: none that anything was tried on.
 const CAPTURES: core::ops::Range<u64> = 70_000..70_100;
+/// What makes a case of another.
+type Change = fn(&mut Case);
+
 const QPS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 fn part(count: u32, of: Count) -> f64 {
@@ -61,7 +64,7 @@ fn main() {
         (Psns::InStep, Ports::Same),
         (Psns::Random, Ports::Several),
     ];
-    let changes: [(&str, fn(&mut Case)); 7] = [
+    let changes: [(&str, Change); 7] = [
         ("whole", |_| ()),
         ("1 % lost by the capture", |case| {
             case.captured = Captured::Lossy;

@@ -17,7 +17,7 @@ const CAPTURED: [Captured; 6] = [
 fn play(psns: &[Psns], ports: Ports, captured: Captured) -> Paired {
     let mut paired = Paired::default();
     for psns in psns.iter().copied() {
-        for (qps, number) in [1, 2, 4, 8, 16, 64].into_iter().cycle().zip(0..6) {
+        for (qps, number) in [1, 2, 4, 8, 16, 64].into_iter().cycle().zip(0..18) {
             for coalesced in [1, 2] {
                 let case = Case {
                     qps,
