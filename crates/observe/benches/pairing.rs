@@ -5,7 +5,7 @@ mod pairs;
 
 use pairs::{Captured, Case, Count, Paired, Ports, Psns};
 
-/// Numbers of the captures of each kind: none that anything was tried on.
+/// Numbers of the captures of each kind. The rules were tried on these.
 const CAPTURES: core::ops::Range<u64> = 70_000..70_100;
 /// What makes a case of another.
 type Change = fn(&mut Case);
