@@ -203,7 +203,7 @@ records! {
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
         flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);
         sender_qp: Option<u32> = "Own QP", 8, Qp, "The QP at the sender, where it is known", |v| count(v);
-        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, acks", |v| some(v, |v| Cell::Name(v.id()));
+        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
         receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);

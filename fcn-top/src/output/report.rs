@@ -300,9 +300,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     table(out, &records, &columns, words, about);
     let named = |row: &QpRecord| match (row.qp, row.flow_label) {
         (Some(qp), _) => match row.sender_qp_from {
-            Some(from @ (Resolved::Cm | Resolved::Acks)) => {
-                format!("{qp:#x} (by {})", from.id())
-            }
+            Some(from) if from != Resolved::Packet => format!("{qp:#x} (by {})", from.id()),
             _ => format!("{qp:#x}"),
         },
         (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),

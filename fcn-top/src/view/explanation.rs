@@ -148,7 +148,9 @@ pub(super) fn about(
     let from = match record.sender_qp_from {
         Some(Resolved::Packet) => " as notified",
         Some(Resolved::Cm) => " inferred from the CM exchange",
+        Some(Resolved::Port) => " inferred from the UDP source port",
         Some(Resolved::Acks) => " inferred from acknowledgements",
+        Some(Resolved::Only) => ", the only one that the two hosts use",
         None => "",
     };
     let qp = |qp: Option<u32>| qp.map_or_else(|| "not known".to_owned(), |qp| format!("{qp:#x}"));

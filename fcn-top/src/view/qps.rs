@@ -28,7 +28,11 @@ type Row = (RowId, QpRecord);
 pub(super) fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
-        (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => {
+        (Some(qp), ..)
+            if record
+                .sender_qp_from
+                .is_some_and(|from| from != Resolved::Packet) =>
+        {
             format!("~{qp:#x}")
         }
         (Some(qp), ..) => format!("{qp:#x}"),
@@ -214,7 +218,9 @@ impl Entry for Row {
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
+                (_, Some(Resolved::Port)) => "by port",
                 (_, Some(Resolved::Acks)) => "by ACKs",
+                (_, Some(Resolved::Only)) => "only one",
                 (Some(QpSide::Receiver), _) => "receiver",
                 (Some(QpSide::Sender), _) => "sender",
                 _ => "",
