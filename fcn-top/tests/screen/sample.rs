@@ -3,8 +3,8 @@
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, LocalQpRecord,
-    Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
+    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, LocalQpRecord, Maker,
+    PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use fcn_top::tables::{
     Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
