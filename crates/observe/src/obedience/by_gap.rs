@@ -82,6 +82,10 @@ enum Before {
 }
 
 impl ByGap {
+    /// Octets more that are kept of a flow that is notified about.
+    #[cfg(test)]
+    pub const WHEN_NOTIFIED: usize = size_of::<Notified>();
+
     /// Takes in data of so many octets at `at`.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64) {

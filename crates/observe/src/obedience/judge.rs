@@ -9,7 +9,7 @@ use crate::sightings::Sightings;
 const HELD: f64 = 6.0;
 /// And so many packets in all: of DCQCN senders that a burst had driven to a few hundredths of the line, each with 150 to 200
 /// packets in 20 ms and half of them sent again, one in eight was said not to obey.
-pub(super) const HELD_LEAST: u32 = 1_000;
+const HELD_LEAST: u32 = 1_000;
 /// More than one data packet in so many that is stamped before an earlier one, and time stamps tell nothing.
 const LATE_ONE_IN: u32 = 100;
 /// More than this much less, and than so many standard errors, keeps a flow from not obeying: DCQCN that cuts by a few

@@ -1,6 +1,5 @@
 //! Tests of what is kept of a flow, and of the answers made of it.
 
-use super::judge::HELD_LEAST;
 use super::*;
 use crate::sightings::{Identity, Look, Sightings};
 use proptest::prelude::*;
@@ -76,14 +75,20 @@ fn coarse_time_stamps_of_another_place_leave_it_open() {
         assert_eq!(flow.verdict().answer, Answer::Obeys);
         flow.verdict_among(&sightings).evidence
     };
-    assert!(matches!(evidence(1, near), Evidence::Slower(_)));
-    assert!(matches!(evidence(1_000, near), Evidence::Slower(_)));
+    let is_answer = |evidence| {
+        matches!(
+            evidence,
+            Evidence::Slower(_) | Evidence::SlowerThanPredicted(_)
+        )
+    };
+    assert!(is_answer(evidence(1, near)));
+    assert!(is_answer(evidence(1_000, near)));
     assert_eq!(
         evidence(100_000, near),
         Evidence::CoarseAt { unit: 100_000 }
     );
     // At one place, all stamps are of the same clock.
-    assert!(matches!(evidence(100_000, far), Evidence::Slower(_)));
+    assert!(is_answer(evidence(100_000, far)));
 }
 
 #[test]
@@ -158,7 +163,7 @@ fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
     };
     assert_eq!(evidence(&[near, far]), evidence(&[near]));
     let first = evidence(&[far, near]);
-    assert!(matches!(first, Evidence::Steady { .. }), "{first:?}");
+    assert!(matches!(first, Evidence::SteadyPace { .. }), "{first:?}");
 }
 
 #[test]
@@ -367,22 +372,29 @@ fn another_path_long_after_notifications_is_no_answer() {
 }
 
 #[test]
-fn packets_that_come_twice_and_datagrams_bear_no_verdict() {
+fn copies_count_once_and_datagrams_bear_no_verdict() {
     let evidence = |sequence: fn(u32) -> Sequence| {
         let mut judged = Obedience::default();
-        for n in 0..2_000 {
-            judged.sequenced(sequence(n), Place::default());
-            judged.data(u64::from(n) * 1_000, 1_000, 0);
+        for n in 0..4_000 {
+            if judged.sequenced(sequence(n), Place::default()) == Order::New {
+                judged.data(u64::from(n) * 1_000, 1_000, 0);
+            }
             if n % 100 == 50 {
                 judged.notified(u64::from(n) * 1_000 + 1);
             }
         }
         judged.verdict().evidence
     };
-    let once = evidence(Sequence::Connection);
-    assert!(matches!(once, Evidence::Steady { .. }), "{once:?}");
-    let twice = evidence(|n| Sequence::Connection(n / 2));
-    assert_eq!(twice, Evidence::Repeats);
+    for copies in [Sequence::Connection, |n| Sequence::Connection(n / 2)] {
+        let evidence = evidence(copies);
+        assert!(
+            matches!(
+                evidence,
+                Evidence::Steady { .. } | Evidence::SteadyPace { .. }
+            ),
+            "{evidence:?}"
+        );
+    }
     assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
 }
 
@@ -403,32 +415,92 @@ fn marks_behind_the_last_notification_show_no_queue_before_it() {
     };
     assert_eq!(evidence(0..4_000), Evidence::BehindQueue);
     let since = evidence(2_000..4_000);
-    assert!(matches!(since, Evidence::Steady { .. }), "{since:?}");
-}
-
-/// One that knows nothing of notifications, and was never seen without: with few packets it may be held down.
-#[test]
-fn few_packets_of_one_that_was_never_left_alone_bear_no_verdict() {
-    let answer = |packets: u64| {
-        let mut judged = Obedience::default();
-        for n in 0..packets {
-            judged.data(n * 1_000, 1_000, 0);
-            if n % 20 == 2 {
-                judged.notified(n * 1_000 + 1);
-            }
-        }
-        judged.verdict().answer
-    };
-    let least = u64::from(HELD_LEAST);
-    assert_eq!(answer(least - 10), Answer::Unclear);
-    assert_eq!(answer(least + 10), Answer::DoesNotObey);
+    assert!(matches!(since, Evidence::SteadyPace { .. }), "{since:?}");
 }
 
 #[test]
 fn a_flow_takes_little() {
-    let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
-    assert!(size_of::<Obedience>() <= 328, "{}", size_of::<Obedience>());
-    assert!(all <= 904, "{all}");
+    let flow = size_of::<Obedience>();
+    let notified = flow + size_of::<[Bin; BINS]>() + ByGap::WHEN_NOTIFIED;
+    assert!(flow <= 416, "{flow}");
+    assert!(notified <= 3_200, "{notified}");
+}
+
+#[test]
+fn evidence_of_gaps_is_a_sentence() {
+    let slower = |at_least, errors, unit| {
+        Evidence::SlowerThanPredicted(Slower {
+            at_least,
+            errors,
+            window: 8,
+            unit,
+        })
+        .to_string()
+    };
+    assert_eq!(
+        slower(0.415, 5.23, Unit::Packets),
+        "at least 42 % less data in the 8 packets after a notification than its own past predicts (5.2 standard errors)"
+    );
+    assert_eq!(
+        slower(0.031, 12.0, Unit::Bursts),
+        "at least 3.1 % less data in the 8 bursts after a notification than its own past predicts (12.0 standard errors)"
+    );
+}
+
+/// Gaps at random, a fifth longer for ten packets after every 50th.
+#[test]
+fn advice_is_about_as_many_notifications_as_it_takes() {
+    let verdict = |notifications: u64| {
+        let mut flow = Obedience::default();
+        let (mut at, mut seed) = (0, 1_u64);
+        for n in 0..(notifications + 2) * 50 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Gaps of one to seven times the least, and a fifth longer after notifications.
+            let gap = 100 + (seed >> 33) % 600;
+            at += if n >= 100 && n % 50 < 10 {
+                gap * 6 / 5
+            } else {
+                gap
+            };
+            flow.data(at, 1_000, 0);
+            if n >= 100 && n % 50 == 0 {
+                flow.notified(at + 1);
+            }
+        }
+        flow.verdict()
+    };
+    let early = verdict(20);
+    assert_eq!(early.answer, Answer::Unclear, "{early:?}");
+    let Some(Advice::Notifications(more)) = early.advice else {
+        panic!("{early:?}");
+    };
+    assert!((2..2_000).contains(&more), "{more}");
+    assert_eq!(verdict(20 + 3 * u64::from(more)).answer, Answer::Obeys);
+}
+
+/// Any time scale: a packet each 10 ns to 10 ms, halved for 20 of 100 packets.
+#[test]
+fn verdicts_do_not_depend_on_the_time_scale() {
+    for gap in [10, 1_000, 100_000, 10_000_000] {
+        let answer = |halves: u64| {
+            let (mut judged, mut at) = (Obedience::default(), 0);
+            for n in 0..4_000_u64 {
+                judged.data(at, 1_000, 0);
+                if n >= 100 && n % 100 == 0 {
+                    judged.notified(at + 1);
+                }
+                at += if n >= 100 && (1..halves).contains(&(n % 100)) {
+                    2 * gap
+                } else {
+                    gap
+                };
+            }
+            let verdict = judged.verdict();
+            verdict.answer
+        };
+        assert_eq!(answer(20), Answer::Obeys, "{gap}");
+        assert_eq!(answer(0), Answer::DoesNotObey, "{gap}");
+    }
 }
 
 proptest! {
