@@ -203,7 +203,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     unit: Unit::Packets,
                 })
             } else {
-                Evidence::SteadyPace {
+                Evidence::Steady {
                     most: 0.05,
                     alone: true,
                 }
