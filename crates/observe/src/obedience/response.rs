@@ -184,10 +184,10 @@ impl Response {
         self.remember(pace, pace - predicted, notified);
         self.learn(&known, pace);
         self.gaps += 1;
-        if self.gaps % FITTED == 0 || self.gaps < FITTED && self.gaps % 16 == 0 {
+        if self.gaps.is_multiple_of(FITTED) || self.gaps < FITTED && self.gaps.is_multiple_of(16) {
             self.fit();
         }
-        if self.gaps % FADES == 0 {
+        if self.gaps.is_multiple_of(FADES) {
             self.fade();
         }
     }
@@ -262,14 +262,14 @@ impl Response {
     #[cold]
     fn fit(&mut self) {
         let mut rows = [[0.0_f64; TERMS + 1]; TERMS];
-        let mut sums = self.matrix.iter();
-        for row in 0..TERMS {
-            for (column, sum) in (row..TERMS).zip(&mut sums) {
-                rows[row][column] = f64::from(*sum);
-                rows[column][row] = f64::from(*sum);
-            }
-            rows[row][row] += 1e-5 * f64::from(self.matrix[0]);
-            rows[row][TERMS] = f64::from(self.right[row]);
+        let places = (0..TERMS).flat_map(|row| (row..TERMS).map(move |column| (row, column)));
+        for ((row, column), sum) in places.zip(self.matrix) {
+            rows[row][column] = f64::from(sum);
+            rows[column][row] = f64::from(sum);
+        }
+        for (number, row) in rows.iter_mut().enumerate() {
+            row[number] += 1e-5 * f64::from(self.matrix[0]);
+            row[TERMS] = f64::from(self.right[number]);
         }
         for pivot in 0..TERMS {
             // The matrix is positive definite: no row need be exchanged.
