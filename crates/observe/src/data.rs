@@ -199,6 +199,20 @@ pub fn answers_read(opcode: Opcode) -> bool {
     known_service && answers.contains(&(opcode.0 & 0x1F))
 }
 
+/// Returns whether a packet of that opcode is the last one of its message: every one but a first or middle one.
+#[must_use]
+pub fn ends_message(opcode: Opcode) -> bool {
+    let parts = [
+        Opcode::RC_SEND_FIRST,
+        Opcode::RC_SEND_MIDDLE,
+        Opcode::RC_WRITE_FIRST,
+        Opcode::RC_WRITE_MIDDLE,
+        Opcode::RC_READ_RESPONSE_FIRST,
+        Opcode::RC_READ_RESPONSE_MIDDLE,
+    ];
+    !parts.iter().any(|part| part.0 == opcode.0 & 0x1F)
+}
+
 /// Which sequence the PSN of a data packet is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {

@@ -433,6 +433,11 @@ impl Obedience {
         (self.psns.seen != 0).then_some(self.psns.highest)
     }
 
+    /// The latest data ends a message: what comes later may not have been there to send.
+    pub fn message_ends(&mut self) {
+        self.by_gap.message_ends();
+    }
+
     /// The latest data was marked CE before it was seen.
     pub const fn marked(&mut self) {
         self.marked_since = self.marked_since.saturating_add(1);

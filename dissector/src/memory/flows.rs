@@ -42,6 +42,8 @@ pub struct Data {
     pub octets: u64,
     /// What the network may choose its path by.
     pub entropy: u32,
+    /// Whether it ends a message.
+    pub ends_message: bool,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Whether its sender is known to obey Fast CNPs.
@@ -128,6 +130,9 @@ impl Flow {
             }
             if order == Order::New {
                 self.obedience.data(at, data.octets, data.entropy);
+                if data.ends_message {
+                    self.obedience.message_ends();
+                }
                 if data.ce {
                     self.obedience.marked();
                 }

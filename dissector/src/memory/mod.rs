@@ -17,7 +17,7 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::data::{Sequence, acknowledges, begins_answer};
+use fcn_observe::data::{Sequence, acknowledges, begins_answer, ends_message};
 use fcn_observe::marks::Marks;
 use fcn_observe::obedience::Missed;
 use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
@@ -367,6 +367,7 @@ impl Memory {
             sequence: Sequence::of(&bth),
             octets,
             entropy: data.entropy(ip.flow_label),
+            ends_message: ends_message(bth.opcode()),
             ce,
             able,
             class: Class::from_frame(frame),

@@ -13,7 +13,7 @@ use crate::record::RowId;
 use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
-use fcn_observe::data::{Sequence, acknowledges, begins_answer};
+use fcn_observe::data::{Sequence, acknowledges, begins_answer, ends_message};
 use fcn_observe::marks::Marks;
 use fcn_observe::origin::{Cnp, Signs};
 use fcn_observe::rules::{Duties, crosses};
@@ -600,6 +600,7 @@ impl Monitor {
             source_port: sequence.port(data.source_port),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
+            ends_message: bth.is_some_and(|bth| ends_message(bth.opcode())),
             able: access::lists(&self.settings.able, data.source),
         };
         let (flow, begins) = seen.flow(at, &mut self.flows);
@@ -674,6 +675,7 @@ impl Monitor {
             source_port: sequence.port(data.source_port),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
+            ends_message: false,
             able: false,
         };
         let (flow, begins) = data_packet.flow(at, &mut self.flows);

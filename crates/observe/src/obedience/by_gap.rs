@@ -93,21 +93,27 @@ impl ByGap {
             return;
         };
         let Some(notified) = &mut self.notified else {
-            if let Some((pace, _)) = gaps.burst {
-                self.before.add(pace);
+            if let Some(gap) = gaps.burst.filter(|gap| !gap.idle) {
+                self.before.add(gap.pace);
             }
             return;
         };
         self.packets = self.packets.saturating_add(1);
-        let (pace, contains) = gaps.packet;
-        notified.packets.gap(pace, contains);
-        if let Some((pace, contains)) = gaps.burst {
-            notified.bursts.gap(pace, contains);
-            notified.during.add(pace);
+        notified.packets.gap(gaps.packet);
+        if let Some(gap) = gaps.burst {
+            notified.bursts.gap(gap);
+            if !gap.idle {
+                notified.during.add(gap.pace);
+            }
         }
-        if contains {
+        if gaps.packet.notified {
             self.measure();
         }
+    }
+
+    /// Takes in that the latest data ends a message.
+    pub fn message_ends(&mut self) {
+        self.pace.message_ends();
     }
 
     /// Counts a notification with data after it, and looks at the answer each time that there are an eighth more.

@@ -12,8 +12,19 @@ const KNOWN: u16 = 64;
 /// Bursts in a batch, whose mean pace is compared between times with and without notifications.
 const BATCH: u8 = 16;
 
-/// A gap that has ended: its pace (natural logarithm of nanoseconds an octet), and whether a notification lies in it.
-pub(super) type Gap = (f32, bool);
+/// Share of packets that end a message from which on that says nothing: each packet is a message.
+const MESSAGES: f32 = 0.5;
+
+/// A gap that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    /// Natural logarithm of nanoseconds an octet.
+    pub pace: f32,
+    /// Whether a notification lies in it.
+    pub notified: bool,
+    /// Whether a message ended before it: there may have been nothing to send.
+    pub idle: bool,
+}
 
 /// The gaps that a packet ends.
 #[derive(Clone, Copy, Debug)]
@@ -29,19 +40,24 @@ struct Open {
     since: u64,
     octets: f32,
     notified: bool,
+    idle: bool,
 }
 
 impl Open {
     /// Ends the gap at `at`, and begins the next one with so many octets.
     fn end(&mut self, at: u64, octets: f32) -> Gap {
         let pace = ((at - self.since) as f32 / self.octets.max(1.0)).ln();
-        let notified = self.notified;
+        let Self { notified, idle, .. } = *self;
         *self = Self {
             since: at,
             octets,
-            notified: false,
+            ..Self::default()
         };
-        (pace, notified)
+        Gap {
+            pace,
+            notified,
+            idle,
+        }
     }
 }
 
@@ -58,6 +74,8 @@ pub(super) struct Pace {
     /// Gaps, as far as it takes to know the usual long one.
     gaps: u16,
     begun: bool,
+    /// Share of packets that end a message, of late.
+    messages: f32,
     /// Stamps in the burst so far.
     in_burst: u8,
 }
@@ -72,7 +90,7 @@ impl Pace {
             let open = Open {
                 since: at,
                 octets,
-                notified: false,
+                ..Open::default()
             };
             (self.packet, self.burst, self.in_burst) = (open, open, 1);
             return None;
@@ -83,7 +101,9 @@ impl Pace {
             return None;
         }
         let gap = (at - self.packet.since) as f32;
-        let is_in_burst = self.in_burst < BURST || gap * self.mean < BACK_TO_BACK * self.squares;
+        self.messages -= self.messages / f32::from(KNOWN);
+        let is_in_burst = !self.packet.idle
+            && (self.in_burst < BURST || gap * self.mean < BACK_TO_BACK * self.squares);
         self.learn(gap);
         let packet = self.packet.end(at, octets);
         let burst = match is_in_burst {
@@ -109,6 +129,14 @@ impl Pace {
         let part = 1.0 / f32::from(self.gaps);
         self.mean += part * (gap - self.mean);
         self.squares += part * (gap * gap - self.squares);
+    }
+
+    /// Takes in that the latest packet ends a message.
+    pub fn message_ends(&mut self) {
+        self.messages += 1.0 / f32::from(KNOWN);
+        if self.messages < MESSAGES {
+            (self.packet.idle, self.burst.idle) = (true, true);
+        }
     }
 
     /// Takes in a notification, which lies in the gaps that are open.

@@ -1,5 +1,6 @@
 //! The pace of one flow after notifications, compared with what its own past predicts.
 
+use super::pace::Gap;
 use super::steadiness::Steadiness;
 
 /// Gaps after a notification over which the pace is averaged, each by itself. Windows of up to 256 find one obeying sender in 200
@@ -162,12 +163,20 @@ impl Response {
         }
     }
 
-    /// Takes in the next gap: the logarithm of its length per octet, and whether a notification lies in it.
-    pub fn gap(&mut self, pace: f32, notified: bool) {
+    /// Takes in the next gap.
+    pub fn gap(&mut self, gap: Gap) {
+        let Gap {
+            pace,
+            notified,
+            idle,
+        } = gap;
         if self.base.is_nan() {
             (self.base, self.median, self.late) = (pace, pace, pace);
         }
-        let pace = self.without_pause(pace, notified);
+        let pace = match idle {
+            true => self.late,
+            false => self.without_pause(pace, notified),
+        };
         let pace = pace.clamp(self.median - CLIPPED, self.median + CLIPPED);
         self.median += (pace - self.median).clamp(-1.0, 1.0) / 32.0;
         let pace = pace - self.base;

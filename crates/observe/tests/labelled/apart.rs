@@ -106,6 +106,9 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
         let packets = (packets * (1.0 + sizes * r.between(-1.0, 1.0))).max(2.0) as u32;
         for packet in 0..packets {
             seen.data(r, now);
+            if packet + 1 == packets {
+                seen.judged.message_ends();
+            }
             let share = if halves && now > cut {
                 1.0 - 0.5 * (-2.0 * (now - cut) / recovery).exp()
             } else {

@@ -139,6 +139,9 @@ impl Flow {
         self.octets_by_time.add_at(stamp, data.ip_octets);
         if order == Order::New {
             self.obedience.data(stamp, data.ip_octets, data.entropy);
+            if data.ends_message {
+                self.obedience.message_ends();
+            }
             if look.ce {
                 self.obedience.marked();
             }

@@ -46,6 +46,7 @@ fn data(key: FlowKey) -> Data {
         ip_octets: 1000,
         class: None,
         entropy: 0,
+        ends_message: false,
         sequence: Sequence::Connection(7),
         source_port: 0,
         able: false,
