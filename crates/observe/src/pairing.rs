@@ -6,7 +6,7 @@
 
 use crate::data::{FlowKey, words};
 use crate::flow_table::{FlowTable, Sequenced};
-use crate::resolve::Resolved;
+use crate::resolved::Resolved;
 use crate::source_port::{SOURCE_PORTS, udp_source_port};
 use crate::table::Table;
 use core::hash::{Hash, Hasher};

@@ -7,8 +7,9 @@ use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::flow_table::{Begins, FlowTable, Sequenced};
 use crate::pairing::{Pairing, is_beside};
+use crate::resolved::Resolved;
 use fcn_wire::rdma_cm::Cm;
-use fcn_wire::{Frame, Message, Qp, identified};
+use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
 /// So many acknowledgements in a row say that a QP has another connection than RDMA CM has told of, to the same host: that one's
@@ -16,23 +17,6 @@ use std::net::IpAddr;
 const CONTRADICT: u8 = 8;
 /// So many, of another host.
 const ANOTHER_HOSTS: u8 = 2;
-
-identified! {
-    /// How a QP that the notification does not name has been found.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    Resolved {
-        /// The notification names it.
-        Packet = "packet",
-        /// The RDMA CM exchange that set the connection up.
-        Cm = "cm",
-        /// The UDP source port, which Linux drivers compute of the numbers of both QPs.
-        Port = "port",
-        /// Acknowledgements that go the other way fit the data's PSNs, and no other flow's.
-        Acks = "acks",
-        /// Weaker: the two hosts send to one QP each, as far as is captured.
-        Only = "only",
-    }
-}
 
 /// Which flow comes from which QP at the sender.
 ///
