@@ -12,19 +12,21 @@ use std::collections::BTreeMap;
 const SEEDS: core::ops::Range<u64> = 2_000..2_004;
 
 fn print<'a>(name: &str, judged: impl Iterator<Item = &'a Judged>) {
-    let (mut right, mut wrong, mut unclear) = (0_u32, 0_u32, 0_u32);
+    let (mut right, mut alike, mut wrong, mut unclear) = (0_u32, 0_u32, 0_u32, 0_u32);
     for judged in judged {
         match judged.maker {
             Maker::Unknown => unclear += 1,
             _ if judged.is_wrong() => wrong += 1,
+            Maker::ReceiverOrImitation => alike += 1,
             _ => right += 1,
         }
     }
-    let all = f64::from(right + wrong + unclear).max(1.0);
+    let all = f64::from(right + alike + wrong + unclear).max(1.0);
     let part = |n: u32| f64::from(n) / all * 100.0;
     println!(
-        "{name:44} {all:6.0} {:8.1} {:8.1} {:10.1}",
+        "{name:44} {all:6.0} {:8.1} {:22.1} {:8.1} {:10.1}",
         part(right),
+        part(alike),
         part(wrong),
         part(unclear)
     );
@@ -37,8 +39,8 @@ fn main() {
         .collect();
     let known = || all.iter().filter(|judged| judged.truth.is_some());
     println!(
-        "{:44} {:>6} {:>8} {:>8} {:>10}",
-        "", "QPs", "right %", "wrong %", "undecided %"
+        "{:44} {:>6} {:>8} {:>22} {:>8} {:>10}",
+        "", "QPs", "right %", "receiver/imitation %", "wrong %", "undecided %"
     );
     for scene in Scene::ALL {
         print(

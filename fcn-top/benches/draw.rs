@@ -66,7 +66,7 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         change: Some(-0.4),
         measured: 12,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::SlowerThanQuiet { less: 0.4 }),
+        evidence: Some(Evidence::SlowerThanBefore { less: 0.4 }),
         made_by: None,
         made_by_evidence: None,
         first_seen: 1,

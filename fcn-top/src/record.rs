@@ -176,7 +176,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
-pub use fcn_observe::obedience::{Less, Window};
+pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
 pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
@@ -203,7 +203,7 @@ records! {
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
         flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);
         sender_qp: Option<u32> = "Own QP", 8, Qp, "The QP at the sender, where it is known", |v| count(v);
-        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, acks", |v| some(v, |v| Cell::Name(v.id()));
+        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
         receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
@@ -239,7 +239,7 @@ records! {
         measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, wherever seen, with data between them and the next one: what the verdict rests on", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
         evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
-        made_by: Option<Maker> = "Made by", 10, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
+        made_by: Option<Maker> = "Made by", 21, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, receiver_or_imitation (the receiver, or a switch that imitates it), network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
         made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
@@ -251,7 +251,7 @@ records! {
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
         notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
-        made_by: Option<Maker> = "Made by", 10, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
+        made_by: Option<Maker> = "Made by", 21, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept, of which each tells its first four notifiers apart: 0 beside a total is not known", |v| Cell::Count(*v);
         flows_at_least: bool = "More", 5, Name, "Whether it may have told more flows than that: the rows that are kept tell of fewer of its notifications than total", |v| Cell::Name(if *v { "yes" } else { "no" });

@@ -30,9 +30,11 @@ pub const fn acts_as(role: Origin, made_by: Option<Maker>) -> &'static str {
         (Origin::Proxy, _) => "proxy, inferred",
         (Origin::IngressPe, _) => "ingress PE, inferred",
         (Origin::Unknown, Some(Maker::Network)) => "network, inferred",
+        (Origin::Unknown, Some(Maker::Receiver)) => "receiver, inferred",
         (Origin::Unknown, _) => "unknown",
         (Origin::Receiver | Origin::Ambiguous, Some(Maker::Receiver))
         | (Origin::Receiver, None) => "receiver",
+        (_, Some(Maker::ReceiverOrImitation)) => "receiver or imitation",
         (_, Some(Maker::Network)) => "network, in receiver's name",
         (_, Some(Maker::Proxy)) => "proxy, in receiver's name",
         (_, Some(Maker::IngressPe)) => "ingress PE, in receiver's name",
@@ -227,7 +229,7 @@ impl Words {
             Cell::None => NOTHING.to_owned(),
             Cell::Name(name) => name.to_owned(),
             Cell::Text(text) => self.text(text).into_owned(),
-            Cell::Evidence(evidence) => evidence.to_string(),
+            Cell::Evidence(evidence) => self.text(&evidence.to_string()).into_owned(),
             Cell::Address(address) => self.address(address),
             Cell::Count(number) => count(number),
             Cell::Rate(value) => rate(value),
@@ -303,7 +305,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{EventRecord, Record};
+    use crate::record::{EventRecord, Grounds, Record, origin};
     use crate::tests::sample;
 
     #[test]
@@ -315,8 +317,11 @@ mod tests {
                 let expected = [Origin::Receiver, Origin::Ambiguous].contains(&role)
                     && maker == Maker::Receiver;
                 assert_eq!(is_receiver, expected, "{role:?} {maker:?}");
-                // Cut as short as a column becomes.
-                assert!(is_receiver || !text.starts_with("receiver"), "{text}");
+                // Cut as short as a column becomes, 11 cells, it ends in what shows that it was.
+                assert!(
+                    is_receiver || !text.starts_with("receiver") || text.len() > 11,
+                    "{text}"
+                );
             }
         }
         let mut row = sample::qp();
@@ -327,6 +332,20 @@ mod tests {
         assert_eq!(more(1), None);
         assert_eq!(more(4).as_deref(), Some("and 3 more"));
         assert_eq!(more(5).as_deref(), Some("and at least 4 more"));
+    }
+
+    #[test]
+    fn evidence_is_masked_too() {
+        let [cnp, receiver] = [1, 2].map(|last| origin::Mac([2, 0, 0, 0, 0, last]));
+        let macs = origin::Macs { cnp, receiver };
+        let evidence = Cell::Evidence(Grounds::Maker(origin::Evidence::OtherMac(macs)));
+        let plain = Words::default().cell(evidence);
+        assert!(plain.contains("02:00:00:00:00:01"), "{plain}");
+        let masked = Words::masked().cell(evidence);
+        assert!(
+            !masked.contains("02:00") && masked.contains("mac-"),
+            "{masked}"
+        );
     }
 
     #[test]

@@ -78,7 +78,7 @@ reasons! {
     {
         /// CNPs sent.
         cnps,
-        /// Of these, those about a QP that was inferred from acknowledgements.
+        /// Of these, those about a QP that was inferred from packets.
         inferred,
         /// Flows that were given a label.
         labelled,
@@ -174,7 +174,7 @@ impl IngressPe {
         if !self.interval.admit(now, flow) {
             return Err(Refused::TooSoon);
         }
-        self.counters.inferred += u64::from(by == KnownBy::Acknowledgements);
+        self.counters.inferred += u64::from(by == KnownBy::Packets);
         Ok(Outgoing::Cnp {
             source: flow.receiver,
             destination: flow.sender,

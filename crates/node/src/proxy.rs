@@ -82,7 +82,7 @@ reasons! {
     {
         /// CNPs sent.
         cnps,
-        /// Of these, those about a QP that was inferred from acknowledgements.
+        /// Of these, those about a QP that was inferred from packets.
         inferred,
     }
 }
@@ -144,7 +144,7 @@ impl Proxy {
         if !self.interval.admit(now, flow) {
             return Err(Refused::TooSoon);
         }
-        self.counters.inferred += u64::from(by == KnownBy::Acknowledgements);
+        self.counters.inferred += u64::from(by == KnownBy::Packets);
         Ok(Outgoing::Cnp {
             source,
             destination: flow.sender,

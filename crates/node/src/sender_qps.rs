@@ -1,5 +1,5 @@
 //! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
-//! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
+//! inferred from UDP source ports and acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
 use fcn_observe::data::{DataPacket, FlowKey, Sequence, acknowledges, begins_answer};
 use fcn_observe::time::{Time, nanos};
@@ -15,8 +15,8 @@ pub enum KnownBy {
     Configuration,
     /// By the RDMA CM exchange.
     Cm,
-    /// By acknowledgements: inferred.
-    Acknowledgements,
+    /// By acknowledgements, or by the UDP source port: inferred.
+    Packets,
 }
 
 /// The QPs at senders.
@@ -44,46 +44,43 @@ impl SenderQps {
             Message::RdmaCm(..) => self.resolver.learn(frame),
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {
-                    self.acknowledged(ip.source, ip.destination, bth.dest_qp(), bth.psn());
+                    let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
+                    let to = (ip.source, ip.destination, bth.dest_qp());
+                    self.acknowledged(now, to, port, bth.psn());
                 }
             }
             Message::Roce(bth, _) => {
                 let Some(packet) = DataPacket::from_frame(frame) else {
                     return;
                 };
+                let port = packet.source_port;
                 if begins_answer(bth.opcode()) {
-                    let (from, to) = (packet.source, packet.destination);
-                    (self.resolver).answered(
-                        from,
-                        to,
-                        packet.dest_qp,
-                        bth.psn(),
-                        self.seen.indexed(),
-                    );
+                    let to = (packet.source, packet.destination, packet.dest_qp);
+                    self.acknowledged(now, to, port, bth.psn());
                 }
                 if let Some(psn) = Sequence::of(&bth).of_connection() {
-                    self.data(now, packet.flow(), psn);
+                    self.data(now, packet.flow(), port, psn);
                 }
             }
             _ => {}
         }
     }
 
-    /// A data packet of `flow` passes by.
-    pub fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+    /// A data packet of `flow` passes by, from that UDP source port.
+    pub fn data(&mut self, now: Time, flow: FlowKey, port: u16, psn: u32) {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
-            let (last, begins) = (self.seen).data(flow, nanos(now), Some(psn), || psn);
+            let (last, begins) = (self.seen).data(flow, nanos(now), (Some(psn), port), || psn);
             *last = psn;
-            self.resolver.begins(&flow, begins);
+            self.resolver.begins(&flow, begins, port);
         }
     }
 
-    /// An acknowledgement from the receiver `from` to the QP `qp` at the sender `to` passes by.
-    pub fn acknowledged(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
-        self.resolver
-            .acknowledged(from, to, qp, psn, self.seen.indexed());
+    /// An acknowledgement from a receiver to a QP at the sender passes by, from that UDP source port.
+    pub fn acknowledged(&mut self, now: Time, to: (IpAddr, IpAddr, Qp), port: u16, psn: u32) {
+        let psn = (nanos(now), psn);
+        self.resolver.acknowledged(to, port, psn, &self.seen);
     }
 
     /// The QP at the sender of `flow`; its connection counts as used.
@@ -93,7 +90,7 @@ impl SenderQps {
         }
         let (qp, by) = self.resolver.use_sender_qp(flow)?;
         let by = match by {
-            Resolved::Acks => KnownBy::Acknowledgements,
+            Resolved::Port | Resolved::Acks | Resolved::Only => KnownBy::Packets,
             Resolved::Cm | Resolved::Packet => KnownBy::Cm,
         };
         Some((qp, by))
@@ -152,10 +149,7 @@ mod tests {
             assert_eq!(qps.sender_qp(&flow(0x222)), None, "one vote is not enough");
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x111, psn));
         }
-        assert_eq!(
-            qps.sender_qp(&flow(0x222)),
-            known(0x111, KnownBy::Acknowledgements)
-        );
+        assert_eq!(qps.sender_qp(&flow(0x222)), known(0x111, KnownBy::Packets));
         assert_eq!(qps.sender_qp(&flow(0x333)), None);
     }
 
@@ -171,10 +165,7 @@ mod tests {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x444, psn));
         }
-        assert_eq!(
-            qps.sender_qp(&flow(0x222)),
-            known(0x444, KnownBy::Acknowledgements)
-        );
+        assert_eq!(qps.sender_qp(&flow(0x222)), known(0x444, KnownBy::Packets));
         for message in Setup::v6().messages() {
             pass(&mut qps, &message);
         }

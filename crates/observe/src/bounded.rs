@@ -140,6 +140,14 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Some((key, value))
     }
 
+    /// The value of `key`, and when it was touched last.
+    #[must_use]
+    pub fn get_touched(&self, key: &K) -> Option<(&V, u64)> {
+        let slot = self.slot_of(key)?;
+        let (_, value) = self.at(slot)?;
+        Some((value, self.notes.get(slot.0 as usize)?.touched))
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn get<Q>(&self, key: &Q) -> Option<&V>

@@ -223,6 +223,15 @@ impl Sequence {
         }
     }
 
+    /// Returns the UDP source port of a connection's packet; 0 for a datagram's, which tells nothing of two QPs.
+    #[must_use]
+    pub const fn port(self, source_port: u16) -> u16 {
+        match self {
+            Self::Datagram => 0,
+            Self::Connection(_) | Self::Answer(_) => source_port,
+        }
+    }
+
     /// The PSN, where it is of the flow's connection.
     #[must_use]
     pub const fn of_connection(self) -> Option<u32> {

@@ -7,7 +7,7 @@ use fcn_wire::bth::MAX_24;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// So many flows between two hosts are looked at for an acknowledgement.
+/// So many flows between two hosts are looked at.
 pub const MOST_BETWEEN: usize = 64;
 /// PSNs further apart than this, either way, are of two connections: the QP number was given again \[choice\]. A message may
 /// have as many packets as this, and as many be lost; of connections that begin at random 3 % begin nearer.
@@ -24,6 +24,8 @@ pub enum Begins {
     First,
     /// Now: what had that key before was another connection.
     Anew,
+    /// Before, and for the first time it comes from another UDP source port than it began with.
+    Spread,
 }
 
 /// A flow whose packet sequence numbers are remembered.
@@ -33,10 +35,18 @@ pub trait Sequenced {
     fn highest_psn(&self) -> Option<u32>;
 }
 
+/// A flow, and where it comes from.
+#[derive(Debug)]
+struct Ported<F> {
+    flow: F,
+    /// UDP source port of its data; 0 where it has none, or several.
+    port: u16,
+}
+
 /// At most so many flows; past the limit those leave first whose data was seen longest ago.
 #[derive(Debug)]
 pub struct FlowTable<F> {
-    flows: Bounded<FlowKey, F>,
+    flows: Bounded<FlowKey, Ported<F>>,
     /// From when on flows are looked for by their hosts: new flows need not wait for an index that nobody looks into.
     by_hosts: Option<BTreeSet<FlowKey>>,
 }
@@ -51,15 +61,15 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// The flow called `key`, whose data passes at `at`, with that PSN where it is [of its
-    /// connection](crate::data::Sequence); made where it is new. Made anew, too, where the PSN is that of another connection, to
+    /// The flow called `key`, whose data passes at `at` from the UDP source port `port` (0: there is none that counts), with that
+    /// PSN where it is [of its connection](crate::data::Sequence); made where it is new. Made anew, too, where the PSN is that of another connection, to
     /// which the QP number was given since.
     #[inline]
     pub fn data(
         &mut self,
         key: FlowKey,
         at: u64,
-        psn: Option<u32>,
+        (psn, port): (Option<u32>, u16),
         make: impl Fn() -> F,
     ) -> (&mut F, Begins)
     where
@@ -67,11 +77,12 @@ impl<F> FlowTable<F> {
     {
         let mut is_new = false;
         let by_hosts = &mut self.by_hosts;
+        let make = || Ported { flow: make(), port };
         let first = || {
             is_new = true;
             make()
         };
-        let (_, flow) = self.flows.get_or_insert_evicting(key, at, first, |gone| {
+        let (_, kept) = self.flows.get_or_insert_evicting(key, at, first, |gone| {
             if let Some(by_hosts) = by_hosts {
                 by_hosts.remove(gone);
             }
@@ -79,27 +90,39 @@ impl<F> FlowTable<F> {
         if is_new && let Some(by_hosts) = &mut self.by_hosts {
             by_hosts.insert(key);
         }
-        let psns = psn.zip(flow.highest_psn());
+        let psns = psn.zip(kept.flow.highest_psn());
         let is_anew = psns.is_some_and(|(psn, last)| are_of_two_connections(last, psn));
-        if is_anew {
-            *flow = make();
-        }
-        let begins = match (is_new, is_anew) {
-            (_, true) => Begins::Anew,
-            (true, _) => Begins::First,
-            _ => Begins::Before,
+        let mut begins = match is_new {
+            true => Begins::First,
+            false => Begins::Before,
         };
-        (flow, begins)
+        if is_anew {
+            *kept = make();
+            begins = Begins::Anew;
+        } else if kept.port != port && kept.port != 0 {
+            kept.port = 0;
+            begins = Begins::Spread;
+        }
+        (&mut kept.flow, begins)
     }
 
     /// The flow called `key`.
     pub fn get(&self, key: &FlowKey) -> Option<&F> {
-        self.flows.get(key)
+        self.flows.get(key).map(|kept| &kept.flow)
+    }
+
+    /// The PSN of the flow's data packet that is furthest ahead, and when data of it passed last.
+    pub(crate) fn position(&self, key: &FlowKey) -> Option<(u32, u64)>
+    where
+        F: Sequenced,
+    {
+        let (kept, at) = self.flows.get_touched(key)?;
+        Some((kept.flow.highest_psn()?, at))
     }
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut F> {
-        self.flows.get_mut(key)
+        self.flows.get_mut(key).map(|kept| &mut kept.flow)
     }
 
     /// The flows, with an index by hosts from now on.
@@ -111,7 +134,7 @@ impl<F> FlowTable<F> {
 
     /// All flows.
     pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &F)> {
-        self.flows.iter()
+        self.flows.iter().map(|(key, kept)| (key, &kept.flow))
     }
 
     /// The flows from one host to another: `MOST_BETWEEN` at most, by their QPs. None before they are
@@ -130,7 +153,7 @@ impl<F> FlowTable<F> {
         (self.by_hosts.iter())
             .flat_map(move |keys| keys.range(range.clone()))
             .take(MOST_BETWEEN)
-            .filter_map(|key| Some((key, self.flows.get(key)?)))
+            .filter_map(|key| Some((key, self.get(key)?)))
     }
 
     /// Flows kept.
@@ -188,7 +211,7 @@ mod tests {
         let mut flows = FlowTable::new(4);
         flows.indexed();
         for (at, qp) in [2, 3, 4, 5, 2, 6].into_iter().enumerate() {
-            *flows.data(key(1, qp), at as u64, None, || 0).0 += 1;
+            *flows.data(key(1, qp), at as u64, (None, 0), || 0).0 += 1;
         }
         assert_eq!((flows.len(), flows.evicted()), (4, 1));
         assert_eq!(flows.get(&key(1, 3)), None);
@@ -202,7 +225,7 @@ mod tests {
     fn of_two_hosts_with_many_flows_some_are_found() {
         let mut flows = FlowTable::new(1000);
         for qp in 2..200 {
-            flows.data(key(1, qp), 0, None, || 0);
+            flows.data(key(1, qp), 0, (None, 0), || 0);
         }
         assert_eq!(between(&flows, 1), [], "nobody has asked yet");
         flows.indexed();
@@ -225,15 +248,28 @@ mod tests {
             (0xFF_0000, 0x02_0000, false),
         ] {
             let mut flows = FlowTable::new(2);
-            *flows.data(key(1, 2), 0, Some(7), || 0).0 = last;
-            let (flow, anew) = flows.data(key(1, 2), 1, Some(psn), || psn);
+            *flows.data(key(1, 2), 0, (Some(7), 0), || 0).0 = last;
+            let (flow, anew) = flows.data(key(1, 2), 1, (Some(psn), 0), || psn);
             let is = (anew == Begins::Anew, *flow == psn);
             assert_eq!(is, (is_anew, is_anew || last == psn));
         }
         let mut flows = FlowTable::new(2);
-        *flows.data(key(1, 2), 0, None, || 0).0 = 0x80_0000;
-        let (_, begins) = flows.data(key(1, 2), 1, None, || 0);
+        *flows.data(key(1, 2), 0, (None, 0), || 0).0 = 0x80_0000;
+        let (_, begins) = flows.data(key(1, 2), 1, (None, 0), || 0);
         assert_eq!(begins, Begins::Before, "of a datagram");
+    }
+
+    #[test]
+    fn a_flow_from_several_ports_is_told_of_once() {
+        let mut flows = FlowTable::new(2);
+        let mut data = |psn, port| flows.data(key(1, 2), 0, (Some(psn), port), || 7).1;
+        assert_eq!(data(7, 50_000), Begins::First);
+        assert_eq!(data(7, 50_000), Begins::Before);
+        assert_eq!(data(8, 50_001), Begins::Spread);
+        assert_eq!(data(8, 50_002), Begins::Before);
+        assert_eq!(data(0x80_0000, 50_003), Begins::Anew);
+        assert_eq!(data(7, 50_003), Begins::Before);
+        assert_eq!(data(7, 50_000), Begins::Spread);
     }
 
     proptest! {
@@ -245,7 +281,7 @@ mod tests {
         ) {
             let mut flows = FlowTable::new(20);
             for (time, (sender, qp)) in packets.into_iter().enumerate() {
-                flows.data(key(sender, qp), time as u64, None, || 0);
+                flows.data(key(sender, qp), time as u64, (None, 0), || 0);
                 prop_assert!(flows.len() <= 20);
                 if time >= late {
                     flows.indexed();

@@ -5,8 +5,10 @@
 //! the first that holds decides:
 //!
 //! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told, and has that node's address.
-//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender: a QP may have several
-//!    receivers.
+//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender (a QP may have several
+//!    receivers). A NIC may have several addresses, so it is held against the receiver's packets all the same: with their
+//!    source MAC address on the receiver's link it is the receiver's; with another one where both ends are in one network, or
+//!    if it passed fewer routers, it is not.
 //! 3. Its source MAC address is not the receiver's, where both ends are in one network. On the receiver's own link it may be
 //!    that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
@@ -25,9 +27,10 @@
 //! Each CNP is judged by itself. The CNPs of a row have a maker where those of all have the same one, but for a few that
 //! nothing was inferred of.
 //!
-//! What CNPs have for themselves by configuration says nothing: DSCP, UDP source port, the start of the hop limit. Neither
-//! does likeness: a switch that copies what the receiver's packets look like cannot be told from it elsewhere than on the
-//! receiver's link.
+//! What CNPs have for themselves by configuration says nothing: DSCP, UDP source port, the start of the hop limit. A CNP that
+//! agrees with the receiver's packets in all else is the receiver's or an imitation: a node on the way that copies them cannot
+//! be told from the receiver, except on the receiver's link. It is neither where that link is another place of the capture
+//! that no CNP about the flow passed.
 
 use crate::bounded::Bounded;
 use crate::data::{DataPacket, Ecn, FlowKey};
@@ -51,9 +54,6 @@ const FIRST: u32 = 1_000;
 /// another's.
 const PATHS: usize = 12;
 const NO_PATH: u16 = 0;
-/// Source MAC addresses are kept as hashes of 16 bits: none was seen, or several.
-const NO_MAC: u16 = 0;
-const SEVERAL_MACS: u16 = u16::MAX;
 
 identified! {
     /// Who made a CNP, as far as that can be inferred.
@@ -61,6 +61,8 @@ identified! {
     Maker {
         /// The receiver.
         Receiver = "receiver",
+        /// The receiver, or a node on the way that imitates its packets.
+        ReceiverOrImitation = "receiver_or_imitation",
         /// A node on the way: a switch, or else a proxy node or an ingress PE that was asked out of sight.
         Network = "network",
         /// A proxy node that was seen to be asked.
@@ -83,22 +85,82 @@ impl Maker {
     #[must_use]
     pub fn of(counts: &[u32; Self::ALL.len()], early: u32) -> Self {
         let count = |maker: Self| counts[maker as usize];
-        let known = Self::ALL
-            .into_iter()
-            .filter(|maker| *maker != Self::Unknown);
-        let mut makers = known.clone().filter(|maker| count(*maker) > 0);
-        let sum = known.map(count).fold(0, u32::saturating_add);
+        let certain = || {
+            (Self::ALL.into_iter())
+                .filter(|maker| !matches!(maker, Self::ReceiverOrImitation | Self::Unknown))
+        };
+        let mut makers = certain().filter(|maker| count(*maker) > 0);
+        let of_certain = certain().map(count).fold(0, u32::saturating_add);
+        let alike = count(Self::ReceiverOrImitation);
+        let known = of_certain.saturating_add(alike);
         let undecided = count(Self::Unknown).saturating_sub(early);
         match (makers.next(), makers.next()) {
             // A proxy node or an ingress PE is one of the network: which it is shows where it was seen to be asked.
             (Some(_), Some(_)) if count(Self::Receiver) > 0 || count(Self::Mixed) > 0 => {
                 Self::Mixed
             }
-            _ if undecided > sum / FEW || early > sum => Self::Unknown,
+            _ if undecided > known / FEW || early > known => Self::Unknown,
+            (None | Some(Self::Receiver), None) if alike > of_certain / FEW => {
+                Self::ReceiverOrImitation
+            }
+            _ if alike > of_certain / FEW => Self::Unknown,
             (Some(maker), None) => maker,
             (Some(_), Some(_)) => Self::Network,
             (None, _) => Self::Unknown,
         }
+    }
+
+    /// Whether more of its CNPs may turn out to be another's, by what comes later.
+    const fn is_open(self) -> bool {
+        matches!(self, Self::ReceiverOrImitation | Self::Unknown)
+    }
+}
+
+/// A source MAC address.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
+#[display(
+    "{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}",
+    _0[0], _0[1], _0[2], _0[3], _0[4], _0[5]
+)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// Of a packet without one.
+    const NONE: Self = Self([0; 6]);
+    /// In place of several: the broadcast address is nobody's.
+    const SEVERAL: Self = Self([0xFF; 6]);
+
+    /// Of the Ethernet header at the beginning of `octets`.
+    fn source_of(octets: &[u8]) -> Option<Self> {
+        octets.get(6..)?.first_chunk().copied().map(Self)
+    }
+
+    fn is_one(self) -> bool {
+        ![Self::NONE, Self::SEVERAL].contains(&self)
+    }
+}
+
+/// Source MAC addresses that are compared.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
+#[display("its source MAC address is {cnp}, that of the receiver's packets {receiver}")]
+pub struct Macs {
+    /// The CNP's.
+    pub cnp: Mac,
+    /// That of the receiver's packets at the same place.
+    pub receiver: Mac,
+}
+
+impl Macs {
+    /// Of a CNP and the receiver's packets, where each has one.
+    fn of(signs: Signs, own: &Way) -> Option<Self> {
+        (signs.mac.is_one() && own.mac.is_one()).then_some(Self {
+            cnp: signs.mac,
+            receiver: own.mac,
+        })
+    }
+
+    fn differ(self) -> bool {
+        self.cnp != self.receiver
     }
 }
 
@@ -108,23 +170,40 @@ pub enum Evidence {
     /// Its maker was told just before.
     #[display("comes from a node that was notified just before")]
     Request,
-    /// It comes from another address than the receiver's.
-    #[display("comes from another address than the receiver's")]
-    OtherAddress,
-    /// It has another source MAC address than the receiver, whose packets have passed no router yet.
+    /// It comes from another address than the receiver's, and passed fewer routers than the receiver's packets.
     #[display(
-        "has another source MAC address than the receiver, whose packets have passed no router yet"
+        "comes from another address than the receiver's; routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
     )]
-    OtherMac,
+    OtherAddress {
+        /// Routers that it passed.
+        passed: u8,
+        /// Routers that the receiver's packets passed, at least.
+        receiver: u8,
+    },
+    /// It comes from another address than the receiver's, by the receiver's NIC.
+    #[display(
+        "comes from another address than the receiver's, but from its source MAC address, {_0}, and has passed no router: a NIC may have several addresses"
+    )]
+    SecondAddress(Mac),
+    /// It comes from another address than the receiver's, which may be the same NIC's.
+    #[display(
+        "comes from another address than the receiver's, but nothing shows that another node made it: a NIC may have several addresses"
+    )]
+    AddressUnclear,
+    /// It has another source MAC address than the receiver, whose packets have passed no router yet.
+    #[display("{_0}, and those have passed no router yet")]
+    OtherMac(Macs),
     /// It passed fewer routers.
     #[display(
-        "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
+        "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least{}", also(*macs)
     )]
     Nearer {
         /// Routers that it passed.
         passed: u8,
         /// Routers that the receiver's packets passed, at least.
         receiver: u8,
+        /// Source MAC addresses, where its own is its maker's, and not that of the receiver's packets.
+        macs: Option<Macs>,
     },
     /// No CE mark reached the receiver.
     #[display(
@@ -137,8 +216,23 @@ pub enum Evidence {
     )]
     OnItsLink,
     /// It is like the receiver's packets.
-    #[display("passed as many routers as the receiver's packets, but a switch may imitate them")]
+    #[display(
+        "like the receiver's packets in routers passed and source MAC address, as far as they show; a node on the way may imitate them"
+    )]
     Alike,
+    /// It is like the receiver's packets, and was not seen where these come from.
+    #[display(
+        "like the receiver's packets, but no CNP about the flow passed the receiver's link, another place of the capture"
+    )]
+    NotOnItsLink,
+    /// It passed as many routers as the receiver's packets, and has another source MAC address.
+    #[display("passed as many routers as the receiver's packets, but {_0}")]
+    MacUnlike(Macs),
+    /// The receiver's packets are not all alike.
+    #[display(
+        "the receiver's packets are not all alike here, in routers passed or source MAC address: some are like it"
+    )]
+    Varied,
     /// It passed fewer routers, or more, and may have come by another path.
     #[display("hop limit unlike that of the receiver's packets, but it may have come another way")]
     OtherPath,
@@ -162,6 +256,10 @@ pub enum Evidence {
     /// Only samples of packets were seen.
     #[display("only samples were seen, which are too few to compare it with")]
     Sampled,
+}
+
+fn also(macs: Option<Macs>) -> String {
+    macs.map_or_else(String::new, |macs| format!("; {macs}"))
 }
 
 fn by_maker(counts: &[u32; Maker::ALL.len()]) -> String {
@@ -197,8 +295,7 @@ impl Inference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signs {
     hop_limit: u8,
-    /// Hash of its source MAC address, or [`NO_MAC`].
-    mac: u16,
+    mac: Mac,
     /// Hash of what its path is chosen by, beside the addresses.
     path: u16,
 }
@@ -208,11 +305,11 @@ impl Signs {
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let ip = frame.ip()?;
-        let mut mac = NO_MAC;
+        let mut mac = Mac::NONE;
         for span in frame.own_spans() {
             match span.layer {
                 Layer::Ipv4 | Layer::Ipv6 if span.start == ip.start => break,
-                Layer::Ethernet => mac = mac_hash(frame.bytes().get(span.start + 6..)?),
+                Layer::Ethernet => mac = Mac::source_of(frame.bytes().get(span.start..)?)?,
                 Layer::Vlan | Layer::LinuxCooked | Layer::Llc => {}
                 _ => return None,
             }
@@ -240,15 +337,6 @@ impl Signs {
     }
 }
 
-fn mac_hash(octets: &[u8]) -> u16 {
-    let Some([a, b, c, d, e, f]) = octets.first_chunk::<6>() else {
-        return NO_MAC;
-    };
-    let number = u64::from_be_bytes([0, 0, *a, *b, *c, *d, *e, *f]);
-    let hash = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16;
-    hash.clamp(NO_MAC + 1, SEVERAL_MACS - 1)
-}
-
 /// A CNP, as far as it matters who made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cnp {
@@ -258,8 +346,8 @@ pub struct Cnp {
     signs: Option<Signs>,
     /// Who it comes from; where that is ambiguous, who it is if not the receiver.
     origin: Origin,
-    /// Whether it comes from the flow's receiver; nothing where the flow is not known.
-    in_name: Option<bool>,
+    /// The flow's receiver, where the flow is known.
+    receiver: Option<IpAddr>,
     /// QP of the flow at its receiver.
     receiver_qp: Option<Qp>,
     /// When it was seen, in nanoseconds since the epoch.
@@ -303,7 +391,7 @@ impl Cnp {
             place,
             signs,
             origin: translator.unwrap_or(attribution.origin),
-            in_name: flow.map(|flow| flow.receiver == gist.notifier),
+            receiver: flow.map(|flow| flow.receiver),
             receiver_qp: flow.map(|flow| flow.receiver_qp),
             at,
             marked: data.and_then(|data| data.unanswered).is_some_and(is_answer),
@@ -316,16 +404,21 @@ impl Cnp {
     /// Whether another one differs from it in nothing but what it answers.
     fn is_like(&self, other: &Self) -> bool {
         let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.place, cnp.signs, cnp.path_known);
-        let about = |cnp: &Self| (cnp.origin, cnp.in_name, cnp.receiver_qp);
+        let about = |cnp: &Self| (cnp.origin, cnp.receiver, cnp.receiver_qp);
         signs(self) == signs(other) && about(self) == about(other)
     }
 
     fn flow(&self) -> Option<FlowKey> {
         Some(FlowKey {
             sender: self.to,
-            receiver: self.from,
+            receiver: self.receiver?,
             receiver_qp: self.receiver_qp?,
         })
+    }
+
+    /// Whether it comes from the flow's receiver; nothing where the flow is not known.
+    fn in_name(&self) -> Option<bool> {
+        self.receiver.map(|receiver| receiver == self.from)
     }
 
     /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
@@ -352,7 +445,7 @@ struct Way {
     most: u8,
     /// Where hop limits begin; 0 where at several.
     start: u8,
-    mac: u16,
+    mac: Mac,
     /// The first paths taken, and when each was taken last.
     paths: [u16; PATHS],
     last: [Moment; PATHS],
@@ -380,7 +473,7 @@ impl Way {
         least: u8::MAX,
         most: 0,
         start: 0,
-        mac: NO_MAC,
+        mac: Mac::NONE,
         paths: [NO_PATH; PATHS],
         last: [Moment(0); PATHS],
         latest: Moment(0),
@@ -394,6 +487,13 @@ impl Way {
     /// Whether this is its source's own link: the `data` that it answers has passed a router, and its own packets none.
     fn is_on_link_beside(&self, data: &Self) -> bool {
         self.is_at_source() && (1..=FARTHEST).contains(&data.least)
+    }
+
+    /// Whether routers that a CNP passed can be held against those that its packets passed.
+    const fn is_comparable(&self, signs: Signs) -> bool {
+        let same_start =
+            self.start == signs.start() && self.most.saturating_sub(signs.passed()) <= FARTHEST;
+        same_start || self.start != 0 && self.most <= FARTHEST
     }
 
     /// Whether there is room for another path.
@@ -637,7 +737,7 @@ impl Origins {
                 own.start = 0;
             }
             if own.mac != signs.mac {
-                own.mac = SEVERAL_MACS;
+                own.mac = Mac::SEVERAL;
             }
             if (passed, passed) != (own.least, own.most) {
                 self.unlike = self.unlike.saturating_add(1);
@@ -669,26 +769,40 @@ impl Origins {
 
     fn is_unmarked(&self, cnp: &Cnp) -> bool {
         self.watch_of(cnp).is_some_and(|watch| {
-            let ways = || self.ways(watch.place, (cnp.from, cnp.to));
-            watch.excludes_marks((cnp.at, cnp.place), cnp.first)
-                && ways().is_some_and(|(own, data)| own.is_on_link_beside(data))
+            watch.excludes_marks((cnp.at, cnp.place), cnp.first) && self.is_on_link(watch, cnp)
         })
+    }
+
+    /// Whether a CNP's flow is watched on its receiver's link.
+    fn is_on_link(&self, watch: &Watch, cnp: &Cnp) -> bool {
+        let ways = |receiver| self.ways(watch.place, (receiver, cnp.to));
+        (cnp.receiver.and_then(ways)).is_some_and(|(own, data)| own.is_on_link_beside(data))
     }
 
     fn watch_of(&self, cnp: &Cnp) -> Option<&Watch> {
         self.watches.get(&cnp.flow()?)
     }
 
+    /// The evidence of the receiver's link that a CNP is not the receiver's: no CNP about the flow passed there, and no mark
+    /// that asks for one.
+    fn against_receiver(&self, cnp: &Cnp) -> Option<Evidence> {
+        let watch = self.watch_of(cnp);
+        if watch.is_some_and(|watch| watch.has_cnps) {
+            return None;
+        }
+        if cnp.unmarked || self.is_unmarked(cnp) {
+            return Some(Evidence::NoMark);
+        }
+        watch
+            .filter(|watch| watch.place != cnp.place && self.is_on_link(watch, cnp))
+            .map(|_| Evidence::NotOnItsLink)
+    }
+
     /// Who made a CNP, by all that has been seen so far.
     #[must_use]
     pub fn judge(&self, cnp: &Cnp) -> Inference {
         let known = self.ways(cnp.place, (cnp.from, cnp.to));
-        let compared = match (known, cnp.signs) {
-            (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
-            (_, None) => Evidence::NoSigns,
-            _ => Evidence::NothingAlike,
-        };
-        if let Some(maker) = cnp.translator().filter(|_| cnp.in_name != Some(true)) {
+        if let Some(maker) = cnp.translator().filter(|_| cnp.in_name() != Some(true)) {
             return Inference {
                 maker,
                 evidence: Evidence::Request,
@@ -697,31 +811,72 @@ impl Origins {
         // Who acknowledges the sender's data, or is sent any, is a receiver of it: QPs may have several, at once or one after
         // another. A port of InfiniBand may have several local identifiers.
         let is_receiver = known.is_some_and(|(own, data)| own.count > 0 || data.count > 0);
-        if cnp.in_name == Some(false) && !is_receiver && lid_of_address(cnp.from).is_none() {
-            return cnp.not_the_receivers(Evidence::OtherAddress);
-        }
-        match compared {
-            Evidence::OnItsLink => Inference {
-                maker: Maker::Receiver,
-                evidence: compared,
-            },
+        let has_other_name = cnp.in_name() == Some(false);
+        let is_strange = has_other_name && !is_receiver && lid_of_address(cnp.from).is_none();
+        let evidence = match (known, cnp.signs) {
+            _ if is_strange => self.compare_address(cnp),
+            (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
+            (_, None) => Evidence::NoSigns,
+            _ => Evidence::NothingAlike,
+        };
+        // Of a QP's other receiver, the link of the one that is known tells nothing.
+        let against = match has_other_name && !is_strange {
+            true => None,
+            false => self.against_receiver(cnp),
+        };
+        let maker = match (evidence, against) {
+            (Evidence::OnItsLink | Evidence::SecondAddress(_), _) => Maker::Receiver,
+            (
+                Evidence::Nearer { .. } | Evidence::OtherMac(_) | Evidence::OtherAddress { .. },
+                _,
+            ) => return cnp.not_the_receivers(evidence),
             // Whichever flow this is about.
-            Evidence::NothingAlike | Evidence::NoSigns if cnp.in_name != Some(true) => {
-                Inference::unknown(Evidence::NoFlow)
+            (Evidence::NothingAlike | Evidence::NoSigns, _)
+                if !is_strange && cnp.in_name() != Some(true) =>
+            {
+                return Inference::unknown(Evidence::NoFlow);
             }
-            Evidence::Alike
-            | Evidence::OtherPath
-            | Evidence::RouteUnclear
-            | Evidence::NoSigns
-            | Evidence::NothingAlike => {
-                let is_unmarked = cnp.unmarked || self.is_unmarked(cnp);
-                let has_cnps = || self.watch_of(cnp).is_some_and(|watch| watch.has_cnps);
-                match is_unmarked && !has_cnps() {
-                    true => cnp.not_the_receivers(Evidence::NoMark),
-                    false => Inference::unknown(compared),
-                }
+            (_, Some(Evidence::NoMark)) => return cnp.not_the_receivers(Evidence::NoMark),
+            (Evidence::Alike, Some(against)) => return Inference::unknown(against),
+            // A node that was told just before may speak in the receiver's name.
+            (Evidence::Alike, None)
+                if cnp.in_name() == Some(true) && cnp.translator().is_none() =>
+            {
+                Maker::ReceiverOrImitation
             }
-            evidence => cnp.not_the_receivers(evidence),
+            _ => Maker::Unknown,
+        };
+        Inference { maker, evidence }
+    }
+
+    /// A CNP from another address than the flow's receiver against the packets of that: a NIC may have several addresses.
+    fn compare_address(&self, cnp: &Cnp) -> Evidence {
+        let own = (cnp.receiver).and_then(|receiver| self.ways(cnp.place, (receiver, cnp.to)));
+        let Some(signs) = cnp.signs else {
+            return Evidence::NoSigns;
+        };
+        let Some((own, data)) = own else {
+            return Evidence::NothingAlike;
+        };
+        if own.count < ENOUGH {
+            return Evidence::NothingAlike;
+        }
+        let (passed, receiver) = (signs.passed(), own.least);
+        match Macs::of(signs, own).filter(|_| own.is_at_source()) {
+            // On its own link a receiver may have another port.
+            Some(macs) if macs.differ() && !own.is_on_link_beside(data) => {
+                return Evidence::OtherMac(macs);
+            }
+            Some(macs) if !macs.differ() && passed == 0 => {
+                return Evidence::SecondAddress(macs.cnp);
+            }
+            _ => {}
+        }
+        // Paths go by addresses, too: they have to be of one length.
+        let is_one_length = self.unlike == 0 || own.least == own.most && !own.took_few();
+        match passed < receiver && own.is_comparable(signs) && is_one_length {
+            true => Evidence::OtherAddress { passed, receiver },
+            false => Evidence::AddressUnclear,
         }
     }
 
@@ -731,36 +886,43 @@ impl Origins {
             return Evidence::NothingAlike;
         }
         let (passed, receiver) = (signs.passed(), own.least);
-        let known_mac = |mac| ![NO_MAC, SEVERAL_MACS].contains(&mac);
-        if own.is_at_source() && known_mac(own.mac) && known_mac(signs.mac) && own.mac != signs.mac
-        {
+        let macs = Macs::of(signs, own);
+        let unlike = macs.filter(|macs| macs.differ());
+        if let Some(macs) = unlike.filter(|_| own.is_at_source()) {
             // On its own link a receiver may have another port.
             return match own.is_on_link_beside(data) {
-                true => Evidence::Alike,
-                false => Evidence::OtherMac,
+                true => Evidence::MacUnlike(macs),
+                false => Evidence::OtherMac(macs),
             };
         }
-        let same_start = own.start == signs.start() && own.most.saturating_sub(passed) <= FARTHEST;
-        let comparable = same_start || own.start != 0 && own.most <= FARTHEST;
+        let comparable = own.is_comparable(signs);
         let took = own.took(signs);
         let all_alike = self.unlike == 0 && self.alike >= ALL_ALIKE;
         if passed < receiver && comparable && (took.is_some() || all_alike) {
             let last = (took.filter(|_| cnp.path_known)).or(all_alike.then_some(own.latest));
             let is_between = last.is_some_and(|last| last.is_behind(Moment::new(cnp.at)));
             return match is_between {
-                true => Evidence::Nearer { passed, receiver },
+                true => Evidence::Nearer {
+                    passed,
+                    receiver,
+                    // Before the first router it is its maker's own.
+                    macs: unlike.filter(|_| passed == 0),
+                },
                 false => Evidence::RouteUnclear,
             };
         }
         let is_like = own.least <= passed && passed <= own.most;
-        let on_its_link = known_mac(own.mac) && own.is_on_link_beside(data);
+        let on_its_link = own.mac.is_one() && own.is_on_link_beside(data);
         // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
-        if is_like && on_its_link && cnp.marked && cnp.in_name != Some(false) {
+        if is_like && on_its_link && cnp.marked && cnp.in_name() != Some(false) {
             return Evidence::OnItsLink;
         }
-        match is_like && comparable {
-            true => Evidence::Alike,
-            false => Evidence::OtherPath,
+        let several = own.least != own.most || own.mac == Mac::SEVERAL && own.most == 0;
+        match unlike {
+            _ if !is_like || !comparable => Evidence::OtherPath,
+            _ if several => Evidence::Varied,
+            Some(macs) => Evidence::MacUnlike(macs),
+            None => Evidence::Alike,
         }
     }
 }
@@ -781,7 +943,7 @@ pub struct Tally {
     /// Of those of an unknown maker, the ones before any of a known one that there was nothing to compare with yet, or whose
     /// flow was not known yet.
     early: u32,
-    /// The last judgement of a known maker.
+    /// The last judgement of a known maker; of the receiver or an imitation, where there is no other.
     known: Option<Inference>,
     /// The last one, judged when the next one has come: what comes in between tells of it, too.
     last: Option<Cnp>,
@@ -827,13 +989,16 @@ impl Tally {
         let count = &mut self.counts[inference.maker as usize];
         *count = count.saturating_add(number);
         if inference.maker != Maker::Unknown {
-            self.known = Some(inference);
+            let is_open = |known: Inference| known.maker.is_open();
+            if self.known.is_none_or(is_open) || !inference.maker.is_open() {
+                self.known = Some(inference);
+            }
             return;
         }
         let is_incomparable = match inference.evidence {
             Evidence::NothingAlike => true,
             Evidence::RouteUnclear => !cnp.path_known,
-            _ => cnp.in_name.is_none(),
+            _ => cnp.receiver.is_none(),
         };
         if is_incomparable && self.known.is_none() {
             self.early = self.early.saturating_add(number);
@@ -846,18 +1011,19 @@ impl Tally {
         let cnp = self.last.as_ref()?;
         let last = origins.judge(cnp);
         let mut all = self.clone();
-        // What comes behind the last one may still tell who made it.
-        if self.known.is_none() || last.maker != Maker::Unknown {
+        // What comes after the last one may still tell who made it.
+        if self.known.is_none_or(|known| known.maker == last.maker) || !last.maker.is_open() {
             all.count(cnp, last);
         }
         let Some(known) = all.known else {
             return Some(last);
         };
         let maker = Maker::of(&all.counts, all.early);
-        let [of_known, unknown] = [known.maker, Maker::Unknown].map(|m| all.counts[m as usize]);
-        let sum = all.counts.iter().copied().fold(0, u32::saturating_add);
-        let is_one = of_known + unknown == sum && maker != Maker::Unknown;
-        Some(match is_one {
+        // A few others that nothing speaks against are not worth a word.
+        let is_said = |other: &Maker| *other == maker || other.is_open();
+        let is_one =
+            (Maker::ALL.iter().zip(all.counts)).all(|(other, count)| count == 0 || is_said(other));
+        Some(match is_one && known.maker == maker {
             true => known,
             false => Inference {
                 maker,
@@ -1054,6 +1220,15 @@ mod tests {
         origins.judge(&cnp)
     }
 
+    const ALIKE: Inference = Inference {
+        maker: Maker::ReceiverOrImitation,
+        evidence: Evidence::Alike,
+    };
+
+    const fn mac(last: u8) -> Mac {
+        Mac([2, 0, 0, 0, 0, last])
+    }
+
     fn on_the_way(evidence: Evidence) -> Inference {
         Inference {
             maker: Maker::Network,
@@ -1080,16 +1255,14 @@ mod tests {
                 on_the_way(Evidence::Nearer {
                     passed,
                     receiver: 3,
+                    macs: None,
                 })
             };
             assert_eq!(passing(63, ack.port), nearer(1));
             assert_eq!(passing(254, ack.port), nearer(1), "starts at 255");
             // A NIC may let CNPs start elsewhere, and switches may copy.
             for hop_limit in [61, 252, 125] {
-                assert_eq!(
-                    passing(hop_limit, ack.port),
-                    Inference::unknown(Evidence::Alike)
-                );
+                assert_eq!(passing(hop_limit, ack.port), ALIKE);
             }
             // A longer path, another path.
             for (hop_limit, port) in [(60, ack.port), (63, 0)] {
@@ -1121,6 +1294,7 @@ mod tests {
         let nearer = on_the_way(Evidence::Nearer {
             passed: 1,
             receiver: 3,
+            macs: None,
         });
         assert_eq!(judge(&paths(&[]), other), nearer);
         let last = cnp(other, Origin::Receiver, 195 * US);
@@ -1135,7 +1309,7 @@ mod tests {
             hop_limit: 60,
             ..ACK
         };
-        assert_eq!(judge(&unlike, within), Inference::unknown(Evidence::Alike));
+        assert_eq!(judge(&unlike, within), Inference::unknown(Evidence::Varied));
     }
 
     #[test]
@@ -1166,8 +1340,8 @@ mod tests {
         // It has.
         let mut origins = after(&[ACK; 3]);
         see(&mut origins, 40 * US, HERE, nearer);
-        let alike = Inference::unknown(Evidence::Alike);
-        assert_eq!(later.judge(&origins), Some(alike));
+        let varied = Inference::unknown(Evidence::Varied);
+        assert_eq!(later.judge(&origins), Some(varied));
     }
 
     #[test]
@@ -1189,15 +1363,15 @@ mod tests {
     #[test]
     fn several_receivers_of_a_qp_are_no_switch() {
         let another = |hop_limit| Cnp {
-            in_name: Some(false),
+            receiver: Some(SWITCH.into()),
             ..cnp(Passing { hop_limit, ..ACK }, Origin::Receiver, 5 * US)
         };
         let origins = after(&[ACK; 3]);
         let alike = Inference::unknown(Evidence::Alike);
         assert_eq!(origins.judge(&another(61)), alike);
         assert_eq!(origins.judge(&another(63)).maker, Maker::Network);
-        let by_address = on_the_way(Evidence::OtherAddress);
-        assert_eq!(after(&[]).judge(&another(61)), by_address);
+        let nothing = Inference::unknown(Evidence::NothingAlike);
+        assert_eq!(after(&[]).judge(&another(61)), nothing);
         // One whose acknowledgements go another way is sent data.
         let no_flow = Inference::unknown(Evidence::NoFlow);
         assert_eq!(after(&[DATA; 3]).judge(&another(61)), no_flow);
@@ -1251,8 +1425,17 @@ mod tests {
         // In one network, both ends look alike.
         let bridged = after(&[own; 3]);
         let other = Passing { mac: ROUTER, ..own };
-        assert_eq!(judge(&bridged, own), Inference::unknown(Evidence::Alike));
-        assert_eq!(judge(&bridged, other), on_the_way(Evidence::OtherMac));
+        assert_eq!(judge(&bridged, own), ALIKE);
+        let forged = judge(&bridged, other);
+        let macs = Macs {
+            cnp: mac(ROUTER),
+            receiver: mac(NIC),
+        };
+        assert_eq!(forged, on_the_way(Evidence::OtherMac(macs)));
+        assert_eq!(
+            forged.evidence.to_string(),
+            "its source MAC address is 02:00:00:00:00:01, that of the receiver's packets 02:00:00:00:00:09, and those have passed no router yet"
+        );
         // Where data has passed a router, it is the receiver's link.
         let routed = Passing {
             hop_limit: 60,
@@ -1269,18 +1452,34 @@ mod tests {
         assert_eq!(link.judge(&answer), receiver);
         // One mark is not the cause of all CNPs to come.
         let late = behind(at - WITHIN - 1);
-        assert_eq!(link.judge(&late), Inference::unknown(Evidence::Alike));
+        assert_eq!(link.judge(&late), ALIKE);
         // What would it answer? A switch that routes nothing may mark behind this place.
-        assert_eq!(judge(&link, own), Inference::unknown(Evidence::Alike));
+        assert_eq!(judge(&link, own), ALIKE);
         // Another port of the receiver, or a switch.
-        assert_eq!(judge(&link, other), Inference::unknown(Evidence::Alike));
+        let unlike = Inference::unknown(Evidence::MacUnlike(macs));
+        assert_eq!(judge(&link, other), unlike);
         // A mirror of several ports.
         let mirror = after(&[routed, own, other, own, own]);
-        assert_eq!(mirror.judge(&answer), Inference::unknown(Evidence::Alike));
+        let varied = Inference::unknown(Evidence::Varied);
+        assert_eq!(mirror.judge(&answer), varied);
         // Elsewhere MAC addresses are those of routers.
         let behind = after(&[ACK; 3]);
-        let other = Passing { mac: 2, ..ACK };
-        assert_eq!(judge(&behind, other), Inference::unknown(Evidence::Alike));
+        let other = judge(&behind, Passing { mac: 2, ..ACK });
+        assert_eq!(other.maker, Maker::Unknown);
+        assert!(matches!(other.evidence, Evidence::MacUnlike(_)));
+        // Those of one network with the sender are their own.
+        let forged = Passing {
+            mac: 2,
+            hop_limit: 64,
+            ..ACK
+        };
+        let behind = after(&[ACK; 3]);
+        let text = judge(&behind, forged).evidence.to_string();
+        let expected = "routers passed, by hop limit: 0; by the receiver's packets: 3 at least; its source MAC address is 02:00:00:00:00:02, that of the receiver's packets 02:00:00:00:00:01";
+        assert_eq!(text, expected);
+        // Of several routers that are as far away any may have passed it on.
+        let bundle = after(&[ACK, Passing { mac: 2, ..ACK }, ACK]);
+        assert_eq!(judge(&bundle, ACK), ALIKE);
     }
 
     /// Packets of a flow at the sender's link, each 1 ms after the one before and soon after that on the receiver's link, where
@@ -1337,6 +1536,8 @@ mod tests {
         let all = seen(&ALL, &NONE);
         assert_eq!(makers(&all, [0, 50, 98]), [Network; 3]);
         assert_eq!(makers(&all, [99]), [Unknown], "no data behind it yet");
+        let last = cnp(ACK, Origin::Receiver, 99 * MS + 100 * US);
+        assert_eq!(all.judge(&last).evidence, Evidence::NotOnItsLink);
         let evidence = all.judge(&cnp(ACK, Origin::Receiver, 50 * MS)).evidence;
         assert_eq!(evidence, Evidence::NoMark);
         // Watched before, behind, and around them.
@@ -1379,9 +1580,9 @@ mod tests {
             place: Place::new(1),
             ..here
         });
-        assert_eq!(makers(&origins, [50, 98]), [Maker::Unknown; 2]);
+        assert_eq!(makers(&origins, [50, 98]), [Maker::ReceiverOrImitation; 2]);
         origins.settle(&mut here);
-        assert_eq!(origins.judge(&here).maker, Maker::Unknown);
+        assert_eq!(origins.judge(&here).maker, Maker::ReceiverOrImitation);
     }
 
     #[test]
@@ -1468,7 +1669,7 @@ mod tests {
         ] {
             let in_name = |packet| cnp(packet, origin, US);
             let own_address = Cnp {
-                in_name: Some(false),
+                receiver: Some(SWITCH.into()),
                 ..in_name(ACK)
             };
             let evidence = Evidence::Request;
@@ -1485,7 +1686,7 @@ mod tests {
     #[test]
     fn whom_it_is_about_need_not_be_known() {
         let unknown = |packet| Cnp {
-            in_name: None,
+            receiver: None,
             ..cnp(packet, Origin::Receiver, US)
         };
         let nearer = unknown(Passing {
@@ -1571,18 +1772,25 @@ mod tests {
         let half = (0..100).map(|n| if n % 2 == 0 { alike } else { nearer });
         assert_eq!(
             row(&origins, half),
-            unknown([(Maker::Network, 50), (Maker::Unknown, 50)])
+            unknown([(Maker::Network, 50), (Maker::ReceiverOrImitation, 50)])
         );
         let one = (0..100).map(|n| if n == 40 { nearer } else { alike });
         let one = row(&origins, one);
         // The last one is not counted as long as data behind it may tell.
-        assert_eq!(one, unknown([(Maker::Network, 1), (Maker::Unknown, 98)]));
+        assert_eq!(
+            one,
+            unknown([(Maker::Network, 1), (Maker::ReceiverOrImitation, 98)])
+        );
         assert_eq!(
             one.unwrap().evidence.to_string(),
-            "judged one by one, CNPs are network 1, unknown 98"
+            "judged one by one, CNPs are receiver_or_imitation 98, network 1"
         );
         let few = (0..100).map(|n| if n % 40 == 7 { alike } else { nearer });
-        assert_eq!(row(&origins, few).unwrap().maker, Maker::Network);
+        let few = row(&origins, few).unwrap();
+        assert_eq!(few.maker, Maker::Network);
+        assert!(matches!(few.evidence, Evidence::Nearer { .. }), "{few:?}");
+        let all = row(&origins, [alike; 100]);
+        assert_eq!(all, Some(ALIKE));
     }
 
     #[test]
@@ -1649,9 +1857,166 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_a_row_holds_of_almost_all_its_cnps() {
+        use Maker::{
+            IngressPe, Mixed, Network, Proxy, Receiver, ReceiverOrImitation as Alike, Unknown,
+        };
+        for (expected, counts) in [
+            (Unknown, &[][..]),
+            (Alike, &[(Alike, 1)]),
+            (Alike, &[(Alike, 32), (Unknown, 1)]),
+            (Unknown, &[(Alike, 31), (Unknown, 1)]),
+            (Alike, &[(Alike, 1), (Receiver, 9)]),
+            (Receiver, &[(Alike, 1), (Receiver, 32)]),
+            (Unknown, &[(Alike, 1), (Network, 9)]),
+            (Unknown, &[(Alike, 99), (Network, 1)]),
+            (Network, &[(Alike, 1), (Network, 32)]),
+            (Network, &[(Proxy, 1), (IngressPe, 1)]),
+            (Mixed, &[(Receiver, 1), (Proxy, 1), (Alike, 99)]),
+        ] {
+            let mut all = [0; Maker::ALL.len()];
+            for (maker, count) in counts {
+                all[*maker as usize] = *count;
+            }
+            assert_eq!(Maker::of(&all, 0), expected, "{counts:?}");
+        }
+    }
+
+    /// Of a CNP from another address than its flow's receiver.
+    fn from_another(origins: &Origins, packet: Passing) -> Inference {
+        let from = |bytes: u8| match packet.v4 {
+            true => IpAddr::from([192, 0, 2, bytes]),
+            false => IpAddr::from([0x2001, 0xDB8, 0, 0, 0, 0, 9, u16::from(bytes)]),
+        };
+        let cnp = Cnp {
+            from: from(200),
+            path_known: false,
+            ..cnp(packet, Origin::Unknown, 5 * US)
+        };
+        assert_eq!(cnp.in_name(), Some(false));
+        origins.judge(&cnp)
+    }
+
+    #[test]
+    fn a_nic_may_have_several_addresses() {
+        for (v4, start, routers) in [
+            (false, 64, 3),
+            (true, 64, 1),
+            (false, 255, 5),
+            (true, 255, 2),
+        ] {
+            let own = Passing {
+                v4,
+                hop_limit: start,
+                mac: NIC,
+                ..ACK
+            };
+            let data = Passing {
+                v4,
+                hop_limit: start - routers,
+                ..DATA
+            };
+            let passed = Passing {
+                hop_limit: start - routers,
+                mac: ROUTER,
+                ..own
+            };
+            let link = after(&[data, own, own, own]);
+            let bridged = after(&[own; 3]);
+            let far = after(&[passed; 3]);
+            let second = Inference {
+                maker: Maker::Receiver,
+                evidence: Evidence::SecondAddress(mac(NIC)),
+            };
+            for port in [ACK.port, 0xFEED] {
+                let cnp = |packet| Passing { port, ..packet };
+                assert_eq!(from_another(&link, cnp(own)), second);
+                assert_eq!(from_another(&bridged, cnp(own)), second);
+                let unclear = Inference::unknown(Evidence::AddressUnclear);
+                assert_eq!(from_another(&far, cnp(passed)), unclear);
+                // As far by another start of the hop limit, or farther.
+                let other = Passing {
+                    hop_limit: 128 - routers,
+                    ..passed
+                };
+                assert_eq!(from_another(&far, cnp(other)), unclear);
+                let farther = Passing {
+                    hop_limit: passed.hop_limit - 1,
+                    ..passed
+                };
+                assert_eq!(from_another(&far, cnp(farther)), unclear);
+                // There is nothing to compare it with.
+                let nothing = Inference::unknown(Evidence::NothingAlike);
+                assert_eq!(from_another(&after(&[passed; 2]), cnp(passed)), nothing);
+                // Another port on the same link.
+                let other = Passing { mac: 5, ..own };
+                assert_eq!(from_another(&link, cnp(other)), unclear);
+                // Another host of one network, and a router that is nearer.
+                let other = from_another(&bridged, cnp(other));
+                assert_eq!(other.maker, Maker::Network);
+                assert!(matches!(other.evidence, Evidence::OtherMac(_)));
+                let nearer = Passing {
+                    hop_limit: start,
+                    ..passed
+                };
+                let evidence = Evidence::OtherAddress {
+                    passed: 0,
+                    receiver: routers,
+                };
+                assert_eq!(from_another(&far, cnp(nearer)), on_the_way(evidence));
+                // Where paths differ in length, a shorter one need not be a nearer node's.
+                let longer = Passing {
+                    hop_limit: passed.hop_limit - 1,
+                    port: 7,
+                    ..passed
+                };
+                let unlike = after(&[passed, passed, passed, longer]);
+                assert_eq!(from_another(&unlike, cnp(nearer)), unclear);
+            }
+        }
+    }
+
+    #[test]
+    fn vlan_tags_do_not_hide_mac_addresses() {
+        let tagged = |tags: usize| {
+            let ethernet = Part::Ethernet {
+                source: [2, 0, 0, 0, 0, NIC],
+                destination: [2; 6],
+            };
+            let vlan = Part::Vlan {
+                id: 7,
+                priority: 3,
+                service: false,
+            };
+            let mut parts = vec![ethernet];
+            parts.resize(1 + tags, vlan);
+            parts.extend([
+                crate::testing::ip(RECEIVER.into(), SENDER.into()),
+                crate::testing::udp(4791),
+                Part::Bth(BthRepr::new(Opcode::RC_ACKNOWLEDGE, QP, 1)),
+                Part::Bytes(&[0; 8]),
+                ICRC,
+            ]);
+            let bytes = build(&parts);
+            let link = LinkType::Ethernet;
+            let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+            Signs::from_frame(&frame).unwrap().mac
+        };
+        assert_eq!([0, 1, 2].map(tagged), [mac(NIC); 3]);
+    }
+
+    #[test]
+    fn what_a_switch_sends_in_its_own_name_does_not_pass_the_receivers_link() {
+        let mut origins = Origins::new(16);
+        watched(&mut origins, (0, 100), ALL, NONE);
+        let judged = from_another(&origins, ACK);
+        assert_eq!(judged, on_the_way(Evidence::NoMark));
+    }
+
+    #[test]
     fn what_is_remembered_is_small() {
-        assert!(size_of::<Tally>() <= 160, "{}", size_of::<Tally>());
-        assert!(size_of::<Cnp>() <= 88, "{}", size_of::<Cnp>());
+        assert!(size_of::<Tally>() <= 184, "{}", size_of::<Tally>());
+        assert!(size_of::<Cnp>() <= 112, "{}", size_of::<Cnp>());
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
         let watch = size_of::<FlowKey>() + size_of::<Watch>();
         assert!(watch <= 152, "{watch}");

@@ -45,6 +45,16 @@ impl<K: Hash + Eq, V> Table<K, V> {
         self.entries.pop(key)
     }
 
+    /// Entry of `key`, made by `make` where there is none, whatever the capacity; it counts as used.
+    pub fn get_or_make(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        self.entries.get_or_insert_mut(key, make)
+    }
+
+    /// Takes the entry out that was used longest ago.
+    pub fn pop_oldest(&mut self) -> Option<V> {
+        self.entries.pop_lru().map(|(_, value)| value)
+    }
+
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -121,13 +121,16 @@ impl Flow {
         if data.earlier.is_none() {
             self.class = data.class;
         }
-        if data.earlier.is_none()
-            && self.obedience.sequenced(data.sequence, data.place) != Order::Overtaken
-        {
-            self.count(at.max(self.last), data.octets, settings, &mut measured);
-            self.obedience.data(at, data.octets, data.entropy);
-            if data.ce {
-                self.obedience.marked();
+        if data.earlier.is_none() {
+            let order = self.obedience.sequenced(data.sequence, data.place);
+            if order != Order::Overtaken {
+                self.count(at.max(self.last), data.octets, settings, &mut measured);
+            }
+            if order == Order::New {
+                self.obedience.data(at, data.octets, data.entropy);
+                if data.ce {
+                    self.obedience.marked();
+                }
             }
         }
         let mut effect = Effect {
@@ -193,7 +196,7 @@ impl Flow {
         if let Some(last) = missed.filter(|_| is_new) {
             self.obedience.missed(last);
         }
-        self.obedience.notified_at(moment.at, place, !is_new);
+        self.obedience.notified_at(place, !is_new);
         if self.waiting.len() < WAITING {
             self.waiting.push_back(Waiting {
                 moment,

@@ -371,17 +371,18 @@ impl Memory {
             able,
             class: Class::from_frame(frame),
         };
-        let psn = packet.sequence.of_connection();
-        let (flow, begins) = flows.data(key, self.tick, psn, || Flow::new(moment.at));
-        resolver.begins(&key, begins);
+        let port = packet.sequence.port(data.source_port);
+        let sequence = (packet.sequence.of_connection(), port);
+        let (flow, begins) = flows.data(key, moment.at, sequence, || Flow::new(moment.at));
+        resolver.begins(&key, begins, port);
         let effect = flow.data(&packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&notice) {
                 notice.rate_after = Some(rate(octets as f64, settings.window));
             }
         });
         if begins_answer(bth.opcode()) {
-            let (from, to) = (data.source, data.destination);
-            resolver.answered(from, to, data.dest_qp, bth.psn(), flows);
+            let to = (data.source, data.destination, data.dest_qp);
+            resolver.acknowledged(to, data.source_port, (moment.at, bth.psn()), flows);
         }
         if let Some(outer) = &data.outer {
             let data = moment;
@@ -456,6 +457,9 @@ impl Memory {
         let identity = self.sightings.message(gist, port, payload);
         let earlier = self.sightings.see(identity, look);
         let mut broken = Broken::default();
+        if let Subject::SenderQp(qp) = gist.subject {
+            self.resolver.notified(gist.notifier, gist.destination, qp);
+        }
         let flow = self.flow_of(&key, gist);
         let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);
         let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
@@ -628,21 +632,33 @@ impl Memory {
 
     /// What is neither data nor a notification.
     fn other(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>) {
-        self.sightings.pass(&Look {
+        let look = Look {
             at: moment.at,
             frame: moment.frame,
             place,
             ce: false,
-        });
+        };
+        if let (Message::RdmaCm(..), Some(ip)) = (frame.message(), frame.ip()) {
+            let end = ip.end.min(frame.bytes().len());
+            let octets = frame.bytes().get(ip.payload..end).unwrap_or(&[]);
+            let identity = (self.sightings).octets(ip.source, ip.destination, octets);
+            // A late copy of what took a connection down would take down the one after it.
+            if self.sightings.see(identity, look).is_none() {
+                self.resolver.learn(frame);
+            }
+            return;
+        }
+        self.sightings.pass(&look);
         match frame.message() {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 (self.origins).acknowledged(moment.at, place, frame, &bth);
                 if let Some(ip) = frame.ip() {
-                    let (from, to) = (ip.source, ip.destination);
-                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
+                    let to = (ip.source, ip.destination, bth.dest_qp());
+                    let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
+                    let psn = (moment.at, bth.psn());
+                    (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(frame),
             _ => {}
         }
     }

@@ -527,11 +527,14 @@ impl World<'_> {
             state.sees((flow.destination, flow.source), packet.hops);
         }
         let psn = self.connections[packet.flow as usize].psn(flow, packet.index);
+        let is_data = packet.kind == PacketKind::Data;
+        let (port, _) = entropy(flow, if is_data { packet.path } else { 0 });
         for qps in state.sender_qps() {
-            if packet.kind == PacketKind::Data {
-                qps.data(self.now.into(), flow.key(), psn);
+            if is_data {
+                qps.data(self.now.into(), flow.key(), port, psn);
             } else {
-                qps.acknowledged(flow.destination, flow.source, flow.sender_qp, psn);
+                let to = (flow.destination, flow.source, flow.sender_qp);
+                qps.acknowledged(self.now.into(), to, port, psn);
             }
         }
     }

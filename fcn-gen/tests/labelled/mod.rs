@@ -16,6 +16,14 @@ use watched::watch;
 pub enum Scene {
     /// Receivers.
     Receiver,
+    /// The same, from a second address of theirs.
+    SecondAddress,
+    /// Receivers in one network with the senders: no router is between them.
+    Bridged,
+    /// The same, from a second address of theirs.
+    BridgedSecond,
+    /// Another host of that network, in the receiver's name.
+    Forged,
     /// A switch, in its own name.
     OwnName,
     /// A switch, in the receiver's name.
@@ -29,8 +37,12 @@ pub enum Scene {
 }
 
 impl Scene {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Receiver,
+        Self::SecondAddress,
+        Self::Bridged,
+        Self::BridgedSecond,
+        Self::Forged,
         Self::OwnName,
         Self::InName,
         Self::Imitates,
@@ -41,6 +53,10 @@ impl Scene {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Receiver => "receivers",
+            Self::SecondAddress => "receivers, from a second address",
+            Self::Bridged => "receivers, without routers",
+            Self::BridgedSecond => "the same, from a second address",
+            Self::Forged => "another host, in the receiver's name",
             Self::OwnName => "a switch, in its own name",
             Self::InName => "a switch, in the receiver's name",
             Self::Imitates => "the same, with its hop limit",
@@ -52,8 +68,10 @@ impl Scene {
     /// Who that is.
     pub const fn maker(self) -> Maker {
         match self {
-            Self::Receiver => Maker::Receiver,
-            Self::OwnName | Self::InName | Self::Imitates => Maker::Network,
+            Self::Receiver | Self::SecondAddress | Self::Bridged | Self::BridgedSecond => {
+                Maker::Receiver
+            }
+            Self::Forged | Self::OwnName | Self::InName | Self::Imitates => Maker::Network,
             Self::Proxy => Maker::Proxy,
             Self::IngressPe => Maker::IngressPe,
         }
@@ -61,7 +79,11 @@ impl Scene {
 
     const fn scenario(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Self::Receiver => ("switch-cnp", &["mechanism=cnp"]),
+            Self::Receiver
+            | Self::SecondAddress
+            | Self::Bridged
+            | Self::BridgedSecond
+            | Self::Forged => ("switch-cnp", &["mechanism=cnp"]),
             Self::OwnName => ("switch-cnp", &["source=own"]),
             Self::InName => ("switch-cnp", &[]),
             Self::Imitates => ("switch-cnp", &["hop_limit=receiver"]),
@@ -128,9 +150,53 @@ impl Judged {
     pub fn is_wrong(&self) -> bool {
         match (self.maker, self.truth) {
             (Maker::Unknown, _) | (_, None) => false,
+            (Maker::ReceiverOrImitation, Some(truth)) => {
+                let is_unlike = matches!(self.case.scene, Scene::OwnName | Scene::Forged);
+                truth == Maker::Proxy || truth == Maker::Network && is_unlike
+            }
             (Maker::Network, Some(truth)) => truth == Maker::Receiver,
             (maker, Some(truth)) => maker != truth,
         }
+    }
+}
+
+/// Has hosts be in one network, as if no packet had passed a router: with the MAC address of the host that it comes from. A
+/// CNP is that of `forger`, if there is one.
+fn bridge(bytes: &mut [u8], forger: Option<[u8; 6]>) {
+    let profile = Profile::DEFAULT;
+    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+    let Some(ip) = frame.ip().filter(|ip| ip.start == ethernet::LEN) else {
+        return;
+    };
+    let is_cnp = Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp);
+    let last = match ip.source {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => (address.to_bits() as u32) ^ (address.to_bits() >> 64) as u32,
+    };
+    let [a, b, c, d] = last.to_be_bytes();
+    let mac = forger.filter(|_| is_cnp).unwrap_or([2, 1, a, b, c, d]);
+    let (start, hops) = (ip.start, if ip.hop_limit > 64 { 255 } else { 64 });
+    ip::set_hop_limit(&mut bytes[start..], hops);
+    bytes[6..12].copy_from_slice(&mac);
+}
+
+/// Has a CNP come from a second address of its host.
+fn readdress(bytes: &mut [u8]) {
+    let profile = Profile::DEFAULT;
+    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+    let is_cnp = Notification::from_frame(&frame).is_some_and(|gist| gist.kind == Kind::Cnp);
+    let Some(ip) = (frame.ip()).filter(|ip| is_cnp && ip.start == ethernet::LEN) else {
+        return;
+    };
+    // Words of an IPv4 header may change places without a new checksum.
+    match ip.source {
+        IpAddr::V4(_) => {
+            let (high, low) = (ip.start + 12, ip.start + 14);
+            for at in 0..2 {
+                bytes.swap(high + at, low + at);
+            }
+        }
+        IpAddr::V6(_) => bytes[ip.start + 16] ^= 0x5A,
     }
 }
 
@@ -195,6 +261,15 @@ pub fn judged(case: Case) -> Vec<Judged> {
         if case.uneven {
             lengthen(bytes, case.seed);
         }
+        if matches!(case.scene, Scene::Bridged | Scene::BridgedSecond) {
+            bridge(bytes, None);
+        }
+        if case.scene == Scene::Forged {
+            bridge(bytes, Some([2, 9, 9, 9, 9, 9]));
+        }
+        if matches!(case.scene, Scene::SecondAddress | Scene::BridgedSecond) {
+            readdress(bytes);
+        }
     });
     let mut makers: BTreeMap<(IpAddr, u32), BTreeMap<Maker, u64>> = BTreeMap::new();
     for note in &outcome.truth.notifications {
@@ -202,6 +277,7 @@ pub fn judged(case: Case) -> Vec<Judged> {
             continue;
         }
         let maker = match note.made_by.as_deref() {
+            Some("receiver") if case.scene == Scene::Forged => Maker::Network,
             Some("receiver") => Maker::Receiver,
             Some("switch") => Maker::Network,
             Some("proxy") => Maker::Proxy,

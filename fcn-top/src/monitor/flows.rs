@@ -30,6 +30,8 @@ pub struct Data {
     pub class: Option<Class>,
     /// Its packet sequence number.
     pub sequence: Sequence,
+    /// Its UDP source port; 0 of a datagram, whose sender's QP that does not tell.
+    pub source_port: u16,
     /// Whether its sender is known to handle Fast CNPs.
     pub able: bool,
 }
@@ -59,9 +61,8 @@ impl Data {
     /// Its flow, which is made where it is new, and whether that [begins](FlowTable::data) with it.
     #[inline]
     pub fn flow<'f>(&self, at: u64, flows: &'f mut Flows) -> (&'f mut Flow, Begins) {
-        flows.data(self.key, at, self.sequence.of_connection(), || {
-            Flow::new(at)
-        })
+        let sequence = (self.sequence.of_connection(), self.source_port);
+        flows.data(self.key, at, sequence, || Flow::new(at))
     }
 }
 

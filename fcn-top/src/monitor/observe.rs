@@ -25,7 +25,7 @@ use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
     Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
-    Rule, sflow,
+    Rule, Subject, sflow,
 };
 use std::net::IpAddr;
 
@@ -342,6 +342,12 @@ impl Monitor {
         if is_unclear(packet.link) && !several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
+        // What is not among the samples may be another flow's.
+        if let (Subject::SenderQp(qp), Some(ip), false) =
+            (notification.subject, frame.ip(), is_sample)
+        {
+            self.resolver.notified(ip.source, ip.destination, qp);
+        }
         let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
         let flow = (is_request || !self.flows.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.destination))
@@ -393,7 +399,7 @@ impl Monitor {
             }
         }
         if is_copy && let Some(flow) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
-            flow.notified_again(at, place_of(packet));
+            flow.notified_again(place_of(packet));
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let counts = !is_copy || row.total == 0 || settings.per_interface;
@@ -583,23 +589,26 @@ impl Monitor {
             self.data_by_time.add_at(counts_at, step);
             self.traffic.add(counts_at, step.into());
         }
+        let sequence = bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth));
         let seen = Data {
             key,
             look: look(packet, ce),
             several,
             earlier,
             ip_octets,
-            sequence: bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth)),
+            sequence,
+            source_port: sequence.port(data.source_port),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: access::lists(&self.settings.able, data.source),
         };
         let (flow, begins) = seen.flow(at, &mut self.flows);
         let effect = flow.data(at, &seen);
-        self.resolver.begins(&key, begins);
+        self.resolver.begins(&key, begins, seen.source_port);
         if let Some(bth) = bth.filter(|bth| begins_answer(bth.opcode())) {
-            let (from, to) = (data.source, data.destination);
-            (self.resolver).answered(from, to, data.dest_qp, bth.psn(), self.flows.indexed());
+            let to = (data.source, data.destination, data.dest_qp);
+            let psn = (at, bth.psn());
+            (self.resolver).acknowledged(to, data.source_port, psn, &self.flows);
         }
         if let Some(rule) = effect.rule {
             // The octets with the ECN field.
@@ -650,6 +659,11 @@ impl Monitor {
         self.traffic.add(at, step.into());
         // Several places may have sampled the same octets.
         self.data_by_time.add_at(at, FlowStep { octets: 0, ..step });
+        let bth = match frame.message() {
+            Message::Roce(bth, _) => Some(bth),
+            _ => None,
+        };
+        let sequence = bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth));
         let data_packet = Data {
             key,
             look: look(packet, ce),
@@ -657,12 +671,14 @@ impl Monitor {
             earlier: None,
             ip_octets,
             sequence: Sequence::Datagram,
+            source_port: sequence.port(data.source_port),
             class: Class::from_frame(frame),
             entropy: data.entropy(ip.flow_label),
             able: false,
         };
-        let (flow, _) = data_packet.flow(at, &mut self.flows);
+        let (flow, begins) = data_packet.flow(at, &mut self.flows);
         flow.sampled(at, &data_packet, packet.interface, one_in);
+        (self.resolver).begins(&key, begins, data_packet.source_port);
         self.learn_around(at, data);
         Observed {
             flow: Some(key),
@@ -708,11 +724,21 @@ impl Monitor {
                     let (from, to) = (ip.source, ip.destination);
                     // It counts once.
                     self.is_seen_before(packet, frame, (from, to));
-                    let flows = self.flows.indexed();
-                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
+                    let to = (from, to, bth.dest_qp());
+                    let port = source_port(frame);
+                    let psn = (packet.at, bth.psn());
+                    (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
             }
-            Message::RdmaCm(..) => self.resolver.learn(frame),
+            Message::RdmaCm(..) => {
+                let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
+                // A late copy of what took a connection down would take down the one after it.
+                let is_copy = !is_sample
+                    && hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts));
+                if !is_copy {
+                    self.resolver.learn(frame);
+                }
+            }
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);
@@ -748,6 +774,11 @@ impl Monitor {
         }
         self.reporter.left_out(&about, findings);
     }
+}
+
+/// UDP source port of a frame; 0 where it has none.
+fn source_port(frame: &Frame<'_>) -> u16 {
+    frame.datagram().map_or(0, |datagram| datagram.source_port)
 }
 
 /// Where a packet was seen.

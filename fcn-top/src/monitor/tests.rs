@@ -5,8 +5,8 @@ use crate::packet::Packet;
 use crate::record::RowId;
 use crate::record::{Answer, Company, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
 use crate::tables::{TrafficStep, Wanted, WantedDetails};
-use fcn_observe::RowKey;
 use fcn_observe::testing::Setup;
+use fcn_observe::{FlowKey, RowKey};
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
@@ -481,6 +481,36 @@ fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
         let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
         assert_eq!(flows, expected, "RDMA CM: {by_cm:?}");
     }
+}
+
+#[test]
+fn rdma_cm_counts_once_and_is_learnt_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "in", "");
+    monitor.know_interface(1, "out", "");
+    // The receiver's QP is given to another one of the sender while copies of the first exchange are still to come.
+    let first = Setup::v6();
+    let second = Setup {
+        active_end: (0xC, 0x333),
+        passive_end: (0xD, 0x222),
+        ..first
+    };
+    let exchange = [first.messages(), second.messages()].concat();
+    for (number, message) in (0..).zip(&exchange) {
+        see(&mut monitor, START + number, 0, message);
+    }
+    for message in &exchange[..3] {
+        see(&mut monitor, START + MILLISECOND, 1, message);
+    }
+    let flow = FlowKey {
+        sender: SENDER.into(),
+        receiver: RECEIVER.into(),
+        receiver_qp: Qp::truncate(0x222),
+    };
+    let known = (Qp::truncate(0x333), Resolved::Cm);
+    assert_eq!(monitor.resolver.sender_qp(&flow), Some(known));
+    let totals = monitor.totals();
+    assert_eq!((totals.packets, totals.copies, totals.other), (9, 3, 6));
 }
 
 #[test]

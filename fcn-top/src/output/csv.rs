@@ -141,7 +141,7 @@ fn field(cell: Cell<'_>, words: &Words) -> String {
         Cell::None => String::new(),
         Cell::Name(name) => name.to_owned(),
         Cell::Text(text) => harmless(&words.text(text)),
-        Cell::Evidence(evidence) => evidence.to_string(),
+        Cell::Evidence(evidence) => words.text(&evidence.to_string()).into_owned(),
         Cell::Address(address) => words.exact_address(address),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.to_string(),
         Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => {

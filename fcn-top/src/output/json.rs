@@ -300,7 +300,7 @@ fn value(cell: Cell<'_>, words: &Words) -> Value {
         Cell::Name(name) => name.into(),
         // Cleaned, too: JSON need not escape every character that a terminal acts on.
         Cell::Text(text) => words.text(text).into_owned().into(),
-        Cell::Evidence(evidence) => evidence.to_string().into(),
+        Cell::Evidence(evidence) => words.text(&evidence.to_string()).into_owned().into(),
         Cell::Address(address) => words.exact_address(address).into(),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
         // What is no number is null.

@@ -3,7 +3,9 @@
 use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
-use crate::record::{Cell, Column, CounterRecord, PASSED, PointRecord, QpRecord, Record, Resolved};
+use crate::record::{
+    Cell, Column, CounterRecord, Grounds, PASSED, PointRecord, QpRecord, Record, Resolved,
+};
 use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Words, share};
 use comfy_table::{ContentArrangement, Table};
@@ -298,9 +300,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     table(out, &records, &columns, words, about);
     let named = |row: &QpRecord| match (row.qp, row.flow_label) {
         (Some(qp), _) => match row.sender_qp_from {
-            Some(from @ (Resolved::Cm | Resolved::Acks)) => {
-                format!("{qp:#x} (by {})", from.id())
-            }
+            Some(from) if from != Resolved::Packet => format!("{qp:#x} (by {})", from.id()),
             _ => format!("{qp:#x}"),
         },
         (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
@@ -337,7 +337,8 @@ fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
         };
         let more = text::more_notifiers(row).map_or_else(String::new, |more| format!("\n{more}"));
         let notifier = words.address(row.notifier) + &more;
-        let (maker, evidence) = (maker.id(), evidence.to_string());
+        let evidence = words.cell(Cell::Evidence(Grounds::Maker(evidence)));
+        let maker = maker.id();
         let is_same = |line: &&mut (String, &str, String, u64)| {
             (&line.0, line.1, &line.2) == (&notifier, maker, &evidence)
         };

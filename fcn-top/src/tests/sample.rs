@@ -3,8 +3,8 @@
 use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord, Less,
-    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
+    Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
+    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
 use fcn_observe::FlowKey;
@@ -71,11 +71,12 @@ pub(crate) fn qp() -> QpRecord {
         change: Some(-0.42),
         measured: 900,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::Slower(Less {
+        evidence: Some(Evidence::Slower(Slower {
             at_least: 0.42,
-            window: Window::new(4),
-            than: None,
-            pauses: false,
+            less: 0.5,
+            errors: 7.3,
+            window: 8,
+            unit: Unit::Packets,
         })),
         made_by: None,
         made_by_evidence: None,
@@ -120,6 +121,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,
             receiver: 3,
+            macs: None,
         }),
         icrc_bad: 2,
         findings: 2,

@@ -9,7 +9,7 @@ use super::time_series::SECOND;
 use super::views::{headed, labelled, pending, tell};
 use super::world::{World, kind_name};
 use crate::monitor::TENTH;
-use crate::record::{Answer, Cell, Maker, QpRecord, QpSide, Resolved, RowId};
+use crate::record::{Answer, Cell, Grounds, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples};
 use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::{Kind, Origin};
@@ -148,7 +148,9 @@ pub(super) fn about(
     let from = match record.sender_qp_from {
         Some(Resolved::Packet) => " as notified",
         Some(Resolved::Cm) => " inferred from the CM exchange",
+        Some(Resolved::Port) => " inferred from the UDP source port",
         Some(Resolved::Acks) => " inferred from acknowledgements",
+        Some(Resolved::Only) => ", the only one that the two hosts use",
         None => "",
     };
     let qp = |qp: Option<u32>| qp.map_or_else(|| "not known".to_owned(), |qp| format!("{qp:#x}"));
@@ -171,12 +173,14 @@ pub(super) fn about(
     if let Some((maker, evidence)) = record.made_by.zip(record.made_by_evidence) {
         let who = match maker {
             Maker::Receiver => "the receiver",
+            Maker::ReceiverOrImitation => "the receiver, or a switch that imitates it",
             Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
             Maker::Mixed => "the receiver, and others in its name",
             Maker::Unknown => "not known",
         };
+        let evidence = (world.words).cell(Cell::Evidence(Grounds::Maker(evidence)));
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
     }
     if record.gap_p50.is_some() {

@@ -28,7 +28,11 @@ type Row = (RowId, QpRecord);
 pub(super) fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
-        (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => {
+        (Some(qp), ..)
+            if record
+                .sender_qp_from
+                .is_some_and(|from| from != Resolved::Packet) =>
+        {
             format!("~{qp:#x}")
         }
         (Some(qp), ..) => format!("{qp:#x}"),
@@ -216,7 +220,9 @@ impl Entry for Row {
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
+                (_, Some(Resolved::Port)) => "by port",
                 (_, Some(Resolved::Acks)) => "by ACKs",
+                (_, Some(Resolved::Only)) => "only one",
                 (Some(QpSide::Receiver), _) => "receiver",
                 (Some(QpSide::Sender), _) => "sender",
                 _ => "",
@@ -316,7 +322,7 @@ impl View for Qps {
     fn about(&self) -> &'static str {
         "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
          often, over the last second; behind it the course of the last minute, each row on its own scale. Notified by: who made plain \
-         CNPs, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
+         CNPs, receiver or imitation where they look like its other packets, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
          sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
          notifications than at other times. Verdict: obeys, does not, unclear; with a number in brackets it rests on so few \

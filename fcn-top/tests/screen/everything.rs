@@ -71,7 +71,6 @@ fn tables() -> impl Strategy<Value = Tables> {
                         rate_10s: Some(share),
                         verdict: Some(Answer::Obeys),
                         evidence: Some(Evidence::Varies {
-                            less: share as f32,
                             chance: rate as f32,
                         }),
                         change: Some(rate),

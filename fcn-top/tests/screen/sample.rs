@@ -3,8 +3,8 @@
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, LocalQpRecord,
-    Maker, PointRecord, QpRecord, QpSide, Resolved, Window, origin,
+    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, LocalQpRecord,
+    Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use fcn_top::tables::{
     Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -196,21 +196,20 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                 Answer::DoesNotObey
             }),
             evidence: Some(if obeys {
-                Evidence::Slower(Less {
+                Evidence::Slower(Slower {
                     at_least: 0.42,
-                    window: Window::new(4),
-                    than: None,
-                    pauses: false,
+                    less: 0.5,
+                    errors: 7.3,
+                    window: 8,
+                    unit: Unit::Packets,
                 })
             } else {
-                Evidence::Steady {
-                    most: 0.05,
-                    alone: true,
-                }
+                Evidence::Steady { most: 0.05 }
             }),
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
                 receiver: 3,
+                macs: None,
             }),
             first_seen: START + SECOND,
             last_seen: now - 1_000_000,
@@ -249,7 +248,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             queue_max: (i > 0).then_some(65_536),
             measured: 900,
             verdict: Some(Answer::Unclear),
-            evidence: Some(Evidence::NeverQuiet),
+            evidence: Some(Evidence::Held),
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)

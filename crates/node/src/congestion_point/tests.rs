@@ -576,8 +576,8 @@ fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
         // Two acknowledgements tell.
         for psn in [50_000, 50_001] {
             let (flow, now) = (packet.flow(), Time::from_nanos(psn.into()));
-            node.qps.data(now, flow, psn);
-            (node.qps).acknowledged(flow.receiver, flow.sender, qp, psn);
+            node.qps.data(now, flow, 0, psn);
+            (node.qps).acknowledged(now, (flow.receiver, flow.sender, qp), 0, psn);
         }
         let cnp = source.map(|source| Outgoing::Cnp {
             source,

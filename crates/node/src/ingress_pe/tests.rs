@@ -178,10 +178,9 @@ fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
     let mut pe = pe(|config| config.qps = vec![(flow(0x888), Qp::truncate(0x887))]);
     for (qp, want, inferred) in [(0x888, 0x887, 0), (0x999, 0x998, 1)] {
         for psn in [50_000, 50_001] {
-            pe.qps.data(Time::default(), flow(qp), psn);
-            let ack = Qp::truncate(0x998);
-            pe.qps
-                .acknowledged(RECEIVER.into(), SENDER.into(), ack, psn);
+            pe.qps.data(Time::default(), flow(qp), 0, psn);
+            let to = (RECEIVER.into(), SENDER.into(), Qp::truncate(0x998));
+            pe.qps.acknowledged(Time::default(), to, 0, psn);
         }
         let label = label6(&mut pe, qp);
         let answer = ask(&mut pe, 0, &fcn(PE, label));

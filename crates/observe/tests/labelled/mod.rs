@@ -450,7 +450,7 @@ pub fn flow(number: u64) -> Labelled {
                 next_told = next_told.min(switch + gap * r.between(0.1, 1.0));
             } else {
                 if now >= start {
-                    judged.notified(stamp(now));
+                    judged.notified();
                     seen.1 += 1;
                     sent_then = seen.0;
                 }

@@ -137,7 +137,7 @@ impl Flow {
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
         self.octets_by_time.add_at(stamp, data.ip_octets);
-        if order != Order::Overtaken {
+        if order == Order::New {
             self.obedience.data(stamp, data.ip_octets, data.entropy);
             if look.ce {
                 self.obedience.marked();
@@ -203,15 +203,15 @@ impl Flow {
     }
 
     /// A notification about it was seen again, at that place.
-    pub fn notified_again(&mut self, at: u64, place: fcn_observe::sightings::Place) {
-        self.obedience.notified_at(at, place, true);
+    pub fn notified_again(&mut self, place: fcn_observe::sightings::Place) {
+        self.obedience.notified_at(place, true);
     }
 
     pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         if let Some(last) = notified.missed {
             self.obedience.missed(last);
         }
-        self.obedience.notified_at(at, notified.place, false);
+        self.obedience.notified_at(notified.place, false);
         let at = at.max(self.last);
         if notified.answers {
             self.marks.answered();

@@ -47,6 +47,7 @@ fn data(key: FlowKey) -> Data {
         class: None,
         entropy: 0,
         sequence: Sequence::Connection(7),
+        source_port: 0,
         able: false,
     }
 }

@@ -1,0 +1,176 @@
+//! The pace of a flow: logarithms of the gaps between its packets, and between its bursts, per octet.
+
+/// Share of the usual long gap below which packets belong to one burst.
+const BACK_TO_BACK: f32 = 0.25;
+/// Packets of a burst at least: with one, rate limiters that send two or four at once hide half of the answers of DCQCN.
+const BURST: u8 = 4;
+/// A gap counts as at most this many times the usual long one: so one that comes once in more than 48 packets is a pause, and not
+/// what parts bursts.
+const LONGEST: f32 = 4.0;
+/// Gaps after which the usual long gap is known, and over which it is averaged.
+const KNOWN: u16 = 64;
+/// Bursts in a batch, whose mean pace is compared between times with and without notifications.
+const BATCH: u8 = 16;
+
+/// A gap that has ended: its pace (natural logarithm of nanoseconds an octet), and whether a notification lies in it.
+pub(super) type Gap = (f32, bool);
+
+/// The gaps that a packet ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gaps {
+    pub packet: Gap,
+    /// The gap from burst to burst, where the packet begins one.
+    pub burst: Option<Gap>,
+}
+
+/// Since when, how much and whether notified.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    since: u64,
+    octets: f32,
+    notified: bool,
+}
+
+impl Open {
+    /// Ends the gap at `at`, and begins the next one with so many octets.
+    fn end(&mut self, at: u64, octets: f32) -> Gap {
+        let pace = ((at - self.since) as f32 / self.octets.max(1.0)).ln();
+        let notified = self.notified;
+        *self = Self {
+            since: at,
+            octets,
+            notified: false,
+        };
+        (pace, notified)
+    }
+}
+
+/// Turns packets into gaps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// The gap since the latest stamp; its octets are those of all packets with that stamp.
+    packet: Open,
+    /// The gap since the burst began.
+    burst: Open,
+    /// When the first packet came.
+    first: u64,
+    /// Mean gap, and mean squared gap: their quotient is the usual long gap.
+    mean: f32,
+    squares: f32,
+    /// Gaps, as far as it takes to know the usual long one.
+    gaps: u16,
+    begun: bool,
+    /// Stamps in the burst so far.
+    in_burst: u8,
+    /// Stamps, to tell coarse clocks.
+    pub stamps: u32,
+}
+
+impl Pace {
+    /// Takes in a packet; returns the gaps that it ends, once the usual long gap is known.
+    #[inline]
+    pub fn packet(&mut self, at: u64, octets: u64) -> Option<Gaps> {
+        let octets = octets as f32;
+        if !self.begun {
+            self.begun = true;
+            self.first = at;
+            let open = Open {
+                since: at,
+                octets,
+                notified: false,
+            };
+            (self.packet, self.burst, self.in_burst) = (open, open, 1);
+            return None;
+        }
+        if at <= self.packet.since {
+            self.packet.octets += octets;
+            self.burst.octets += octets;
+            return None;
+        }
+        self.stamps = self.stamps.saturating_add(1);
+        let gap = (at - self.packet.since) as f32;
+        let is_in_burst = self.in_burst < BURST || gap * self.mean < BACK_TO_BACK * self.squares;
+        self.learn(gap);
+        let packet = self.packet.end(at, octets);
+        let burst = match is_in_burst {
+            true => {
+                self.burst.octets += octets;
+                self.in_burst = self.in_burst.saturating_add(1);
+                None
+            }
+            false => {
+                self.in_burst = 1;
+                Some(self.burst.end(at, octets))
+            }
+        };
+        (self.gaps >= KNOWN).then_some(Gaps { packet, burst })
+    }
+
+    fn learn(&mut self, gap: f32) {
+        let gap = match self.gaps < KNOWN {
+            true => gap,
+            false => gap.min(LONGEST * self.squares / self.mean),
+        };
+        self.gaps = (self.gaps + 1).min(KNOWN);
+        let part = 1.0 / f32::from(self.gaps);
+        self.mean += part * (gap - self.mean);
+        self.squares += part * (gap * gap - self.squares);
+    }
+
+    /// Takes in a notification, which lies in the gaps that are open.
+    pub const fn notify(&mut self) {
+        self.packet.notified = true;
+        self.burst.notified = true;
+    }
+
+    /// The usual long gap, in nanoseconds.
+    pub fn usual(&self) -> f32 {
+        self.squares / self.mean.max(1.0)
+    }
+
+    /// Whether a stamp lies before the latest one.
+    pub const fn is_late(&self, at: u64) -> bool {
+        self.begun && at < self.packet.since
+    }
+
+    /// Whether data came before that time.
+    pub const fn has_begun_before(&self, at: u64) -> bool {
+        self.begun && self.first < at
+    }
+}
+
+/// Mean pace of batches of bursts, and its variance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Quiet {
+    /// Sum and number of the batch that is not full.
+    sum: f32,
+    bursts: u8,
+    pub batches: f32,
+    mean: f32,
+    /// Sum of squared differences from the mean.
+    squares: f32,
+}
+
+impl Quiet {
+    pub fn add(&mut self, pace: f32) {
+        self.sum += pace;
+        self.bursts += 1;
+        if self.bursts == BATCH {
+            let mean = self.sum / f32::from(BATCH);
+            (self.sum, self.bursts) = (0.0, 0);
+            self.batches += 1.0;
+            let off = mean - self.mean;
+            self.mean += off / self.batches;
+            self.squares += off * (mean - self.mean);
+        }
+    }
+
+    /// Mean pace; `None` before there is a batch.
+    pub fn mean(&self) -> Option<f32> {
+        (self.batches > 0.0).then_some(self.mean)
+    }
+
+    pub fn variance(&self) -> f64 {
+        f64::from(self.squares / (self.batches - 1.0).max(1.0))
+    }
+}

@@ -1,0 +1,371 @@
+//! The pace of one flow after notifications, compared with what its own past predicts.
+
+use super::steadiness::Steadiness;
+
+/// Gaps after a notification over which the pace is averaged, each by itself. Windows of up to 256 find one obeying sender in 200
+/// more.
+pub(super) const WINDOWS: [u8; 9] = [1, 2, 3, 5, 8, 12, 20, 32, 64];
+/// Gaps whose mean pace predicts the next one.
+const PAST: [u8; 5] = [1, 2, 4, 16, 64];
+/// Coefficients of the prediction: the constant, and one for each mean.
+const TERMS: usize = PAST.len() + 1;
+/// Gaps that are remembered: as many as the longest window.
+const REMEMBERED: usize = 64;
+/// Sums are halved every so many gaps: what is long past fades, and sums in single precision stay exact enough.
+const FADES: u32 = 1 << 16;
+/// Gaps after which the prediction is fitted anew.
+const FITTED: u32 = 64;
+/// Resolution of a remembered pace: 1/2048 of a natural logarithm.
+const PACE: f32 = 2048.0;
+/// Resolution of a remembered deviation from the prediction.
+const DEVIATION: f32 = 8192.0;
+/// A logarithm that is farther from the median counts as this far.
+const CLIPPED: f32 = 2.0;
+/// A single gap this many times as long as those before, as a logarithm, is a pause of the application.
+const PAUSE: f32 = 2.08;
+/// What single notifications differ by must explain the mean of them at most this much better than what all gaps differ by:
+/// without it, 1 % of the senders that never slow down were said to obey, by a few notifications in step with their messages.
+const SINGLE: f64 = 0.6;
+/// Gaps after a notification in which a pause may be an answer, by their bits in [`Response::notified`].
+const SOON: u128 = 0xFF;
+/// Slower pace after notifications must be so many times what is usual long after them.
+const RHYTHM: f64 = 0.5;
+/// Least standard error of a mean, as a logarithm: clocks of captures are no better.
+const FINEST: f64 = 1e-3;
+
+/// Sums over gaps, for one window that ends at each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    count: f32,
+    sum: f32,
+    squares: f32,
+}
+
+impl Sums {
+    fn add(&mut self, value: f32) {
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn fade(&mut self) {
+        self.count /= 2.0;
+        self.sum /= 2.0;
+        self.squares /= 2.0;
+    }
+
+    fn mean(&self) -> f64 {
+        f64::from(self.sum) / f64::from(self.count)
+    }
+
+    fn variance(&self) -> f64 {
+        let (n, mean) = (f64::from(self.count), self.mean());
+        ((f64::from(self.squares) / n - mean * mean) * n / (n - 1.0)).max(0.0)
+    }
+}
+
+/// One window: all places where it may lie, and those right after a notification.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    all: Sums,
+    after: Sums,
+    /// Notifications that are at least the window apart.
+    apart: f32,
+    /// Number of the gap where the last of them was counted.
+    counted: u32,
+}
+
+/// How much slower a flow is in one window after notifications.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effect {
+    /// Gaps in the window.
+    pub window: u8,
+    /// Mean logarithm of the gap per octet, beyond what the past predicts: 0.69 is half the rate.
+    pub slower: f64,
+    /// Standard error of `slower`: by what all gaps differ by, what single notifications do, and what is usual long after them.
+    pub error: f64,
+    /// `slower` in standard errors.
+    pub errors: f64,
+    /// Notifications.
+    pub count: f64,
+}
+
+/// Pace of the flow in the 64 gaps after notifications; a gap lies between packets, or between bursts.
+///
+/// 920 octets; about 150 instructions for a gap.
+#[derive(Clone, Debug)]
+pub(super) struct Response {
+    /// Gaps so far.
+    gaps: u32,
+    /// The first pace, which others are remembered against.
+    base: f32,
+    /// Running median, which outliers are clipped against.
+    median: f32,
+    /// Pace of late, which pauses are told by.
+    late: f32,
+    paused: bool,
+    /// Gaps soon after a notification, and pauses among them and elsewhere.
+    soon: f32,
+    pauses: [f32; 2],
+    /// Gaps from notifications to pauses.
+    lags: Sums,
+    /// Pauses that contain a notification.
+    stops: f32,
+    paces: [i16; REMEMBERED],
+    past: [i32; PAST.len()],
+    deviations: [i16; REMEMBERED],
+    sums: [i32; WINDOWS.len()],
+    /// Which of the last gaps contain a notification; the lowest bit is the last one's.
+    notified: u128,
+    /// Normal equations of the prediction: upper triangle, and right side.
+    matrix: [f32; TERMS * (TERMS + 1) / 2],
+    right: [f32; TERMS],
+    terms: [f32; TERMS],
+    windows: [Window; WINDOWS.len()],
+    /// Sums of deviations 64 to 127 gaps after a notification, and how many notifications.
+    far: [f32; REMEMBERED],
+    notifications: f32,
+    steadiness: Steadiness,
+}
+
+impl Response {
+    /// A flow whose pace was `before`, where that is known.
+    pub fn new(before: Option<f32>) -> Self {
+        let mut terms = [0.0; TERMS];
+        // The mean of the last 16, until there is enough for a better one.
+        terms[4] = 1.0;
+        let start = before.unwrap_or(f32::NAN);
+        Self {
+            gaps: 0,
+            base: start,
+            median: start,
+            late: start,
+            paused: false,
+            soon: 0.0,
+            pauses: [0.0; 2],
+            lags: Sums::default(),
+            stops: 0.0,
+            paces: [0; REMEMBERED],
+            past: [0; PAST.len()],
+            deviations: [0; REMEMBERED],
+            sums: [0; WINDOWS.len()],
+            notified: 0,
+            matrix: [0.0; TERMS * (TERMS + 1) / 2],
+            right: [0.0; TERMS],
+            terms,
+            windows: [Window::default(); WINDOWS.len()],
+            far: [0.0; REMEMBERED],
+            notifications: 0.0,
+            steadiness: Steadiness::default(),
+        }
+    }
+
+    /// Takes in the next gap: the logarithm of its length per octet, and whether a notification lies in it.
+    pub fn gap(&mut self, pace: f32, notified: bool) {
+        if self.base.is_nan() {
+            (self.base, self.median, self.late) = (pace, pace, pace);
+        }
+        let pace = self.without_pause(pace, notified);
+        let pace = pace.clamp(self.median - CLIPPED, self.median + CLIPPED);
+        self.median += (pace - self.median).clamp(-1.0, 1.0) / 32.0;
+        let pace = pace - self.base;
+        let known = [
+            1.0,
+            self.mean(0),
+            self.mean(1),
+            self.mean(2),
+            self.mean(3),
+            self.mean(4),
+        ];
+        let predicted: f32 = known.iter().zip(self.terms).map(|(a, b)| a * b).sum();
+        self.steadiness.add(pace);
+        self.remember(pace, pace - predicted, notified);
+        self.learn(&known, pace);
+        self.gaps += 1;
+        if self.gaps % FITTED == 0 || self.gaps < FITTED && self.gaps % 16 == 0 {
+            self.fit();
+        }
+        if self.gaps % FADES == 0 {
+            self.fade();
+        }
+    }
+
+    /// The pace, or that of late where it pauses once: pauses of an application say nothing of a rate.
+    fn without_pause(&mut self, pace: f32, notified: bool) -> f32 {
+        self.paused = pace - self.late > PAUSE && !self.paused;
+        let is_soon = self.notified & SOON != 0;
+        self.soon += f32::from(u8::from(is_soon));
+        if self.paused {
+            self.stops += f32::from(u8::from(notified));
+            self.pauses[usize::from(!is_soon)] += 1.0;
+            self.lags.add(self.notified.trailing_zeros() as f32);
+            return self.late;
+        }
+        self.late += (pace - self.late).clamp(-1.0, 1.0) / 16.0;
+        pace
+    }
+
+    /// Mean pace of the last gaps, by number in [`PAST`].
+    fn mean(&self, number: usize) -> f32 {
+        let gaps = self.gaps.clamp(1, PAST[number].into());
+        self.past[number] as f32 / (PACE * gaps as f32)
+    }
+
+    fn remember(&mut self, pace: f32, deviation: f32, notified: bool) {
+        let at = self.gaps as usize;
+        let place = |back: u8| (at.wrapping_sub(back.into())) % REMEMBERED;
+        let pace = (pace * PACE) as i16;
+        for (sum, back) in self.past.iter_mut().zip(PAST) {
+            *sum += i32::from(pace) - i32::from(self.paces[place(back)]);
+        }
+        self.paces[place(0)] = pace;
+        let deviation = (deviation * DEVIATION) as i16;
+        self.notified = self.notified << 1 | u128::from(notified);
+        self.notifications += f32::from(u8::from(notified));
+        let mut far = (self.notified >> REMEMBERED) as u64;
+        while far != 0 {
+            self.far[far.trailing_zeros() as usize] += f32::from(deviation);
+            far &= far - 1;
+        }
+        let windows = self.windows.iter_mut().zip(&mut self.sums);
+        for ((window, sum), length) in windows.zip(WINDOWS) {
+            *sum += i32::from(deviation) - i32::from(self.deviations[place(length)]);
+            if self.gaps < length.into() {
+                continue;
+            }
+            let mean = *sum as f32 / (DEVIATION * f32::from(length));
+            window.all.add(mean);
+            if self.notified >> length & 1 != 0 {
+                window.after.add(mean);
+                if window.apart == 0.0 || self.gaps - window.counted >= length.into() {
+                    window.apart += 1.0;
+                    window.counted = self.gaps;
+                }
+            }
+        }
+        self.deviations[place(0)] = deviation;
+    }
+
+    fn learn(&mut self, known: &[f32; TERMS], pace: f32) {
+        let mut sums = self.matrix.iter_mut();
+        for (row, a) in known.iter().enumerate() {
+            for (b, sum) in known[row..].iter().zip(&mut sums) {
+                *sum += a * b;
+            }
+            self.right[row] += a * pace;
+        }
+    }
+
+    /// Solves the normal equations, with a little added to the diagonal: paces of an even flow are all the same.
+    #[cold]
+    fn fit(&mut self) {
+        let mut rows = [[0.0_f64; TERMS + 1]; TERMS];
+        let mut sums = self.matrix.iter();
+        for row in 0..TERMS {
+            for (column, sum) in (row..TERMS).zip(&mut sums) {
+                rows[row][column] = f64::from(*sum);
+                rows[column][row] = f64::from(*sum);
+            }
+            rows[row][row] += 1e-5 * f64::from(self.matrix[0]);
+            rows[row][TERMS] = f64::from(self.right[row]);
+        }
+        for pivot in 0..TERMS {
+            // The matrix is positive definite: no row need be exchanged.
+            let base = rows[pivot];
+            for (number, row) in rows.iter_mut().enumerate() {
+                if number != pivot {
+                    let factor = row[pivot] / base[pivot];
+                    for (to, from) in row.iter_mut().zip(base) {
+                        *to -= factor * from;
+                    }
+                }
+            }
+        }
+        for (number, (term, row)) in self.terms.iter_mut().zip(rows).enumerate() {
+            *term = (row[TERMS] / row[number]) as f32;
+        }
+    }
+
+    #[cold]
+    fn fade(&mut self) {
+        for sum in self.matrix.iter_mut().chain(&mut self.right) {
+            *sum /= 2.0;
+        }
+        for window in &mut self.windows {
+            window.all.fade();
+            window.after.fade();
+            window.apart /= 2.0;
+        }
+        self.far.iter_mut().for_each(|sum| *sum /= 2.0);
+        self.notifications /= 2.0;
+        self.soon /= 2.0;
+        self.stops /= 2.0;
+        self.lags.fade();
+        self.pauses = self.pauses.map(|count| count / 2.0);
+        self.steadiness.fade();
+    }
+
+    /// Gaps so far.
+    pub const fn gaps(&self) -> u32 {
+        self.gaps
+    }
+
+    /// Whether it pauses more often soon after notifications than at other times, which may be an answer.
+    pub fn pauses_after(&self) -> bool {
+        let [soon, elsewhere] = self.pauses;
+        let others = (self.all() - self.soon).max(1.0);
+        let expected = elsewhere / others * self.soon;
+        soon > 1.0 + expected + 3.0 * expected.sqrt()
+    }
+
+    /// Whether it pauses at most notifications, or always as long after them: it stops, or has nothing more to send.
+    pub fn stops(&self) -> bool {
+        let most = self.notifications / 2.0;
+        // Pauses of its own begin anywhere between two notifications.
+        let even = f64::from(self.all() / self.notifications) / 12.0_f64.sqrt();
+        self.stops > most || self.lags.count > most && self.lags.variance().sqrt() < 0.5 * even
+    }
+
+    /// Gaps so far, of which those long past count less.
+    const fn all(&self) -> f32 {
+        self.matrix[0]
+    }
+
+    /// Root mean square of windows of that length that begin long after notifications: what is as slow there is their rhythm.
+    fn rhythm(&self, length: u8, mean: f64) -> f64 {
+        let sums = self.far.windows(length.into()).map(|lags| {
+            let sum: f32 = lags.iter().sum();
+            f64::from(sum / (DEVIATION * self.notifications * f32::from(length))) - mean
+        });
+        let (count, squares) = sums.fold((0.0, 0.0), |(n, sum), mean| (n + 1.0, sum + mean * mean));
+        (squares / f64::max(count, 1.0)).sqrt()
+    }
+
+    /// How steady the pace is, whenever it is notified.
+    pub const fn steadiness(&self) -> &Steadiness {
+        &self.steadiness
+    }
+
+    /// What follows notifications, by window.
+    pub fn effects(&self) -> impl Iterator<Item = Effect> {
+        let windows = self.windows.iter().zip(WINDOWS);
+        let enough = windows.filter(|(window, length)| {
+            window.after.count >= 3.0 && window.all.count >= 3.0 * f32::from(*length)
+        });
+        enough.map(|(window, length)| {
+            let slower = window.after.mean() - window.all.mean();
+            let apart = f64::from(window.apart).max(1.0);
+            let chance = (window.all.variance() / apart).sqrt();
+            let single = (window.after.variance() / apart).sqrt();
+            let rhythm = self.rhythm(length, window.all.mean());
+            let error = chance.max(SINGLE * single).max(RHYTHM * rhythm).max(FINEST);
+            Effect {
+                window: length,
+                slower,
+                error,
+                errors: slower / error,
+                count: window.after.count.into(),
+            }
+        })
+    }
+}

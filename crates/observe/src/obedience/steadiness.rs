@@ -1,0 +1,57 @@
+//! How much a pace varies by itself, at each time scale.
+
+/// Block lengths: 1, 2, 4 to 2,048 gaps.
+const LEVELS: usize = 12;
+/// Pairs of blocks from which on a level counts.
+const ENOUGH: f32 = 4.0;
+
+/// Allan variance: half the mean squared difference between the means of neighbouring blocks, for blocks of 1, 2, 4, … gaps.
+///
+/// Of gaps that have nothing to do with one another it halves from level to level; what a rate does on top of that shows at the
+/// level that is as long as it lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Steadiness {
+    /// The block at each level that still waits for its neighbour.
+    waiting: [Option<f32>; LEVELS],
+    squares: [f32; LEVELS],
+    pairs: [f32; LEVELS],
+}
+
+impl Steadiness {
+    /// Takes in the next value. Two steps a value on average.
+    pub fn add(&mut self, mut value: f32) {
+        for level in 0..LEVELS {
+            let Some(first) = self.waiting[level].take() else {
+                self.waiting[level] = Some(value);
+                return;
+            };
+            self.squares[level] += (value - first).powi(2) / 2.0;
+            self.pairs[level] += 1.0;
+            value = f32::midpoint(first, value);
+        }
+    }
+
+    /// Halves what is long past.
+    pub fn fade(&mut self) {
+        for sum in self.squares.iter_mut().chain(&mut self.pairs) {
+            *sum /= 2.0;
+        }
+    }
+
+    /// Largest standard deviation of the pace beyond independent gaps, as a logarithm, over blocks of up to so many gaps. One
+    /// standard error is left to chance.
+    pub fn swing(&self, longest: f64) -> f64 {
+        let level = |level: usize| f64::from(self.squares[level]) / f64::from(self.pairs[level]);
+        let independent = level(0);
+        let mut most = 0.0_f64;
+        for number in 1..LEVELS {
+            let length = f64::from(1_u32 << number);
+            if self.pairs[number] < ENOUGH || length > longest {
+                break;
+            }
+            let chance = (2.0 / f64::from(self.pairs[number])).sqrt();
+            most = most.max(level(number) * (1.0 - chance) - independent / length);
+        }
+        most.sqrt()
+    }
+}

@@ -1,0 +1,1043 @@
+//! Which QPs of two hosts are connected, inferred from what passes between them: UDP source ports, acknowledgements, or that
+//! there is only one QP at each host.
+//!
+//! Every packet of a connection names the QP that it goes to. So the QPs of either host are known, and what is sought is the
+//! pairs: an assignment between two short lists.
+
+use crate::data::{FlowKey, words};
+use crate::flow_table::{FlowTable, Sequenced};
+use crate::resolve::Resolved;
+use crate::source_port::{SOURCE_PORTS, udp_source_port};
+use crate::table::Table;
+use core::hash::{Hash, Hasher};
+use fcn_wire::Qp;
+use fcn_wire::bth::MAX_24;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Maximum number of QPs remembered at one host for what another host sends to them: as many as a [`Mask`] has bits.
+pub const MOST_QPS: usize = 128;
+/// Maximum distance in PSNs, either way, between an acknowledgement and the flow's furthest data packet: 1.3 ms at
+/// 100 Gbit/s in packets of 4 KB. Beyond it, random PSNs begin to look related: of 64 flows 3 in 100 have another in reach.
+const REACH: u32 = 4096;
+/// Number of acknowledgements that fit exactly one flow before they pair its QPs, where PSNs tell flows apart.
+const ENOUGH: u8 = 2;
+/// The same where other flows have the same PSNs, or may have them and not be captured.
+const ENOUGH_IN_STEP: u8 = 8;
+/// The same for those or for the only two QPs, where data and acknowledgements come from different UDP source ports: drivers give
+/// a connection the same in both directions.
+const ENOUGH_APART: u8 = 32;
+/// Number of acknowledgements by which a flow must be worse than the best to be ruled out: each is of a packet that the flow
+/// had not sent.
+const MARGIN: u8 = 4;
+/// One acknowledgement in so many may precede its data in a capture that loses or reorders packets.
+const EARLY: u8 = 4;
+/// Number of acknowledgements of a flow's last packet before the time since it tells.
+const ENOUGH_TIMED: u8 = 16;
+/// Logarithm of how much likelier an assignment must be than one with two flows swapped.
+const LIKELIER: f32 = 12.0;
+/// Ratio of the variances of these times between the same two hosts that is still chance.
+const MOST_UNLIKE: f32 = 4.0;
+/// PSNs below this one do not tell connections apart: libraries start all of them at 0.
+const FIRST_PSNS: u32 = 4096;
+/// Number of packets to the only QP before it counts as the only one.
+const ENOUGH_ALONE: u8 = 8;
+/// Pairs by source port are believed while at most one in so many is expected to be wrong.
+const ONE_WRONG_IN: u64 = 512;
+/// The port of QPs to which several lead: the rule tells nothing of them.
+const SEVERAL: u16 = 1;
+/// The mate of a QP without one.
+const NOBODY: u8 = u8::MAX;
+/// The PSN of no acknowledgement.
+const NO_PSN: u32 = u32::MAX;
+
+/// QPs at one host, by their place in its list.
+type Mask = u128;
+
+/// What came from which UDP source port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Data.
+    Data,
+    /// Acknowledgements.
+    Acks,
+}
+
+/// Two hosts, the lower address first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hosts([IpAddr; 2]);
+
+impl Hosts {
+    /// Returns the two hosts, and which of them `to` is.
+    fn new(from: IpAddr, to: IpAddr) -> (Self, usize) {
+        match from <= to {
+            true => (Self([from, to]), 1),
+            false => (Self([to, from]), 0),
+        }
+    }
+
+    /// Returns the flow to the QP `qp` at host `at`.
+    const fn flow(&self, at: usize, qp: Qp) -> FlowKey {
+        FlowKey {
+            sender: self.0[1 - at],
+            receiver: self.0[at],
+            receiver_qp: qp,
+        }
+    }
+}
+
+impl Hash for Hosts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for word in self.0.iter().flat_map(words) {
+            state.write_u64(word);
+        }
+    }
+}
+
+/// Acknowledgements to one QP, compared with one flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    /// Those of packets that the flow had sent.
+    fits: u8,
+    /// Those of packets that it had not sent, or far from what it sends.
+    against: u8,
+    /// Those of its last packet, after which it sent none.
+    timed: u8,
+    /// Of the time from that packet to the acknowledgement, in ns: the mean, and the sum of the squares of what differs from it.
+    mean: f32,
+    squares: f32,
+}
+
+impl Cell {
+    const fn count(&mut self, fits: bool) {
+        let count = match fits {
+            true => &mut self.fits,
+            false => &mut self.against,
+        };
+        *count += 1;
+        if *count == u8::MAX {
+            (self.fits, self.against) = (self.fits / 2, self.against / 2);
+        }
+    }
+
+    /// Takes in the time since the packet that is acknowledged.
+    fn time(&mut self, delay: u64) {
+        if self.timed == u8::MAX {
+            return;
+        }
+        self.timed += 1;
+        let delay = delay as f32;
+        let apart = delay - self.mean;
+        self.mean += apart / f32::from(self.timed);
+        self.squares += apart * (delay - self.mean);
+    }
+
+    /// Returns the variance of that time.
+    fn variance(self) -> f32 {
+        (self.squares / f32::from(self.timed)).max(1.0)
+    }
+
+    /// Returns minus the logarithm of the likelihood of these times, but for a constant, were they normally distributed.
+    fn unlikelihood(self) -> f32 {
+        f32::from(self.timed) / 2.0 * self.variance().ln()
+    }
+
+    /// Whether the flow may be the one that is acknowledged.
+    const fn is_likely(self) -> bool {
+        self.fits > 0 && self.against <= self.fits / EARLY
+    }
+}
+
+/// A QP at one of two hosts, to which the other host sends.
+#[derive(Clone, Debug)]
+struct End {
+    /// QPs at the other host for which the UDP source port fits.
+    by_port: Mask,
+    /// Acknowledgements to it, by QP at the other host; empty while it is paired.
+    row: Vec<Cell>,
+    qp: Qp,
+    /// PSN of the last acknowledgement to it.
+    psn: u32,
+    /// When a packet to it was looked at last, in packets.
+    touched: u32,
+    /// UDP source ports of what is sent to it, by [`Traffic`]; 0: none, [`SEVERAL`]: no single one.
+    ports: [u16; 2],
+    /// Its place in the other host's list, or [`NOBODY`].
+    mate: u8,
+    /// What the pair rests on.
+    from: Resolved,
+    /// Acknowledgements to it since it was paired.
+    acks: Cell,
+    /// Acknowledgements and CNPs to it.
+    packets: u8,
+    /// Whether another connection has the same PSNs.
+    in_step: bool,
+    has_data: bool,
+}
+
+impl End {
+    const fn new(qp: Qp) -> Self {
+        Self {
+            by_port: 0,
+            row: Vec::new(),
+            qp,
+            psn: NO_PSN,
+            touched: 0,
+            ports: [0; 2],
+            mate: NOBODY,
+            from: Resolved::Only,
+            acks: Cell {
+                fits: 0,
+                against: 0,
+                timed: 0,
+                mean: 0.0,
+                squares: 0.0,
+            },
+            packets: 0,
+            in_step: false,
+            has_data: false,
+        }
+    }
+
+    /// Takes in the port of a packet to it; returns whether that changes what its ports tell.
+    const fn learn_port(&mut self, traffic: Traffic, port: u16) -> bool {
+        let known = &mut self.ports[traffic as usize];
+        if *known == port || *known == SEVERAL || port == 0 {
+            return false;
+        }
+        *known = if *known == 0 { port } else { SEVERAL };
+        true
+    }
+
+    const fn is_paired(&self) -> bool {
+        self.mate != NOBODY
+    }
+}
+
+/// Whether the ports of what two QPs send to each other are those of the rule.
+fn rule_holds(one: &End, other: &End) -> bool {
+    let port = udp_source_port(one.qp, other.qp);
+    one.ports.contains(&port) || other.ports.contains(&port)
+}
+
+/// Whether, by these ports of what is sent to two QPs, acknowledgements and data come from different ones.
+const fn have_other_ports(to: [u16; 2], from: [u16; 2]) -> bool {
+    let acks = to[Traffic::Acks as usize];
+    let data = from[Traffic::Data as usize];
+    acks > SEVERAL && data > SEVERAL && acks != data
+}
+
+/// Returns the number of different ports between two QPs: each could fit by chance.
+fn ports_between(one: &End, other: &End) -> u64 {
+    let mut ports = [0; 4];
+    let (first, second) = ports.split_at_mut(2);
+    first.copy_from_slice(&one.ports);
+    second.copy_from_slice(&other.ports);
+    ports.sort_unstable();
+    let mut last = SEVERAL;
+    let mut many = 0;
+    for port in ports {
+        many += u64::from(port > last);
+        last = last.max(port);
+    }
+    many
+}
+
+/// The QPs of one host, to which the other one sends.
+#[derive(Debug, Default)]
+struct Side {
+    /// Those of `ends`, apart: they are searched at every acknowledgement.
+    qps: Vec<Qp>,
+    ends: Vec<End>,
+}
+
+impl Side {
+    fn place(&self, qp: Qp) -> Option<usize> {
+        self.qps.iter().position(|other| *other == qp)
+    }
+
+    /// Returns those for which `holds` is true.
+    fn mask(&self, holds: impl Fn(&End) -> bool) -> Mask {
+        let ends = self.ends.iter().zip(0..);
+        ends.fold(0, |mask, (end, n)| mask | Mask::from(holds(end)) << n)
+    }
+}
+
+/// The place of each set bit.
+fn places(mut mask: Mask) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let place = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (place < MOST_QPS).then_some(place)
+    })
+}
+
+/// Returns the place of the only bit that is set.
+const fn only(mask: Mask) -> Option<usize> {
+    match mask.is_power_of_two() {
+        true => Some(mask.trailing_zeros() as usize),
+        false => None,
+    }
+}
+
+/// Which host the pair of a QP is to be looked for at: of those that are paired.
+type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
+
+/// What two hosts send to each other.
+#[derive(Debug)]
+struct Between {
+    hosts: Hosts,
+    sides: [Side; 2],
+    /// Whether QPs are paired by port: both directions of a connection have the same.
+    by_port: bool,
+}
+
+impl Between {
+    fn len(&self) -> usize {
+        self.sides[0].ends.len() + self.sides[1].ends.len()
+    }
+
+    /// Pairs the QP `place` at host `at` with `mate` at the other.
+    fn pair(
+        &mut self,
+        at: usize,
+        (place, mate): (usize, usize),
+        from: Resolved,
+        peers: &mut Peers,
+    ) {
+        for (at, place, mate) in [(at, place, mate), (1 - at, mate, place)] {
+            if usize::from(self.sides[at].ends[place].mate) != mate {
+                self.part(at, place, peers);
+            }
+            let end = &mut self.sides[at].ends[place];
+            (end.mate, end.from) = (mate as u8, from);
+            end.acks = Cell::default();
+            // Frees its memory.
+            end.row = Vec::new();
+            peers.insert((self.hosts.0[at], end.qp), self.hosts.0[1 - at]);
+        }
+    }
+
+    /// Ends the pair of the QP `place` at host `at`, where it has one.
+    fn part(&mut self, at: usize, place: usize, peers: &mut Peers) {
+        let mate = usize::from(self.sides[at].ends[place].mate);
+        if mate == usize::from(NOBODY) {
+            return;
+        }
+        for (at, place) in [(at, place), (1 - at, mate)] {
+            let end = &mut self.sides[at].ends[place];
+            (end.mate, end.psn) = (NOBODY, NO_PSN);
+            let key = (self.hosts.0[at], end.qp);
+            if peers.get(&key) == Some(&self.hosts.0[1 - at]) {
+                peers.remove(&key);
+            }
+        }
+    }
+
+    /// Returns the place of a QP at host `at`, made where it is new; with whether it is.
+    fn end(&mut self, at: usize, qp: Qp, most: usize, peers: &mut Peers) -> (usize, bool) {
+        if let Some(place) = self.sides[at].place(qp) {
+            return (place, false);
+        }
+        let place = self.sides[at].ends.len();
+        if place < most {
+            let side = &mut self.sides[at];
+            side.qps.push(qp);
+            side.ends.push(End::new(qp));
+        } else {
+            let ends = self.sides[at].ends.iter().zip(0..);
+            // What has no mate leaves first, as nobody would miss it.
+            let oldest = ends.min_by_key(|(end, _)| (end.is_paired(), end.touched));
+            let place = oldest.map_or(0, |(_, place)| place);
+            self.part(at, place, peers);
+            self.sides[at].qps[place] = qp;
+            self.sides[at].ends[place] = End::new(qp);
+            for end in &mut self.sides[1 - at].ends {
+                end.by_port &= !(1 << place);
+                if let Some(cell) = end.row.get_mut(place) {
+                    *cell = Cell::default();
+                }
+            }
+            return (place, true);
+        }
+        // There are several now.
+        for at in 0..2 {
+            for place in places(self.sides[at].mask(|end| end.from == Resolved::Only)) {
+                self.part(at, place, peers);
+            }
+        }
+        (place, true)
+    }
+
+    /// Compares the ports of the QP `place` at host `at` with those of the other host's QPs.
+    fn compare_ports(&mut self, at: usize, place: usize) {
+        let [low, high] = &mut self.sides;
+        let (own, others) = match at {
+            0 => (low, high),
+            _ => (high, low),
+        };
+        let end = &mut own.ends[place];
+        end.by_port = 0;
+        for (other, n) in others.ends.iter_mut().zip(0..) {
+            let fits = Mask::from(rule_holds(end, other));
+            end.by_port |= fits << n;
+            other.by_port = other.by_port & !(1 << place) | fits << place;
+        }
+    }
+
+    /// Pairs QPs by their ports, all anew.
+    fn pair_by_port(&mut self, peers: &mut Peers) {
+        let is_open =
+            |end: &End| !end.is_paired() || matches!(end.from, Resolved::Port | Resolved::Only);
+        let mut free = [self.sides[0].mask(is_open), self.sides[1].mask(is_open)];
+        let all = free[0];
+        let mut mates = [NOBODY; MOST_QPS];
+        let mut found = true;
+        while std::mem::take(&mut found) {
+            for at in 0..2 {
+                for place in places(free[at]) {
+                    let fits = |end: &End, at: usize| end.by_port & free[1 - at];
+                    let Some(mate) = only(fits(&self.sides[at].ends[place], at)) else {
+                        continue;
+                    };
+                    // Others that fit it must have another choice.
+                    let rivals = fits(&self.sides[1 - at].ends[mate], 1 - at) & !(1 << place);
+                    if places(rivals)
+                        .any(|rival| only(fits(&self.sides[at].ends[rival], at)).is_some())
+                    {
+                        continue;
+                    }
+                    let (low, high) = if at == 0 {
+                        (place, mate)
+                    } else {
+                        (mate, place)
+                    };
+                    mates[low] = high as u8;
+                    free[0] &= !(1 << low);
+                    free[1] &= !(1 << high);
+                    found = true;
+                }
+            }
+        }
+        let by_rule = mates.iter().filter(|mate| **mate != NOBODY).count();
+        let lens = [self.sides[0].ends.len(), self.sides[1].ends.len()];
+        self.by_port = false;
+        for place in places(all) {
+            let mate = usize::from(mates[place]);
+            let is_sure = mate < lens[1]
+                && is_sure(by_rule, lens, {
+                    ports_between(&self.sides[0].ends[place], &self.sides[1].ends[mate])
+                });
+            self.by_port |= is_sure;
+            let before = &self.sides[0].ends[place];
+            if is_sure && (usize::from(before.mate), before.from) != (mate, Resolved::Port) {
+                self.pair(0, (place, mate), Resolved::Port, peers);
+            } else if !is_sure && before.from == Resolved::Port {
+                self.part(0, place, peers);
+            }
+        }
+    }
+
+    /// Takes in an acknowledgement to the QP `place` at host `at`, at `time` in ns.
+    fn acknowledged(
+        &mut self,
+        (at, place): (usize, usize),
+        (time, psn): (u64, u32),
+        flows: &FlowTable<impl Sequenced>,
+        peers: &mut Peers,
+    ) {
+        let [low, high] = &mut self.sides;
+        let (own, others) = match at {
+            0 => (low, high),
+            _ => (high, low),
+        };
+        let hosts = self.hosts;
+        let position = |end: &End| flows.position(&hosts.flow(1 - at, end.qp));
+        let end = &mut own.ends[place];
+        // The same acknowledgement captured at two interfaces is one.
+        if end.psn == psn {
+            return;
+        }
+        if let Some(mate) = others.ends.get(usize::from(end.mate)) {
+            let Some((last, _)) = position(mate) else {
+                return;
+            };
+            let is_behind = fits(last, psn);
+            let is_anothers = || {
+                let mut others = others.ends.iter().filter(|other| other.qp != mate.qp);
+                others.any(|other| position(other).is_some_and(|(last, _)| fits(last, psn)))
+            };
+            if is_beside(last, psn) || end.from == Resolved::Port {
+                end.acks.count(is_behind);
+                end.psn = psn;
+                if end.from == Resolved::Only
+                    && psn >= FIRST_PSNS
+                    && end.acks.fits >= ENOUGH_IN_STEP
+                    && end.acks.is_likely()
+                {
+                    end.from = Resolved::Acks;
+                    let mate = usize::from(end.mate);
+                    self.sides[1 - at].ends[mate].from = Resolved::Acks;
+                    return;
+                }
+                if end.acks.against < MARGIN || end.acks.against <= end.acks.fits / EARLY {
+                    return;
+                }
+            } else if !is_anothers() {
+                return;
+            }
+            if end.from == Resolved::Port {
+                // That was chance.
+                let bit = 1 << end.mate;
+                end.by_port &= !bit;
+            }
+            self.part(at, place, peers);
+            return self.acknowledged((at, place), (time, psn), flows, peers);
+        }
+        end.psn = psn;
+        end.row.resize(others.ends.len(), Cell::default());
+        let ports = end.ports;
+        let (mut fitting, mut current): (Mask, u32) = (0, 0);
+        for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
+            let is_taken = other.is_paired() && other.from == Resolved::Port;
+            if is_taken || self.by_port && have_other_ports(ports, other.ports) {
+                *cell = Cell::default();
+            } else if let Some((last, sent)) = position(other) {
+                cell.count(fits(last, psn));
+                fitting |= Mask::from(fits(last, psn)) << n;
+                current += u32::from(is_beside(last, psn));
+                if last == psn {
+                    cell.time(time.saturating_sub(sent));
+                }
+            }
+        }
+        self.take_over(at, fitting, psn, peers);
+        self.pair_by_acks((at, place), psn, current, peers);
+        let end = &self.sides[at].ends[place];
+        if !end.is_paired()
+            && end
+                .row
+                .iter()
+                .any(|cell| cell.timed >= ENOUGH_TIMED && cell.timed % 8 == 0)
+        {
+            self.pair_by_time(at, psn, peers);
+        }
+    }
+
+    /// Forgets which other QPs at host `at` flows were taken to come from that an acknowledgement of `psn` fits, where these QPs were
+    /// acknowledged to last elsewhere in the PSNs: the QPs at the receiver have another connection since.
+    fn take_over(&mut self, at: usize, fitting: Mask, psn: u32, peers: &mut Peers) {
+        if fitting == 0 {
+            return;
+        }
+        for place in 0..self.sides[at].ends.len() {
+            let end = &mut self.sides[at].ends[place];
+            if end.psn == NO_PSN || is_beside(end.psn, psn) {
+                continue;
+            }
+            for flow in places(fitting) {
+                if let Some(cell) = end.row.get_mut(flow) {
+                    *cell = Cell::default();
+                }
+            }
+            let has_port = end.from == Resolved::Port;
+            if end.is_paired() && !has_port && fitting & 1 << end.mate != 0 {
+                self.part(at, place, peers);
+            }
+        }
+    }
+
+    /// Pairs the QPs at host `at` by how constant the time is between data and acknowledgements, where flows keep pace, so that
+    /// acknowledgements fit several: all at once, as each flow belongs to one QP.
+    fn pair_by_time(&mut self, at: usize, psn: u32, peers: &mut Peers) {
+        let (side, others) = (&self.sides[at], &self.sides[1 - at]);
+        let taken = others.mask(|end| end.is_paired() || !end.has_data);
+        let free = side.mask(|end| {
+            !end.is_paired() && end.psn != NO_PSN && is_beside(end.psn, psn) && !end.row.is_empty()
+        });
+        // Otherwise something is not captured.
+        let flows = others.mask(|_| true) & !taken;
+        if free.count_ones() != flows.count_ones() || free.count_ones() < 2 {
+            return;
+        }
+        let cell = |place: usize, flow: usize| {
+            let cell = side.ends[place].row.get(flow).copied().unwrap_or_default();
+            (cell.timed >= ENOUGH_TIMED && cell.is_likely()).then_some(cell)
+        };
+        let cost = |place, flow| cell(place, flow).map_or(f32::INFINITY, Cell::unlikelihood);
+        let mut mates = [0; MOST_QPS];
+        let (mut left, mut least, mut most) = (flows, f32::INFINITY, 0.0_f32);
+        for place in places(free) {
+            let best = places(flows).min_by(|one, other| {
+                let variance = |flow| cell(place, flow).map_or(f32::INFINITY, Cell::variance);
+                variance(*one).total_cmp(&variance(*other))
+            });
+            let Some((best, cell)) = best.and_then(|best| Some((best, cell(place, best)?))) else {
+                return;
+            };
+            left &= !(1 << best);
+            mates[place] = best;
+            (least, most) = (least.min(cell.variance()), most.max(cell.variance()));
+        }
+        // All go the same way: where one time varies more than the others, its flow is another.
+        if left != 0 || most > MOST_UNLIKE * least {
+            return;
+        }
+        let is_sure = |place: usize| {
+            places(free & !(1 << place)).all(|rival| {
+                let (own, its) = (mates[place], mates[rival]);
+                let swapped = cost(place, its) + cost(rival, own);
+                swapped - cost(place, own) - cost(rival, its) >= LIKELIER
+            })
+        };
+        let sure = places(free).filter(|place| is_sure(*place));
+        let sure = sure.fold(0, |mask: Mask, place| mask | 1 << place);
+        for place in places(sure) {
+            self.pair(at, (place, mates[place]), Resolved::Acks, peers);
+        }
+    }
+
+    /// Pairs the QP `place` at host `at` with the one whose flow its acknowledgements fit, where they fit only one.
+    /// Of the other host's flows, so many are `current`: near that PSN.
+    fn pair_by_acks(
+        &mut self,
+        (at, place): (usize, usize),
+        psn: u32,
+        current: u32,
+        peers: &mut Peers,
+    ) {
+        let (side, others) = (&self.sides[at], &self.sides[1 - at]);
+        let end = &side.ends[place];
+        let likely = |row: &[Cell]| {
+            let fitting = row.iter().filter(|cell| cell.fits > 0);
+            let least = fitting.map(|cell| cell.against).min().unwrap_or(0);
+            row.iter().zip(0..).fold(0, |mask: Mask, (cell, n)| {
+                let is_likely = cell.fits > 0 && cell.against < least + MARGIN;
+                mask | Mask::from(is_likely) << n
+            })
+        };
+        let all = likely(&end.row);
+        let taken = others.mask(End::is_paired);
+        let Some(best) = only(all & !taken).or_else(|| only(all)) else {
+            return;
+        };
+        let cell = end.row[best];
+        let is_apart = (end.row.iter().enumerate()).all(|(n, cell)| n == best || cell.fits == 0);
+        let may_be_in_step = !is_apart || end.in_step || psn < FIRST_PSNS;
+        let is_alone = side.ends.len() == 1 && others.ends.len() == 1;
+        let enough = match have_other_ports(end.ports, others.ends[best].ports) {
+            // Nothing else speaks for it.
+            true if is_alone && may_be_in_step => return,
+            true if is_alone || may_be_in_step => ENOUGH_APART,
+            false if may_be_in_step => ENOUGH_IN_STEP,
+            _ => ENOUGH,
+        };
+        if cell.fits < enough || !cell.is_likely() {
+            return;
+        }
+        let holder = usize::from(others.ends[best].mate);
+        if let Some(holder) = side.ends.get(holder).map(|_| holder) {
+            // Both are acknowledged as the flow goes on: one of them is another's.
+            self.part(at, holder, peers);
+            for place in [place, holder] {
+                let end = &mut self.sides[at].ends[place];
+                (end.in_step, end.row) = (true, Vec::new());
+            }
+            return;
+        }
+        let is_rival = |other: &End| {
+            let others = likely(&other.row) & !taken;
+            let is_current = other.psn != NO_PSN && is_beside(other.psn, psn);
+            other.qp != end.qp && !other.is_paired() && is_current && only(others) == Some(best)
+        };
+        if side.ends.iter().any(is_rival) {
+            return;
+        }
+        // Otherwise one of the flows or of the QPs is not captured, and what is left need not belong together.
+        let is_current = |end: &&End| {
+            let has_port = end.is_paired() && end.from == Resolved::Port;
+            !has_port && end.psn != NO_PSN && is_beside(end.psn, psn)
+        };
+        let acknowledged = side.ends.iter().filter(is_current).count();
+        if may_be_in_step && acknowledged != current as usize {
+            return;
+        }
+        let from = match is_alone && may_be_in_step {
+            true => Resolved::Only,
+            false => Resolved::Acks,
+        };
+        self.pair(at, (place, best), from, peers);
+        self.sides[at].ends[place].acks = cell;
+    }
+
+    /// Pairs the only two QPs, where enough is sent to the one at host `at`.
+    fn pair_alone(&mut self, at: usize, peers: &mut Peers) {
+        let ([own], [other]) = (&self.sides[at].ends[..], &self.sides[1 - at].ends[..]) else {
+            return;
+        };
+        let refuted = own.row.first().is_some_and(|cell| !cell.is_likely());
+        let refuted = refuted || have_other_ports(own.ports, other.ports);
+        if own.packets >= ENOUGH_ALONE && other.has_data && !own.is_paired() && !refuted {
+            self.pair(at, (0, 0), Resolved::Only, peers);
+        }
+    }
+}
+
+/// Whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
+/// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
+/// for those that are yet to come.
+fn is_sure(by_rule: usize, [low, high]: [usize; 2], ports: u64) -> bool {
+    let left = |qps: usize| (qps + 1).saturating_sub(by_rule) as u64;
+    let by_chance = left(low) * left(high) * ports;
+    by_chance * ONE_WRONG_IN <= (by_rule as u64 + 1) * u64::from(SOURCE_PORTS)
+}
+
+/// Which QPs are connected.
+///
+/// Memory: 96 octets for each QP at one host that another sends to, and 12 more for each QP at the other host while
+/// acknowledgements to it are being compared; 56 more once it has a mate. At most `2 × limit` QPs; hosts that were silent
+/// longest leave first.
+#[derive(Debug)]
+pub struct Pairing {
+    between: Table<Hosts, Between>,
+    peers: Peers,
+    limit: usize,
+    qps: usize,
+    tick: u32,
+}
+
+impl Pairing {
+    /// Remembers the QPs of at most `limit` connections.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            between: Table::new(usize::MAX),
+            peers: Peers::default(),
+            limit: limit.max(1),
+            qps: 0,
+            tick: 0,
+        }
+    }
+
+    /// Returns the number of QPs remembered.
+    pub const fn len(&self) -> usize {
+        self.qps
+    }
+
+    /// Takes in a packet to the QP `qp`; `act` goes on with what the two hosts send, and where the QP is in it.
+    fn packet(
+        &mut self,
+        (from, to, qp): (IpAddr, IpAddr, Qp),
+        (traffic, port): (Traffic, u16),
+        act: impl FnOnce(&mut Between, (usize, usize), &mut Peers),
+    ) {
+        let (hosts, at) = Hosts::new(from, to);
+        // A host's packets to itself have no two sides.
+        if from == to {
+            return;
+        }
+        self.tick = self.tick.wrapping_add(1);
+        let between = self.between.get_or_make(hosts, || Between {
+            hosts,
+            sides: Default::default(),
+            by_port: false,
+        });
+        let peers = &mut self.peers;
+        let before = between.len();
+        let (place, is_new) = between.end(at, qp, MOST_QPS.min(self.limit), peers);
+        self.qps += between.len() - before;
+        let end = &mut between.sides[at].ends[place];
+        end.touched = self.tick;
+        let is_changed = end.learn_port(traffic, port);
+        if is_new || is_changed {
+            between.compare_ports(at, place);
+            between.pair_by_port(peers);
+        }
+        act(between, (at, place), peers);
+        while self.qps > 2 * self.limit
+            && let Some(mut oldest) = self.between.pop_oldest()
+        {
+            self.qps -= oldest.len();
+            for place in 0..oldest.sides[0].ends.len() {
+                oldest.part(0, place, peers);
+            }
+        }
+    }
+
+    /// Takes in that data of a flow begins to pass, from that UDP source port; `is_anew`: as another connection's.
+    pub fn begins(&mut self, flow: &FlowKey, is_anew: bool, port: u16) {
+        let packet = (flow.sender, flow.receiver, flow.receiver_qp);
+        // Its ports are told below.
+        self.packet(packet, (Traffic::Data, 0), |between, (at, place), peers| {
+            if is_anew {
+                between.part(at, place, peers);
+            }
+            let end = &mut between.sides[at].ends[place];
+            end.has_data = true;
+            if is_anew {
+                end.ports = [0; 2];
+                for other in &mut between.sides[1 - at].ends {
+                    if let Some(cell) = other.row.get_mut(place) {
+                        *cell = Cell::default();
+                    }
+                }
+            }
+            let end = &mut between.sides[at].ends[place];
+            if end.ports[Traffic::Data as usize] != port {
+                end.ports[Traffic::Data as usize] = port;
+                between.compare_ports(at, place);
+                between.pair_by_port(peers);
+            }
+        });
+    }
+
+    /// Takes in that a flow's data comes from several UDP source ports.
+    pub fn spreads(&mut self, flow: &FlowKey) {
+        self.begins(flow, false, SEVERAL);
+    }
+
+    /// Takes in a CNP to the QP `qp`.
+    pub fn notified(&mut self, from: IpAddr, to: IpAddr, qp: Qp) {
+        // From whichever port it comes: notification points need not use the connection's.
+        let none = (Traffic::Acks, 0);
+        self.packet((from, to, qp), none, |between, (at, place), peers| {
+            let end = &mut between.sides[at].ends[place];
+            end.packets = end.packets.saturating_add(1);
+            between.pair_alone(at, peers);
+        });
+    }
+
+    /// Takes in an acknowledgement of the packet with that PSN to a QP, at `time` in ns.
+    pub fn acknowledged(
+        &mut self,
+        packet: (IpAddr, IpAddr, Qp),
+        port: u16,
+        (time, psn): (u64, u32),
+        flows: &FlowTable<impl Sequenced>,
+    ) {
+        self.packet(packet, (Traffic::Acks, port), |between, at, peers| {
+            between.acknowledged(at, (time, psn), flows, peers);
+        });
+    }
+
+    /// Pairs the QPs of a connection that is known otherwise.
+    pub fn set(&mut self, flow: &FlowKey, sender_qp: Qp, from: Resolved) {
+        let (receiver, sender) = (flow.receiver, flow.sender);
+        let none = (Traffic::Data, 0);
+        self.packet((receiver, sender, sender_qp), none, |_, _, _| ());
+        let packet = (sender, receiver, flow.receiver_qp);
+        self.packet(packet, none, |between, (at, place), peers| {
+            if let Some(mate) = between.sides[1 - at].place(sender_qp) {
+                between.pair(at, (place, mate), from, peers);
+            }
+        });
+    }
+
+    /// Returns the number of acknowledgements to the flow's QP that fit the flow of its mate, so far: 255 at most.
+    pub fn acknowledgements(&self, flow: &FlowKey) -> Option<u8> {
+        self.find(flow).map(|(end, _)| end.acks.fits)
+    }
+
+    /// Returns the QP at the sender that `flow`'s data comes from, and how that is known.
+    pub fn sender_qp(&self, flow: &FlowKey) -> Option<(Qp, Resolved)> {
+        self.find(flow).map(|(end, mate)| (mate.qp, end.from))
+    }
+
+    /// Returns the QP at the receiver, and the one at the sender that it is paired with.
+    fn find(&self, flow: &FlowKey) -> Option<(&End, &End)> {
+        let (hosts, at) = Hosts::new(flow.sender, flow.receiver);
+        let between = self.between.peek(&hosts)?;
+        let end = &between.sides[at].ends[between.sides[at].place(flow.receiver_qp)?];
+        let mate = between.sides[1 - at].ends.get(usize::from(end.mate))?;
+        // Either QP may have been paired with one at another host since.
+        let holds = |host, qp, peer| self.peers.get(&(host, qp)) == Some(&peer);
+        let holds =
+            holds(flow.sender, mate.qp, flow.receiver) && holds(flow.receiver, end.qp, flow.sender);
+        holds.then_some((end, mate))
+    }
+
+    /// Returns the flow that the QP `qp` at `sender` sends.
+    pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
+        let receiver = *self.peers.get(&(sender, qp))?;
+        let back = FlowKey {
+            sender: receiver,
+            receiver: sender,
+            receiver_qp: qp,
+        };
+        let (receiver_qp, _) = self.sender_qp(&back)?;
+        Some(FlowKey {
+            sender,
+            receiver,
+            receiver_qp,
+        })
+    }
+}
+
+/// Whether an acknowledgement of `psn` may be about the flow whose furthest data packet has the PSN `last`, as far as the
+/// capture has it.
+pub const fn is_beside(last: u32, psn: u32) -> bool {
+    fits(last, psn) || fits(psn, last)
+}
+
+/// Whether an acknowledgement of `psn` is about what has been sent of the flow whose furthest data packet has the PSN `last`.
+const fn fits(last: u32, psn: u32) -> bool {
+    last.wrapping_sub(psn) & MAX_24 < REACH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    fn flow(qp: u32) -> FlowKey {
+        FlowKey {
+            sender: A,
+            receiver: B,
+            receiver_qp: Qp::truncate(qp),
+        }
+    }
+
+    /// Data to the second QP of each connection.
+    fn begun(connections: impl IntoIterator<Item = (u32, u32)>) -> Pairing {
+        let mut pairing = Pairing::new(1000);
+        for (qp, receiver_qp) in connections {
+            let port = udp_source_port(Qp::truncate(qp), Qp::truncate(receiver_qp));
+            pairing.begins(&flow(receiver_qp), false, port);
+        }
+        pairing
+    }
+
+    fn found(pairing: &Pairing, qp: u32) -> Option<u32> {
+        let flow = pairing.flow_of(A, Qp::truncate(qp))?;
+        let (back, _) = pairing.sender_qp(&flow)?;
+        assert_eq!(back.get(), qp);
+        Some(flow.receiver_qp.get())
+    }
+
+    #[test]
+    fn the_first_cnp_finds_its_flow_by_the_port() {
+        let mut pairing = begun((0..64).map(|n| (887 + n, 11_662 + 3 * n)));
+        assert_eq!(found(&pairing, 890), None);
+        pairing.notified(B, A, Qp::truncate(890));
+        assert_eq!(found(&pairing, 890), Some(11_671));
+        let back = pairing.sender_qp(&flow(11_671));
+        assert_eq!(back, Some((Qp::truncate(890), Resolved::Port)));
+    }
+
+    #[test]
+    fn data_both_ways_is_enough() {
+        let mut pairing = begun([(887, 11_662), (889, 11_665)]);
+        let back = FlowKey {
+            sender: B,
+            receiver: A,
+            receiver_qp: Qp::truncate(887),
+        };
+        let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
+        pairing.begins(&back, false, port);
+        assert_eq!(found(&pairing, 887), Some(11_662));
+    }
+
+    #[test]
+    fn several_ports_are_no_evidence() {
+        let mut pairing = begun([(887, 11_662), (889, 11_665)]);
+        pairing.notified(B, A, Qp::truncate(887));
+        assert_eq!(found(&pairing, 887), Some(11_662));
+        pairing.spreads(&flow(11_662));
+        assert_eq!(found(&pairing, 887), None);
+        // Another connection has the QP.
+        let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
+        pairing.begins(&flow(11_662), true, port);
+        assert_eq!(found(&pairing, 887), Some(11_662));
+    }
+
+    #[test]
+    fn a_port_that_fits_once_among_many_is_chance() {
+        for (by_rule, qps, ports, want) in [
+            (1, [1, 1], 1, true),
+            (1, [1, 64], 1, true),
+            (1, [1, 128], 1, false),
+            (3, [3, 128], 1, true),
+            (64, [64, 64], 1, true),
+            (1, [64, 64], 1, false),
+            (1, [8, 8], 2, false),
+        ] {
+            assert_eq!(is_sure(by_rule, qps, ports), want, "{by_rule} {qps:?}");
+        }
+        // One of 64 whose port fits by chance.
+        let mut pairing = begun([(887, 11_662)]);
+        for n in 1..64 {
+            pairing.begins(&flow(11_662 + n), false, 0xC000 + n as u16);
+        }
+        for n in 0..64 {
+            pairing.notified(B, A, Qp::truncate(887 + n));
+        }
+        assert_eq!(found(&pairing, 887), None);
+    }
+
+    #[test]
+    fn the_only_qps_belong_together_until_there_are_others() {
+        let mut pairing = Pairing::new(1000);
+        pairing.begins(&flow(20), false, 0xC001);
+        for n in 0..ENOUGH_ALONE {
+            assert_eq!(found(&pairing, 7), None, "{n}");
+            pairing.notified(B, A, Qp::truncate(7));
+        }
+        let known = pairing.sender_qp(&flow(20));
+        assert_eq!(known, Some((Qp::truncate(7), Resolved::Only)));
+        pairing.begins(&flow(21), false, 0xC001);
+        assert_eq!(found(&pairing, 7), None);
+    }
+
+    #[test]
+    fn of_too_many_qps_those_without_a_mate_leave() {
+        let mut pairing = begun([(887, 11_662)]);
+        pairing.notified(B, A, Qp::truncate(887));
+        for n in 0..1000 {
+            pairing.begins(&flow(20_000 + n), false, 0xC001);
+        }
+        assert_eq!(found(&pairing, 887), None, "one of many");
+        assert_eq!(pairing.len(), 1 + MOST_QPS);
+    }
+
+    proptest! {
+        /// Nothing grows past its limit, and both directions agree.
+        #[test]
+        fn anything_may_come(
+            packets in proptest::collection::vec((any::<bool>(), 0_u8..3, 0_u32..40, 0_u32..9, 0_u8..5), 1..400),
+            limit in 1_usize..12,
+        ) {
+            let mut pairing = Pairing::new(limit);
+            let mut flows: FlowTable<u32> = FlowTable::new(20);
+            for (time, (forth, peer, qp, psn, act)) in packets.into_iter().enumerate() {
+                let time = time as u64;
+                let peer = IpAddr::from([10, 0, 0, 2 + peer]);
+                let (from, to) = if forth { (A, peer) } else { (peer, A) };
+                let flow = FlowKey { sender: from, receiver: to, receiver_qp: Qp::truncate(2 + qp) };
+                // Mostly the ports of a few others.
+                let port = udp_source_port(flow.receiver_qp, Qp::truncate(2 + psn));
+                let qp = flow.receiver_qp;
+                match act {
+                    0 => {
+                        *flows.data(flow, time, (Some(psn), port), || psn).0 = psn;
+                        pairing.begins(&flow, psn == 8, port);
+                    }
+                    1 => pairing.spreads(&flow),
+                    2 => pairing.notified(from, to, qp),
+                    _ => pairing.acknowledged((from, to, qp), port, (time, psn), &flows),
+                }
+                prop_assert!(pairing.len() <= 2 * limit);
+                prop_assert!(pairing.peers.len() <= pairing.len());
+                if let Some(found) = pairing.flow_of(from, qp) {
+                    prop_assert_eq!(pairing.sender_qp(&found).map(|(qp, _)| qp), Some(qp));
+                }
+                if let Some((sender_qp, _)) = pairing.sender_qp(&flow) {
+                    prop_assert_eq!(pairing.flow_of(from, sender_qp), Some(flow));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! QPs paired in captures of which it is known which belong together.
+
+mod pairs;
+
+use pairs::{Captured, Case, Paired, Ports, Psns};
+
+const CAPTURED: [Captured; 6] = [
+    Captured::All,
+    Captured::Lossy,
+    Captured::Middle,
+    Captured::Data,
+    Captured::Answers,
+    Captured::OneLink,
+];
+
+/// Captures of that kind, with 1 to 64 QPs.
+fn play(psns: &[Psns], ports: Ports, captured: Captured) -> Paired {
+    let mut paired = Paired::default();
+    for psns in psns.iter().copied() {
+        for (qps, number) in [1, 2, 4, 8, 16, 64].into_iter().cycle().zip(0..18) {
+            for coalesced in [1, 2] {
+                let case = Case {
+                    qps,
+                    psns,
+                    ports,
+                    captured,
+                    coalesced,
+                };
+                paired += pairs::play(&case, number);
+            }
+        }
+    }
+    paired
+}
+
+const PSNS: [Psns; 3] = [Psns::Zero, Psns::InStep, Psns::Random];
+
+#[test]
+fn the_port_rule_finds_every_flow() {
+    for captured in [Captured::All, Captured::Lossy, Captured::Middle] {
+        let paired = play(&PSNS, Ports::Rule, captured);
+        let (flows, cnps) = (paired.flows, paired.cnps);
+        assert!(flows.all() > 400, "{captured:?} {paired:?}");
+        assert_eq!(flows.right, flows.all(), "{captured:?} {paired:?}");
+        // Two of 64 QPs fit a flow now and then, until their own flows are known.
+        assert_eq!(cnps.wrong, 0, "{captured:?} {paired:?}");
+        assert!(cnps.unknown * 1000 <= cnps.all(), "{captured:?} {paired:?}");
+    }
+}
+
+#[test]
+fn with_half_of_it_missing_no_flow_is_taken_for_another() {
+    for captured in [Captured::Data, Captured::Answers, Captured::OneLink] {
+        let paired = play(&PSNS, Ports::Rule, captured);
+        for count in [paired.acknowledged, paired.cnps] {
+            assert_eq!(count.wrong, 0, "{captured:?} {paired:?}");
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_find_four_flows_in_five() {
+    for ports in [Ports::Random, Ports::Same, Ports::Several] {
+        let (mut all, mut both_ways) = (Paired::default(), Paired::default());
+        for captured in CAPTURED {
+            let paired = play(&PSNS, ports, captured);
+            all += paired;
+            // With one of two links, what is in step is left open.
+            if captured != Captured::OneLink {
+                both_ways += paired;
+            }
+        }
+        let flows = both_ways.acknowledged;
+        assert!(
+            flows.right * 5 >= flows.all() * 4,
+            "{ports:?} {both_ways:?}"
+        );
+        for count in [all.flows, all.cnps] {
+            assert!(count.wrong * 500 <= count.all(), "{ports:?} {all:?}");
+        }
+    }
+}
