@@ -99,6 +99,12 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
 pub const NO_VERDICT: &str =
     "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
 
+/// What would help to tell whether a sender obeys, behind the evidence that does not suffice.
+pub fn would_help(row: &QpRecord) -> String {
+    row.advice
+        .map_or_else(String::new, |advice| format!("; {advice} would help"))
+}
+
 /// Fewer notifications measured than this are told beside a verdict.
 pub const FEW: u64 = 20;
 

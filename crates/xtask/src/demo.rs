@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: from a fresh clone to decoded captures, a comparison of mechanisms and a congested network, step by step, on
 //! one screen. Not here: what the steps do, but for picking what is shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -59,7 +59,8 @@ pub fn run() -> Outcome {
         "Build the plugin, fcn-gen and fcn-top, and install the plugin",
         "Write the sample captures, and decode them",
         "Compare mechanisms under the same congestion, in virtual time",
-        "Congest a network, tell its senders to slow down, and see who obeys",
+        "Congest a network of links, and see who is told",
+        "See who slows down when told",
     ];
     let steps = titles.len();
     for (number, title) in (1..).zip(titles) {
@@ -77,6 +78,10 @@ pub fn run() -> Outcome {
                 show(&folder)
             }
             4 => compare(&tools.as_ref().context(NOT_BUILT)?.0),
+            5 => {
+                let (generator, monitor) = tools.as_ref().context(NOT_BUILT)?;
+                on_links(generator, monitor)
+            }
             _ => {
                 let (generator, monitor) = tools.as_ref().context(NOT_BUILT)?;
                 who_obeys(generator, monitor)
@@ -133,20 +138,30 @@ fn compare(generator: &Generator) -> Outcome<String> {
     Ok(format!("the whole table: fcn-gen compare {COMPARED}"))
 }
 
-/// Plays a network in namespaces, where this process may make them, else in virtual time; ends with who obeys.
+/// Plays a network in namespaces, where this process may make them.
+fn on_links(generator: &Generator, monitor: &Path) -> Outcome<String> {
+    if let Err(missing) = lab::ensure_possible() {
+        let missing = format!("{missing:#}").replace('\n', "\n    ");
+        let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
+        println!("    {}", ink(Ink::Yellow, &notice));
+        return Ok("the network was left out".to_owned());
+    }
+    lab::brief(OBEYED, generator.program(), monitor)
+}
+
+/// Ends with who obeys, in virtual time: there, nothing depends on how busy this machine is.
 fn who_obeys(generator: &Generator, monitor: &Path) -> Outcome<String> {
-    let missing = match lab::ensure_possible() {
-        Ok(()) => return lab::brief(OBEYED, generator.program(), monitor),
-        Err(missing) => format!("{missing:#}").replace('\n', "\n    "),
-    };
-    let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
-    println!("    {}", ink(Ink::Yellow, &notice));
     let folder = cargo::target_folder("demo")?;
     let judged = obeyed(generator, monitor, &folder)?;
-    println!("    Who slows down when told, as fcn-top infers from a capture of virtual time:");
-    println!("{}", lab::indented(&senders::list(&judged)));
-    let folder = here(&folder).display();
-    Ok(format!("the capture is in {folder}"))
+    println!("    fcn-top infers it from a capture of {OBEYED}, in virtual time:");
+    println!("{}", lab::indented(&lab::indented(&senders::list(&judged))));
+    let capture = capture_in(&folder);
+    Ok(format!("the capture: {}", here(&capture).display()))
+}
+
+/// The capture of the scenario in which one sender does not obey.
+fn capture_in(folder: &Path) -> PathBuf {
+    folder.join(format!("{OBEYED}.pcapng"))
 }
 
 /// What fcn-top says of senders of which one does not obey, captured in virtual time into `folder`.
@@ -154,8 +169,8 @@ fn who_obeys(generator: &Generator, monitor: &Path) -> Outcome<String> {
 /// # Errors
 /// The capture cannot be written or read.
 pub fn obeyed(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<Vec<Judged>> {
-    let file = |ending: &str| folder.join(format!("{OBEYED}.{ending}"));
-    let (capture, truth) = (file("pcapng"), file("truth.json"));
+    let capture = capture_in(folder);
+    let truth = capture.with_extension("truth.json");
     generator.write_default(OBEYED, &capture, &truth)?;
     let truth = serde_json::from_str(&fs_err::read_to_string(truth)?)?;
     senders::judge(monitor, &capture, None, &truth)

@@ -33,6 +33,8 @@ pub struct Judged {
     verdict: Option<usize>,
     /// What the verdict rests on, in a sentence.
     evidence: String,
+    /// What would help to tell.
+    advice: Option<String>,
     /// Notifications measured.
     measured: u64,
 }
@@ -61,7 +63,11 @@ impl Judged {
         let verdict = widest.unwrap_or(0);
         let indent = name + verdict + 4;
         let evidence = match self.verdict {
-            Some(_) => format!("{} ({} measured)", self.evidence, self.measured),
+            Some(_) => {
+                let help = self.advice.as_ref();
+                let help = help.map_or_else(String::new, |advice| format!("; {advice} would help"));
+                format!("{}{help} ({} measured)", self.evidence, self.measured)
+            }
             None => String::new(),
         };
         let evidence = wrapped(&evidence, WIDTH - 4 - indent);
@@ -86,7 +92,7 @@ pub fn judge(
 ) -> Outcome<Vec<Judged>> {
     let mut command = Command::new(monitor);
     command.args(["--no-config", "--json", "-r"]).arg(capture);
-    for name in interface {
+    if let Some(name) = interface {
         command.args(["--interface", name]);
     }
     let text = process::stdout(&mut command)?;
@@ -110,6 +116,7 @@ fn matched(rows: &Value, flows: &Value) -> Vec<Judged> {
             obeys: flow["obeys"].as_bool()?,
             verdict: (VERDICTS.iter()).position(|(id, ..)| row["verdict"] == *id),
             evidence: row["evidence"].as_str().unwrap_or_default().to_owned(),
+            advice: row["advice"].as_str().map(str::to_owned),
             measured: row["measured"].as_u64().unwrap_or(0),
         })
     });

@@ -111,7 +111,11 @@ impl Obedience {
         if let Some(after) = self.path.other() {
             return (Obeys, Evidence::OtherPath { after }, None);
         }
-        let least = if self.is_behind_queue() { SURE_BEHIND } else { 0.0 };
+        let least = if self.is_behind_queue() {
+            SURE_BEHIND
+        } else {
+            0.0
+        };
         let sure = notified.surest(|effect| is_sure(effect) && effect.slower > least);
         if let Some((unit, effect)) = sure {
             return (Obeys, Evidence::Slower(slower(unit, &effect)), None);
@@ -167,7 +171,8 @@ impl Obedience {
         }
         if notified.bursts.stops()
             || notified.bursts.pauses_after()
-            || notified.packets.pauses_after() {
+            || notified.packets.pauses_after()
+        {
             return (Unclear, Evidence::Pauses, None);
         }
         let same = matches!(before, Before::Same);

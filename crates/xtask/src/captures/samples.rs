@@ -80,21 +80,22 @@ impl Sample {
 fn small(scenario: &str) -> &'static str {
     match scenario {
         "receiver-cnp" | "receiver-fast-cnp" => {
-            "mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=5ms"
+            "mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=5ms; \
+             vantage=[\"leaf1:r1\", \"leaf1:s*\"]"
         }
         "switch-cnp" => {
-            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; message=1KiB; \
-             defaults.marking.kmin=2kB; snap_len=0; duration=4ms"
+            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; flow.load.count=2; message=1KiB; \
+             defaults.marking.kmin=2kB; snap_len=0; duration=5ms"
         }
         "fast-cnp" => {
-            "mtu=256; rate=1G; link.down.rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=3ms"
+            "mtu=256; rate=1G; link.down.rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=6ms"
         }
         "fast-cnp-ioam" => {
-            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; snap_len=0; duration=3ms"
+            "mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=4kB; snap_len=0; duration=3500us"
         }
         "stubborn-sender" => {
             "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; flow.stubborn.rate_limit=300M; message=4KiB; \
-             defaults.marking.kmin=2kB; snap_len=0; duration=8ms"
+             defaults.marking.kmin=4kB; snap_len=0; duration=8ms"
         }
         "detour" => {
             "senders=4; mtu=256; defaults.rate=1G; link.1.rate=4G; link.wide.rate=4G; narrow=1G; host.r.rate=2500M; \
@@ -105,7 +106,8 @@ fn small(scenario: &str) -> &'static str {
              vantage=[\"leaf2:spine1\", \"leaf1:s1\"]"
         }
         "wan-fcn" => {
-            "mtu=256; rate=500M; defaults.rate=1G; message=2KiB; defaults.marking.kmin=2kB; snap_len=0; duration=5ms"
+            "mtu=256; rate=500M; defaults.rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=8ms; \
+             vantage=[\"p1:p2\", \"p1:pe1\", \"leaf1:s1\"]"
         }
         "pfc" => {
             "mtu=256; rate=1G; link.up.rate=1G; link.down.rate=1G; host.r1.rate=500M; flow.victim.rate_limit=100M; \
@@ -123,8 +125,8 @@ fn small(scenario: &str) -> &'static str {
             "hosts=3; mtu=256; rate=1G; link.fabric.rate=400M; message=1MiB; defaults.marking.kmin=1kB; snap_len=0; duration=3ms"
         }
         "attack" => {
-            "mtu=256; rate=1G; defaults.marking.kmin=2kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
-             inject.replay.start=230us; inject.cnps.start=320us; duration=400us"
+            "mtu=256; rate=1G; defaults.marking.kmin=4kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
+             inject.replay.start=230us; inject.cnps.start=320us; duration=6ms"
         }
         _ => "",
     }

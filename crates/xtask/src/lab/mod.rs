@@ -143,7 +143,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plays a scenario with these programs, prints in a few lines what happened and who obeys, and returns a line about it.
+/// Plays a scenario with these programs, prints in a few lines what happened, and returns a line about it.
 ///
 /// # Errors
 /// As those of [`run`].
@@ -171,8 +171,10 @@ pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String
     for line in decode(&record.capture, watched)?.0.iter().take(SHOWN / 2) {
         println!("    {line}");
     }
-    println!("    Who slows down when told, as fcn-top infers from what was captured:");
-    println!("{}", indented(&senders::list(&lab.judge(&record)?)));
+    println!(
+        "    fcn-top infers of {watched}: {}",
+        senders::summary(&lab.judge(&record)?)
+    );
     let (nodes, seconds) = (lab.network.nodes().len(), options.duration);
     Ok(format!(
         "{nodes} nodes, each in a network namespace, sent for {seconds} s; more of it: cargo xtask lab"
@@ -329,8 +331,15 @@ impl<'a> Lab<'a> {
             heading(&format!("fcn-top on {}", self.network.watched()));
             println!("{report}");
         }
-        heading("Who slows down when told, as fcn-top infers from what was captured");
+        let watched = self.network.watched();
+        heading(&format!(
+            "Who slows down when told, as fcn-top infers of {watched}"
+        ));
         println!("{}", indented(&senders::list(&self.judge(record)?)));
+        if record.outcomes.lateness(self.options.speed).is_some() {
+            let why = "Nodes that hand frames over late send in bursts, which verdicts may take for answers.";
+            println!("  {}", ink(Ink::Yellow, why));
+        }
         heading("What was captured");
         match decode(&record.capture, self.network.watched()) {
             Ok((lines, count)) => {

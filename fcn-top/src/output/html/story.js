@@ -171,7 +171,7 @@
     const [tone, words] = VERDICTS[row.verdict] ?? ["dim", row.verdict];
     const least = row.change === null || row.change >= 0 ? "" : `: at least ${show.share(-row.change)} less data`;
     if (row.verdict === null) return el("span", { class: tone }, data.no_verdict);
-    const why = row.evidence;
+    const why = row.advice === null ? row.evidence : `${row.evidence}; ${row.advice} would help`;
     const few = row.verdict !== "unclear" && row.measured < data.few ? ` (${row.measured} measured)` : "";
     return el("div", {}, el("span", { class: tone }, words), few, least, why === null ? null : el("div", { class: "small dim" }, why));
   }
