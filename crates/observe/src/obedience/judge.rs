@@ -6,7 +6,7 @@ use crate::sightings::Sightings;
 
 /// Slower pace after notifications that is an answer: standard errors, and the logarithm of the rate. Of 601 senders that never
 /// slow down two were said to obey.
-const SURE: [(f64, f64); 3] = [(4.2, 0.03), (6.0, 0.02), (8.0, 0.01)];
+const SURE: [(f64, f64); 3] = [(3.8, 0.03), (6.0, 0.02), (8.0, 0.01)];
 /// The least that is an answer after a queue that marks the flow: what it is slowed by there is less.
 const SURE_BEHIND: f64 = 0.1;
 /// Standard errors of a slower pace by which a flow may not be said to disobey, where it is more than [`HINT_LEAST`].
@@ -17,9 +17,9 @@ const MOST: f64 = 0.223;
 /// Least that is said to be excluded.
 const FINEST: f64 = 0.05;
 /// Largest swing by itself of a flow that is called steady, as a logarithm.
-const STEADY: f64 = 0.05;
+const STEADY: f64 = 0.06;
 /// Notifications from which on a flow may be said not to obey.
-const ENOUGH: u32 = 5;
+const ENOUGH: u32 = 8;
 /// Packets from notification to notification below which a flow may be held at one reduced rate all the time.
 const HELD: f64 = 6.0;
 /// The same in bursts.
@@ -111,11 +111,7 @@ impl Obedience {
         if let Some(after) = self.path.other() {
             return (Obeys, Evidence::OtherPath { after }, None);
         }
-        let least = if self.is_behind_queue() {
-            SURE_BEHIND
-        } else {
-            0.0
-        };
+        let least = if self.is_behind_queue() { SURE_BEHIND } else { 0.0 };
         let sure = notified.surest(|effect| is_sure(effect) && effect.slower > least);
         if let Some((unit, effect)) = sure {
             return (Obeys, Evidence::Slower(slower(unit, &effect)), None);
@@ -169,10 +165,8 @@ impl Obedience {
             let swing = part(swing);
             return (Unclear, Evidence::Unsteady { swing }, None);
         }
-        if notified.bursts.stops()
-            || notified.bursts.pauses_after()
-            || notified.packets.pauses_after()
-        {
+        let views = [&notified.bursts, &notified.packets];
+        if views.iter().any(|view| view.stops() || view.pauses_after()) {
             return (Unclear, Evidence::Pauses, None);
         }
         let same = matches!(before, Before::Same);

@@ -323,7 +323,8 @@ impl Response {
         let most = self.notifications / 2.0;
         // Pauses of its own begin anywhere between two notifications.
         let even = f64::from(self.all() / self.notifications) / 12.0_f64.sqrt();
-        self.stops > most || self.lags.count > most && self.lags.variance().sqrt() < 0.5 * even
+        let at_once = self.stops > most && self.pauses.iter().sum::<f32>() < 2.0 * self.stops;
+        at_once || self.lags.count > most && self.lags.variance().sqrt() < 0.5 * even
     }
 
     /// Gaps so far, of which those long past count less.
