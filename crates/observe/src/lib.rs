@@ -40,7 +40,7 @@ pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use flow_table::{Begins, FlowTable, Sequenced};
 pub use labels::Labels;
-pub use obedience::{Answer, Evidence, Obedience, Order, Verdict};
+pub use obedience::{Advice, Answer, Evidence, Obedience, Order, Verdict};
 pub use resolve::{Resolved, Resolver};
 pub use routing::Routing;
 pub use time::Time;

@@ -321,9 +321,11 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         let flow = (row.sender, row.receiver, row.qp, row.flow_label);
         row.qp.is_none() || flows.insert(flow)
     });
-    let judged = once.filter_map(|row| Some((named(row), row.verdict?, row.evidence?)));
-    for (subject, verdict, evidence) in judged {
-        let _ = writeln!(out, "{subject} {}: {evidence}", verdict.id());
+    for row in once {
+        if let Some((verdict, evidence)) = row.verdict.zip(row.evidence) {
+            let (subject, help) = (named(row), text::would_help(row));
+            let _ = writeln!(out, "{subject} {}: {evidence}{help}", verdict.id());
+        }
     }
     makers(out, &records, words);
 }

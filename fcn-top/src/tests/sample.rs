@@ -3,7 +3,7 @@
 use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
+    Advice, Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
     LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
@@ -71,13 +71,13 @@ pub(crate) fn qp() -> QpRecord {
         change: Some(-0.42),
         measured: 900,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::Slower(Slower {
+        evidence: Some(Evidence::SlowerThanPredicted(Slower {
             at_least: 0.42,
-            less: 0.5,
             errors: 7.3,
             window: 8,
             unit: Unit::Packets,
         })),
+        advice: None,
         made_by: None,
         made_by_evidence: None,
         first_seen: after(3),
@@ -117,6 +117,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
+        advice: Some(Advice::Notifications(40)),
         made_by: Some(Maker::Network),
         made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,

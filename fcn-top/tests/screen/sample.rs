@@ -3,8 +3,8 @@
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, LocalQpRecord, Maker,
-    PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
+    Advice, Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord,
+    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use fcn_top::tables::{
     Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -196,15 +196,17 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                 Answer::DoesNotObey
             }),
             evidence: Some(if obeys {
-                Evidence::Slower(Slower {
+                Evidence::SlowerThanPredicted(Slower {
                     at_least: 0.42,
-                    less: 0.5,
                     errors: 7.3,
                     window: 8,
                     unit: Unit::Packets,
                 })
             } else {
-                Evidence::Steady { most: 0.05 }
+                Evidence::SteadyPace {
+                    most: 0.05,
+                    alone: true,
+                }
             }),
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
@@ -248,7 +250,8 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             queue_max: (i > 0).then_some(65_536),
             measured: 900,
             verdict: Some(Answer::Unclear),
-            evidence: Some(Evidence::Held),
+            evidence: Some(Evidence::NeverQuiet),
+            advice: Some(Advice::FromBefore),
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)
@@ -336,6 +339,7 @@ pub fn empty(now: u64) -> QpRecord {
         measured: 0,
         verdict: None,
         evidence: None,
+        advice: None,
         made_by: None,
         made_by_evidence: None,
         first_seen: START,

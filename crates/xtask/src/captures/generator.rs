@@ -52,7 +52,7 @@ impl Generator {
     /// # Errors
     /// The generator failed.
     pub fn write_default(&self, scenario: &str, capture: &Path, truth: &Path) -> Outcome {
-        let mut command = self.command(&["write", scenario, "--quiet", "-o"]);
+        let mut command = self.command(&["write", scenario, "--quiet", "--force", "-o"]);
         process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(drop)
     }
 
