@@ -1,26 +1,34 @@
-//! Does a flow slow down when it is notified? Three answers, with the evidence; [`Answer`] says what they mean.
+//! Does a flow slow down when it is told to? Three answers, with the evidence; what they mean is said at [`Answer`].
 //!
-//! Time is counted in gaps, not in seconds, so that a rack, a WAN and a lab at a hundredth of a network's speed are judged alike,
-//! and an application's pauses do not matter. The *pace* is the logarithm of a gap's length per octet: 0.69 more is half the rate.
+//! Three questions are put to a flow, each at its own time scale:
+//! - *Shape.* The time from one notification to the next is cut into bins, each four times as long as the one before it. How
+//!   much less data is in a bin than in the rest of that time and in the time before the notification? Of a flow that knows
+//!   nothing of notifications the answer is nothing, on average over notifications, however it sends: each time between
+//!   notifications is its own control, and so is a steady trend. That notifications come when a sender is fast makes the
+//!   first bins higher, not lower. Less in the last bin, after more in one before, is no answer: it may fall back from a rise.
+//!   Where they come in episodes, between which a sender recovers, what is around one is the episode's: so all of them
+//!   together must not show less soon after than later either, before a sender is said not to obey.
+//! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long after the last one? That
+//!   is what remains to be seen where notifications come so fast that they hold a sender down.
+//! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
 //!
-//! - *Response* (`response.rs`): the pace of the 1 to 64 gaps after a notification, less what the flow's own past predicts,
-//!   averaged over notifications. The gap that contains the notification is left out: a long one contains more of them. The
-//!   prediction is a regression on the means of the last 1, 2, 4, 16 and 64 gaps, as notifications come when a sender is fast,
-//!   and what is fast becomes slower by itself.
-//! - *Bursts* (`pace.rs`): packets sent back to back are one burst, of four at least. A sender may slow down within its messages or between its
-//!   bursts; the response is measured both from packet to packet and from burst to burst.
-//! - *Before*: a flow that is slower while it is notified than it was before the first notification has been held down.
-//! - *Steadiness* (`steadiness.rs`): a pace that varies by itself at the time scale of notifications may be an answer that comes
-//!   too late to be told from chance; only steady flows are said not to obey.
-//! - *Path* (`path.rs`): the entropy (UDP source port, flow label) changes soon after notifications, rather than at other times.
+//! Data is spread evenly over the time since the last earlier stamp, so that bins need not hold whole packets; what was sent
+//! after a long pause counts to neither side. Shape is seen twice: by the time that passed, and by busy time, in which a gap that
+//! stands out is no longer than a usual one. Only less by both is an answer, and only as much by both is none: a message may
+//! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
+//! Nothing is kept of single packets: about 500 octets a flow, whatever it sends, and 2.4 KB more once it is notified about.
 //!
-//! `judge.rs` makes an answer of these, and `evidence.rs` says what it rests on. Nothing is kept of single packets: 200 octets a
-//! flow, and 2 KB more once it is notified about.
+//! The same question is put a second time, with time counted in gaps between packets (`by_gap.rs`): what follows a notification is
+//! compared with what the flow's own past predicts. That holds at any time scale and over an application's pauses, and misses
+//! short episodes and late answers, which the bins see. An answer is one where either has it and the other does not
+//! contradict.
+//!
+//! Here is what is kept of a flow; `obedience/judge.rs` makes an answer of it, and `obedience/evidence.rs` says what that rests on.
 
+mod by_gap;
 mod evidence;
 mod judge;
 mod pace;
-mod path;
 mod response;
 mod steadiness;
 #[cfg(test)]
@@ -29,11 +37,170 @@ mod tests;
 use crate::data::Sequence;
 use crate::sightings::Place;
 use fcn_wire::bth::MAX_24;
-use pace::{Pace, Quiet};
-use path::Path;
-use response::Response;
 
-pub use evidence::{Advice, Answer, Evidence, Slower, Unit, Verdict};
+use by_gap::ByGap;
+
+pub use evidence::{Advice, Answer, Doubt, Evidence, Less, Slower, Unit, Verdict, Window};
+
+/// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
+const BINS: usize = 11;
+/// Where the first bin ends, as a power of two of nanoseconds: about a microsecond.
+const FIRST: u32 = 10;
+/// Stamps in a batch of data, whose rate is compared between quiet and notified times.
+const BATCH: u16 = 16;
+/// A gap so many times as long as the longest of late (which fades by a 16th a stamp) is a pause, not a rate.
+const PAUSE: f32 = 8.0;
+/// A gap so many times as long as the median of late stands out: slowing down to half makes none.
+const STANDS_OUT: f32 = 2.0;
+/// Stamps after which it is known what a pause is.
+const KNOWN: u8 = 64;
+/// Sums over more notifications than this are halved, so that what was long ago fades, and single-precision sums stay exact.
+const KEPT: f32 = 16_384.0;
+/// A time between notifications in which a sender that was slowed down to its minimum recovers, in nanoseconds. The NICs known
+/// begin to recover after 55 µs to 1.5 ms.
+const RECOVERS: u64 = 5_000_000;
+/// An answer that begins later than this after the notification is none, in nanoseconds.
+const LATEST: u64 = 1 << 24;
+/// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
+const ALONE: u64 = 10_000_000;
+
+/// Octets in a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    octets: f32,
+    time: f32,
+}
+
+impl Amount {
+    fn add(&mut self, part: &Part) {
+        self.octets += part.octets;
+        self.time += part.time;
+    }
+
+    /// Logarithm of its rate; `None` where there is none.
+    fn rate(&self) -> Option<f64> {
+        (self.octets > 0.0).then(|| (f64::from(self.octets) / f64::from(self.time)).ln())
+    }
+}
+
+/// Data in one bin since the last notification.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    octets: f32,
+    time: f32,
+    /// The same without what makes gaps stand out.
+    busy: f32,
+    stamps: u16,
+}
+
+impl Part {
+    #[inline]
+    fn add(&mut self, time: u64, pace: Pace) {
+        let time = time as f32;
+        self.octets += pace.rate * time;
+        self.time += time;
+        self.busy += pace.busy * time;
+    }
+}
+
+/// How data is spread over the time since the stamp before.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Octets a nanosecond.
+    rate: f32,
+    /// The part of the time that is busy.
+    busy: f32,
+    paused: bool,
+}
+
+/// Over notifications: how much more was in a bin than around it, in octets a nanosecond.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    count: f32,
+    more: f32,
+    /// By busy time, to the scale of `more`.
+    more_busy: f32,
+    squares: f32,
+    around: f32,
+    stamps: f32,
+    /// The lowest one, which the judgment makes do without.
+    lowest: f32,
+}
+
+/// The time since notifications that lies between two bounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    /// Since the last one.
+    part: Part,
+    /// Over those before.
+    totals: Totals,
+    /// Octets and time of them all, whatever was around.
+    octets: f32,
+    time: f32,
+}
+
+/// Natural logarithms of the rates of batches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    count: f32,
+    sum: f32,
+    squares: f32,
+    octets: f32,
+    time: f32,
+}
+
+impl Class {
+    fn add(&mut self, batch: &Part) {
+        let value = (batch.octets / batch.time).ln();
+        if !value.is_finite() {
+            return;
+        }
+        let kept = if self.count >= KEPT { 0.5 } else { 1.0 };
+        self.count = kept * self.count + 1.0;
+        self.sum = kept * self.sum + value;
+        self.squares = kept * self.squares + value * value;
+        self.octets = kept * self.octets + batch.octets;
+        self.time = kept * self.time + batch.time;
+    }
+
+    /// Logarithm of the rate over all its time.
+    fn rate(&self) -> f64 {
+        (f64::from(self.octets) / f64::from(self.time)).ln()
+    }
+
+    fn mean(&self) -> f64 {
+        f64::from(self.sum) / f64::from(self.count)
+    }
+
+    /// Variance of single values; not below what `BATCH` packets have at random, divided by 16: senders pace.
+    fn variance(&self) -> f64 {
+        let mean = self.mean();
+        let n = f64::from(self.count);
+        let variance = if n > 1.5 {
+            (f64::from(self.squares) / n - mean * mean) * n / (n - 1.0)
+        } else {
+            0.0
+        };
+        variance.max(1.0 / f64::from(BATCH) / 16.0)
+    }
+}
+
+/// What the data of a batch is compared as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Times {
+    Quiet,
+    Notified,
+    #[default]
+    Between,
+    Unknown,
+}
+
+/// Data packets of one kind of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    times: Times,
+    part: Part,
+}
 
 /// When the last notification came before the flow was known that it is about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,44 +219,84 @@ impl Missed {
     }
 }
 
-/// Notifications in a row that do not come by where the data is seen, after which they are no longer waited for there.
-const AWAITED: u8 = 32;
-
-/// What is kept of a flow once it is notified about.
-#[derive(Clone, Debug)]
-struct Notified {
-    /// From packet to packet, and from burst to burst.
-    packets: Response,
-    bursts: Response,
-    /// Pace while it is notified, in batches of bursts.
-    during: Quiet,
-    /// Bursts since the last notification.
-    since: u32,
-}
-
 /// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
+///
+/// What every stamp touches comes first, and is no longer than two cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Obedience {
-    pace: Pace,
-    path: Path,
-    /// Pace before the first notification.
-    before: Quiet,
-    /// What follows notifications.
-    notified: Option<Box<Notified>>,
-    /// Data packets.
+    /// The stamp before the latest one, up to which data is spread.
+    spread: u64,
+    /// The latest stamp, and octets that bear it.
+    latest: u64,
+    octets: u32,
+    entropy: u32,
+    /// Whether the entropy has changed at the latest stamp, and whether behind a notification that is waiting.
+    turned: bool,
+    turned_behind: bool,
+    turned_next: bool,
+    turned_ever: bool,
+    /// Whether there was data long after a notification.
+    left_alone: bool,
+    /// Whether there was data, and whether it was notified.
+    begun: bool,
+    /// Stamps seen, as far as it takes to know what a pause is.
+    stamps: u8,
+    /// The longest gap of late, and the median.
+    longest: f32,
+    usual: f32,
     packets: u32,
-    /// Notifications with data after them, and data packets since the first of them.
+    stamped: u32,
+    batch: Batch,
+    /// Rate before the last notification, by busy time.
+    before_busy: f32,
+    /// The last notification that data was seen behind of.
+    last: u64,
+    /// Notifications since data was spread: the first and the last of them.
+    waiting: Option<(u64, u64)>,
+    /// By the time since the last notification; there from the first one on that data was seen behind.
+    bins: Option<Box<[Bin; BINS]>>,
+    /// Time between notifications, smoothed.
+    typical: u64,
+    /// When the first packet came, and how long that was before the first notification.
+    first: u64,
+    alone: u64,
+    /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
+    turns: (u64, u64),
+    /// Pauses in the present gap: how many, and the sums of the times since the notification, and of their squares.
+    paused: (f32, f32, f32),
+    /// Rate before the last notification.
+    before: f32,
     measured: u32,
-    packets_since: u32,
-    /// The answer when this many notifications had been measured last, and when it is looked at next.
-    earlier: Answer,
-    next: u32,
-    /// Data packets marked CE until the last notification, and since.
+    /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
+    turned_early: u16,
+    turned_late: u16,
+    /// The same for the middle half, and for the quarters around it.
+    turned_middle: u16,
+    turned_outside: u16,
+    /// Notifications with several changes before the next one.
+    turned_twice: u16,
+    /// Pauses, and the sums of where they began between two notifications, 0 to 1 each, and of their squares.
+    pauses: f32,
+    paused_at: f32,
+    paused_at_squares: f32,
+    gaps: f32,
+    /// The last batch before the first notification, and what came behind it; no octets where that is not known.
+    just_before: Amount,
+    /// Data while notified, once there was time to answer the first notification.
+    early: Amount,
+    quiet: Class,
+    notified: Class,
+    between: Class,
+    /// Data packets marked CE until the last notification that data was seen behind, and since.
     marked: u32,
     marked_since: u32,
+    /// Notifications that came right behind a packet.
+    in_step: u32,
     /// Data packets stamped before one that came earlier.
     late: u32,
     psns: LastPsns,
+    by_gap: ByGap,
     /// Where its data was seen, and the notifications about it as they counted, one [bit](Place::bit) each.
     places: u16,
     /// Where its data was seen last, before any other place: a [number](Place::short), which few others have.
@@ -97,8 +304,37 @@ pub struct Obedience {
     /// How many notifications that were seen elsewhere are expected to come by there as well; 0 if they do not.
     awaited: u8,
     datagrams: bool,
-    /// Whether notifications came that were not known to be about it.
+    /// Whether notifications were not known to be about it, and it began anew.
     known_late: bool,
+}
+
+/// So many notifications in a row that do not come by where the data is seen, and it is no longer waited for them.
+const AWAITED: u8 = 32;
+
+/// The bin that a time since a notification lies in.
+const fn bin(since: u64) -> usize {
+    match since.checked_ilog2() {
+        Some(log) if log >= FIRST => {
+            let bin = ((log - FIRST) / 2 + 1) as usize;
+            if bin < BINS { bin } else { BINS - 1 }
+        }
+        _ => 0,
+    }
+}
+
+/// Where a bin begins, and where it ends.
+const fn bounds(bin: usize) -> (u64, u64) {
+    let from = if bin == 0 {
+        0
+    } else {
+        1 << (FIRST as usize + 2 * (bin - 1))
+    };
+    let to = if bin + 1 == BINS {
+        u64::MAX
+    } else {
+        1 << (FIRST as usize + 2 * bin)
+    };
+    (from, to)
 }
 
 /// How a data packet follows those before it, as far as that is known.
@@ -154,47 +390,27 @@ impl LastPsns {
 }
 
 impl Obedience {
-    /// Takes in data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
+    /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
-        self.late = self.late.saturating_add(u32::from(self.pace.is_late(at)));
-        self.path.packet(entropy, self.packets == 0);
+        self.by_gap.data(at, octets);
+        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        if at > self.latest || !self.begun {
+            self.stamp(at);
+        } else if at < self.latest {
+            self.late = self.late.saturating_add(1);
+        }
+        self.octets = self.octets.saturating_add(octets);
         self.packets = self.packets.saturating_add(1);
-        let gaps = self.pace.packet(at, octets);
-        let Some(gaps) = gaps else {
-            return;
-        };
-        match &mut self.notified {
-            None => {
-                if let Some((pace, _)) = gaps.burst {
-                    self.before.add(pace);
-                }
-            }
-            Some(notified) => {
-                self.packets_since = self.packets_since.saturating_add(1);
-                let (pace, contains) = gaps.packet;
-                notified.packets.gap(pace, contains);
-                if let Some((pace, contains)) = gaps.burst {
-                    notified.burst(pace, contains);
-                }
-                if contains {
-                    self.measure();
-                }
-            }
+        if self.entropy != entropy {
+            self.turned = true;
+            self.turned_behind |= self.waiting.is_some();
+            self.entropy = entropy;
         }
     }
 
-    /// Counts a notification with data after it, and looks at the answer each time that there are an eighth more.
-    fn measure(&mut self) {
-        self.measured = self.measured.saturating_add(1);
-        if self.measured > self.next {
-            self.next = self.measured + self.measured / 8;
-            self.earlier = self.judge().0;
-        }
-    }
-
-    /// Takes in the order of data with that PSN, seen at `place` and nowhere before. [`Order::New`] is to be followed by
-    /// [`data`](Self::data).
+    /// Data comes with that PSN, seen at `place` and nowhere before, which is [`data`](Self::data) where it is new: copies
+    /// count once.
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
         self.places |= place.bit();
@@ -228,18 +444,49 @@ impl Obedience {
         self.marked > self.measured / 4
     }
 
-    /// Takes in that notifications came, until `at`, that were not known to be about it: when it was left alone is not known.
+    /// A new stamp: what bears the last one can be spread.
+    fn stamp(&mut self, at: u64) {
+        if !self.begun {
+            self.begun = true;
+            (self.first, self.spread, self.latest) = (at, at, at);
+            self.turned = false;
+            return;
+        }
+        if self.latest > self.spread {
+            self.settle();
+        } else if let Some((first, last)) = self.waiting
+            && first < self.latest
+        {
+            // Before all data: of what was before it, nothing is known.
+            self.bins = Some(Box::default());
+            self.last = last.min(self.latest);
+            self.waiting = (last >= self.latest).then_some((last, last));
+        }
+        (self.spread, self.latest) = (self.latest, at);
+        self.octets = 0;
+        self.turned = false;
+        self.turned_behind = false;
+    }
+
+    /// Notifications came, until `at`, that were not known to be about it: where there was data before, it is not known when it
+    /// was left alone, and all begins anew.
     pub fn missed(&mut self, at: u64) {
-        if self.pace.has_begun_before(at) {
-            self.before = Quiet::default();
-            self.known_late = true;
+        if at > self.first {
+            let mut by_gap = core::mem::take(&mut self.by_gap);
+            by_gap.missed();
+            *self = Self {
+                psns: self.psns,
+                by_gap,
+                known_late: true,
+                ..Self::default()
+            };
         }
     }
 
-    /// Takes in a notification seen at that place, first of all or (`again`) after another one. It counts when it passes where the
+    /// A notification was seen at that place, first of all or (`again`) behind another one. It counts when it passes where the
     /// data is seen: nearer to the receiver it was seen sooner, and the sender's answer to it would come too late, or to those
-    /// after it.
-    pub fn notified_at(&mut self, place: Place, again: bool) {
+    /// behind it.
+    pub fn notified_at(&mut self, at: u64, place: Place, again: bool) {
         let beside_data = place.short() == self.data_at || self.packets == 0;
         let counted = match (again, beside_data) {
             (false, true) => true,
@@ -253,38 +500,289 @@ impl Obedience {
         };
         if counted {
             self.places |= place.bit();
-            self.notified();
+            self.notified(at);
         }
     }
 
-    /// Takes in a notification, which lies in the gap from the data before it to the data after it.
-    pub fn notified(&mut self) {
-        if self.packets == 0 {
+    /// A notification at `at`.
+    pub fn notified(&mut self, at: u64) {
+        // Within a quarter of the usual time from packet to packet.
+        if self.begun {
+            self.by_gap.notified();
+        }
+        let since = at.saturating_sub(self.latest) as f32;
+        self.in_step = (self.in_step).saturating_add(u32::from(4.0 * since < self.usual));
+        let at = at.max(self.spread);
+        self.waiting = Some(match self.waiting {
+            None => (at, at),
+            Some((first, last)) => (first, last.max(at)),
+        });
+    }
+
+    /// Spreads the latest octets over the time since the stamp before.
+    fn settle(&mut self) {
+        let (from, to) = (self.spread, self.latest);
+        let length = to - from;
+        let long = length as f32;
+        let paused = self.stamps >= KNOWN && long > self.longest * PAUSE;
+        self.stamps = self.stamps.saturating_add(1);
+        self.stamped = self.stamped.saturating_add(1);
+        self.longest = long.max(self.longest * (15.0 / 16.0));
+        if self.usual == 0.0 {
+            self.usual = long;
+        }
+        let busy = if long > self.usual * STANDS_OUT {
+            self.usual / long
+        } else {
+            1.0
+        };
+        self.usual *= if long > self.usual {
+            17.0 / 16.0
+        } else {
+            16.0 / 17.0
+        };
+        let pace = Pace {
+            rate: self.octets as f32 / long,
+            busy,
+            paused,
+        };
+        let mut start = from;
+        if let Some((first, last)) = self.waiting
+            && first < to
+        {
+            let first = first.max(from);
+            self.add(from, first, pace, false);
+            self.close(first);
+            let last_before = if last < to { last.max(first) } else { first };
+            if last_before > first && !paused {
+                self.batch.part.add(last_before - first, pace);
+                // In between, the rate was this.
+                self.before = pace.rate;
+                self.before_busy = pace.rate / busy;
+                if let Some(bins) = &mut self.bins {
+                    let time = (last_before - first) as f32;
+                    let bin = &mut bins[bin(last_before - first)];
+                    bin.time += time;
+                    bin.octets += pace.rate * time;
+                }
+            }
+            self.waiting = (last >= to).then_some((last, last));
+            self.last = last_before;
+            start = last_before;
+        } else if self.turned_behind && self.waiting.is_some() {
+            // At the notification's own stamp.
+            self.turned = false;
+            self.turned_next = true;
+        }
+        self.add(start, to, pace, true);
+    }
+
+    /// Adds data between two times, which no notification lies between; `whole` where a stamp ends it.
+    fn add(&mut self, from: u64, to: u64, pace: Pace, whole: bool) {
+        let (a, b) = (from - self.last.min(from), to - self.last.min(to));
+        if whole && self.turned && self.bins.is_some() {
+            self.turns = (if self.turns.0 == 0 { b } else { self.turns.0 }, b);
+        }
+        if pace.paused {
+            // Notifications may lie in it: it is one where most of it is.
+            if self.bins.is_some() && to - from > (self.latest - self.spread) / 2 {
+                let since = a as f32;
+                self.paused.0 += 1.0;
+                self.paused.1 += since;
+                self.paused.2 += since * since;
+            }
             return;
         }
+        let stamps = u16::from(whole);
+        if let Some(bins) = &mut self.bins {
+            let mut at = a;
+            let (mut number, end) = (bin(a), bin(b));
+            while number < end {
+                let (_, to) = bounds(number);
+                bins[number].part.add(to - at, pace);
+                at = to;
+                number += 1;
+            }
+            let part = &mut bins[end].part;
+            part.add(b - at, pace);
+            part.stamps = part.stamps.saturating_add(stamps);
+        }
+        let times = if self.bins.is_none() {
+            Times::Quiet
+        } else if self.typical == 0 {
+            Times::Unknown
+        } else if b <= self.typical.saturating_mul(4) {
+            Times::Notified
+        } else if a > ALONE.max(self.typical.saturating_mul(8)) {
+            Times::Quiet
+        } else {
+            Times::Between
+        };
+        if self.batch.times != times {
+            self.batch = Batch {
+                times,
+                part: Part::default(),
+            };
+        }
+        let part = &mut self.batch.part;
+        part.add(to - from, pace);
+        part.stamps += stamps;
+        if part.stamps >= BATCH {
+            let batch = core::mem::take(part);
+            let class = match times {
+                Times::Quiet => {
+                    if self.bins.is_some() {
+                        self.left_alone = true;
+                    } else {
+                        self.just_before = Amount::default();
+                        self.just_before.add(&batch);
+                    }
+                    &mut self.quiet
+                }
+                Times::Notified => {
+                    let enough = RECOVERS
+                        .max(self.typical.saturating_mul(4))
+                        .min(u64::MAX / 2);
+                    let since = to.saturating_sub(self.first.saturating_add(self.alone));
+                    if (enough..2 * enough).contains(&since) {
+                        self.early.add(&batch);
+                    }
+                    &mut self.notified
+                }
+                Times::Between => &mut self.between,
+                Times::Unknown => return,
+            };
+            class.add(&batch);
+        }
+    }
+
+    /// The time that began with the last notification ends with the next one, at `at`.
+    fn close(&mut self, at: u64) {
         let marked = core::mem::take(&mut self.marked_since);
         self.marked = self.marked.saturating_add(marked);
-        self.path.notify();
-        self.pace.notify();
-        self.notified.get_or_insert_with(|| {
-            let before = self.before.mean();
-            Box::new(Notified {
-                packets: Response::new(None),
-                bursts: Response::new(before),
-                during: Quiet::default(),
-                since: 0,
-            })
-        });
+        let Some(bins) = &mut self.bins else {
+            self.bins = Some(Box::default());
+            self.alone = at.saturating_sub(self.first);
+            let part = self.batch.part;
+            if part.stamps >= 4 {
+                self.before = part.octets / part.time;
+            }
+            if part.stamps >= 4 || self.just_before.time > 0.0 {
+                self.just_before.add(&part);
+            }
+            if self.quiet.count > 0.0 {
+                self.before = (self.quiet.mean() as f32).exp();
+            }
+            return;
+        };
+        let length = at.saturating_sub(self.last).max(1);
+        let (mut octets, mut time, mut busy, mut stamps) = (0.0, 0.0, 0.0, 0);
+        for Bin { part, .. } in bins.iter() {
+            octets += part.octets;
+            time += part.time;
+            busy += part.busy;
+            stamps += u32::from(part.stamps);
+        }
+        if stamps > 0 {
+            self.measured = self.measured.saturating_add(1);
+        }
+        self.gaps += 1.0;
+        let kept = if self.gaps % KEPT == 0.0 { 0.5 } else { 1.0 };
+        for bin in bins.iter_mut() {
+            bin.octets = kept * bin.octets + bin.part.octets;
+            bin.time = kept * bin.time + bin.part.time;
+        }
+        self.pauses += self.paused.0;
+        self.paused_at += self.paused.1 / length as f32;
+        self.paused_at_squares += self.paused.2 / (length as f32).powi(2);
+        self.turned_ever |= self.turns.0 > 0;
+        let turned = [
+            &mut self.turned_early,
+            &mut self.turned_late,
+            &mut self.turned_middle,
+            &mut self.turned_outside,
+            &mut self.turned_twice,
+        ];
+        if turned.iter().any(|count| **count == u16::MAX) {
+            turned.into_iter().for_each(|count| *count /= 2);
+        }
+        self.turned_twice += u16::from(self.turns.0 != self.turns.1);
+        // The next packet but one may be the first that can answer.
+        let in_time = LATEST.max((2.5 * self.usual) as u64);
+        match self.turns {
+            (0, _) => {}
+            (first, last) if first <= in_time && last <= length / 2 => self.turned_early += 1,
+            (first, _) if first > in_time.min(length / 2) => self.turned_late += 1,
+            _ => {}
+        }
+        let quarter = length / 4;
+        match self.turns {
+            (0, _) => {}
+            (first, last) if first >= quarter && last <= length - quarter => {
+                self.turned_middle += u16::from(last < in_time);
+            }
+            (first, last) if last < quarter || first > length - quarter => self.turned_outside += 1,
+            _ => {}
+        }
+        if time > 0.0 {
+            // What is around a bin: the rest of that time, and the time before, where that is known.
+            let between = |rest: f32, before: f32| {
+                if before > 0.0 {
+                    f32::midpoint(rest, before)
+                } else {
+                    rest
+                }
+            };
+            for (number, Bin { part, totals, .. }) in bins.iter_mut().enumerate() {
+                let (from, to) = bounds(number);
+                if from >= length {
+                    break;
+                }
+                let rest = time - part.time;
+                let whole = part.time >= (to.saturating_sub(from) as f32) / 2.0;
+                if !whole && part.time < 0.15 * time || rest < 0.1 * time {
+                    continue;
+                }
+                let others = (octets - part.octets).max(0.0);
+                let around = between(others / rest, self.before);
+                let around_busy = between(others / (busy - part.busy), self.before_busy);
+                let more_busy = part.octets / part.busy / around_busy - 1.0;
+                totals.add(part, around, more_busy * around);
+            }
+            self.before = octets / time;
+            self.before_busy = octets / busy;
+        }
+        self.typical = if self.typical == 0 {
+            length
+        } else {
+            let length = length.min(self.typical.saturating_mul(8));
+            (self.typical - self.typical / 8 + length / 8).max(1)
+        };
+        for bin in bins.iter_mut() {
+            bin.part = Part::default();
+        }
+        self.paused = (0.0, 0.0, 0.0);
+        self.turns = if core::mem::take(&mut self.turned_next) {
+            (1, 1)
+        } else {
+            (0, 0)
+        };
     }
 }
 
-impl Notified {
-    fn burst(&mut self, pace: f32, contains: bool) {
-        self.bursts.gap(pace, contains);
-        self.during.add(pace);
-        self.since = match contains {
-            true => 0,
-            false => self.since.saturating_add(1),
-        };
+impl Totals {
+    fn add(&mut self, part: &Part, around: f32, more_busy: f32) {
+        let more = part.octets / part.time - around;
+        let kept = if self.count >= KEPT { 0.5 } else { 1.0 };
+        self.count = kept * self.count + 1.0;
+        self.more = kept * self.more + more;
+        self.more_busy *= kept;
+        if more_busy.is_finite() {
+            self.more_busy += more_busy;
+        }
+        self.squares = kept * self.squares + more * more;
+        self.around = kept * self.around + around;
+        self.stamps = kept * self.stamps + f32::from(part.stamps);
+        self.lowest = self.lowest.min(more);
     }
 }

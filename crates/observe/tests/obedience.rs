@@ -119,7 +119,7 @@ fn run(length: u64, every: u64, gap: impl Fn(u64, Option<u64>) -> u64) -> Verdic
         judged.data(1_000_000_000 + at, 1_000, 7);
         let next = at + gap(at, last.map(|last| at - last)).max(1);
         while notified <= next {
-            judged.notified();
+            judged.notified(1_000_000_000 + notified);
             last = Some(notified);
             notified += every;
         }
@@ -220,8 +220,8 @@ fn the_end_of_a_flow_is_no_obedience() {
     for packet in 0..1_000 {
         judged.data(packet * 10 * US, 1_000, 7);
     }
-    judged.notified();
-    judged.notified();
+    judged.notified(10 * MS);
+    judged.notified(11 * MS);
     assert_eq!(judged.verdict().answer, Answer::Unclear);
 }
 
@@ -246,12 +246,12 @@ fn notifications_in_step_with_packets_are_no_evidence() {
             for packet in 1..3_000 {
                 let at = packet * apart + (random.between(0.0, 0.6 * apart as f64) as u64);
                 while behind.is_none() && next <= at {
-                    judged.notified();
+                    judged.notified(next);
                     next += every;
                 }
                 judged.data(at, 1_000, 7);
                 if let Some(behind) = behind {
-                    judged.notified();
+                    judged.notified(at + behind);
                 }
             }
             obeys += u32::from(judged.verdict().answer == Answer::Obeys);
@@ -274,7 +274,7 @@ fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
                 judged.data(at as u64, 1_000, 7);
                 if at - notified >= holds_off * 1e5 {
                     notified = at;
-                    judged.notified();
+                    judged.notified(at as u64 + 1_000);
                 }
             }
             obeys += u32::from(judged.verdict().answer == Answer::Obeys);
@@ -288,7 +288,7 @@ fn a_flow_that_is_only_seen_held_down_is_unclear() {
     // Two packets between notifications, from before the first packet seen.
     let mut judged = Obedience::default();
     for packet in 0..4_000 {
-        judged.notified();
+        judged.notified(packet * 100 * US);
         judged.data(packet * 100 * US + 30 * US, 1_000, 7);
         judged.data(packet * 100 * US + 80 * US, 1_000, 7);
     }
@@ -323,7 +323,7 @@ fn who_slowed_down_before_it_was_notified_is_not_said_to_obey() {
             judged.data(at, 1_000, 7);
             at += if at < change { 6_500 } else { 10_000 };
             while notified <= at && notified < 150 * MS {
-                judged.notified();
+                judged.notified(notified);
                 notified += every;
             }
         }
@@ -344,7 +344,7 @@ fn a_path_that_changes_by_its_own_clock_is_no_answer() {
                 let entropy = (at as f64 / (clock * MS as f64)) as u32;
                 judged.data(at, 1_000, entropy);
                 if at >= next {
-                    judged.notified();
+                    judged.notified(at + US);
                     next += MS;
                 }
             }

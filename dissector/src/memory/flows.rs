@@ -196,7 +196,7 @@ impl Flow {
         if let Some(last) = missed.filter(|_| is_new) {
             self.obedience.missed(last);
         }
-        self.obedience.notified_at(place, !is_new);
+        self.obedience.notified_at(moment.at, place, !is_new);
         if self.waiting.len() < WAITING {
             self.waiting.push_back(Waiting {
                 moment,

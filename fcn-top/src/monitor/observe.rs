@@ -399,7 +399,7 @@ impl Monitor {
             }
         }
         if is_copy && let Some(flow) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
-            flow.notified_again(place_of(packet));
+            flow.notified_again(at, place_of(packet));
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let counts = !is_copy || row.total == 0 || settings.per_interface;

@@ -71,9 +71,8 @@ pub(crate) fn qp() -> QpRecord {
         change: Some(-0.42),
         measured: 900,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::Slower(Slower {
+        evidence: Some(Evidence::SlowerThanPredicted(Slower {
             at_least: 0.42,
-            less: 0.5,
             errors: 7.3,
             window: 8,
             unit: Unit::Packets,

@@ -70,7 +70,7 @@ fn tables() -> impl Strategy<Value = Tables> {
                         rate_1s: Some(rate),
                         rate_10s: Some(share),
                         verdict: Some(Answer::Obeys),
-                        evidence: Some(Evidence::Varies {
+                        evidence: Some(Evidence::Chance {
                             chance: rate as f32,
                         }),
                         change: Some(rate),

@@ -196,15 +196,17 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                 Answer::DoesNotObey
             }),
             evidence: Some(if obeys {
-                Evidence::Slower(Slower {
+                Evidence::SlowerThanPredicted(Slower {
                     at_least: 0.42,
-                    less: 0.5,
                     errors: 7.3,
                     window: 8,
                     unit: Unit::Packets,
                 })
             } else {
-                Evidence::Steady { most: 0.05 }
+                Evidence::SteadyPace {
+                    most: 0.05,
+                    alone: true,
+                }
             }),
             made_by_evidence: Some(origin::Evidence::Nearer {
                 passed: 1,
@@ -248,7 +250,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             queue_max: (i > 0).then_some(65_536),
             measured: 900,
             verdict: Some(Answer::Unclear),
-            evidence: Some(Evidence::Held),
+            evidence: Some(Evidence::NeverQuiet),
             advice: Some(Advice::FromBefore),
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },

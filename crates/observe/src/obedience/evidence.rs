@@ -1,5 +1,6 @@
 //! The answers, what they rest on, and how that is said.
 
+use super::{BINS, bounds};
 use core::fmt;
 use derive_more::Display;
 use fcn_wire::identified;
@@ -8,11 +9,11 @@ identified! {
     /// Whether the sender of a flow does what notifications ask.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     Answer {
-        /// It sends more slowly after notifications than its own past predicts, by more than chance explains, or takes another
-        /// path.
+        /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
+        /// explains. A twentieth less suffices, where it is there after notification upon notification.
         Obeys = "obeys",
-        /// A fifth less after notifications can be excluded, nothing hints at less, and its rate is steady: it was seen before
-        /// the queue that marks it.
+        /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
+        /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
         DoesNotObey = "does_not_obey",
         /// Neither can be told.
         #[default]
@@ -20,42 +21,41 @@ identified! {
     }
 }
 
-/// Units of a window after notifications.
-#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
-pub enum Unit {
-    /// Data packets.
-    #[display("packets")]
-    Packets,
-    /// Bursts of packets sent back to back; single packets where there are none.
-    #[display("bursts")]
-    Bursts,
+/// Less data in a window after notifications.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Less {
+    /// By how much at least, as a part of the rate that it is compared with, 0 to 1: two standard errors from the means over
+    /// notifications. Data is spread evenly from packet to packet, so that where few packets lie in a window it is more.
+    pub at_least: f32,
+    /// The window since the notification.
+    pub window: Window,
+    /// The window with most data, where that is surely more than around; else what is compared is around `window`.
+    pub than: Option<Window>,
+    /// Whether it pauses now and then, which counts to neither.
+    pub pauses: bool,
 }
 
-/// A slower pace after notifications. Parts are of the rate, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slower {
-    /// Less data at least: two standard errors from the mean over notifications.
-    pub at_least: f32,
-    /// Less data on average.
-    pub less: f32,
-    /// Standard errors that the average is away from none.
-    pub errors: f32,
-    /// Length of the window after a notification.
-    pub window: u8,
-    /// What it is counted in.
-    pub unit: Unit,
+/// Part of the time since a notification: the bin of that number, 0 for the microsecond behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(u8);
+
+impl Window {
+    /// The bin of that number; the last one, where there is none such.
+    #[must_use]
+    pub const fn new(bin: usize) -> Self {
+        Self(if bin < BINS { bin } else { BINS - 1 } as u8)
+    }
 }
 
 /// What an answer rests on. Parts are of the rate, 0 to 1.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Default)]
 pub enum Evidence {
-    /// Slower after notifications than the past predicts.
-    #[display("{_0} ({:.1} standard errors)", _0.errors)]
-    Slower(Slower),
-    /// Slower while notified than before the first notification.
-    #[display("{} less data while it was notified than before the first notification, and less after notifications than later", Percent(*less))]
-    SlowerThanBefore {
-        /// By how much.
+    /// Less data after notifications than at other times.
+    Slower(Less),
+    /// Less data while it was notified than without notifications.
+    #[display("at least {} less data while it was notified than while it was left alone, before the first notification or long after one", Percent(*less))]
+    SlowerThanQuiet {
+        /// By how much at least: two standard errors from the mean.
         less: f32,
     },
     /// The entropy changed soon after so many notifications.
@@ -64,9 +64,18 @@ pub enum Evidence {
         /// How many.
         after: u32,
     },
-    /// As fast after notifications as at other times, and steady.
-    #[display("as much data after notifications as at other times, at a steady rate; more than {} less can be excluded", Percent(*most))]
+    /// As much data after notifications as around that.
+    #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
+        /// What can be excluded: more than this much less.
+        most: f32,
+        /// Whether it was as fast without notifications; else one that is held at a reduced rate, and does not recover before
+        /// the next notification, looks the same.
+        alone: bool,
+    },
+    /// As much data while it was notified as without notifications.
+    #[display("as much data while it was notified as without notifications; more than {} less can be excluded", Percent(*most))]
+    SteadySinceQuiet {
         /// What can be excluded: more than this much less.
         most: f32,
     },
@@ -77,14 +86,11 @@ pub enum Evidence {
     )]
     NoData,
     /// The flow was known too late to be the one that notifications are about.
-    #[display("its flow was known only after the notifications")]
+    #[display("which flow the notifications are about was known only behind them")]
     KnownLate,
     /// Too few notifications or packets.
     #[display("too few notifications or data packets")]
     TooFew,
-    /// The answer was another one a few notifications ago.
-    #[display("what its last notifications show is too recent to hold")]
-    Recent,
     /// Only samples of its packets were seen.
     #[display("only samples were seen, which do not tell when data follows notifications")]
     Sampled,
@@ -92,34 +98,34 @@ pub enum Evidence {
     #[display("datagrams, which several QPs may send to this one")]
     Datagrams,
     /// It was notified all the time: it may have been held at a lower rate.
-    #[display("notified so often that it may have been held at one reduced rate all the time")]
-    Held,
-    /// Chance explains a fifth less data.
-    #[display("its rate varies from notification to notification: chance alone explains {} less", Percent(*chance))]
+    #[display(
+        "too little data between one notification and the next, or too late after it, to see an answer"
+    )]
+    NeverQuiet,
+    /// Less data after notifications, but no more than chance explains.
+    #[display("{} less data after notifications, where chance explains {}", Percent(*less), Percent(*chance))]
     Varies {
+        /// How much less there was.
+        less: f32,
         /// What chance explains.
         chance: f32,
     },
-    /// Slower after notifications, but no more than chance may explain.
-    #[display("{_0}, but that may be chance ({:.1} standard errors)", _0.errors)]
-    Hint(Slower),
-    /// Slower while notified than before, but at no time after notifications in particular.
-    #[display("less data while it was notified than before, but no more so after notifications")]
-    SlowedDown,
-    /// The rate varies by itself at the time scale of notifications.
-    #[display("its rate swings by {} whenever it is notified, which may be late answers", Percent(*swing))]
-    Unsteady {
-        /// Standard deviation.
-        swing: f32,
+    /// Less data after notifications, or while notified, which need not be an answer.
+    #[display("{} less data {}, which need not be an answer", Percent(*less), fewer(*within))]
+    Fewer {
+        /// By how much.
+        less: f32,
+        /// The time since notifications in which there was less; `None` for as long as it was notified.
+        within: Option<Window>,
     },
-    /// It paused after notifications.
-    #[display("it pauses after notifications, which may be the end of what there was to send")]
-    Pauses,
+    /// The rate varies too much around notifications.
+    #[display("its rate varies too much around notifications")]
+    Unsteady,
     /// The entropy changed, but not plainly in answer to notifications.
     #[display("it took another path, but not plainly in answer to notifications")]
     MayTurn,
-    /// Time stamps are too coarse to tell packets apart.
-    #[display("time stamps are too coarse to tell its packets apart")]
+    /// Time stamps are too coarse for the time between notifications.
+    #[display("time stamps are too coarse for the time between notifications")]
     Coarse,
     /// It was seen at several places, and the time stamps of one of them are too coarse beside those of another.
     #[display("packets were seen at several places, and time stamps at one of them are of {}", Span(*unit))]
@@ -133,11 +139,90 @@ pub enum Evidence {
     /// Time stamps of its data go back.
     #[display("time stamps of its data go back, and do not tell when it came")]
     OutOfOrder,
-    /// As fast after notifications, but seen after a queue that marks it.
+    /// It paused after notifications, which may be the end of what there was to send.
+    #[display("pauses after notifications, which may be the end of what there was to send")]
+    Pauses,
+    /// As much data after notifications, or while notified, but seen behind a queue that marks it.
     #[display(
-        "as much data as at other times, but marked CE before it came here: after a queue it does not show what the sender does"
+        "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
     )]
     BehindQueue,
+    /// Slower after notifications than the flow's own past predicts.
+    #[display("{_0} ({:.1} standard errors)", _0.errors)]
+    SlowerThanPredicted(Slower),
+    /// Slower while notified than before the first notification.
+    #[display("{} less data while it was notified than before the first notification, and less after notifications than later", Percent(*less))]
+    SlowerThanBefore {
+        /// By how much.
+        less: f32,
+    },
+    /// As fast after notifications as at other times, and steady.
+    #[display("as much data after notifications as at other times, at a steady rate; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
+    SteadyPace {
+        /// What can be excluded: more than this much less.
+        most: f32,
+        /// Whether it was as fast before the first notification.
+        alone: bool,
+    },
+    /// Slower after notifications, but no more than chance may explain.
+    #[display("{_0}, but that may be chance ({:.1} standard errors)", _0.errors)]
+    Hint(Slower),
+    /// Slower while notified than before, but at no time after notifications in particular.
+    #[display("less data while it was notified than before, but no more so after notifications")]
+    SlowedDown,
+    /// The rate varies by itself at the time scale of notifications.
+    #[display("its rate swings by {} whenever it is notified, which may be late answers", Percent(*swing))]
+    Swings {
+        /// Standard deviation.
+        swing: f32,
+    },
+    /// Chance explains a fifth less data.
+    #[display("its rate varies from notification to notification: chance alone explains {} less", Percent(*chance))]
+    Chance {
+        /// What chance explains.
+        chance: f32,
+    },
+    /// The answer was another one a few notifications ago.
+    #[display("what its last notifications show is too recent to hold")]
+    Recent,
+    /// Less data after notifications by time, and as much by gaps.
+    #[display("less data after notifications by time, but no longer gaps between its packets")]
+    Contradictory,
+    /// Less data after notifications, which is no answer for that reason.
+    #[display("{_0}, {_1}")]
+    Doubtful(Less, Doubt),
+}
+
+/// Why less data after notifications is no answer, or not plainly one.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
+pub enum Doubt {
+    /// There was more before that: it falls back from a rise.
+    #[display("but more before that: falling back from a rise is no answer")]
+    FallsBack,
+    /// It comes too late.
+    #[display("too late for an answer")]
+    TooLate,
+    /// It comes some time after, and without notifications the rate is not steady.
+    #[display("but no steady rate without them: it may swing by itself")]
+    MaySwing,
+    /// It lasts for less time than from packet to packet, or from burst to burst.
+    #[display("which is shorter than from packet or burst to the next: too few to tell")]
+    Short,
+    /// It is less than can be told from what a full queue does to any sender.
+    #[display("too little for an answer")]
+    TooLittle,
+    /// Hardly a packet lies there.
+    #[display("with hardly a packet there: too few to tell")]
+    Sparse,
+    /// It comes after a time with data as before, or is small beside what single notifications differ by.
+    #[display("but not at once or not after most of them: no plain answer")]
+    NotPlain,
+    /// It is mostly gaps that stand out.
+    #[display("mostly in gaps, in which there may have been nothing to send")]
+    Idle,
+    /// The flow was slower still without notifications.
+    #[display("but less still without notifications")]
+    SlowerWithout,
 }
 
 impl Evidence {
@@ -145,11 +230,65 @@ impl Evidence {
     #[must_use]
     pub fn change(&self) -> Option<f64> {
         match *self {
-            Self::Slower(Slower { at_least: less, .. }) | Self::SlowerThanBefore { less } => {
-                Some(-f64::from(less))
-            }
+            Self::Slower(Less { at_least: less, .. })
+            | Self::SlowerThanPredicted(Slower { at_least: less, .. })
+            | Self::SlowerThanBefore { less }
+            | Self::SlowerThanQuiet { less } => Some(-f64::from(less)),
             _ => None,
         }
+    }
+}
+
+impl Evidence {
+    /// Whether it hints at an answer to notifications, so that a flow may not be said to disobey.
+    ///
+    /// Of flows where one of the two methods said so and the other was unclear for this reason, a third and more do obey.
+    pub(super) const fn hints(&self) -> bool {
+        matches!(
+            self,
+            Self::Hint(_)
+                | Self::SlowedDown
+                | Self::Varies { .. }
+                | Self::Fewer { .. }
+                | Self::MayTurn
+                | Self::Doubtful(_, Doubt::Idle | Doubt::TooLittle)
+        )
+    }
+}
+
+/// Units of a window after notifications.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
+pub enum Unit {
+    /// Data packets.
+    #[display("packets")]
+    Packets,
+    /// Bursts of packets sent back to back, of four at least.
+    #[display("bursts")]
+    Bursts,
+}
+
+/// A slower pace after notifications. Parts are of the rate, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slower {
+    /// Less data at least: two standard errors from the mean over notifications.
+    pub at_least: f32,
+    /// Standard errors that the mean is away from none.
+    pub errors: f32,
+    /// Length of the window after a notification.
+    pub window: u8,
+    /// What it is counted in.
+    pub unit: Unit,
+}
+
+impl fmt::Display for Slower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "at least {} less data in the {} {} after a notification than its own past predicts",
+            Percent(self.at_least),
+            self.window,
+            self.unit
+        )
     }
 }
 
@@ -185,6 +324,16 @@ impl fmt::Display for Span {
     }
 }
 
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match bounds(self.0.into()) {
+            (0, to) => write!(f, "within {}", Span(to)),
+            (from, u64::MAX) => write!(f, "from {} on", Span(from)),
+            (from, to) => write!(f, "{} to {}", Span(from), Span(to)),
+        }
+    }
+}
+
 /// A part as percent.
 struct Percent(f32);
 
@@ -199,15 +348,23 @@ impl fmt::Display for Percent {
     }
 }
 
-impl fmt::Display for Slower {
+impl fmt::Display for Less {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (less, window) = (Percent(self.at_least), self.window);
         write!(
             f,
-            "at least {} less data in the {} {} after a notification than its own past predicts",
-            Percent(self.at_least),
-            self.window,
-            self.unit
-        )
+            "at least {less} less data {window} after notifications than "
+        )?;
+        match self.than {
+            Some(than) if (1..BINS as u8 - 1).contains(&than.0) => write!(f, "{than} after"),
+            Some(than) => write!(f, "{than}"),
+            None => write!(f, "around that"),
+        }?;
+        f.write_str(if self.pauses {
+            ", leaving out pauses"
+        } else {
+            ""
+        })
     }
 }
 
@@ -216,6 +373,20 @@ fn at_least(after: u32) -> &'static str {
     match after > u32::from(u16::MAX) / 2 {
         true => "at least ",
         false => "",
+    }
+}
+
+fn unless_held(alone: bool) -> &'static str {
+    match alone {
+        true => "",
+        false => ", unless it was held at one reduced rate all the time",
+    }
+}
+
+fn fewer(within: Option<Window>) -> String {
+    match within.map(|Window(last)| bounds(last.into())) {
+        Some((_, to)) => format!("within {} of notifications than later", Span(to)),
+        None => "while it was notified than while it was left alone".to_owned(),
     }
 }
 

@@ -52,8 +52,6 @@ pub(super) struct Pace {
     packet: Open,
     /// The gap since the burst began.
     burst: Open,
-    /// When the first packet came.
-    first: u64,
     /// Mean gap, and mean squared gap: their quotient is the usual long gap.
     mean: f32,
     squares: f32,
@@ -62,8 +60,6 @@ pub(super) struct Pace {
     begun: bool,
     /// Stamps in the burst so far.
     in_burst: u8,
-    /// Stamps, to tell coarse clocks.
-    pub stamps: u32,
 }
 
 impl Pace {
@@ -73,7 +69,6 @@ impl Pace {
         let octets = octets as f32;
         if !self.begun {
             self.begun = true;
-            self.first = at;
             let open = Open {
                 since: at,
                 octets,
@@ -87,7 +82,6 @@ impl Pace {
             self.burst.octets += octets;
             return None;
         }
-        self.stamps = self.stamps.saturating_add(1);
         let gap = (at - self.packet.since) as f32;
         let is_in_burst = self.in_burst < BURST || gap * self.mean < BACK_TO_BACK * self.squares;
         self.learn(gap);
@@ -122,26 +116,11 @@ impl Pace {
         self.packet.notified = true;
         self.burst.notified = true;
     }
-
-    /// The usual long gap, in nanoseconds.
-    pub fn usual(&self) -> f32 {
-        self.squares / self.mean.max(1.0)
-    }
-
-    /// Whether a stamp lies before the latest one.
-    pub const fn is_late(&self, at: u64) -> bool {
-        self.begun && at < self.packet.since
-    }
-
-    /// Whether data came before that time.
-    pub const fn has_begun_before(&self, at: u64) -> bool {
-        self.begun && self.first < at
-    }
 }
 
 /// Mean pace of batches of bursts, and its variance.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Quiet {
+pub(super) struct Batches {
     /// Sum and number of the batch that is not full.
     sum: f32,
     bursts: u8,
@@ -151,7 +130,7 @@ pub(super) struct Quiet {
     squares: f32,
 }
 
-impl Quiet {
+impl Batches {
     pub fn add(&mut self, pace: f32) {
         self.sum += pace;
         self.bursts += 1;

@@ -11,6 +11,8 @@ const PAST: [u8; 5] = [1, 2, 4, 16, 64];
 const TERMS: usize = PAST.len() + 1;
 /// Gaps that are remembered: as many as the longest window.
 const REMEMBERED: usize = 64;
+/// Gaps long after a notification whose pace is looked at: from the 64th on.
+const FAR: usize = 32;
 /// Sums are halved every so many gaps: what is long past fades, and sums in single precision stay exact enough.
 const FADES: u32 = 1 << 16;
 /// Gaps after which the prediction is fitted anew.
@@ -122,8 +124,8 @@ pub(super) struct Response {
     right: [f32; TERMS],
     terms: [f32; TERMS],
     windows: [Window; WINDOWS.len()],
-    /// Sums of deviations 64 to 127 gaps after a notification, and how many notifications.
-    far: [f32; REMEMBERED],
+    /// Sums of deviations 64 to 95 gaps after a notification, and how many notifications.
+    far: [f32; FAR],
     notifications: f32,
     steadiness: Steadiness,
 }
@@ -154,7 +156,7 @@ impl Response {
             right: [0.0; TERMS],
             terms,
             windows: [Window::default(); WINDOWS.len()],
-            far: [0.0; REMEMBERED],
+            far: [0.0; FAR],
             notifications: 0.0,
             steadiness: Steadiness::default(),
         }
@@ -222,7 +224,7 @@ impl Response {
         let deviation = (deviation * DEVIATION) as i16;
         self.notified = self.notified << 1 | u128::from(notified);
         self.notifications += f32::from(u8::from(notified));
-        let mut far = (self.notified >> REMEMBERED) as u64;
+        let mut far = (self.notified >> REMEMBERED) as u32;
         while far != 0 {
             self.far[far.trailing_zeros() as usize] += f32::from(deviation);
             far &= far - 1;
@@ -334,9 +336,10 @@ impl Response {
 
     /// Root mean square of windows of that length that begin long after notifications: what is as slow there is their rhythm.
     fn rhythm(&self, length: u8, mean: f64) -> f64 {
-        let sums = self.far.windows(length.into()).map(|lags| {
+        let length = FAR.min(length.into());
+        let sums = self.far.windows(length).map(|lags| {
             let sum: f32 = lags.iter().sum();
-            f64::from(sum / (DEVIATION * self.notifications * f32::from(length))) - mean
+            f64::from(sum / (DEVIATION * self.notifications * length as f32)) - mean
         });
         let (count, squares) = sums.fold((0.0, 0.0), |(n, sum), mean| (n + 1.0, sum + mean * mean));
         (squares / f64::max(count, 1.0)).sqrt()

@@ -1,7 +1,7 @@
 //! How much a pace varies by itself, at each time scale.
 
-/// Block lengths: 1, 2, 4 to 2,048 gaps.
-const LEVELS: usize = 12;
+/// Block lengths: 1, 2, 4 to 512 gaps.
+const LEVELS: usize = 10;
 /// Pairs of blocks from which on a level counts.
 const ENOUGH: f32 = 4.0;
 
@@ -11,8 +11,9 @@ const ENOUGH: f32 = 4.0;
 /// level that is as long as it lasts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steadiness {
-    /// The block at each level that still waits for its neighbour.
-    waiting: [Option<f32>; LEVELS],
+    /// The block at each level that still waits for its neighbour, where its bit is set.
+    blocks: [f32; LEVELS],
+    waiting: u16,
     squares: [f32; LEVELS],
     pairs: [f32; LEVELS],
 }
@@ -21,10 +22,12 @@ impl Steadiness {
     /// Takes in the next value. Two steps a value on average.
     pub fn add(&mut self, mut value: f32) {
         for level in 0..LEVELS {
-            let Some(first) = self.waiting[level].take() else {
-                self.waiting[level] = Some(value);
+            let first = self.blocks[level];
+            self.waiting ^= 1 << level;
+            if self.waiting & 1 << level != 0 {
+                self.blocks[level] = value;
                 return;
-            };
+            }
             self.squares[level] += (value - first).powi(2) / 2.0;
             self.pairs[level] += 1.0;
             value = f32::midpoint(first, value);

@@ -49,7 +49,7 @@ impl Capture {
 
     fn notified(&mut self, at: f64) {
         if at >= self.start {
-            self.judged.notified();
+            self.judged.notified(self.stamp(at));
             self.seen.1 += 1;
             self.first = self.first.min(at);
             self.last = at;

@@ -84,7 +84,7 @@ pub enum Sender {
     Limits,
     /// Slows down to 60 to 90 % for part of the time, packets at random.
     Slightly,
-    /// Halves after 30 to 300 ms, packets that sparse.
+    /// Halves after 30 to 300 ms, packets that sparse: as over a WAN.
     TooLate,
     /// DCQCN of many parameters, behind a queue with cross traffic.
     Crosses,
@@ -140,6 +140,7 @@ impl Sender {
             | Self::Shares
             | Self::Detours
             | Self::ThinksHalves
+            | Self::TooLate
             | Self::Limits
             | Self::Slightly
             | Self::Crosses
@@ -450,7 +451,7 @@ pub fn flow(number: u64) -> Labelled {
                 next_told = next_told.min(switch + gap * r.between(0.1, 1.0));
             } else {
                 if now >= start {
-                    judged.notified();
+                    judged.notified(stamp(now));
                     seen.1 += 1;
                     sent_then = seen.0;
                 }

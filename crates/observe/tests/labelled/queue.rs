@@ -100,7 +100,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
                 seen.0 += 1;
             }
             Event::Notified => {
-                judged.notified();
+                judged.notified(stamp);
                 seen.1 += 1;
             }
             Event::Cuts(number) => {

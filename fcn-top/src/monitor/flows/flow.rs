@@ -203,15 +203,15 @@ impl Flow {
     }
 
     /// A notification about it was seen again, at that place.
-    pub fn notified_again(&mut self, place: fcn_observe::sightings::Place) {
-        self.obedience.notified_at(place, true);
+    pub fn notified_again(&mut self, at: u64, place: fcn_observe::sightings::Place) {
+        self.obedience.notified_at(at, place, true);
     }
 
     pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         if let Some(last) = notified.missed {
             self.obedience.missed(last);
         }
-        self.obedience.notified_at(notified.place, false);
+        self.obedience.notified_at(at, notified.place, false);
         let at = at.max(self.last);
         if notified.answers {
             self.marks.answered();

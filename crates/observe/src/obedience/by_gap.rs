@@ -1,0 +1,292 @@
+//! The answer with time counted in gaps between packets.
+//!
+//! The *pace* is the logarithm of a gap's length per octet: 0.69 more is half the rate.
+//! - *Response* (`response.rs`): the pace of the 1 to 64 gaps after a notification, less what the flow's own past predicts,
+//!   averaged over notifications. The gap that contains the notification is left out: long ones contain more of them. The
+//!   prediction is a regression on the means of the last 1, 2, 4, 16 and 64 gaps, as notifications come when a sender is fast,
+//!   and what is fast becomes slower by itself.
+//! - *Bursts* (`pace.rs`): packets sent back to back are one burst, of four at least. A sender may slow down within its messages
+//!   or between its bursts, so the response is measured from packet to packet and from burst to burst.
+//! - *Before*: a flow that is slower while it is notified than before the first notification may have been held down.
+//! - *Steadiness* (`steadiness.rs`): a pace that varies by itself at the time scale of notifications may be an answer that comes
+//!   too late to be told from chance.
+
+use super::pace::{Batches, Pace};
+use super::response::{Effect, Response};
+use super::{Advice, Answer, Evidence, Slower, Unit};
+
+/// Slower pace after notifications that is an answer: standard errors, and the logarithm of the rate. Of 601 senders that never
+/// slow down two were said to obey.
+const SURE: [(f64, f64); 3] = [(3.8, 0.03), (6.0, 0.02), (8.0, 0.01)];
+/// The least that is an answer after a queue that marks the flow: what it is slowed by there is less.
+const SURE_BEHIND: f64 = 0.1;
+/// Packets in a window at least: notifications in step with an application's messages have a longer gap after the next packet or
+/// two. With one, 12 % of the senders of messages with think times were said to obey.
+const SHORTEST: u8 = 5;
+/// Standard errors of a slower pace by which a flow may not be said to disobey, where it is more than [`HINT_LEAST`].
+const HINT: f64 = 2.5;
+const HINT_LEAST: f64 = 0.01;
+/// What must be excluded for a flow not to obey, as a logarithm: a fifth less.
+const MOST: f64 = 0.223;
+/// Least that is said to be excluded.
+const FINEST: f64 = 0.05;
+/// Largest swing by itself of a flow that is called steady, as a logarithm.
+const STEADY: f64 = 0.06;
+/// Notifications from which on a flow may be said not to obey.
+const ENOUGH: u32 = 8;
+/// Packets from notification to notification below which a flow may be held at one reduced rate all the time.
+const HELD: f64 = 6.0;
+/// The same in bursts.
+const HELD_BURSTS: f64 = 1.5;
+/// A flow that is slower than before the first notification by this much and by so many standard errors has slowed down, by
+/// itself or not; an answer is it where what follows notifications hints at one.
+const LOWER: f64 = 0.1;
+const LOWER_ERRORS: f64 = 4.0;
+/// Most notifications that are advised to be waited for.
+const ADVISED: f64 = 10_000.0;
+
+/// What is kept of a flow once it is notified about.
+#[derive(Clone, Debug)]
+struct Notified {
+    /// From packet to packet, and from burst to burst.
+    packets: Response,
+    bursts: Response,
+    /// Pace while it is notified.
+    during: Batches,
+}
+
+/// A flow's gaps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByGap {
+    pace: Pace,
+    /// Pace before the first notification.
+    before: Batches,
+    notified: Option<Box<Notified>>,
+    /// Notifications with data after them, and data packets since the first of them.
+    measured: u32,
+    packets: u32,
+    /// The answer when it was looked at last, and how many notifications are measured when it is looked at next.
+    earlier: Answer,
+    next: u32,
+}
+
+/// The pace while a flow is notified, beside that before.
+enum Before {
+    /// Nothing is known of the time before, or both differ by what they vary by.
+    Unknown,
+    Same,
+    /// Slower, perhaps by chance.
+    Slower,
+    /// Slower, and surely, by this much as a logarithm.
+    Lower(f64),
+}
+
+impl ByGap {
+    /// Octets more that are kept of a flow that is notified about.
+    #[cfg(test)]
+    pub const WHEN_NOTIFIED: usize = size_of::<Notified>();
+
+    /// Takes in data of so many octets at `at`.
+    #[inline]
+    pub fn data(&mut self, at: u64, octets: u64) {
+        let Some(gaps) = self.pace.packet(at, octets) else {
+            return;
+        };
+        let Some(notified) = &mut self.notified else {
+            if let Some((pace, _)) = gaps.burst {
+                self.before.add(pace);
+            }
+            return;
+        };
+        self.packets = self.packets.saturating_add(1);
+        let (pace, contains) = gaps.packet;
+        notified.packets.gap(pace, contains);
+        if let Some((pace, contains)) = gaps.burst {
+            notified.bursts.gap(pace, contains);
+            notified.during.add(pace);
+        }
+        if contains {
+            self.measure();
+        }
+    }
+
+    /// Counts a notification with data after it, and looks at the answer each time that there are an eighth more.
+    fn measure(&mut self) {
+        self.measured = self.measured.saturating_add(1);
+        if self.measured > self.next {
+            self.next = self.measured.saturating_add(self.measured / 8);
+            self.earlier = self.look(false).0;
+        }
+    }
+
+    /// Takes in a notification, which lies in the gap from the data before it to the data after it.
+    pub fn notified(&mut self) {
+        self.pace.notify();
+        if self.notified.is_none() {
+            self.notified = Some(Box::new(Notified {
+                packets: Response::new(None),
+                bursts: Response::new(self.before.mean()),
+                during: Batches::default(),
+            }));
+        }
+    }
+
+    /// Forgets when the flow was left alone: notifications came that were not known to be about it.
+    pub fn missed(&mut self) {
+        self.before = Batches::default();
+    }
+
+    /// The answer, what it rests on, and what would help; data seen after a queue that marks it takes more to be an answer.
+    pub fn judge(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
+        match self.look(is_behind_queue) {
+            // One that is looked at again and again is bound to seem something at some moment.
+            (answer, ..) if answer != Answer::Unclear && answer != self.earlier => {
+                (Answer::Unclear, Evidence::Recent, None)
+            }
+            judged => judged,
+        }
+    }
+
+    fn look(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
+        use Answer::{DoesNotObey, Obeys, Unclear};
+        let Some(notified) = self.notified.as_ref().filter(|_| self.measured > 0) else {
+            return (Unclear, Evidence::TooFew, None);
+        };
+        let least = if is_behind_queue { SURE_BEHIND } else { 0.0 };
+        let sure = notified.surest(|effect| is_sure(effect) && effect.slower > least);
+        if let Some((unit, effect)) = sure {
+            return (
+                Obeys,
+                Evidence::SlowerThanPredicted(slower(unit, &effect)),
+                None,
+            );
+        }
+        let hint = notified.surest(|effect| effect.slower > HINT_LEAST && effect.errors > HINT);
+        let before = self.against_before(notified);
+        match (&before, hint) {
+            (Before::Lower(less), Some(_)) if self.lasted_before(notified) => {
+                let less = part(*less);
+                return (Obeys, Evidence::SlowerThanBefore { less }, None);
+            }
+            (Before::Lower(_) | Before::Slower, None) => {
+                return (Unclear, Evidence::SlowedDown, None);
+            }
+            (_, Some((unit, effect))) => {
+                let more = more((SURE[0].0 / effect.errors).powi(2), &effect);
+                return (Unclear, Evidence::Hint(slower(unit, &effect)), more);
+            }
+            _ => {}
+        }
+        if self.measured < ENOUGH {
+            let more = Some(Advice::Notifications(ENOUGH - self.measured));
+            return (Unclear, Evidence::TooFew, more);
+        }
+        let measured = f64::from(self.measured);
+        let bursts = f64::from(notified.bursts.gaps()) / measured;
+        let packets = f64::from(self.packets) / measured;
+        // A reaction that is over in an eighth of the time between notifications is none.
+        let bound = |effect: &Effect| effect.slower + 2.0 * effect.error;
+        let most = (notified.bursts.effects())
+            .filter(|effect| effect.count >= ENOUGH.into())
+            .filter(|effect| f64::from(effect.window) >= bursts / 8.0)
+            .max_by(|a, b| bound(a).total_cmp(&bound(b)));
+        let Some(most) = most else {
+            let more = Some(Advice::Notifications(self.measured));
+            return (Unclear, Evidence::TooFew, more);
+        };
+        if bound(&most) > MOST {
+            let enough = (2.0 * most.error / (MOST - most.slower).max(MOST / 4.0)).powi(2);
+            let chance = part(2.0 * most.error);
+            return (Unclear, Evidence::Chance { chance }, more(enough, &most));
+        }
+        let swing = notified.bursts.steadiness().swing(4.0 * bursts);
+        if swing > STEADY {
+            let swing = part(swing);
+            return (Unclear, Evidence::Swings { swing }, None);
+        }
+        let views = [&notified.bursts, &notified.packets];
+        if views.iter().any(|view| view.stops() || view.pauses_after()) {
+            return (Unclear, Evidence::Pauses, None);
+        }
+        let same = matches!(before, Before::Same);
+        if bursts < HELD_BURSTS || packets < HELD && !same {
+            return (Unclear, Evidence::NeverQuiet, Some(Advice::FromBefore));
+        }
+        let most = part(bound(&most).max(swing).max(FINEST));
+        (
+            DoesNotObey,
+            Evidence::SteadyPace { most, alone: same },
+            None,
+        )
+    }
+
+    fn against_before(&self, notified: &Notified) -> Before {
+        let (before, during) = (&self.before, &notified.during);
+        let (Some(was), Some(is)) = (before.mean(), during.mean()) else {
+            return Before::Unknown;
+        };
+        if before.batches < 2.0 || during.batches < 4.0 {
+            return Before::Unknown;
+        }
+        let slower = f64::from(is - was);
+        let variance = before.variance().max(during.variance()).max(1e-4);
+        let count = f64::from(1.0 / before.batches + 1.0 / during.batches);
+        let errors = slower / (variance * count).sqrt();
+        if slower > LOWER && errors > LOWER_ERRORS && slower > 1.2 * variance.sqrt() {
+            Before::Lower(slower)
+        } else if slower > LOWER && errors > 2.0 {
+            Before::Slower
+        } else if slower.abs() < LOWER && before.batches >= 4.0 {
+            Before::Same
+        } else {
+            Before::Unknown
+        }
+    }
+
+    /// Whether the time before the first notification was as long as from one to the next: an opening burst is no rate.
+    fn lasted_before(&self, notified: &Notified) -> bool {
+        let bursts = 16.0 * self.before.batches;
+        bursts * self.measured as f32 >= notified.bursts.gaps() as f32
+    }
+}
+
+impl Notified {
+    /// The surest of those effects, from packet to packet or from burst to burst.
+    fn surest(&self, keep: impl Fn(&Effect) -> bool) -> Option<(Unit, Effect)> {
+        let views = [(Unit::Bursts, &self.bursts), (Unit::Packets, &self.packets)];
+        views
+            .into_iter()
+            .flat_map(|(unit, view)| view.effects().map(move |effect| (unit, effect)))
+            .filter(|(unit, effect)| *unit == Unit::Bursts || effect.window >= SHORTEST)
+            .filter(|(_, effect)| keep(effect))
+            .max_by(|(_, a), (_, b)| a.errors.total_cmp(&b.errors))
+    }
+}
+
+fn is_sure(effect: &Effect) -> bool {
+    (SURE.iter()).any(|(errors, slower)| effect.errors >= *errors && effect.slower >= *slower)
+}
+
+/// The part of the rate that a pace slower by this logarithm is less by.
+fn part(slower: f64) -> f32 {
+    (1.0 - (-slower).exp()) as f32
+}
+
+fn slower(unit: Unit, effect: &Effect) -> Slower {
+    Slower {
+        at_least: part((effect.slower - 2.0 * effect.slower / effect.errors).max(0.0)),
+        errors: effect.errors as f32,
+        window: effect.window,
+        unit,
+    }
+}
+
+/// How many more notifications it takes for `times` as many.
+fn more(times: f64, effect: &Effect) -> Option<Advice> {
+    let more = effect.count * (times - 1.0);
+    (1.0..ADVISED).contains(&more).then(|| {
+        // Two digits are more than can be known.
+        let step = 10_f64.powf(more.log10().floor() - 1.0).max(1.0);
+        Advice::Notifications(((more / step).ceil() * step) as u32)
+    })
+}
