@@ -135,7 +135,7 @@ fn copies_are_reported_as_what_they_are_copies_of() {
         "write fast-cnp --set duration=2ms --snap-len 0",
         "write receiver-cnp --set ip=4 --set duration=1ms --snap-len 0",
         "write proxy --set duration=2ms --snap-len 0",
-        "write fast-cnp --snap-len 200",
+        "write fast-cnp --set duration=2ms --snap-len 200",
         "run stress-mix --count 300",
         "run fast-cnp --vantage all",
     ] {

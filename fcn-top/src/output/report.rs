@@ -8,6 +8,7 @@ use crate::record::{
 };
 use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Words, share};
+use crate::view::fit::wrapped;
 use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Rule};
@@ -324,7 +325,8 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     for row in once {
         if let Some((verdict, evidence)) = row.verdict.zip(row.evidence) {
             let (subject, help) = (named(row), text::would_help(row));
-            let _ = writeln!(out, "{subject} {}: {evidence}{help}", verdict.id());
+            let line = format!("{subject} {}: {evidence}{help}", verdict.id());
+            let _ = writeln!(out, "{}", wrapped(&line, WIDTH - 2).join("\n  "));
         }
     }
     makers(out, &records, words);
