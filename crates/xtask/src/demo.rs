@@ -171,7 +171,7 @@ fn capture_in(folder: &Path) -> PathBuf {
 pub fn obeyed(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<Vec<Judged>> {
     let capture = capture_in(folder);
     let truth = capture.with_extension("truth.json");
-    generator.write_default(OBEYED, &capture, &truth)?;
+    generator.write_default(OBEYED, &[], &capture, &truth)?;
     let truth = serde_json::from_str(&fs_err::read_to_string(truth)?)?;
     senders::judge(monitor, &capture, None, &truth)
 }

@@ -40,8 +40,8 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 860 octets,
-    /// and up to 1,000 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
+    /// Data flows, and as many sorts of notifications. A flow takes about 960 octets,
+    /// and up to 3,400 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
     pub connections: usize,
@@ -51,7 +51,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most about 550 MB in all, where everything is full.
+    /// At most about 800 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,

@@ -251,7 +251,10 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             measured: 900,
             verdict: Some(Answer::Unclear),
             evidence: Some(Evidence::NeverQuiet),
+<<<<<<< HEAD
             advice: Some(Advice::FromBefore),
+=======
+>>>>>>> main
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)

@@ -148,7 +148,7 @@ pub enum Evidence {
     )]
     BehindQueue,
     /// Slower after notifications than the flow's own past predicts.
-    #[display("{_0} ({:.1} standard errors)", _0.errors)]
+    #[display("{_0} ({:.1} σ)", _0.errors)]
     SlowerThanPredicted(Slower),
     /// Slower while notified than before the first notification.
     #[display("{} less data while it was notified than before the first notification, and less after notifications than later", Percent(*less))]
@@ -165,7 +165,7 @@ pub enum Evidence {
         alone: bool,
     },
     /// Slower after notifications, but no more than chance may explain.
-    #[display("{_0}, but that may be chance ({:.1} standard errors)", _0.errors)]
+    #[display("{_0}, but that may be chance ({:.1} σ)", _0.errors)]
     Hint(Slower),
     /// Slower while notified than before, but at no time after notifications in particular.
     #[display("less data while it was notified than before, but no more so after notifications")]
@@ -284,7 +284,7 @@ impl fmt::Display for Slower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "at least {} less data in the {} {} after a notification than its own past predicts",
+            "at least {} less data in the {} {} after notifications",
             Percent(self.at_least),
             self.window,
             self.unit

@@ -439,11 +439,11 @@ fn evidence_of_gaps_is_a_sentence() {
     };
     assert_eq!(
         slower(0.415, 5.23, Unit::Packets),
-        "at least 42 % less data in the 8 packets after a notification than its own past predicts (5.2 standard errors)"
+        "at least 42 % less data in the 8 packets after notifications (5.2 σ)"
     );
     assert_eq!(
         slower(0.031, 12.0, Unit::Bursts),
-        "at least 3.1 % less data in the 8 bursts after a notification than its own past predicts (12.0 standard errors)"
+        "at least 3.1 % less data in the 8 bursts after notifications (12.0 σ)"
     );
 }
 
