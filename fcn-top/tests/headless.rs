@@ -112,7 +112,7 @@ fn what_linux_sends_is_counted_and_breaks_no_rule() {
                 Some("cnp") => ("packet", 1),
                 kind => {
                     assert_eq!(kind, Some("fast_cnp_1"));
-                    ("acks", 5)
+                    ("port", 5)
                 }
             };
             assert_eq!(

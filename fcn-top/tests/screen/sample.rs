@@ -203,7 +203,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                     unit: Unit::Packets,
                 })
             } else {
-                Evidence::SteadyPace {
+                Evidence::Steady {
                     most: 0.05,
                     alone: true,
                 }
@@ -251,10 +251,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             measured: 900,
             verdict: Some(Answer::Unclear),
             evidence: Some(Evidence::NeverQuiet),
-<<<<<<< HEAD
             advice: Some(Advice::FromBefore),
-=======
->>>>>>> main
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)
