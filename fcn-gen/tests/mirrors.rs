@@ -137,7 +137,7 @@ fn copies_are_reported_as_what_they_are_copies_of() {
         "write proxy --set duration=2ms --snap-len 0",
         "write fast-cnp --set duration=2ms --snap-len 200",
         "run stress-mix --count 300",
-        "run fast-cnp --vantage all",
+        "run fast-cnp --set duration=2ms --vantage all",
     ] {
         let (plain, mirrored) = report(&write(folder.path(), words, None));
         let wanted = lines(&plain);
