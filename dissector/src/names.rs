@@ -321,6 +321,7 @@ fields! {
     FcnRateAfter = Fcn, "fcn.rate_after", "Data rate after (bit/s)", Kind::Dec(64);
     FcnVerdict = Fcn, "fcn.verdict", "Verdict on the sender", Kind::Text;
     FcnEvidence = Fcn, "fcn.evidence", "Evidence for the verdict", Kind::Text;
+    FcnAdvice = Fcn, "fcn.advice", "What would help to tell", Kind::Text;
     FcnMeasured = Fcn, "fcn.measured", "Notifications measured for the verdict", Kind::Dec(32);
 
     PncCapable = Pnc, "pnc.capable", "Proxy node capable", Kind::Flag(0);

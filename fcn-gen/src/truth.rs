@@ -72,6 +72,8 @@ pub struct FlowTruth {
     pub receiver_qp: u32,
     /// UDP source port of the data packets.
     pub source_port: u16,
+    /// Whether the sender answers notifications with a lower rate or another path.
+    pub obeys: bool,
     /// Data packets that the sender put on its link, those sent again included.
     pub packets_sent: u64,
     /// Those sent again.

@@ -132,12 +132,12 @@ fn without_signs(mut tables: Tables) -> Tables {
 fn copies_are_reported_as_what_they_are_copies_of() {
     let folder = tempfile::tempdir().unwrap();
     for words in [
-        "write fast-cnp",
-        "write receiver-cnp --set ip=4 --set duration=1ms",
-        "write proxy --set duration=2ms",
-        "write fast-cnp --snap-len 200",
+        "write fast-cnp --set duration=2ms --snap-len 0",
+        "write receiver-cnp --set ip=4 --set duration=1ms --snap-len 0",
+        "write proxy --set duration=2ms --snap-len 0",
+        "write fast-cnp --set duration=2ms --snap-len 200",
         "run stress-mix --count 300",
-        "run fast-cnp --vantage all",
+        "run fast-cnp --set duration=2ms --vantage all",
     ] {
         let (plain, mirrored) = report(&write(folder.path(), words, None));
         let wanted = lines(&plain);

@@ -70,3 +70,28 @@ fn senders_of_fixed_rate_do_not() {
     // What is seen behind the queue that marks it does not tell.
     assert!(counts[&Answer::DoesNotObey] >= 4, "{counts:?}");
 }
+
+/// Rows that the built-in scenarios whose senders obey give as they are, by answer.
+#[test]
+fn built_in_scenarios_last_long_enough_to_tell() {
+    let mut counts = BTreeMap::<Answer, usize>::new();
+    for (name, _) in builtin::list() {
+        let text = builtin::text(name).unwrap();
+        let obey = !text.contains("control = \"fixed\"") && !text.contains("[[inject]]");
+        // A flow that has found another path is notified no more.
+        if builtin::kind(name) != "simulation" || !obey || name == "detour" {
+            continue;
+        }
+        let (monitor, _) = watch(&Source::Builtin(name.to_owned()), &[], |_| {});
+        let answers = monitor
+            .rows()
+            .map(|(_, row)| row.verdict.unwrap_or_default());
+        for answer in answers {
+            *counts.entry(answer).or_default() += 1;
+        }
+    }
+    let all: usize = counts.values().sum();
+    let obey = counts.get(&Answer::Obeys).copied().unwrap_or(0);
+    assert!(obey * 10 >= all * 6, "{counts:?}");
+    assert_eq!(counts.get(&Answer::DoesNotObey), None, "{counts:?}");
+}

@@ -6,6 +6,7 @@ use fcn_gen::scenario::{self, Play, Source};
 use fcn_gen::sim::outcome::Outcome;
 use fcn_gen::sim::{Captured, Sink, play};
 use fcn_gen::truth::NotificationTruth;
+use fcn_gen::units::Ps;
 use fcn_node::DataPacket;
 use fcn_wire::finding::Findings;
 use fcn_wire::frame::Upper;
@@ -185,10 +186,15 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     }
 }
 
+/// How long a scenario is played at most.
+const LONGEST: Ps = Ps::from_nanos(4_000_000);
+
 fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
     let what = format!("{name} {sets:?}");
     let mut simulation = simulation(name, sets);
     simulation.snap_len = 0;
+    // Everything has happened by then; what follows is more of it.
+    simulation.duration = simulation.duration.min(LONGEST);
     let mut decoder = Decoder::default();
     let outcome = play(&simulation, name, Some(&mut decoder), &mut |_| true)
         .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -238,6 +244,21 @@ fn fast_cnp_by_what_is_known_of_the_sender() {
         "able, not known to be: {slowed:?}"
     );
     assert!(slowed.contains(&vec!["cnp"]), "unable: {slowed:?}");
+}
+
+#[test]
+fn a_stubborn_sender_is_told_and_is_not_slowed() {
+    for (control, stubborn_obeys) in [("stubborn=fixed", false), ("stubborn=dcqcn", true)] {
+        let (outcome, _) = played("stubborn-sender", &[control, "duration=2ms"]);
+        for flow in &outcome.truth.flows {
+            let obeys = flow.name != "stubborn" || stubborn_obeys;
+            assert_eq!(flow.obeys, obeys, "{control} {}", flow.name);
+            assert_eq!(flow.slowed_by.contains_key("fast_cnp_1"), obeys);
+            assert_eq!(flow.first_slowed_ns.is_some(), obeys);
+            let told = |entry: &&NotificationTruth| entry.flow.as_ref() == Some(&flow.name);
+            assert!(outcome.truth.notifications.iter().any(|entry| told(&entry)));
+        }
+    }
 }
 
 #[test]
@@ -347,7 +368,7 @@ interval = "5us"
             name: "t.toml".to_owned(),
             text: text.clone(),
         };
-        let sets = ["known_by=config".to_owned(), ip.to_owned()];
+        let sets = ["known_by=config", "duration=2ms", "snap_len=0", ip].map(str::to_owned);
         let loaded = scenario::load(&source, &sets).unwrap_or_else(|error| panic!("{error}"));
         let Play::Simulation(simulation) = loaded.play else {
             panic!("no simulation");

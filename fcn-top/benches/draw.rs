@@ -67,6 +67,7 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         measured: 12,
         verdict: Some(Answer::Obeys),
         evidence: Some(Evidence::SlowerThanBefore { less: 0.4 }),
+        advice: None,
         made_by: None,
         made_by_evidence: None,
         first_seen: 1,

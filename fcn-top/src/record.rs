@@ -178,14 +178,16 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 
 pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
-pub use fcn_observe::{Answer, Company, Ecn, Evidence, Resolved};
+pub use fcn_observe::{Advice, Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
-/// What a judgement rests on.
+/// What a judgement rests on, or lacks.
 #[derive(Clone, Copy, Debug, Display, PartialEq)]
 pub enum Grounds {
     /// Whether a sender obeys.
     Verdict(Evidence),
+    /// What would help to tell whether it does.
+    Advice(Advice),
     /// Who made CNPs.
     Maker(origin::Evidence),
 }
@@ -238,7 +240,8 @@ records! {
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, wherever seen, with data between them and the next one: what the verdict rests on", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
-        evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
+        evidence: Option<Evidence> = "Evidence", 130, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
+        advice: Option<Advice> = "Would help", 45, Text, "What would help to tell whether the sender obeys; nothing where the verdict is another than unclear, or nothing is known to help", |v| some(v, |v| Cell::Evidence(Grounds::Advice(v)));
         made_by: Option<Maker> = "Made by", 21, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, receiver_or_imitation (the receiver, or a switch that imitates it), network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
         made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);

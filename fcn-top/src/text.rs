@@ -7,7 +7,7 @@ pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Cell, Column, Holds, Maker, PointRecord, QpRecord};
+use crate::record::{Answer, Cell, Column, Holds, Maker, PointRecord, QpRecord};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::time::nanos;
@@ -98,6 +98,21 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
 /// Why there is no verdict on a row: there may be data of its sender all the same.
 pub const NO_VERDICT: &str =
     "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
+
+/// What would help to tell whether a sender obeys, behind the evidence that does not suffice.
+pub fn would_help(row: &QpRecord) -> String {
+    row.advice
+        .map_or_else(String::new, |advice| format!("; {advice} would help"))
+}
+
+/// Fewer notifications measured than this are told beside a verdict.
+pub const FEW: u64 = 20;
+
+/// What is told beside a verdict that rests on few notifications: how many.
+pub fn few(row: &QpRecord) -> Option<String> {
+    let decided = matches!(row.verdict, Some(Answer::Obeys | Answer::DoesNotObey));
+    (decided && row.measured < FEW).then(|| format!("({})", row.measured))
+}
 
 /// Whether some rows differ in nothing but where their notifications were seen.
 pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool {

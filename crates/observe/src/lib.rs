@@ -41,7 +41,7 @@ pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use flow_table::{Begins, FlowTable, Sequenced};
 pub use labels::Labels;
-pub use obedience::{Answer, Evidence, Obedience, Order, Verdict};
+pub use obedience::{Advice, Answer, Evidence, Obedience, Order, Verdict};
 pub use resolve::Resolver;
 pub use resolved::Resolved;
 pub use routing::Routing;

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: from a fresh clone to decoded captures, a comparison of mechanisms and a congested network, step by step, on
 //! one screen. Not here: what the steps do, but for picking what is shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -10,6 +10,7 @@ use crate::captures::{self, Generator};
 use crate::failure::Outcome;
 use crate::packages::{self, Use};
 use crate::report::{self, Ink, ink};
+use crate::senders::{self, Judged};
 use crate::{cargo, install_plugin, lab, process};
 
 /// Matches the messages that the plugin exists for.
@@ -37,7 +38,10 @@ const NAME: usize = 34;
 /// What stops a step whose programs a step before was to build.
 const NOT_BUILT: &str = "it is not built";
 
-/// The capture that the monitor looks at, and to look at next.
+/// The scenario in which some senders obey, and one does not.
+const OBEYED: &str = "stubborn-sender";
+
+/// The capture to look at next.
 const WATCHED: &str = "fast-cnp";
 
 /// Characters of a line shown.
@@ -55,7 +59,8 @@ pub fn run() -> Outcome {
         "Build the plugin, fcn-gen and fcn-top, and install the plugin",
         "Write the sample captures, and decode them",
         "Compare mechanisms under the same congestion, in virtual time",
-        "Congest a network of links, and see who is told and obeys",
+        "Congest a network of links, and see who is told",
+        "See who slows down when told",
     ];
     let steps = titles.len();
     for (number, title) in (1..).zip(titles) {
@@ -73,9 +78,13 @@ pub fn run() -> Outcome {
                 show(&folder)
             }
             4 => compare(&tools.as_ref().context(NOT_BUILT)?.0),
+            5 => {
+                let (generator, monitor) = tools.as_ref().context(NOT_BUILT)?;
+                on_links(generator, monitor)
+            }
             _ => {
                 let (generator, monitor) = tools.as_ref().context(NOT_BUILT)?;
-                on_links(generator, monitor, &folder)
+                who_obeys(generator, monitor)
             }
         };
         // It says so itself, with what to do.
@@ -129,27 +138,42 @@ fn compare(generator: &Generator) -> Outcome<String> {
     Ok(format!("the whole table: fcn-gen compare {COMPARED}"))
 }
 
-/// Plays a network in namespaces, where this process may make them; else shows what fcn-top says of a sample.
-fn on_links(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<String> {
-    let missing = match lab::ensure_possible() {
-        Ok(()) => return lab::brief(generator.program(), monitor),
-        Err(missing) => format!("{missing:#}").replace('\n', "\n    "),
-    };
-    let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
-    println!("    {}", ink(Ink::Yellow, &notice));
-    let file = folder.join(format!("{WATCHED}.pcapng"));
-    println!("    fcn-top's report of a sample instead:");
-    for line in lab::told_part(&monitor_report(monitor, &file)?) {
-        println!("      {line}");
+/// Plays a network in namespaces, where this process may make them.
+fn on_links(generator: &Generator, monitor: &Path) -> Outcome<String> {
+    if let Err(missing) = lab::ensure_possible() {
+        let missing = format!("{missing:#}").replace('\n', "\n    ");
+        let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
+        println!("    {}", ink(Ink::Yellow, &notice));
+        return Ok("the network was left out".to_owned());
     }
-    Ok("the network was left out; sample instead".to_owned())
+    lab::brief(OBEYED, generator.program(), monitor)
 }
 
-/// Who is told to slow down, by whom, and whether it obeyed, of a capture.
-fn monitor_report(monitor: &Path, file: &Path) -> Outcome<String> {
-    let mut command = Command::new(monitor);
-    command.args(["--no-config", "--report", "--top", "5", "-r"]);
-    process::stdout(command.arg(file))
+/// Ends with who obeys, in virtual time: there, nothing depends on how busy this machine is.
+fn who_obeys(generator: &Generator, monitor: &Path) -> Outcome<String> {
+    let folder = cargo::target_folder("demo")?;
+    let judged = obeyed(generator, monitor, &folder)?;
+    println!("    fcn-top infers it from a capture of {OBEYED}, in virtual time:");
+    println!("{}", lab::indented(&lab::indented(&senders::list(&judged))));
+    let capture = capture_in(&folder);
+    Ok(format!("the capture: {}", here(&capture).display()))
+}
+
+/// The capture of the scenario in which one sender does not obey.
+fn capture_in(folder: &Path) -> PathBuf {
+    folder.join(format!("{OBEYED}.pcapng"))
+}
+
+/// What fcn-top says of senders of which one does not obey, captured in virtual time into `folder`.
+///
+/// # Errors
+/// The capture cannot be written or read.
+pub fn obeyed(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<Vec<Judged>> {
+    let capture = capture_in(folder);
+    let truth = capture.with_extension("truth.json");
+    generator.write_default(OBEYED, &[], &capture, &truth)?;
+    let truth = serde_json::from_str(&fs_err::read_to_string(truth)?)?;
+    senders::judge(monitor, &capture, None, &truth)
 }
 
 /// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.
@@ -176,14 +200,19 @@ fn shortened(text: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
+/// A path as seen from the present folder.
+fn here(path: &Path) -> &Path {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path)
+}
+
 /// What a person would type next: Wireshark where there is a screen for it.
 fn next_command(capture: &Path) -> String {
     let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
     let screen = displays
         .into_iter()
         .any(|name| std::env::var_os(name).is_some());
-    let here = std::env::current_dir().unwrap_or_default();
-    let path = capture.strip_prefix(here).unwrap_or(capture).display();
+    let path = here(capture).display();
     match screen && process::which("wireshark").is_some() {
         true => format!("wireshark {path}"),
         false => format!("tshark -r {path} -O fastcnp"),

@@ -31,6 +31,7 @@ pub mod profile;
 pub mod report;
 pub mod routers;
 pub mod runner;
+pub mod senders;
 pub mod soft_roce;
 pub mod suite;
 pub mod system;

@@ -161,7 +161,11 @@ fn scenarios_as_built_in_agree_with_their_truth() {
         if simulated.contains(&name.as_str()) {
             let capture = folder.path().join(format!("{name}.pcapng"));
             let truth = folder.path().join(format!("{name}.json"));
-            generator.write_default(&name, &capture, &truth).unwrap();
+            // Whole, and as much of it as has everything.
+            let options = ["--snap-len", "0", "--set", "duration=4ms"];
+            generator
+                .write_default(&name, &options, &capture, &truth)
+                .unwrap();
             agree(&tshark, &capture, &truth);
         }
     }

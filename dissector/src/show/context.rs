@@ -63,6 +63,9 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     if let Some(verdict) = outcome.verdict {
         plan.text(F::FcnVerdict, here, format_args!("{}", verdict.answer.id()));
         plan.text(F::FcnEvidence, here, format_args!("{}", verdict.evidence));
+        if let Some(advice) = verdict.advice {
+            plan.text(F::FcnAdvice, here, format_args!("{advice}"));
+        }
         plan.generated(F::FcnMeasured, here, verdict.measured);
     }
     if outcome.flows_forgotten > 0 {

@@ -189,9 +189,10 @@ mod tests {
     fn plan(sets: &[&str]) -> Plan {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
         let scenario = load(&From::Builtin("incast".to_owned()), &sets).unwrap();
-        let Play::Simulation(simulation) = scenario.play else {
+        let Play::Simulation(mut simulation) = scenario.play else {
             panic!("no simulation");
         };
+        simulation.snap_len = 0;
         Plan {
             simulation: *simulation,
             name: scenario.name,

@@ -12,6 +12,7 @@ embedded!(
     "fast-cnp",
     "fast-cnp-ioam",
     "receiver-fast-cnp",
+    "stubborn-sender",
     "detour",
     "proxy",
     "wan-fcn",

@@ -330,6 +330,7 @@ impl World<'_> {
         let now: Time = self.now.into();
         let host = self.host(node);
         match host.reaction.on_frame(now, frame) {
+            Reaction::Slowed { .. } if host.reaction.is_fixed() => {}
             Reaction::Slowed { flow, .. } => {
                 let Some(&flow) = host.flows.get(&flow) else {
                     return;

@@ -232,6 +232,7 @@ impl<'s> Recorder<'s> {
                 sender_qp: flow.sender_qp.get(),
                 receiver_qp,
                 source_port: flow.source_port,
+                obeys: matches!(&simulation.nodes[flow.from].kind, NodeKind::Host(host) if host.reaction.obeys()),
                 packets_sent: counts.packets,
                 packets_again: counts.again,
                 octets_delivered: counts.delivered,

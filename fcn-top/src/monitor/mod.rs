@@ -578,6 +578,7 @@ impl Monitor {
             record.measured = verdict.measured.into();
             record.verdict = Some(verdict.answer);
             record.evidence = Some(verdict.evidence);
+            record.advice = verdict.advice;
         }
         record
     }

@@ -347,6 +347,7 @@ impl Row {
             measured: 0,
             verdict: None,
             evidence: None,
+            advice: None,
             made_by: None,
             made_by_evidence: None,
             first_seen: self.first_seen,

@@ -8,6 +8,7 @@ use crate::record::{
 };
 use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Words, share};
+use crate::view::fit::wrapped;
 use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Rule};
@@ -321,9 +322,12 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         let flow = (row.sender, row.receiver, row.qp, row.flow_label);
         row.qp.is_none() || flows.insert(flow)
     });
-    let judged = once.filter_map(|row| Some((named(row), row.verdict?, row.evidence?)));
-    for (subject, verdict, evidence) in judged {
-        let _ = writeln!(out, "{subject} {}: {evidence}", verdict.id());
+    for row in once {
+        if let Some((verdict, evidence)) = row.verdict.zip(row.evidence) {
+            let (subject, help) = (named(row), text::would_help(row));
+            let line = format!("{subject} {}: {evidence}{help}", verdict.id());
+            let _ = writeln!(out, "{}", wrapped(&line, WIDTH - 2).join("\n  "));
+        }
     }
     makers(out, &records, words);
 }

@@ -3,7 +3,7 @@
 use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
+    Advice, Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
     LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
@@ -77,6 +77,7 @@ pub(crate) fn qp() -> QpRecord {
             window: 8,
             unit: Unit::Packets,
         })),
+        advice: None,
         made_by: None,
         made_by_evidence: None,
         first_seen: after(3),
@@ -116,6 +117,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
+        advice: Some(Advice::Notifications(40)),
         made_by: Some(Maker::Network),
         made_by_evidence: Some(origin::Evidence::Nearer {
             passed: 1,

@@ -10,7 +10,7 @@ use super::views::{headed, labelled, pending, tell};
 use super::world::{World, kind_name};
 use crate::monitor::TENTH;
 use crate::record::{Answer, Cell, Grounds, Maker, QpRecord, QpSide, Resolved, RowId};
-use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples};
+use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples, would_help};
 use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
@@ -59,7 +59,10 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     let measured = fcn_tool::quantity::counted(record.measured, "notification");
     (
         "Verdict",
-        format!("{says}: {evidence} ({measured} about the flow measured)"),
+        format!(
+            "{says}: {evidence}{} ({measured} about the flow measured)",
+            would_help(record)
+        ),
         tone,
     )
 }

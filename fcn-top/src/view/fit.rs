@@ -130,7 +130,7 @@ pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -
 }
 
 /// `text` in lines of at most `room` cells, broken between words where that can be.
-pub(super) fn wrapped(text: &str, room: u16) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, room: u16) -> Vec<String> {
     let room = room.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();

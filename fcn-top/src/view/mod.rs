@@ -11,7 +11,7 @@ mod app;
 mod effect;
 mod events;
 mod explanation;
-mod fit;
+pub(crate) mod fit;
 mod flow;
 mod graph;
 mod head;

@@ -38,9 +38,10 @@ const ROWS: usize = 256;
 /// Heading of the place where a flow was seen, and cells that it has at most.
 const SEEN_ON: &str = "seen on";
 const PLACE: u16 = 16;
-/// Cells of how often a flow was notified and of its QP, at least.
+/// Cells of how often a flow was notified, of its QP and of its verdict, at least.
 const TIMES: u16 = 9;
 const QP: u16 = 12;
+const VERDICT: u16 = 8;
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
@@ -222,9 +223,10 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         format!("{mark}{}", world.words.cell(Cell::Count(count)))
     };
     let qp = widest(&|(_, row)| qp_text(row), QP);
+    let says = widest(&|(_, row)| verdict(row).0, VERDICT);
     let widths = [widest(&times, TIMES), 6, qp].map(Constraint::Length);
     let widths = widths.into_iter();
-    let widths = widths.chain([Constraint::Max(60), Constraint::Length(8)]);
+    let widths = widths.chain([Constraint::Max(60), Constraint::Length(says)]);
     let place_width = (places > 0).then_some(Constraint::Length(places));
     let widths: Vec<_> = widths.chain(place_width).collect();
     let columns = Layout::horizontal(&widths).spacing(1).split(area);
@@ -234,7 +236,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     let mut flows: Vec<_> = (0..rows.len()).map(|at| flow(at, room)).collect();
     fit::tell_apart(&mut flows, room, |at| flow(at, u16::MAX));
     let line = |(row, flow): (&(u64, &QpRecord), String)| {
-        let (verdict, tone) = verdict(row.1.verdict);
+        let (verdict, tone) = verdict(row.1);
         let kind = kind_name(row.1.kind);
         [
             Line::from(times(row)).right_aligned(),

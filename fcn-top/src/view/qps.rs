@@ -10,7 +10,7 @@ use super::world::{Course, World, Written, kind_name};
 use super::{Format, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
-use crate::text::{NOTHING, acts_as, estimate};
+use crate::text::{NOTHING, acts_as, estimate, few};
 use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::Kind;
 use ratatui::Frame;
@@ -41,14 +41,16 @@ pub(super) fn qp_text(record: &QpRecord) -> String {
     }
 }
 
-/// A verdict in words that are as wide as each other.
-pub(super) const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
-    match answer {
+/// A verdict in short words; with the number of notifications that it rests on, where they are few.
+pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
+    let (says, tone) = match record.verdict {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
         None => ("none", Tone::Dim),
-    }
+    };
+    let few = few(record).map_or_else(String::new, |few| format!(" {few}"));
+    (format!("{says}{few}"), tone)
 }
 
 /// Who notifies: its address, unless that is the flow's receiver's, how many others do, and by what it is where that has room
@@ -151,7 +153,7 @@ impl Entry for Row {
         match column.id {
             "qp" => qp_text(record),
             "kind" => kind_name(record.kind).to_owned(),
-            "verdict" => verdict(record.verdict).0.to_owned(),
+            "verdict" => verdict(record).0,
             "flow" => flow_text(record, room, world),
             "notified_by" => notifier_text(record, room, world),
             "notifier_role" => {
@@ -229,7 +231,7 @@ impl Entry for Row {
             "data_rate" => record.data_packets.map_or_else(String::new, |packets| {
                 format!("{} pkts", words.cell(Cell::Rate(packets as f64)))
             }),
-            "verdict" if record.verdict.is_some() => {
+            "verdict" if record.verdict.is_some() && few(record).is_none() => {
                 format!("of {}", words.cell(Cell::Count(record.measured)))
             }
             _ => String::new(),
@@ -241,7 +243,7 @@ impl Entry for Row {
         match id {
             "icrc_bad" if record.icrc_bad > 0 => Tone::Bad,
             "findings" if record.findings > 0 => Tone::Warn,
-            "verdict" => verdict(record.verdict).1,
+            "verdict" => verdict(record).1,
             // Nothing for ten seconds: it is over.
             _ if record.rate_10s == Some(0.0) => Tone::Dim,
             "kind" | "trend" | "notified_by" => Tone::Kind(record.kind),
@@ -323,7 +325,8 @@ impl View for Qps {
          CNPs, receiver or imitation where they look like its other packets, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
          ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
          sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
-         notifications than at other times. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
+         notifications than at other times. Verdict: obeys, does not, unclear; with a number in brackets it rests on so few \
+         notifications; the line below the table says why. Dim: no \
          notification for ten seconds. Enter opens the flow."
     }
 

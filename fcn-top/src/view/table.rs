@@ -817,7 +817,7 @@ fn least(column: &Column, room: u16) -> u16 {
         "notified_by" | "notifier_role" if room < 100 => 11,
         "notified_by" if room < 130 => 22,
         "notified_by" => 26,
-        "what" | "evidence" => 22,
+        "what" | "evidence" | "advice" => 22,
         "text" | "section" | "about" => 20,
         "name" => 16,
         "interface" if room < 60 => 10,

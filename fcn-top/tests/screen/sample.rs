@@ -3,8 +3,8 @@
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord, LocalQpRecord, Maker,
-    PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
+    Advice, Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord,
+    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
 };
 use fcn_top::tables::{
     Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -251,6 +251,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             measured: 900,
             verdict: Some(Answer::Unclear),
             evidence: Some(Evidence::NeverQuiet),
+            advice: Some(Advice::FromBefore),
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)
@@ -338,6 +339,7 @@ pub fn empty(now: u64) -> QpRecord {
         measured: 0,
         verdict: None,
         evidence: None,
+        advice: None,
         made_by: None,
         made_by_evidence: None,
         first_seen: START,

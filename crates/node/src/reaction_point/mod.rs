@@ -64,6 +64,14 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Whether notifications lower rates or change paths.
+    #[must_use]
+    pub const fn obeys(&self) -> bool {
+        self.detour.is_some() || !matches!(self.control, Control::Fixed)
+    }
+}
+
 new_key_type! {
     /// An open flow of a reaction point. That of a closed one finds nothing.
     pub struct FlowId;
@@ -395,6 +403,12 @@ impl ReactionPoint {
             Controller::Telemetry(flow) => flow.next_timer(),
             Controller::Fixed(_) => None,
         }
+    }
+
+    /// Whether rates stay as they are, whatever notifications come.
+    #[must_use]
+    pub const fn is_fixed(&self) -> bool {
+        matches!(self.config.control, Control::Fixed)
     }
 
     /// What it has done so far.

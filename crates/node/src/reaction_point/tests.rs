@@ -450,6 +450,7 @@ fn a_fixed_rate_stays_what_it_is() {
             to: LINE
         }
     );
+    assert!(host.is_fixed());
     host.on_sent(flow, u32::MAX);
     assert_eq!(
         (host.rate(at(9), flow), host.next_timer(flow)),

@@ -1,7 +1,7 @@
 //! What tshark with the plugin makes of a sample, as text.
 //!
-//! A gallery: a line a packet, then all of them in detail. A simulation repeats itself: a line a packet, then the first few
-//! packets of each kind in detail. So does what was recorded; of routers all packets are shown in detail.
+//! A gallery: a line a packet, then all of them in detail. A simulation repeats itself: a line for each of the first packets,
+//! then the first few packets of each kind in detail. So does what was recorded; of routers all packets are shown in detail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,6 +19,9 @@ const DETAILS_AROUND: &str = "icmpv6,macc";
 
 /// Notifications of one kind from one source, and other packets that are no data of their kind, that are shown in detail.
 const EACH: usize = 2;
+
+/// Packets of a simulation that have a line.
+const LINES: usize = 300;
 
 /// Columns of a simulation: the interface says where a packet was seen.
 const COLUMNS: &str = r#"gui.column.format:"No.","%m","Time","%t","Interface","%Cus:frame.interface_name:0:R","Source","%s","Destination","%d","Protocol","%p","Length","%L","Info","%i""#;
@@ -39,9 +42,22 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path, notable: &str) -
             let protocols = format!("{DETAILS},{DETAILS_AROUND}");
             // In the second pass a packet is shown with what followed from it.
             let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", notable])?;
-            Ok(format!("{lines}\n{details}"))
+            Ok(format!("{}\n{details}", first_lines(&lines, LINES)))
         }
     }
+}
+
+/// The first lines, and how many more there are.
+fn first_lines(text: &str, most: usize) -> String {
+    let mut lines = text.lines();
+    let mut first: String = (lines.by_ref().take(most))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let more = lines.count();
+    if more > 0 {
+        first += &format!("… and {more} packets more\n");
+    }
+    first
 }
 
 /// What kinds are told by, first the frame's number.
@@ -111,6 +127,15 @@ fn kind(values: &str) -> (String, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_lines_tell_how_many_more_there_are() {
+        assert_eq!(first_lines("a\nb\n", 2), "a\nb\n");
+        assert_eq!(
+            first_lines("a\nb\nc\nd\n", 2),
+            "a\nb\n… and 2 packets more\n"
+        );
+    }
 
     #[test]
     fn notifications_are_shown_twice_and_data_once_a_shape() {

@@ -47,13 +47,20 @@ impl Generator {
         process::stdout(command.current_dir(folder)).map(drop)
     }
 
-    /// Writes a scenario as it is built in, with its ground truth.
+    /// Writes a scenario as it is built in but for these options, with its ground truth.
     ///
     /// # Errors
     /// The generator failed.
-    pub fn write_default(&self, scenario: &str, capture: &Path, truth: &Path) -> Outcome {
-        let mut command = self.command(&["write", scenario, "--quiet", "-o"]);
-        process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(drop)
+    pub fn write_default(
+        &self,
+        scenario: &str,
+        options: &[&str],
+        capture: &Path,
+        truth: &Path,
+    ) -> Outcome {
+        let mut command = self.command(&["write", scenario, "--quiet", "--force"]);
+        command.args(options).arg("-o").arg(capture);
+        process::stdout(command.arg("--truth").arg(truth)).map(drop)
     }
 
     /// Writes what a scenario file makes.

@@ -74,33 +74,40 @@ impl Sample {
     }
 }
 
-/// The settings that keep a scenario small, so that every packet can be in it whole, and still congested: slow links and small
-/// packets make as many microseconds of fewer packets, and with low thresholds the queue tells early.
+/// The settings that keep a scenario small, so that every packet can be in it whole, and still congested for so long that fcn-top can
+/// tell who obeys: slow links and small packets make as many milliseconds of fewer octets, and with low thresholds the queue tells
+/// early.
 fn small(scenario: &str) -> &'static str {
     match scenario {
         "receiver-cnp" | "receiver-fast-cnp" => {
-            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=300us"
+            "mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=5ms; \
+             vantage=[\"leaf1:r1\", \"leaf1:s*\"]"
         }
         "switch-cnp" => {
-            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; message=256; \
-             defaults.marking.kmin=2kB; duration=220us"
+            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; flow.load.count=2; message=1KiB; \
+             defaults.marking.kmin=2kB; snap_len=0; duration=5ms"
         }
         "fast-cnp" => {
-            "mtu=256; rate=1G; link.down.rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=240us"
+            "mtu=256; rate=1G; link.down.rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=6ms"
         }
         "fast-cnp-ioam" => {
-            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=150us"
+            "mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=4kB; snap_len=0; duration=3500us"
+        }
+        "stubborn-sender" => {
+            "mtu=256; rate=1G; link.up.rate=4G; link.down.rate=1G; flow.stubborn.rate_limit=300M; message=4KiB; \
+             defaults.marking.kmin=4kB; snap_len=0; duration=8ms"
         }
         "detour" => {
             "senders=4; mtu=256; defaults.rate=1G; link.1.rate=4G; link.wide.rate=4G; narrow=1G; host.r.rate=2500M; \
              hold=100us; message=2KiB; defaults.marking.kmin=1kB; duration=180us"
         }
         "proxy" => {
-            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=150us; \
+            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; snap_len=0; duration=3ms; \
              vantage=[\"leaf2:spine1\", \"leaf1:s1\"]"
         }
         "wan-fcn" => {
-            "mtu=256; rate=500M; defaults.rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=1180us"
+            "mtu=256; rate=500M; defaults.rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=8ms; \
+             vantage=[\"p1:p2\", \"p1:pe1\", \"leaf1:s1\"]"
         }
         "pfc" => {
             "mtu=256; rate=1G; link.up.rate=1G; link.down.rate=1G; host.r1.rate=500M; flow.victim.rate_limit=100M; \
@@ -108,18 +115,18 @@ fn small(scenario: &str) -> &'static str {
              duration=400us"
         }
         "incast" => {
-            "senders=4; mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=250us"
+            "senders=4; mtu=256; rate=1G; message=4KiB; defaults.marking.kmin=2kB; snap_len=0; duration=5ms"
         }
         "victim-flow" => {
             "mtu=256; rate=1G; flow.victim.rate_limit=400M; message=2KiB; defaults.pause.xoff=4kB; \
              defaults.pause.xon=2kB; duration=250us"
         }
         "all-to-all" => {
-            "hosts=3; mtu=256; rate=1G; link.fabric.rate=400M; message=8KiB; defaults.marking.kmin=1kB; duration=300us"
+            "hosts=3; mtu=256; rate=1G; link.fabric.rate=400M; message=1MiB; defaults.marking.kmin=1kB; snap_len=0; duration=3ms"
         }
         "attack" => {
-            "mtu=256; rate=1G; defaults.marking.kmin=2kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
-             inject.replay.start=230us; inject.cnps.start=320us; duration=400us"
+            "mtu=256; rate=1G; defaults.marking.kmin=4kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
+             inject.replay.start=230us; inject.cnps.start=320us; duration=6ms"
         }
         _ => "",
     }
@@ -134,6 +141,7 @@ const SIMULATED: &str = "\
     fast-cnp-ioam-preallocated  fast-cnp-ioam      trace=preallocated
     fast-cnp-ioam-incremental   fast-cnp-ioam      trace=incremental
     receiver-fast-cnp           receiver-fast-cnp
+    stubborn-sender             stubborn-sender
     detour                      detour
     proxy-config                proxy              known_by=config
     proxy-option                proxy              known_by=option
@@ -299,7 +307,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (56, 56));
+        assert_eq!((names.len(), all().len()), (57, 57));
     }
 
     #[test]

@@ -19,9 +19,11 @@ use serde_json::Value;
 
 use self::network::Network;
 use self::outcome::Outcomes;
+pub use self::outcome::indented;
 use self::wire::{Flow, Wire};
 use crate::failure::Outcome;
 use crate::report::{Ink, heading, ink};
+use crate::senders::{self, Judged};
 use crate::{captures, cargo, packets, process};
 
 /// What `cargo xtask lab` can be told.
@@ -73,8 +75,6 @@ const ENABLE: [&str; 3] = ["--enable-fast-cnp", "--enable-proxy", "--enable-wan-
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
 /// Decoded notifications shown.
 const SHOWN: usize = 4;
-/// How the part of fcn-top's report begins that a demonstration shows.
-const TOLD: &str = "Who is told";
 
 /// What a lab needs that is the same for the next.
 struct Tools {
@@ -139,24 +139,22 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         "From when the packet that met congestion passed the cable into the congested switch, to when its sender's cable had the \
          notification."
     );
-    println!(
-        "{}",
-        outcome::indented(&wire::table(&reactions, options.speed))
-    );
+    println!("{}", indented(&wire::table(&reactions, options.speed)));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plays `fast-cnp` with these programs, prints in a few lines what happened, and returns a line about it.
+/// Plays a scenario with these programs, prints in a few lines what happened, and returns a line about it.
 ///
 /// # Errors
 /// As those of [`run`].
-pub fn brief(generator: &Path, monitor: &Path) -> Outcome<String> {
+pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String> {
     let tools = Tools {
         generator: generator.to_owned(),
         monitor: monitor.to_owned(),
         stop: catch_interrupt()?,
     };
     let options = Options {
+        scenario: scenario.to_owned(),
         headless: true,
         ..Options::default()
     };
@@ -164,37 +162,23 @@ pub fn brief(generator: &Path, monitor: &Path) -> Outcome<String> {
     let record = lab.play()?;
     ensure!(!lab.is_stopped(), "interrupted");
     let first = record.wire.first(|address| lab.network.name(address));
-    println!("{}", outcome::indented(&first));
+    println!("{}", indented(&first));
     if let Some(late) = record.outcomes.lateness(options.speed) {
         println!("    {}", ink(Ink::Yellow, &late));
     }
     let watched = lab.network.watched();
-    println!("    fcn-top on {watched}:");
-    for line in told_part(&record.watched.unwrap_or_default()) {
-        println!("      {line}");
-    }
-    println!("      {}", verdicts(options.speed));
     println!("    tshark on {watched}:");
     for line in decode(&record.capture, watched)?.0.iter().take(SHOWN / 2) {
         println!("    {line}");
     }
+    println!(
+        "    fcn-top infers of {watched}: {}",
+        senders::summary(&lab.judge(&record)?)
+    );
     let (nodes, seconds) = (lab.network.nodes().len(), options.duration);
     Ok(format!(
         "{nodes} nodes, each in a network namespace, sent for {seconds} s; more of it: cargo xtask lab"
     ))
-}
-
-/// What fcn-top's verdicts are worth on a network of that speed.
-fn verdicts(speed: f64) -> String {
-    format!(
-        "fcn-top judges senders by the times of a network at its own speed; at {speed} times that, it may not see that one obeys."
-    )
-}
-
-/// Of fcn-top's report, who is told to slow down.
-pub fn told_part(report: &str) -> impl Iterator<Item = &str> {
-    let told = report.lines().skip_while(|line| !line.starts_with(TOLD));
-    told.skip(1).take_while(|line| !line.is_empty())
 }
 
 /// Ctrl-C is no end, but a wish to end.
@@ -340,13 +324,21 @@ impl<'a> Lab<'a> {
         }
         heading("What happened first");
         let first = record.wire.first(|address| self.network.name(address));
-        println!("{}", outcome::indented(&first));
+        println!("{}", indented(&first));
         heading("On links, and in virtual time");
         println!("{}", record.outcomes.compared(&self.simulate()?)?);
         if let Some(report) = record.watched.as_ref().filter(|_| is_all) {
             heading(&format!("fcn-top on {}", self.network.watched()));
             println!("{report}");
-            println!("{}", verdicts(self.options.speed));
+        }
+        let watched = self.network.watched();
+        heading(&format!(
+            "Who slows down when told, as fcn-top infers of {watched}"
+        ));
+        println!("{}", indented(&senders::list(&self.judge(record)?)));
+        if record.outcomes.lateness(self.options.speed).is_some() {
+            let why = "Nodes that hand frames over late send in bursts, which verdicts may take for answers.";
+            println!("  {}", ink(Ink::Yellow, why));
         }
         heading("What was captured");
         match decode(&record.capture, self.network.watched()) {
@@ -361,6 +353,16 @@ impl<'a> Lab<'a> {
         let folder = self.folder.display();
         println!("\nCapture of every link, and each node's report and log: {folder}\n");
         Ok(())
+    }
+
+    /// fcn-top's verdicts.
+    fn judge(&self, record: &Record) -> Outcome<Vec<Judged>> {
+        senders::judge(
+            &self.tools.monitor,
+            &record.capture,
+            Some(self.network.watched()),
+            &record.outcomes.flows(),
+        )
     }
 
     fn is_stopped(&self) -> bool {

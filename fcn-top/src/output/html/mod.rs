@@ -83,6 +83,8 @@ pub struct Document<'t> {
     names: BTreeMap<String, String>,
     /// Why a row has no verdict.
     no_verdict: &'static str,
+    /// Fewer notifications than this are told beside a verdict.
+    few: u64,
     /// Which part of that was looked at; `None` for all.
     part: Option<String>,
     /// What each notifier acts as.
@@ -267,6 +269,7 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),
         names: names(story, selected.rows.iter().map(|(_, row)| row), words),
         no_verdict: text::NO_VERDICT,
+        few: text::FEW,
         points_as: (tables.points.iter())
             .map(|point| text::acts_as(point.notifier_role, point.made_by))
             .collect(),

@@ -171,8 +171,9 @@
     const [tone, words] = VERDICTS[row.verdict] ?? ["dim", row.verdict];
     const least = row.change === null || row.change >= 0 ? "" : `: at least ${show.share(-row.change)} less data`;
     if (row.verdict === null) return el("span", { class: tone }, data.no_verdict);
-    const why = row.evidence;
-    return el("div", {}, el("span", { class: tone }, words), least, why === null ? null : el("div", { class: "small dim" }, why));
+    const why = row.advice === null ? row.evidence : `${row.evidence}; ${row.advice} would help`;
+    const few = row.verdict !== "unclear" && row.measured < data.few ? ` (${row.measured} measured)` : "";
+    return el("div", {}, el("span", { class: tone }, words), few, least, why === null ? null : el("div", { class: "small dim" }, why));
   }
   function subject(row) {
     if (row.qp === null) return row.flow_label === null ? "not named" : `label ${show.hex(row.flow_label, 5)}`;
