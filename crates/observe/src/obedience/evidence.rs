@@ -282,13 +282,14 @@ pub struct Slower {
 
 impl fmt::Display for Slower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "at least {} less data in the {} {} after notifications",
-            Percent(self.at_least),
-            self.window,
-            self.unit
-        )
+        let less = Percent(self.at_least);
+        write!(f, "at least {less} less data in the first ")?;
+        match (self.window, self.unit) {
+            (1, Unit::Packets) => write!(f, "packet"),
+            (1, Unit::Bursts) => write!(f, "burst"),
+            (window, unit) => write!(f, "{window} {unit}"),
+        }?;
+        write!(f, " after notifications")
     }
 }
 
