@@ -306,6 +306,9 @@ pub struct Obedience {
     datagrams: bool,
     /// Whether notifications were not known to be about it, and it began anew.
     known_late: bool,
+    /// The answer when it was looked at last, and how many notifications are measured when it is looked at next.
+    earlier: Answer,
+    next: u32,
 }
 
 /// So many notifications in a row that do not come by where the data is seen, and it is no longer waited for them.
@@ -558,6 +561,7 @@ impl Obedience {
             let first = first.max(from);
             self.add(from, first, pace, false);
             self.close(first);
+            self.look();
             let last_before = if last < to { last.max(first) } else { first };
             if last_before > first && !paused {
                 self.batch.part.add(last_before - first, pace);

@@ -17,7 +17,7 @@ use super::{Advice, Answer, Evidence, Slower, Unit};
 
 /// Slower pace after notifications that is an answer: standard errors, and the logarithm of the rate. Of 601 senders that never
 /// slow down two were said to obey.
-const SURE: [(f64, f64); 3] = [(3.8, 0.03), (6.0, 0.02), (8.0, 0.01)];
+const SURE: [(f64, f64); 3] = [(4.0, 0.03), (6.0, 0.02), (8.0, 0.01)];
 /// The least that is an answer after a queue that marks the flow: what it is slowed by there is less.
 const SURE_BEHIND: f64 = 0.1;
 /// Packets in a window at least: notifications in step with an application's messages have a longer gap after the next packet or
@@ -35,7 +35,7 @@ const STEADY: f64 = 0.06;
 /// Notifications from which on a flow may be said not to obey.
 const ENOUGH: u32 = 8;
 /// Packets from notification to notification below which a flow may be held at one reduced rate all the time.
-const HELD: f64 = 6.0;
+const HELD: f64 = 10.0;
 /// The same in bursts.
 const HELD_BURSTS: f64 = 1.5;
 /// A flow that is slower than before the first notification by this much and by so many standard errors has slowed down, by
@@ -65,9 +65,6 @@ pub(super) struct ByGap {
     /// Notifications with data after them, and data packets since the first of them.
     measured: u32,
     packets: u32,
-    /// The answer when it was looked at last, and how many notifications are measured when it is looked at next.
-    earlier: Answer,
-    next: u32,
 }
 
 /// The pace while a flow is notified, beside that before.
@@ -107,22 +104,13 @@ impl ByGap {
             }
         }
         if gaps.packet.notified {
-            self.measure();
+            self.measured = self.measured.saturating_add(1);
         }
     }
 
     /// Takes in that the latest data ends a message.
     pub fn message_ends(&mut self) {
         self.pace.message_ends();
-    }
-
-    /// Counts a notification with data after it, and looks at the answer each time that there are an eighth more.
-    fn measure(&mut self) {
-        self.measured = self.measured.saturating_add(1);
-        if self.measured > self.next {
-            self.next = self.measured.saturating_add(self.measured / 8);
-            self.earlier = self.look(false).0;
-        }
     }
 
     /// Takes in a notification, which lies in the gap from the data before it to the data after it.
@@ -144,16 +132,6 @@ impl ByGap {
 
     /// The answer, what it rests on, and what would help; data seen after a queue that marks it takes more to be an answer.
     pub fn judge(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
-        match self.look(is_behind_queue) {
-            // One that is looked at again and again is bound to seem something at some moment.
-            (answer, ..) if answer != Answer::Unclear && answer != self.earlier => {
-                (Answer::Unclear, Evidence::Recent, None)
-            }
-            judged => judged,
-        }
-    }
-
-    fn look(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         let Some(notified) = self.notified.as_ref().filter(|_| self.measured > 0) else {
             return (Unclear, Evidence::TooFew, None);

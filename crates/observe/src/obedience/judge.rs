@@ -56,6 +56,8 @@ const MOST: f64 = 0.2;
 /// The least that is said to be excluded, and the least that is an answer: of cuts by a hundredth or two, which hide among sparse
 /// bins, the bounds know nothing, and a queue that fills makes as much of any sender.
 const FINEST: f64 = 0.05;
+/// Notifications measured from which on a flow may be said not to obey. With five, one obeying sender in 60 was at some moment.
+const ENOUGH_TOGETHER: u32 = 8;
 /// Notifications with data in a bin, from which on it is looked at.
 const ENOUGH: f32 = 5.0;
 
@@ -128,6 +130,14 @@ impl Shape {
 }
 
 impl Obedience {
+    /// Remembers the answer each time that an eighth more notifications are measured.
+    pub(super) fn look(&mut self) {
+        if self.measured > self.next {
+            self.next = self.measured.saturating_add(self.measured / 8);
+            self.earlier = self.weigh().0;
+        }
+    }
+
     /// The last bin, where there is less than in one before it that has more than around: what rises after notifications and
     /// then falls back looks like what slows down late, and like what has recovered just when it is notified again.
     fn falls_back(&self) -> Option<Shape> {
@@ -237,6 +247,10 @@ impl Obedience {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (mut answer, mut evidence, mut advice) = self.weigh();
+        // One that is looked at again and again is bound to seem steady at some moment.
+        if answer == Answer::DoesNotObey && self.earlier != answer {
+            (answer, evidence, advice) = (Answer::Unclear, Evidence::Recent, None);
+        }
         if answer == Answer::DoesNotObey && self.is_behind_queue() {
             (answer, evidence) = (Answer::Unclear, Evidence::BehindQueue);
             advice = Some(Advice::AtSender);
@@ -263,17 +277,26 @@ impl Obedience {
             return (Obeys, Evidence::OtherPath { after }, None);
         }
         let (by_time, time) = self.judge();
-        let (by_gap, gap, advice) = self.by_gap.judge(self.is_behind_queue());
+        let is_behind_queue = self.is_behind_queue();
+        let (by_gap, gap, advice) = self.by_gap.judge(is_behind_queue);
+        let is_both = !is_behind_queue && time.hints_at_less();
         match (by_gap, by_time) {
             (Obeys, _) | (DoesNotObey, DoesNotObey) => (by_gap, gap, None),
+            // One that waits for acknowledgements is slower while the queue is long, whatever it is told.
+            (Unclear, Obeys) if time.is_since_quiet() && !gap.hints() => (Unclear, gap, advice),
             (Unclear, Obeys) => (by_time, time, None),
             (DoesNotObey, Obeys) => (Unclear, Evidence::Contradictory, None),
             (DoesNotObey, Unclear) if !time.hints() => (by_gap, gap, None),
             (DoesNotObey, Unclear) => (Unclear, time, None),
-            (Unclear, DoesNotObey) if !gap.hints() => (by_time, time, None),
+            (Unclear, DoesNotObey) if gap.allows(&time) && self.measured() >= ENOUGH_TOGETHER => {
+                (by_time, time, None)
+            }
             (Unclear, DoesNotObey) => (Unclear, gap, advice),
-            (Unclear, Unclear) if gap == Evidence::TooFew => (Unclear, time, advice),
-            (Unclear, Unclear) => (Unclear, gap, advice),
+            (Unclear, Unclear) => match gap {
+                Evidence::Hint(slower) if is_both => (Obeys, Evidence::SlowerByBoth(slower), None),
+                Evidence::TooFew => (Unclear, time, advice),
+                _ => (Unclear, gap, advice),
+            },
         }
     }
 
