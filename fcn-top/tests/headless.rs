@@ -241,15 +241,27 @@ fn every_way_of_printing_shows_the_same() {
 /// CNPs that a switch makes in the receiver's name, and those of which nothing tells.
 #[test]
 fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
-    for (name, role, maker) in [
-        ("switch-cnp", "network, in receiver's name", "network"),
+    for (name, role, maker, rows_say) in [
+        // Two of the first flow's 28 CNPs came before anything told who made them.
+        (
+            "switch-cnp",
+            "network or receiver",
+            "unknown",
+            ["network", "unknown"].as_slice(),
+        ),
         (
             "soft-roce-switch-cnp",
             "network, in receiver's name",
             "network",
+            &["network"],
         ),
-        ("fast-cnp", "network or receiver", "unknown"),
-        ("receiver-cnp-ipv4", "receiver", "receiver"),
+        (
+            "fast-cnp",
+            "receiver or imitation",
+            "receiver_or_imitation",
+            &["receiver_or_imitation"],
+        ),
+        ("receiver-cnp-ipv4", "receiver", "receiver", &["receiver"]),
     ] {
         let file = capture(&format!("{name}.pcapng"));
         let report = top_words(&format!("-r {file} --report")).with(0).out;
@@ -260,13 +272,14 @@ fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
             .split_once("\nWho made the CNPs, inferred\n")
             .unwrap();
         let makers = makers.lines().nth(1).unwrap();
-        assert!(makers.contains(&format!(" {maker} ")), "{report}");
+        let words = maker.replace('_', " ");
+        assert!(makers.contains(&format!(" {words} ")), "{report}");
         let json = top_words(&format!("-r {file} --json")).with(0).json();
         let mut points = json["points"].as_array().unwrap().iter();
         let point = points.find(|point| point["notifier_role"] == "receiver");
         assert_eq!(point.unwrap()["made_by"], maker);
         let mut cnps = rows(&json).iter().filter(|row| row["kind"] == "cnp");
-        assert!(cnps.all(|row| row["made_by"] == maker));
+        assert!(cnps.all(|row| rows_say.contains(&row["made_by"].as_str().unwrap())));
     }
 }
 
@@ -406,7 +419,8 @@ fn a_pipe_is_read_packet_by_packet_and_left_when_time_is_up() {
         .spawn()
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    pipe.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    // Less than a pipe holds: nobody reads the output yet.
+    pipe.write_all(&bytes[..20_000]).unwrap();
     // The pipe stays open, and the first lines come all the same.
     let mut first = [0; 20];
     child
@@ -436,13 +450,13 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
         assert!(!done.out.is_empty(), "{options}");
         assert!(
             done.err
-                .contains("cut.pcapng: octet 19732, behind packet 53: "),
+                .contains("cut.pcapng: octet 19716, behind packet 53: "),
             "{}",
             done.err
         );
         let piped = piped(&format!("-r - {options}"), &whole[..20_000]).with(1);
         assert!(
-            piped.err.contains("standard input: octet 19732"),
+            piped.err.contains("standard input: octet 19716"),
             "{}",
             piped.err
         );
@@ -452,7 +466,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
     assert!(
-        is_hidden && all.contains("the capture: octet 19732, behind packet 53: "),
+        is_hidden && all.contains("the capture: octet 19716, behind packet 53: "),
         "{all}"
     );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
@@ -461,11 +475,11 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     assert_eq!(json["interfaces"][0]["state"], "damaged");
     // Damaged in the middle: a length that cannot be.
     let mut damaged = whole.clone();
-    damaged[19_732 + 4..19_732 + 8].copy_from_slice(&7u32.to_le_bytes());
+    damaged[19_716 + 4..19_716 + 8].copy_from_slice(&7u32.to_le_bytes());
     fs::write(&path, &damaged).unwrap();
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
     assert_eq!(done.json()["totals"]["packets"], 53);
-    assert!(done.err.contains("octet 19732"), "{}", done.err);
+    assert!(done.err.contains("octet 19716"), "{}", done.err);
 }
 
 #[test]
@@ -966,7 +980,7 @@ fn metrics_are_served_until_someone_stops_it() {
     };
     let begun = Instant::now();
     let mut last = page();
-    while !last.contains("fast_cnp_1\"} 4") {
+    while !last.contains("fast_cnp_1\"} 22") {
         assert!(begun.elapsed() < Duration::from_secs(20), "{last}");
         thread::sleep(Duration::from_millis(100));
         last = page();

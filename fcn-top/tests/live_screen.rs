@@ -213,9 +213,9 @@ fn keys_do_what_help_says_while_packets_come() {
     let rows = truth.len();
     let sum: u64 = truth.values().sum();
     let (told_most, most) = told_most();
-    // Told by Fast CNPs, which name the receiver's QP, and shown by the sender's, as are the CNPs of the flow.
-    let (kind, named) = (&told_most.0, told_most.2.expect("a QP"));
-    let filter = format!("receiver_qp={named:#x} kind={kind}");
+    // One flow has a row of Fast CNPs and one of CNPs.
+    let (kind, name) = (&told_most.0, shown(&told_most));
+    let filter = format!("qp={name} kind={kind}");
 
     // What was sent is counted, and nothing lost.
     send(&pair);
@@ -247,7 +247,6 @@ fn keys_do_what_help_says_while_packets_come() {
     if sign == "▼" {
         screen.press_for("r", &["by total ▼"]);
     }
-    let name = shown(&told_most);
     screen.until("the greatest total first", |text| {
         let mut lines = text.lines().skip_while(|line| !line.contains("sender →"));
         lines.nth(1).is_some_and(|line| line.contains(&name))
@@ -255,9 +254,9 @@ fn keys_do_what_help_says_while_packets_come() {
 
     // A filter works while it is typed, and says what is wrong with it.
     screen.press_for("/", &["Filter:"]);
-    screen.type_in("receiver_qp=");
-    screen.shows(&["at character 13", "Filter: receiver_qp="]);
-    screen.type_in(filter.trim_start_matches("receiver_qp="));
+    screen.type_in("qp=");
+    screen.shows(&["at character 4", "Filter: qp="]);
+    screen.type_in(filter.trim_start_matches("qp="));
     let one = format!("1 of {rows} rows");
     screen.shows(&[&one, &format!("Filter: {filter}"), "Enter keeps"]);
     screen.press_for("Enter", &[&one, &format!("filter {filter}"), "? help"]);

@@ -1,10 +1,10 @@
-//! How often the verdict about a flow is right, wrong or unclear, by sender and by the time between notifications.
+//! Shares of right, wrong and unclear verdicts: by sender, notifications, packets, place of capture and pacing.
 
 #[path = "../tests/labelled/mod.rs"]
 mod labelled;
 
 use fcn_observe::obedience::Answer;
-use labelled::{GAPS, Labelled, Sender};
+use labelled::{GAPS, Labelled, Pacing, Sender};
 
 /// None that anything was tried on.
 const FLOWS: core::ops::Range<u64> = 23_000_000..23_030_000;
@@ -13,76 +13,68 @@ const APART: core::ops::Range<u64> = 23_000_000..23_008_000;
 /// Of those whose rate swings by itself.
 const SWINGS: core::ops::Range<u64> = 23_000_000..23_001_000;
 
-#[derive(Clone, Copy, Default)]
-struct Count {
-    right: u32,
-    wrong: u32,
-    unclear: u32,
-}
-
-impl Count {
-    fn add(&mut self, flow: &Labelled) {
+/// Prints a line of the table about those flows that fit.
+fn print(name: &str, flows: &[Labelled], fits: impl Fn(&Labelled) -> bool) {
+    let (mut right, mut wrong, mut all) = (0.0, 0.0, 0.0);
+    for flow in flows.iter().filter(|flow| fits(flow)) {
+        all += 1.0;
         match flow.verdict.answer {
-            Answer::Unclear => self.unclear += 1,
-            _ if flow.is_wrong() => self.wrong += 1,
-            _ => self.right += 1,
+            Answer::Unclear => {}
+            _ if flow.is_wrong() => wrong += 1.0,
+            _ => right += 1.0,
         }
     }
-
-    fn print(self, name: &str) {
-        let all = f64::from(self.right + self.wrong + self.unclear).max(1.0);
-        let part = |n: u32| f64::from(n) / all * 100.0;
-        println!(
-            "{name:34} {:6.0} {:8.1} {:8.1} {:8.1}",
-            all,
-            part(self.right),
-            part(self.wrong),
-            part(self.unclear)
-        );
-    }
+    let part = |n: f64| n / f64::max(all, 1.0) * 100.0;
+    let unclear = part(all - right - wrong);
+    println!(
+        "| {name} | {all} | {:.1} % | {:.1} % | {unclear:.1} % |",
+        part(right),
+        part(wrong)
+    );
 }
 
 fn main() {
-    let (mut senders, mut gaps) = (
-        [Count::default(); Sender::TOGETHER.len()],
-        [Count::default(); GAPS.len()],
-    );
-    let (mut alone, mut all) = (Count::default(), Count::default());
     let counts = |flow: &Labelled| flow.seen.0 >= 1_000 && flow.seen.1 >= 20;
-    for flow in FLOWS.map(labelled::flow).filter(counts) {
-        let place = Sender::TOGETHER.iter().position(|s| *s == flow.sender);
-        senders[place.unwrap_or(0)].add(&flow);
-        if place < Some(Sender::ALONE) {
-            alone.add(&flow);
-        }
-        let place = GAPS.iter().position(|gap| *gap == flow.gap);
-        gaps[place.unwrap_or(0)].add(&flow);
-        all.add(&flow);
+    let flows: Vec<_> = FLOWS.map(labelled::flow).filter(counts).collect();
+    let apart = APART.map(labelled::apart);
+    let apart: Vec<_> = (apart.chain(SWINGS.map(labelled::swings)))
+        .filter(counts)
+        .collect();
+    println!("| | flows | right | wrong | unclear |\n|---|---:|---:|---:|---:|");
+    for sender in Sender::TOGETHER {
+        print(sender.about(), &flows, |flow| flow.sender == sender);
     }
-    println!(
-        "{:34} {:>6} {:>8} {:>8} {:>8}",
-        "", "flows", "right %", "wrong %", "unclear %"
-    );
-    for (sender, count) in Sender::TOGETHER.iter().zip(senders) {
-        count.print(sender.about());
+    for gap in GAPS {
+        let name = format!("notified every {} µs", gap / 1e3);
+        print(&name, &flows, |flow| flow.gap == gap);
     }
-    for (gap, count) in GAPS.iter().zip(gaps) {
-        count.print(&format!("notified every {} µs", gap / 1e3));
+    let alone = &Sender::TOGETHER[..Sender::ALONE];
+    print("the first ten kinds of senders", &flows, |flow| {
+        alone.contains(&flow.sender)
+    });
+    print("all", &flows, |_| true);
+    println!("\nmade apart:");
+    for sender in Sender::APART.into_iter().chain([Sender::Swings]) {
+        print(sender.about(), &apart, |flow| flow.sender == sender);
     }
-    alone.print("the first ten kinds of senders");
-    all.print("all");
-    println!("made apart:");
-    let mut apart = [Count::default(); Sender::APART.len()];
-    for flow in APART.map(labelled::apart).filter(counts) {
-        let place = Sender::APART.iter().position(|s| *s == flow.sender);
-        apart[place.unwrap_or(0)].add(&flow);
+    println!("\nall of both, by notifications, packets, place and pacing:");
+    let both = [flows, apart].concat();
+    for (from, to) in [(20, 50), (50, 100), (100, 300), (300, u32::MAX)] {
+        let name = format!("{from} notifications and more");
+        print(&name, &both, |flow| (from..to).contains(&flow.seen.1));
     }
-    for (sender, count) in Sender::APART.iter().zip(apart) {
-        count.print(sender.about());
+    for (from, to) in [
+        (1_000, 2_000),
+        (2_000, 5_000),
+        (5_000, 10_000),
+        (10_000, u32::MAX),
+    ] {
+        let name = format!("{from} packets and more");
+        print(&name, &both, |flow| (from..to).contains(&flow.seen.0));
     }
-    let mut swings = Count::default();
-    for flow in SWINGS.map(labelled::swings).filter(counts) {
-        swings.add(&flow);
+    print("seen before the queue", &both, |flow| !flow.behind);
+    print("seen after the queue", &both, |flow| flow.behind);
+    for (pacing, name) in Pacing::ALL {
+        print(name, &both, |flow| flow.pacing == pacing);
     }
-    swings.print(Sender::Swings.about());
 }

@@ -1,4 +1,4 @@
-//! How often the QPs of two hosts are paired rightly, wrongly or not at all, by what tells them.
+//! Shares of QPs of two hosts that are paired rightly, wrongly or not at all, by the evidence at hand.
 
 #[path = "../tests/pairs/mod.rs"]
 mod pairs;
@@ -7,7 +7,7 @@ use pairs::{Captured, Case, Count, Paired, Ports, Psns};
 
 /// Numbers of the captures of each kind. The rules were tried on these.
 const CAPTURES: core::ops::Range<u64> = 70_000..70_100;
-/// What makes a case of another.
+/// Variants of a case.
 type Change = fn(&mut Case);
 
 const QPS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];

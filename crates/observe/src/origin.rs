@@ -110,7 +110,7 @@ impl Maker {
         }
     }
 
-    /// Whether more of its CNPs may turn out to be another's, by what comes later.
+    /// Returns whether more of its CNPs may turn out to be another's, by what comes later.
     const fn is_open(self) -> bool {
         matches!(self, Self::ReceiverOrImitation | Self::Unknown)
     }
@@ -352,13 +352,13 @@ pub struct Cnp {
     receiver_qp: Option<Qp>,
     /// When it was seen, in nanoseconds since the epoch.
     at: u64,
-    /// Whether it may answer a CE mark.
+    /// True if it may answer a CE mark.
     marked: bool,
     /// When its flow's first data was seen, where nothing came before.
     first: Option<u64>,
-    /// Whether the flow passed on the receiver's link, and without CE marks, before and after it.
+    /// True if the flow passed on the receiver's link, and without CE marks, before and after it.
     unmarked: bool,
-    /// Whether a packet of the receiver took its path before it.
+    /// True if a packet of the receiver took its path before it.
     path_known: bool,
 }
 
@@ -369,7 +369,7 @@ pub struct SeenData {
     pub first: u64,
     /// When the last CE mark was seen that is not answered, in nanoseconds since the epoch.
     pub unanswered: Option<u64>,
-    /// Whether its connection was seen to be set up, and so nothing came before that packet.
+    /// True if its connection was seen to be set up, and so nothing came before that packet.
     pub whole: bool,
 }
 
@@ -401,7 +401,7 @@ impl Cnp {
         }
     }
 
-    /// Whether another one differs from it in nothing but what it answers.
+    /// Returns whether another one differs from it in nothing but what it answers.
     fn is_like(&self, other: &Self) -> bool {
         let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.place, cnp.signs, cnp.path_known);
         let about = |cnp: &Self| (cnp.origin, cnp.receiver, cnp.receiver_qp);
@@ -416,7 +416,7 @@ impl Cnp {
         })
     }
 
-    /// Whether it comes from the flow's receiver; nothing where the flow is not known.
+    /// Returns whether it comes from the flow's receiver; nothing where the flow is not known.
     fn in_name(&self) -> Option<bool> {
         self.receiver.map(|receiver| receiver == self.from)
     }
@@ -479,24 +479,24 @@ impl Way {
         latest: Moment(0),
     };
 
-    /// Whether its packets have passed no router.
+    /// Returns whether its packets have passed no router.
     const fn is_at_source(&self) -> bool {
         self.count >= ENOUGH && self.most == 0
     }
 
-    /// Whether this is its source's own link: the `data` that it answers has passed a router, and its own packets none.
+    /// Returns whether this is its source's own link: the `data` that it answers has passed a router, and its own packets none.
     fn is_on_link_beside(&self, data: &Self) -> bool {
         self.is_at_source() && (1..=FARTHEST).contains(&data.least)
     }
 
-    /// Whether routers that a CNP passed can be held against those that its packets passed.
+    /// Returns whether routers that a CNP passed can be held against those that its packets passed.
     const fn is_comparable(&self, signs: Signs) -> bool {
         let same_start =
             self.start == signs.start() && self.most.saturating_sub(signs.passed()) <= FARTHEST;
         same_start || self.start != 0 && self.most <= FARTHEST
     }
 
-    /// Whether there is room for another path.
+    /// Returns whether there is room for another path.
     fn took_few(&self) -> bool {
         self.paths.contains(&NO_PATH)
     }
@@ -528,7 +528,7 @@ struct Watch {
     place: Place,
     /// Routers passed before.
     passed: u8,
-    /// Whether it began there with the first packet that was watched anywhere: when that was, and its PSN.
+    /// True if it began there with the first packet that was watched anywhere: when that was, and its PSN.
     is_whole: bool,
     first: (u64, u32),
     /// PSN of the packet to come.
@@ -541,7 +541,7 @@ struct Watch {
     /// How long the last such packet took, in nanoseconds or [`UNCLEAR`], and from where: by so much at most the clock of
     /// this place is ahead.
     transit: (u32, Place),
-    /// Whether a CNP about the flow was seen there.
+    /// True if a CNP about the flow was seen there.
     has_cnps: bool,
 }
 
@@ -604,7 +604,7 @@ impl Watch {
         }
     }
 
-    /// Whether a CNP at `at` cannot answer a mark that passed here; `first` is when the flow began, where that was seen.
+    /// Returns whether a CNP at `at` cannot answer a mark that passed here; `first` is when the flow began, where that was seen.
     fn excludes_marks(&self, (at, place): (u64, Place), first: Option<u64>) -> bool {
         let is_whole = self.is_whole && first == Some(self.first.0);
         let least = if is_whole { 0 } else { WITHIN };
@@ -616,7 +616,7 @@ impl Watch {
     }
 }
 
-/// Whether a PSN is ahead of another, of 24 bits that begin anew.
+/// Returns whether a PSN is ahead of another, of 24 bits that begin anew.
 const fn is_ahead(of: u32, psn: u32) -> bool {
     let ahead = psn.wrapping_sub(of) & 0xFF_FFFF;
     ahead > 0 && ahead < 0x80_0000
@@ -650,7 +650,7 @@ impl Origins {
         }
     }
 
-    /// Whether a packet of that PSN is looked at: all at first, then those of an eighth of the PSNs, the same of data and of
+    /// Returns whether a packet of that PSN is looked at: all at first, then those of an eighth of the PSNs, the same of data and of
     /// acknowledgements. Looking at all of them cost fcn-top a tenth more instructions a packet; so it is 2 %.
     #[inline]
     fn looks_at(&self, psn: u32) -> bool {
@@ -773,7 +773,7 @@ impl Origins {
         })
     }
 
-    /// Whether a CNP's flow is watched on its receiver's link.
+    /// Returns whether a CNP's flow is watched on its receiver's link.
     fn is_on_link(&self, watch: &Watch, cnp: &Cnp) -> bool {
         let ways = |receiver| self.ways(watch.place, (receiver, cnp.to));
         (cnp.receiver.and_then(ways)).is_some_and(|(own, data)| own.is_on_link_beside(data))

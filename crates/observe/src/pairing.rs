@@ -55,7 +55,7 @@ const NO_PSN: u32 = u32::MAX;
 /// QPs at one host, by their place in its list.
 type Mask = u128;
 
-/// What came from which UDP source port.
+/// QPs that packets from a UDP source port were for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// Data.
@@ -143,7 +143,7 @@ impl Cell {
         f32::from(self.timed) / 2.0 * self.variance().ln()
     }
 
-    /// Whether the flow may be the one that is acknowledged.
+    /// Returns whether the flow may be the one that is acknowledged.
     const fn is_likely(self) -> bool {
         self.fits > 0 && self.against <= self.fits / EARLY
     }
@@ -159,19 +159,19 @@ struct End {
     qp: Qp,
     /// PSN of the last acknowledgement to it.
     psn: u32,
-    /// When a packet to it was looked at last, in packets.
+    /// Number of the packet to it that was looked at last.
     touched: u32,
     /// UDP source ports of what is sent to it, by [`Traffic`]; 0: none, [`SEVERAL`]: no single one.
     ports: [u16; 2],
     /// Its place in the other host's list, or [`NOBODY`].
     mate: u8,
-    /// What the pair rests on.
+    /// Evidence for the pair.
     from: Resolved,
     /// Acknowledgements to it since it was paired.
     acks: Cell,
     /// Acknowledgements and CNPs to it.
     packets: u8,
-    /// Whether another connection has the same PSNs.
+    /// True if another connection has the same PSNs.
     in_step: bool,
     has_data: bool,
 }
@@ -215,7 +215,7 @@ impl End {
     }
 }
 
-/// Whether the ports of what two QPs send to each other are those of the rule.
+/// Returns whether the ports of what two QPs send to each other are those of the rule.
 fn rule_holds(one: &End, other: &End) -> bool {
     let port = udp_source_port(one.qp, other.qp);
     one.ports.contains(&port) || other.ports.contains(&port)
@@ -284,12 +284,12 @@ const fn only(mask: Mask) -> Option<usize> {
 /// Which host the pair of a QP is to be looked for at: of those that are paired.
 type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
 
-/// What two hosts send to each other.
+/// Flows and acknowledgements between two hosts.
 #[derive(Debug)]
 struct Between {
     hosts: Hosts,
     sides: [Side; 2],
-    /// Whether QPs are paired by port: both directions of a connection have the same.
+    /// True if QPs are paired by port: both directions of a connection have the same.
     by_port: bool,
 }
 
@@ -684,7 +684,7 @@ impl Between {
     }
 }
 
-/// Whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
+/// Returns whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
 /// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
 /// for those that are yet to come.
 fn is_sure(by_rule: usize, [low, high]: [usize; 2], ports: u64) -> bool {
@@ -873,13 +873,13 @@ impl Pairing {
     }
 }
 
-/// Whether an acknowledgement of `psn` may be about the flow whose furthest data packet has the PSN `last`, as far as the
+/// Returns whether an acknowledgement of `psn` may be about the flow whose furthest data packet has the PSN `last`, as far as the
 /// capture has it.
 pub const fn is_beside(last: u32, psn: u32) -> bool {
     fits(last, psn) || fits(psn, last)
 }
 
-/// Whether an acknowledgement of `psn` is about what has been sent of the flow whose furthest data packet has the PSN `last`.
+/// Returns whether an acknowledgement of `psn` is about what has been sent of the flow whose furthest data packet has the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
     last.wrapping_sub(psn) & MAX_24 < REACH
 }

@@ -119,7 +119,7 @@ impl Resolver {
         self.pairing.begins(key, is_anew, port);
     }
 
-    /// How many QPs are remembered for inference.
+    /// Number of QPs remembered for inference.
     #[must_use]
     pub const fn qps_kept(&self) -> usize {
         self.pairing.len()
@@ -162,7 +162,7 @@ impl Resolver {
         })
     }
 
-    /// Whether RDMA CM has told of no other QP that sends the flow.
+    /// Returns whether RDMA CM has told of no other QP that sends the flow.
     fn may_be_of(&self, key: &FlowKey, qp: Qp) -> bool {
         self.connections
             .sender_qp(key)

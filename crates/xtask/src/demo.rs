@@ -164,7 +164,7 @@ fn capture_in(folder: &Path) -> PathBuf {
     folder.join(format!("{OBEYED}.pcapng"))
 }
 
-/// What fcn-top says of senders of which one does not obey, captured in virtual time into `folder`.
+/// Verdicts of fcn-top on senders of which one does not obey, captured in virtual time into `folder`.
 ///
 /// # Errors
 /// The capture cannot be written or read.

@@ -27,27 +27,27 @@ const VERDICTS: [(&str, &str, Ink); 3] = [
 pub struct Judged {
     /// The flow's name in the scenario.
     flow: String,
-    /// Whether the sender obeys, by the ground truth.
+    /// True if the sender obeys, by the ground truth.
     obeys: bool,
     /// Index in [`VERDICTS`]; `None` where no data is known to be the flow's.
     verdict: Option<usize>,
-    /// What the verdict rests on, in a sentence.
+    /// Evidence for the verdict, in a sentence.
     evidence: String,
-    /// What would help to tell.
+    /// Advice on how to tell.
     advice: Option<String>,
     /// Notifications measured.
     measured: u64,
 }
 
 impl Judged {
-    /// Whether fcn-top says that it obeys, or that it does not.
+    /// Returns whether fcn-top says that it obeys, or that it does not.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.verdict
             .is_some_and(|number| VERDICTS[number].0 != "unclear")
     }
 
-    /// Whether fcn-top says the contrary of the ground truth.
+    /// Returns whether fcn-top says the contrary of the ground truth.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         let says = self.verdict.map(|number| VERDICTS[number].0);
@@ -79,7 +79,7 @@ impl Judged {
     }
 }
 
-/// What fcn-top says of the flows of a capture, which `truth` (a ground truth, or its like) describes; of several interfaces,
+/// Verdicts of fcn-top on the flows of a capture, which `truth` (a ground truth, or its like) describes; of several interfaces,
 /// by what one has seen, where it is named: packets of several that were captured live are not in order.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ pub fn list(judged: &[Judged]) -> String {
     lines.join("\n")
 }
 
-/// How many obey and do not by fcn-top, and whether that is right.
+/// Numbers of senders that obey and do not by fcn-top, checked against the truth.
 #[must_use]
 pub fn summary(judged: &[Judged]) -> String {
     let said = |id: &str| {

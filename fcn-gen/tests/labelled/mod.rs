@@ -111,9 +111,9 @@ pub struct Case {
     pub scene: Scene,
     pub place: usize,
     pub ipv4: bool,
-    /// Whether connections are set up by RDMA CM; else the QPs have to be learnt from acknowledgements.
+    /// True if connections are set up by RDMA CM; else the QPs have to be learnt from acknowledgements.
     pub rdma_cm: bool,
-    /// Whether paths of equal cost have one, two or three routers more.
+    /// True if paths of equal cost have one, two or three routers more.
     pub uneven: bool,
     pub seed: u64,
 }
@@ -146,7 +146,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether it names the receiver where that made none, or another where the receiver made all.
+    /// Returns whether it names the receiver where that made none, or another where the receiver made all.
     pub fn is_wrong(&self) -> bool {
         match (self.maker, self.truth) {
             (Maker::Unknown, _) | (_, None) => false,

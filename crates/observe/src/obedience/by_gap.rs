@@ -26,7 +26,7 @@ const SHORTEST: u8 = 5;
 /// Standard errors of a slower pace by which a flow may not be said to disobey, where it is more than [`HINT_LEAST`].
 const HINT: f64 = 2.5;
 const HINT_LEAST: f64 = 0.01;
-/// What must be excluded for a flow not to obey, as a logarithm: a fifth less.
+/// Reduction that must be excluded for a flow not to obey, as a logarithm: a fifth.
 const MOST: f64 = 0.223;
 /// Least that is said to be excluded.
 const FINEST: f64 = 0.05;
@@ -45,7 +45,7 @@ const LOWER_ERRORS: f64 = 4.0;
 /// Most notifications that are advised to be waited for.
 const ADVISED: f64 = 10_000.0;
 
-/// What is kept of a flow once it is notified about.
+/// State of a flow from its first notification on.
 #[derive(Clone, Debug)]
 struct Notified {
     /// From packet to packet, and from burst to burst.
@@ -227,7 +227,7 @@ impl ByGap {
         }
     }
 
-    /// Whether the time before the first notification was as long as from one to the next: an opening burst is no rate.
+    /// Returns whether the time before the first notification was as long as from one to the next: an opening burst is no rate.
     fn lasted_before(&self, notified: &Notified) -> bool {
         let bursts = 16.0 * self.before.batches;
         bursts * self.measured as f32 >= notified.bursts.gaps() as f32
@@ -265,7 +265,7 @@ fn slower(unit: Unit, effect: &Effect) -> Slower {
     }
 }
 
-/// How many more notifications it takes for `times` as many.
+/// Advises as many more notifications as it takes for `times` as many.
 fn more(times: f64, effect: &Effect) -> Option<Advice> {
     let more = effect.count * (times - 1.0);
     (1.0..ADVISED).contains(&more).then(|| {

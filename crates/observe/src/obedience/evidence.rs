@@ -6,7 +6,7 @@ use derive_more::Display;
 use fcn_wire::identified;
 
 identified! {
-    /// Whether the sender of a flow does what notifications ask.
+    /// True if the sender of a flow does what notifications ask.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     Answer {
         /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
@@ -31,7 +31,7 @@ pub struct Less {
     pub window: Window,
     /// The window with most data, where that is surely more than around; else what is compared is around `window`.
     pub than: Option<Window>,
-    /// Whether it pauses now and then, which counts to neither.
+    /// True if it pauses now and then, which counts to neither.
     pub pauses: bool,
 }
 
@@ -67,16 +67,16 @@ pub enum Evidence {
     /// As much data after notifications as around that.
     #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
-        /// What can be excluded: more than this much less.
+        /// Largest reduction that cannot be excluded.
         most: f32,
-        /// Whether it was as fast without notifications; else one that is held at a reduced rate, and does not recover before
+        /// True if it was as fast without notifications; else one that is held at a reduced rate, and does not recover before
         /// the next notification, looks the same.
         alone: bool,
     },
     /// As much data while it was notified as without notifications.
     #[display("as much data while it was notified as without notifications; more than {} less can be excluded", Percent(*most))]
     SteadySinceQuiet {
-        /// What can be excluded: more than this much less.
+        /// Largest reduction that cannot be excluded.
         most: f32,
     },
     /// No data lies between one notification and the next.
@@ -107,7 +107,7 @@ pub enum Evidence {
     Varies {
         /// How much less there was.
         less: f32,
-        /// What chance explains.
+        /// Reduction that chance explains.
         chance: f32,
     },
     /// Less data after notifications, or while notified, which need not be an answer.
@@ -162,9 +162,9 @@ pub enum Evidence {
     /// As fast after notifications as at other times, and steady.
     #[display("as much data after notifications as at other times, at a steady rate; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     SteadyPace {
-        /// What can be excluded: more than this much less.
+        /// Largest reduction that cannot be excluded.
         most: f32,
-        /// Whether it was as fast before the first notification.
+        /// True if it was as fast before the first notification.
         alone: bool,
     },
     /// Slower after notifications, but no more than chance may explain.
@@ -182,7 +182,7 @@ pub enum Evidence {
     /// Chance explains a fifth less data.
     #[display("its rate varies from notification to notification: chance alone explains {} less", Percent(*chance))]
     Chance {
-        /// What chance explains.
+        /// Reduction that chance explains.
         chance: f32,
     },
     /// The answer was another one a few notifications ago.
@@ -244,7 +244,7 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Whether it hints at an answer to notifications, so that a flow may not be said to disobey.
+    /// Returns whether it hints at an answer to notifications, so that a flow may not be said to disobey.
     ///
     /// Of flows where one of the two methods said so and the other was unclear for this reason, a third and more do obey.
     pub(super) const fn hints(&self) -> bool {
@@ -259,8 +259,8 @@ impl Evidence {
         )
     }
 
-    /// Whether, by time, there is less data after notifications, as there is by gaps, but neither for sure. Of 1,262 senders that
-    /// never slow down three were said to obey by that.
+    /// Returns whether there seems to be less data after notifications by time, though not for sure: together with a hint by gaps
+    /// that is an answer. Of 1,262 senders that never slow down three were said to obey by that.
     pub(super) fn hints_at_less(&self) -> bool {
         match self {
             Self::Varies { less, .. } => *less > 0.0,
@@ -269,11 +269,12 @@ impl Evidence {
         }
     }
 
+    /// Returns whether it compares with the time without notifications.
     pub(super) const fn is_since_quiet(&self) -> bool {
         matches!(self, Self::SlowerThanQuiet { .. })
     }
 
-    /// Whether a flow of which this is found by gaps may be said to disobey by what is found by time. A rate that swings may hide
+    /// Returns whether a flow of which this is found by gaps may be said to disobey by what is found by time. A rate that swings may hide
     /// a late answer, unless it is as fast without notifications.
     pub(super) const fn allows(&self, time: &Self) -> bool {
         match self {
@@ -303,7 +304,7 @@ pub struct Slower {
     pub errors: f32,
     /// Length of the window after a notification.
     pub window: u8,
-    /// What it is counted in.
+    /// Unit of the window.
     pub unit: Unit,
 }
 
@@ -320,10 +321,10 @@ impl fmt::Display for Slower {
     }
 }
 
-/// What would help to tell whether a flow obeys.
+/// Advice on how to tell whether a flow obeys.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Advice {
-    /// So many more notifications, if the flow goes on as it does.
+    /// About this many more notifications, if the flow goes on as it does.
     #[display("about {_0} more notifications")]
     Notifications(u32),
     /// A capture before the queue.
@@ -418,7 +419,7 @@ fn fewer(within: Option<Window>) -> String {
     }
 }
 
-/// Whether a flow obeys, as far as that can be told.
+/// True if a flow obeys, as far as that can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Verdict {
     /// The answer.
@@ -427,6 +428,6 @@ pub struct Verdict {
     pub measured: u32,
     /// What the answer rests on.
     pub evidence: Evidence,
-    /// What would help, where the answer is unclear.
+    /// Advice, where the answer is unclear.
     pub advice: Option<Advice>,
 }

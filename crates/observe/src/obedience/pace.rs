@@ -20,9 +20,9 @@ const MESSAGES: f32 = 0.5;
 pub(super) struct Gap {
     /// Natural logarithm of nanoseconds an octet.
     pub pace: f32,
-    /// Whether a notification lies in it.
+    /// True if a notification lies in it.
     pub notified: bool,
-    /// Whether a message ended before it: there may have been nothing to send.
+    /// True if a message ended before it: there may have been nothing to send.
     pub idle: bool,
 }
 

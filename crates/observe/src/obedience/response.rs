@@ -26,8 +26,7 @@ const DEVIATION: f32 = 8192.0;
 const CLIPPED: f32 = 2.0;
 /// A single gap this many times as long as those before, as a logarithm, is a pause of the application.
 const PAUSE: f32 = 2.08;
-/// What single notifications differ by must explain the mean of them at most this much better than what all gaps differ by:
-/// without it, 1 % of the senders that never slow down were said to obey, by a few notifications in step with their messages.
+/// Part of what single notifications differ by that counts at least as the error of their mean: without it, 1 % of the senders that never slow down were said to obey, by a few notifications in step with their messages.
 const SINGLE: f64 = 0.6;
 /// Gaps after a notification in which a pause may be an answer, by their bits in [`Response::notified`].
 const SOON: u128 = 0xFF;
@@ -78,7 +77,7 @@ struct Window {
     counted: u32,
 }
 
-/// How much slower a flow is in one window after notifications.
+/// Slowdown in one window after notifications.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effect {
     /// Gaps in the window.
@@ -321,7 +320,7 @@ impl Response {
         self.gaps
     }
 
-    /// Whether it pauses more often soon after notifications than at other times, which may be an answer.
+    /// Returns whether it pauses more often soon after notifications than at other times, which may be an answer.
     pub fn pauses_after(&self) -> bool {
         let [soon, elsewhere] = self.pauses;
         let others = (self.all() - self.soon).max(1.0);
@@ -329,7 +328,7 @@ impl Response {
         soon > 1.0 + expected + 3.0 * expected.sqrt()
     }
 
-    /// Whether it pauses at most notifications, or always as long after them: it stops, or has nothing more to send.
+    /// Returns whether it pauses at most notifications, or always as long after them: it stops, or has nothing more to send.
     pub fn stops(&self) -> bool {
         let most = self.notifications / 2.0;
         // Pauses of its own begin anywhere between two notifications.
@@ -354,12 +353,12 @@ impl Response {
         (squares / f64::max(count, 1.0)).sqrt()
     }
 
-    /// How steady the pace is, whenever it is notified.
+    /// Steadiness of the pace, whenever it is notified.
     pub const fn steadiness(&self) -> &Steadiness {
         &self.steadiness
     }
 
-    /// What follows notifications, by window.
+    /// Slowdowns after notifications, by window.
     pub fn effects(&self) -> impl Iterator<Item = Effect> {
         let windows = self.windows.iter().zip(WINDOWS);
         let enough = windows.filter(|(window, length)| {

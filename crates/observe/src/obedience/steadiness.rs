@@ -1,4 +1,4 @@
-//! How much a pace varies by itself, at each time scale.
+//! Variation of a pace by itself, at each time scale.
 
 /// Block lengths: 1, 2, 4 to 512 gaps.
 const LEVELS: usize = 10;

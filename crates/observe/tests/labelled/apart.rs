@@ -2,7 +2,7 @@
 //! cuts, answers that come too late, a queue with cross traffic, senders seen only while they are held
 //! down, notifications at random, and rates that swing by themselves.
 
-use super::{GAPS, Labelled, Random, Sender};
+use super::{GAPS, Labelled, Pacing, Random, Sender};
 use core::time::Duration;
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
 use fcn_observe::Time;
@@ -56,13 +56,15 @@ impl Capture {
         }
     }
 
-    fn label(self, sender: Sender, small: bool) -> Labelled {
+    fn label(self, sender: Sender, small: bool, pacing: Pacing) -> Labelled {
         let gap = (self.last - self.first) / f64::from(self.seen.1.max(2) - 1);
         let nearest = |a: &f64, b: &f64| (a / gap).ln().abs().total_cmp(&(b / gap).ln().abs());
         Labelled {
             sender,
             small,
             gap: GAPS.into_iter().min_by(nearest).unwrap_or(gap),
+            pacing,
+            behind: sender == Sender::Crosses,
             verdict: self.judged.verdict(),
             seen: self.seen,
         }
@@ -124,7 +126,7 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
         }
         now += think * (1.0 + thinks * r.between(-1.0, 1.0));
     }
-    seen.label(sender, false)
+    seen.label(sender, false, Pacing::Messages)
 }
 
 /// Who sends all the time, and slows down for part of the time to the next notification.
@@ -229,7 +231,12 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
             }
         }
     }
-    seen.label(sender, (1.0 - cut) * heeds < 0.2)
+    let pacing = match (burst, random) {
+        (1, true) => Pacing::Random,
+        (1, false) => Pacing::Even,
+        _ => Pacing::Bursts,
+    };
+    seen.label(sender, (1.0 - cut) * heeds < 0.2, pacing)
 }
 
 /// Whose rate swings by itself, by a sine or between two levels, and who is notified in every busy half, or in most of them.
@@ -259,7 +266,7 @@ fn swings(r: &mut Random) -> Labelled {
         let swing = if levels { swing.signum() } else { swing };
         now += apart / (1.0 + depth * swing) * (1.0 + 0.02 * r.between(-1.0, 1.0));
     }
-    seen.label(Sender::Swings, false)
+    seen.label(Sender::Swings, false, Pacing::Varies)
 }
 
 /// Flow 0 of several by DCQCN that share a queue with each other and with packets at random, seen behind it once they have
@@ -353,5 +360,5 @@ fn crosses(r: &mut Random) -> Labelled {
             }
         }
     }
-    seen.label(Sender::Crosses, depth < 0.2 * cuts)
+    seen.label(Sender::Crosses, depth < 0.2 * cuts, Pacing::Even)
 }

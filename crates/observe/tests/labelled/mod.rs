@@ -191,16 +191,49 @@ enum Notified {
     Episodes(u32, f64),
 }
 
+/// Texture of a flow's packets, apart from answers to notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// By a steady rate.
+    Even,
+    /// At random times.
+    Random,
+    /// Sent back to back, with pauses.
+    Bursts,
+    /// As an application writes them.
+    Messages,
+    /// By a rate that varies by itself.
+    Varies,
+}
+
+impl Pacing {
+    /// All of them, in words.
+    #[allow(dead_code, reason = "for the benchmark's table")]
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Even, "evenly paced"),
+        (Self::Random, "packets at random times"),
+        (Self::Bursts, "bursts and pauses"),
+        (Self::Messages, "messages and think times"),
+        (Self::Varies, "a rate that varies by itself"),
+    ];
+}
+
 /// One flow of the set.
 #[derive(Clone, Debug)]
 pub struct Labelled {
     /// How its sender answers.
     pub sender: Sender,
-    /// Whether it slows down by less than a fifth, so that not to obey is no wrong answer.
+    /// True if it slows down by less than a fifth, so that not to obey is no wrong answer.
     pub small: bool,
     /// Time between notifications, in nanoseconds.
     #[allow(dead_code, reason = "for the benchmark's table")]
     pub gap: f64,
+    /// Texture of its packets.
+    #[allow(dead_code, reason = "for the benchmark's table")]
+    pub pacing: Pacing,
+    /// True if it was captured after the queue that it is notified for.
+    #[allow(dead_code, reason = "for the benchmark's table")]
+    pub behind: bool,
     /// What is said about it.
     pub verdict: Verdict,
     /// Data packets and notifications seen.
@@ -213,7 +246,7 @@ pub const GAPS: [f64; 12] = [
 ];
 
 impl Labelled {
-    /// Whether the answer is one, and a wrong one.
+    /// Returns whether the answer is one, and a wrong one.
     pub fn is_wrong(&self) -> bool {
         match self.verdict.answer {
             Answer::Unclear => false,
@@ -479,6 +512,8 @@ pub fn flow(number: u64) -> Labelled {
         sender,
         small: false,
         gap,
+        pacing: texture.pacing(),
+        behind: false,
         verdict: judged.verdict(),
         seen,
     }
@@ -492,6 +527,17 @@ enum Texture {
     Bursts(u32),
     OnOff(f64, f64, bool),
     Levels(f64, f64),
+}
+
+impl Texture {
+    const fn pacing(self) -> Pacing {
+        match self {
+            Self::Paced(_) => Pacing::Even,
+            Self::Poisson => Pacing::Random,
+            Self::Bursts(_) | Self::OnOff(..) => Pacing::Bursts,
+            Self::Levels(..) => Pacing::Varies,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Senders that share a queue: marks, CNPs and cuts come of the traffic itself, as they do behind a switch.
 
-use super::{GAPS, Labelled, Random, Sender};
+use super::{GAPS, Labelled, Pacing, Random, Sender};
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
 use fcn_observe::Time;
 use fcn_observe::obedience::Obedience;
@@ -13,7 +13,7 @@ enum Event {
     /// It sends a packet.
     Sends(usize),
     /// A packet passes the place of capture; a CNP does.
-    /// Whether it was marked before.
+    /// True if it was marked before.
     Data(bool),
     Notified,
     /// A CNP reaches its sender.
@@ -116,6 +116,8 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
         sender,
         small: false,
         gap: GAPS.into_iter().min_by(nearest).unwrap_or(gap),
+        pacing: Pacing::Even,
+        behind,
         verdict: judged.verdict(),
         seen,
     }

@@ -35,7 +35,7 @@ pub enum Ports {
     Several,
 }
 
-/// What was captured.
+/// Packets of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captured {
     All,
@@ -43,9 +43,9 @@ pub enum Captured {
     Lossy,
     /// From the middle on.
     Middle,
-    /// What goes to the receiver.
+    /// Packets to the receiver.
     Data,
-    /// What comes back.
+    /// Packets back.
     Answers,
     /// One of two links, of which either direction of a connection takes one.
     OneLink,
@@ -62,7 +62,7 @@ pub struct Case {
     pub coalesced: usize,
 }
 
-/// What became of some flows, or of some CNPs.
+/// Counts of flows, or of CNPs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub right: u32,
@@ -92,14 +92,14 @@ impl core::ops::AddAssign for Count {
     }
 }
 
-/// How well the QPs of some captures are paired.
+/// Pairing of the QPs of some captures, beside the truth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paired {
     /// At the end, flows whose data is captured.
     pub flows: Count,
     /// Of these, those with 20 acknowledgements.
     pub acknowledged: Count,
-    /// When it comes, each CNP about a flow whose data has been captured.
+    /// CNPs about a flow whose data has been captured, at the time they come.
     pub cnps: Count,
 }
 
@@ -144,7 +144,7 @@ enum Sort {
 struct Packet {
     at: f64,
     connection: usize,
-    /// Whether it goes to the data's receiver.
+    /// True if it goes to the data's receiver.
     forth: bool,
     sort: Sort,
     psn: u32,
@@ -157,7 +157,7 @@ struct Connection {
     /// First PSNs.
     psns: [u32; 2],
     ports: [[u16; 4]; 2],
-    /// Whether the captured link has it, by direction.
+    /// True if the captured link has it, by direction.
     on_link: [bool; 2],
     /// Time between packets, in µs.
     pace: f64,
