@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_millis(30);
 /// What is sent: several senders, kinds and notifiers.
 const SCENARIO: &str = "attack";
 /// How often.
-const TIMES: u64 = 20;
+const TIMES: u64 = 8;
 /// What is run, one after the other, so that the terminal before and after can be compared.
 const SCRIPT: &str = "stty -a >before; echo BEFORE; (sh -c 'echo $$ >pid; exec \"$0\" \"$@\"' \"$@\"; echo $? >code); \
     stty -a >after; echo BEHIND; exec sleep 600";

@@ -301,8 +301,10 @@ fn run(name: &str) {
             let writes = words(&command)
                 .iter()
                 .any(|word| WRITES.contains(&word.as_str()));
+            // tshark ends with the file, though a busy machine takes long.
+            let ends = writes || command.starts_with("tshark ");
             let waits =
-                writes && !on_links(&command) && !LONG.iter().any(|part| command.contains(part));
+                ends && !on_links(&command) && !LONG.iter().any(|part| command.contains(part));
             let interrupted = (!waits).then_some(LONG_ENOUGH);
             desk.shell.run(&command, &desk.folder, interrupted);
             continue;

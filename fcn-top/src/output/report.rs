@@ -357,7 +357,7 @@ fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
     out.push_str("\nWho made the CNPs, inferred\n");
     let mut table = bare_table(["Notifier", "Made by", "Rows", "Evidence"], &[2]);
     for (notifier, maker, evidence, rows) in lines {
-        table.add_row([notifier, maker.to_owned(), grouped(rows), evidence]);
+        table.add_row([notifier, maker.replace('_', " "), grouped(rows), evidence]);
     }
     push_close(out, table);
 }

@@ -170,6 +170,9 @@ pub enum Evidence {
     /// Slower after notifications, but no more than chance may explain.
     #[display("{_0}, but that may be chance ({:.1} σ)", _0.errors)]
     Hint(Slower),
+    /// Slower after notifications, but seen after the queue, where it may be what others send.
+    #[display("{_0} ({:.1} σ), but it was seen after the queue that marks it: others may take so much of the line", _0.errors)]
+    AfterQueue(Slower),
     /// Slower while notified than before, but at no time after notifications in particular.
     #[display("less data while it was notified than before, but no more so after notifications")]
     SlowedDown,
@@ -251,6 +254,7 @@ impl Evidence {
         matches!(
             self,
             Self::Hint(_)
+                | Self::AfterQueue(_)
                 | Self::SlowedDown
                 | Self::Varies { .. }
                 | Self::Fewer { .. }
