@@ -56,13 +56,8 @@ const STANDS_OUT: f32 = 2.0;
 const KNOWN: u8 = 64;
 /// Sums over more notifications than this are halved, so that what was long ago fades, and single-precision sums stay exact.
 const KEPT: f32 = 16_384.0;
-/// A time between notifications in which a sender that was slowed down to its minimum recovers, in nanoseconds. The NICs known
-/// begin to recover after 55 µs to 1.5 ms.
-const RECOVERS: u64 = 5_000_000;
-/// An answer that begins later than this after the notification is none, in nanoseconds.
-const LATEST: u64 = 1 << 24;
-/// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
-const ALONE: u64 = 10_000_000;
+/// Time without a notification from which on a flow counts as left alone, in usual times between notifications.
+const ALONE: u64 = 8;
 
 /// Octets in a time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -283,8 +278,6 @@ pub struct Obedience {
     gaps: f32,
     /// The last batch before the first notification, and what came behind it; no octets where that is not known.
     just_before: Amount,
-    /// Data while notified, once there was time to answer the first notification.
-    early: Amount,
     quiet: Class,
     notified: Class,
     between: Class,
@@ -622,7 +615,7 @@ impl Obedience {
             Times::Unknown
         } else if b <= self.typical.saturating_mul(4) {
             Times::Notified
-        } else if a > ALONE.max(self.typical.saturating_mul(8)) {
+        } else if a > self.typical.saturating_mul(ALONE) {
             Times::Quiet
         } else {
             Times::Between
@@ -648,16 +641,7 @@ impl Obedience {
                     }
                     &mut self.quiet
                 }
-                Times::Notified => {
-                    let enough = RECOVERS
-                        .max(self.typical.saturating_mul(4))
-                        .min(u64::MAX / 2);
-                    let since = to.saturating_sub(self.first.saturating_add(self.alone));
-                    if (enough..2 * enough).contains(&since) {
-                        self.early.add(&batch);
-                    }
-                    &mut self.notified
-                }
+                Times::Notified => &mut self.notified,
                 Times::Between => &mut self.between,
                 Times::Unknown => return,
             };
@@ -716,19 +700,17 @@ impl Obedience {
             turned.into_iter().for_each(|count| *count /= 2);
         }
         self.turned_twice += u16::from(self.turns.0 != self.turns.1);
-        // The next packet but one may be the first that can answer.
-        let in_time = LATEST.max((2.5 * self.usual) as u64);
         match self.turns {
             (0, _) => {}
-            (first, last) if first <= in_time && last <= length / 2 => self.turned_early += 1,
-            (first, _) if first > in_time.min(length / 2) => self.turned_late += 1,
+            (_, last) if last <= length / 2 => self.turned_early += 1,
+            (first, _) if first > length / 2 => self.turned_late += 1,
             _ => {}
         }
         let quarter = length / 4;
         match self.turns {
             (0, _) => {}
             (first, last) if first >= quarter && last <= length - quarter => {
-                self.turned_middle += u16::from(last < in_time);
+                self.turned_middle += 1;
             }
             (first, last) if last < quarter || first > length - quarter => self.turned_outside += 1,
             _ => {}

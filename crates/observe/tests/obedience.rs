@@ -43,7 +43,7 @@ fn verdicts_are_seldom_wrong_and_seldom_missing() {
     );
     // With a fifth unclear, 7 % of the verdicts about flows of an independent simulator were wrong: see `HINTS_ERRORS`.
     let unclear = part(&alone, is_unclear);
-    assert!(unclear < 0.23, "{unclear}");
+    assert!(unclear < 0.26, "{unclear}");
 }
 
 #[test]

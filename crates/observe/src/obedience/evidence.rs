@@ -205,9 +205,6 @@ pub enum Doubt {
     /// There was more before that: it falls back from a rise.
     #[display("but more before that: falling back from a rise is no answer")]
     FallsBack,
-    /// It comes too late.
-    #[display("too late for an answer")]
-    TooLate,
     /// It comes some time after, and without notifications the rate is not steady.
     #[display("but no steady rate without them: it may swing by itself")]
     MaySwing,

@@ -24,13 +24,9 @@ const HINT_ERRORS: f64 = 2.5;
 const HINTS_ERRORS: f64 = 2.0;
 /// Of packets in bursts, less of a tenth by this many standard errors in bins with few of them leaves it open.
 const HINTED: f64 = 1.25;
-/// Less that begins later than this after the notification, in nanoseconds, after data as before, is an answer only where the
-/// rate is steady without notifications: a rate that swings by itself looks the same where notifications come in step with it.
-/// The NICs known cut within tens of microseconds.
-const SOON: u64 = 1 << 16;
-/// Of what the rate goes down by while it is notified, so much must have come with the first notifications: a rate that wanders
-/// goes down at any time.
-const EARLY: f64 = 0.5;
+/// Less that begins later than this part of the usual time between notifications, after data as before, is an answer only where
+/// the rate is steady without notifications: a rate that swings by itself looks the same where notifications come in step with it.
+const SOON: u64 = 64;
 
 /// What the sums of a bin say.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +90,6 @@ struct Shown {
     suspect: Option<(Shape, Doubt)>,
     /// Less in a bin that is shorter than the time from packet to packet.
     short: Option<Shape>,
-    /// Less that begins too late for an answer.
-    too_late: Option<Shape>,
     /// What leaves it open, of which the first found says why.
     open: Option<Evidence>,
 }
@@ -406,7 +400,6 @@ impl Obedience {
             mut steady,
             mut suspect,
             mut short,
-            mut too_late,
             mut open,
         } = Shown::default();
         let mut before_steady = false;
@@ -416,8 +409,6 @@ impl Obedience {
         for shape in self.shapes() {
             let (from, to) = bounds(shape.bin);
             let sure = shape.is_sure();
-            let as_before = less_before < 0.1 * shape.less * from as f64;
-            let unanswered = before_steady || sure && stamps >= 1.5 && as_before;
             let steady_before = stamps >= 3.0 && less_before <= 0.0;
             stamps += shape.stamps;
             less_before += shape.less * (to - from) as f64;
@@ -432,19 +423,10 @@ impl Obedience {
             }
             if shape.stamps < 0.5 || is_short {
                 // Packets further apart than at other times: nothing was sent, for whatever reason.
-                if sure && is_short && from < LATEST {
+                if sure && is_short {
                     short = short.or(Some(shape));
-                } else if sure && from < LATEST && shape.less > MOST {
+                } else if sure && shape.less > MOST {
                     suspect = suspect.or(Some((shape, Doubt::Sparse)));
-                }
-                continue;
-            }
-            if unanswered && from >= LATEST {
-                if sure {
-                    too_late = Some(shape);
-                }
-                if !before_steady {
-                    open = open.or(Some(Evidence::TooFew));
                 }
                 continue;
             }
@@ -455,7 +437,7 @@ impl Obedience {
             let is_idle = shape.less_busy < 0.4 * shape.less;
             if is_plain && !is_idle {
                 if most.is_none() {
-                    delayed = steady_before && from >= SOON;
+                    delayed = steady_before && from >= self.typical / SOON;
                 }
                 if most.is_none_or(|most| shape.less > most.less) {
                     most = Some(shape);
@@ -485,7 +467,6 @@ impl Obedience {
             steady,
             suspect,
             short,
-            too_late,
             open,
         }
     }
@@ -513,13 +494,9 @@ impl Obedience {
             // It may have slowed down by itself before it was notified at all.
             let before = self.just_before.rate();
             let sank = before.is_none_or(|before| before - notified.mean() > 0.5 * less);
-            // It may have gone on for long as if it had not been notified, and then slowed down by itself.
-            let early = self.early.rate();
-            let answered = early.is_none_or(|early| quiet.rate() - early > EARLY * less);
             // An opening burst is no rate.
             let lasted = self.left_alone || self.alone >= self.typical / 4;
             let is_sure = sank
-                && answered
                 && lasted
                 && less.min(counted) > 0.1
                 && less > 1.2 * usual
@@ -548,7 +525,6 @@ impl Obedience {
             steady,
             mut suspect,
             mut short,
-            mut too_late,
             mut open,
         } = self.bins_show(falls_back.is_some());
         let AgainstQuiet {
@@ -557,9 +533,7 @@ impl Obedience {
             most: since_quiet,
             hint: while_notified,
         } = self.against_quiet();
-        if too_late.is_none()
-            && let Some(less) = slower
-        {
+        if let Some(less) = slower {
             return (Obeys, Evidence::SlowerThanQuiet { less });
         }
         let (quiet, notified) = (&self.quiet, &self.notified);
@@ -624,10 +598,7 @@ impl Obedience {
                 let most = FINEST as f32;
                 return (DoesNotObey, Evidence::SteadySinceQuiet { most });
             }
-            if bounds(shape.bin).0 < LATEST {
-                return (Unclear, self.doubted(&shape, Doubt::FallsBack));
-            }
-            too_late = Some(shape);
+            return (Unclear, self.doubted(&shape, Doubt::FallsBack));
         }
         if self.pauses_by_notifications() {
             return (Unclear, Evidence::Pauses);
@@ -639,8 +610,7 @@ impl Obedience {
             return (Unclear, self.doubted(&shape, Doubt::Short));
         }
         if let Some(why) = open {
-            let late = too_late.map(|shape| self.doubted(&shape, Doubt::TooLate));
-            return (Unclear, late.unwrap_or(why));
+            return (Unclear, why);
         }
         if self.is_coarse() && self.per_gap() < 16.0 {
             return (Unclear, Evidence::Coarse);
@@ -648,7 +618,7 @@ impl Obedience {
         let between: f64 = self.shapes().map(|shape| shape.stamps).sum();
         let alone = since_quiet.is_some() && was_alone;
         if let Some(most) = steady
-            && (alone || self.typical >= RECOVERS || between >= HELD && self.packets >= HELD_LEAST)
+            && (alone || between >= HELD && self.packets >= HELD_LEAST)
         {
             let most = (self.soon_and_later())
                 .map(|hint| hint.less + 2.0 * hint.error)

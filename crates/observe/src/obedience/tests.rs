@@ -346,12 +346,13 @@ fn a_fall_after_many_unanswered_notifications_is_no_answer() {
 }
 
 #[test]
-fn another_path_long_after_notifications_is_no_answer() {
+fn another_path_nearer_to_the_next_notification_is_no_answer() {
     const MS: u64 = 1_000_000;
     for (after, gap, answers) in [
         (2 * MS, 4 * MS, true),
         (10 * MS, 4 * MS, true),
-        (80 * MS, 4 * MS, false),
+        (80 * MS, 4 * MS, true),
+        (340 * MS, 4 * MS, false),
         // The next packet but one.
         (80 * MS, 50 * MS, true),
     ] {
