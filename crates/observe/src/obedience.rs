@@ -16,7 +16,7 @@
 //! after a long pause counts to neither side. Shape is seen twice: by the time that passed, and by busy time, in which a gap that
 //! stands out is no longer than a usual one. Only less by both is an answer, and only as much by both is none: a message may
 //! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
-//! Nothing is kept of single packets: about 500 octets a flow, whatever it sends, and 2.4 KB more once it is notified about.
+//! Nothing is kept of single packets: about 420 octets a flow, whatever it sends, and 2.7 KB more once it is notified about.
 //!
 //! The same question is put a second time, with time counted in gaps between packets (`by_gap.rs`): what follows a notification is
 //! compared with what the flow's own past predicts. That holds at any time scale and over an application's pauses, and misses
