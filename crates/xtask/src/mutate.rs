@@ -74,6 +74,7 @@ impl Mutation {
         sources.extend(std::env::var_os("FCN_CAPTURES").map(PathBuf::from));
         sources.extend(more.iter().cloned());
         let base = with.scratch()?.join("all.pcapng");
+        let mut number = 0;
         let mut merge = with.program("mergecap");
         merge.args(["-a", "-w", "-"]);
         for source in sources {
@@ -83,7 +84,13 @@ impl Mutation {
             };
             ensure!(!files.is_empty(), "no captures in {}", source.display());
             for file in files {
-                merge.arg(with.readable(&file)?);
+                number += 1;
+                let part = with.scratch()?.join(format!("first-{number}.pcapng"));
+                let mut cut = with.program("editcap");
+                cut.arg("-r").arg(with.readable(&file)?).arg("-");
+                cut.arg(format!("1-{MOST}"));
+                process::run(cut.stdout(fs_err::File::create(&part)?.into_file()))?;
+                merge.arg(with.inside(&part));
             }
         }
         process::run(merge.stdout(fs_err::File::create(&base)?.into_file()))?;
@@ -237,6 +244,8 @@ fn modes(with: &Tshark, without: &Tshark) -> Outcome<Vec<Mode>> {
     ])
 }
 
+/// Packets of each capture: those that come later are of the same kinds.
+const MOST: u32 = 1_000;
 /// A fault that takes all memory is to end tshark instead of the machine's other work; one that takes all time, too, after
 /// ten times what the longest run without a fault takes.
 const BOUNDED: [&str; 5] = [
