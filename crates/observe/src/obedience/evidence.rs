@@ -167,8 +167,8 @@ pub enum Evidence {
         /// True if it was as fast before the first notification.
         alone: bool,
     },
-    /// Slower after notifications, but no more than chance may explain.
-    #[display("{_0}, but that may be chance ({:.1} σ)", _0.errors)]
+    /// Slower after notifications, but chance may explain it, or it is very little.
+    #[display("{_0}, but that {} ({:.1} σ)", no_answer(*_0), _0.errors)]
     Hint(Slower),
     /// Slower after notifications, but seen after the queue, where it may be what others send.
     #[display("{_0} ({:.1} σ), but it was seen after the queue that marks it: others may take so much of the line", _0.errors)]
@@ -395,6 +395,13 @@ impl fmt::Display for Less {
         } else {
             ""
         })
+    }
+}
+
+fn no_answer(slower: Slower) -> &'static str {
+    match slower.errors > 4.0 {
+        true => "is too little for an answer",
+        false => "may be chance",
     }
 }
 
