@@ -242,7 +242,7 @@ fn every_way_of_printing_shows_the_same() {
 #[test]
 fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
     for (name, role, maker, rows_say) in [
-        // Two of the first flow's 28 CNPs came before anything told who made them.
+        // Two of the first flow's 28 CNPs came before there was evidence of their maker.
         (
             "switch-cnp",
             "network or receiver",
@@ -419,7 +419,7 @@ fn a_pipe_is_read_packet_by_packet_and_left_when_time_is_up() {
         .spawn()
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // Less than a pipe holds: nobody reads the output yet.
+    // Fits into the pipe's buffer: fcn-top stops reading while nobody takes its output.
     pipe.write_all(&bytes[..20_000]).unwrap();
     // The pipe stays open, and the first lines come all the same.
     let mut first = [0; 20];

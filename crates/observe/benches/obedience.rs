@@ -33,6 +33,14 @@ fn print(name: &str, flows: &[Labelled], fits: impl Fn(&Labelled) -> bool) {
     );
 }
 
+/// Names a range without its end.
+fn range(from: u32, to: u32) -> String {
+    match to {
+        u32::MAX => format!("{from} and more"),
+        _ => format!("{from} to {}", to - 1),
+    }
+}
+
 fn main() {
     let counts = |flow: &Labelled| flow.seen.0 >= 1_000 && flow.seen.1 >= 20;
     let flows: Vec<_> = FLOWS.map(labelled::flow).filter(counts).collect();
@@ -60,7 +68,7 @@ fn main() {
     println!("\nall of both, by notifications, packets, place and pacing:");
     let both = [flows, apart].concat();
     for (from, to) in [(20, 50), (50, 100), (100, 300), (300, u32::MAX)] {
-        let name = format!("{from} notifications and more");
+        let name = format!("{} notifications", range(from, to));
         print(&name, &both, |flow| (from..to).contains(&flow.seen.1));
     }
     for (from, to) in [
@@ -69,7 +77,7 @@ fn main() {
         (5_000, 10_000),
         (10_000, u32::MAX),
     ] {
-        let name = format!("{from} packets and more");
+        let name = format!("{} packets", range(from, to));
         print(&name, &both, |flow| (from..to).contains(&flow.seen.0));
     }
     print("seen before the queue", &both, |flow| !flow.behind);

@@ -528,8 +528,9 @@ struct Watch {
     place: Place,
     /// Routers passed before.
     passed: u8,
-    /// True if it began there with the first packet that was watched anywhere: when that was, and its PSN.
+    /// True if it began there with the first packet that was watched anywhere.
     is_whole: bool,
+    /// Time and PSN of that packet.
     first: (u64, u32),
     /// PSN of the packet to come.
     next: u32,

@@ -70,7 +70,7 @@ fn senders_made_apart_are_seldom_judged_wrongly() {
         assert!(one.len() > 30, "{sender:?}: {}", one.len());
         let most = match sender {
             Sender::Crosses => 0.15,
-            // Its answers come after up to three more notifications, which cannot be told from swings of its own.
+            // It slows down up to three notifications later, which looks like a swing of its own.
             Sender::TooLate => 0.2,
             _ => 0.02,
         };

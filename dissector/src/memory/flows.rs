@@ -42,7 +42,7 @@ pub struct Data {
     pub octets: u64,
     /// What the network may choose its path by.
     pub entropy: u32,
-    /// Whether it ends a message.
+    /// True if it ends a message.
     pub ends_message: bool,
     /// Whether it is marked CE.
     pub ce: bool,

@@ -273,7 +273,7 @@ fn the_examples_of_the_help_run() {
     examples.dedup();
     let folder = tempfile::tempdir().unwrap();
     let mine = folder.path().join("mine.toml");
-    // What is printed packet by packet has little time.
+    // An example prints a line for each packet, and is stopped after a second and a half.
     let scenario = fcn_gen(["show", "incast", "--toml"]);
     let short = scenario
         .text()

@@ -26,7 +26,7 @@ pub struct Data {
     pub ip_octets: u64,
     /// What the network may choose its path by.
     pub entropy: u32,
-    /// Whether it ends a message.
+    /// True if it ends a message.
     pub ends_message: bool,
     /// What it is queued by.
     pub class: Option<Class>,

@@ -33,8 +33,8 @@ const MOST: f64 = 0.223;
 const FINEST: f64 = 0.05;
 /// Largest swing by itself of a flow that is called steady, as a logarithm.
 const STEADY: f64 = 0.06;
-/// Notifications from which on a flow may be said not to obey.
-const ENOUGH: u32 = 8;
+/// Least number of notifications after which a flow may be said not to obey. With five, one obeying sender in 60 was at some moment.
+pub(super) const ENOUGH: u32 = 8;
 /// Packets from notification to notification below which a flow may be held at one reduced rate all the time.
 const HELD: f64 = 10.0;
 /// The same in bursts.

@@ -6,11 +6,11 @@ use derive_more::Display;
 use fcn_wire::identified;
 
 identified! {
-    /// True if the sender of a flow does what notifications ask.
+    /// Answer to whether the sender of a flow does what notifications ask.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     Answer {
         /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
-        /// explains. A twentieth less suffices, where it is there after notification upon notification.
+        /// explains. One or a few percent suffice, where they recur after notification upon notification.
         Obeys = "obeys",
         /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
         /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
@@ -427,7 +427,7 @@ fn fewer(within: Option<Window>) -> String {
     }
 }
 
-/// True if a flow obeys, as far as that can be told.
+/// Answer to whether a flow obeys, with its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Verdict {
     /// The answer.

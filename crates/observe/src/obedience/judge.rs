@@ -52,8 +52,6 @@ const MOST: f64 = 0.2;
 /// The least that is said to be excluded, and the least that is an answer: of cuts by a hundredth or two, which hide among sparse
 /// bins, the bounds know nothing, and a queue that fills makes as much of any sender.
 const FINEST: f64 = 0.05;
-/// Notifications measured from which on a flow may be said not to obey. With five, one obeying sender in 60 was at some moment.
-const ENOUGH_TOGETHER: u32 = 8;
 /// Notifications with data in a bin, from which on it is looked at.
 const ENOUGH: f32 = 5.0;
 
@@ -241,7 +239,7 @@ impl Obedience {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (mut answer, mut evidence, mut advice) = self.weigh();
-        // One that is looked at again and again is bound to seem steady at some moment.
+        // Looked at after every packet, any flow seems steady at some moment.
         if answer == Answer::DoesNotObey && self.earlier != answer {
             (answer, evidence, advice) = (Answer::Unclear, Evidence::Recent, None);
         }
@@ -276,13 +274,13 @@ impl Obedience {
         let is_both = !is_behind_queue && time.hints_at_less();
         match (by_gap, by_time) {
             (Obeys, _) | (DoesNotObey, DoesNotObey) => (by_gap, gap, None),
-            // One that waits for acknowledgements is slower while the queue is long, whatever it is told.
+            // A full window slows a sender down while the queue is long, notified or not.
             (Unclear, Obeys) if time.is_since_quiet() && !gap.hints() => (Unclear, gap, advice),
             (Unclear, Obeys) => (by_time, time, None),
             (DoesNotObey, Obeys) => (Unclear, Evidence::Contradictory, None),
             (DoesNotObey, Unclear) if !time.hints() => (by_gap, gap, None),
             (DoesNotObey, Unclear) => (Unclear, time, None),
-            (Unclear, DoesNotObey) if gap.allows(&time) && self.measured() >= ENOUGH_TOGETHER => {
+            (Unclear, DoesNotObey) if gap.allows(&time) && self.measured() >= by_gap::ENOUGH => {
                 (by_time, time, None)
             }
             (Unclear, DoesNotObey) => (Unclear, gap, advice),

@@ -26,7 +26,8 @@ const DEVIATION: f32 = 8192.0;
 const CLIPPED: f32 = 2.0;
 /// A single gap this many times as long as those before, as a logarithm, is a pause of the application.
 const PAUSE: f32 = 2.08;
-/// Part of what single notifications differ by that counts at least as the error of their mean: without it, 1 % of the senders that never slow down were said to obey, by a few notifications in step with their messages.
+/// Least part of the spread of single notifications that counts as the error of their mean: without it, 1 % of the senders that
+/// never slow down were said to obey, by a few notifications in step with their messages.
 const SINGLE: f64 = 0.6;
 /// Gaps after a notification in which a pause may be an answer, by their bits in [`Response::notified`].
 const SOON: u128 = 0xFF;

@@ -12,9 +12,9 @@ use std::collections::BinaryHeap;
 enum Event {
     /// It sends a packet.
     Sends(usize),
-    /// A packet passes the place of capture; a CNP does.
-    /// True if it was marked before.
+    /// A packet passes the place of capture, marked before or not.
     Data(bool),
+    /// A CNP passes the place of capture.
     Notified,
     /// A CNP reaches its sender.
     Cuts(usize),
