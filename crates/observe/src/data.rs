@@ -218,6 +218,8 @@ pub fn ends_message(opcode: Opcode) -> bool {
 pub enum Sequence {
     /// The flow's connection's.
     Connection(u32),
+    /// The same, of a request to read: its answer takes up the PSNs that follow.
+    Request(u32),
     /// Whoever's it was that asked: the packet answers an RDMA READ.
     Answer(u32),
     /// One of the QPs' that send datagrams to the same.
@@ -231,7 +233,12 @@ impl Sequence {
         match bth.opcode() {
             opcode if answers_read(opcode) => Self::Answer(bth.psn()),
             opcode => match opcode.transport() {
-                Transport::Rc | Transport::Uc | Transport::Xrc => Self::Connection(bth.psn()),
+                Transport::Rc | Transport::Uc | Transport::Xrc => {
+                    match opcode.0 & 0x1F == Opcode::RC_READ_REQUEST.0 {
+                        true => Self::Request(bth.psn()),
+                        false => Self::Connection(bth.psn()),
+                    }
+                }
                 _ => Self::Datagram,
             },
         }
@@ -242,7 +249,7 @@ impl Sequence {
     pub const fn port(self, source_port: u16) -> u16 {
         match self {
             Self::Datagram => 0,
-            Self::Connection(_) | Self::Answer(_) => source_port,
+            Self::Connection(_) | Self::Request(_) | Self::Answer(_) => source_port,
         }
     }
 
@@ -250,7 +257,7 @@ impl Sequence {
     #[must_use]
     pub const fn of_connection(self) -> Option<u32> {
         match self {
-            Self::Connection(psn) => Some(psn),
+            Self::Connection(psn) | Self::Request(psn) => Some(psn),
             _ => None,
         }
     }

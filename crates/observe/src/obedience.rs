@@ -16,12 +16,15 @@
 //! after a long pause counts to neither side. Shape is seen twice: by the time that passed, and by busy time, in which a gap that
 //! stands out is no longer than a usual one. Only less by both is an answer, and only as much by both is none: a message may
 //! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
-//! Nothing is kept of single packets: about 420 octets a flow, whatever it sends, and 2.7 KB more once it is notified about.
+//! Nothing is kept of single packets: about 430 octets a flow, whatever it sends, and 2.7 KB more once it is notified about.
 //!
 //! The same question is put a second time, with time counted in gaps between packets (`by_gap.rs`): what follows a notification is
 //! compared with what the flow's own past predicts. That holds at any time scale and over an application's pauses, and misses
 //! short episodes and late answers, which the bins see. An answer is one where either has it and the other does not
 //! contradict.
+//!
+//! What is judged is what the sender sends: PSNs that were skipped count as sent at that time, and so does what is sent again
+//! ([`Obedience::sequenced`]).
 //!
 //! Here is what is kept of a flow; `obedience/judge.rs` makes an answer of it, and `obedience/evidence.rs` says what that rests on.
 
@@ -225,6 +228,8 @@ pub struct Obedience {
     /// The latest stamp, and octets that bear it.
     latest: u64,
     octets: u32,
+    /// Packets that bear it and were not seen.
+    missed: u32,
     entropy: u32,
     /// Whether the entropy has changed at the latest stamp, and whether behind a notification that is waiting.
     turned: bool,
@@ -338,14 +343,39 @@ const fn bounds(bin: usize) -> (u64, u64) {
 pub enum Order {
     /// It is new.
     New,
-    /// Its PSN was seen before.
-    Repeated,
+    /// Its PSN was seen before, and the sender sends it again.
+    Resent,
+    /// Its PSN was seen before: a copy, as most data is captured twice.
+    Copied,
+    /// Later ones of its flow came first, and it counted with these.
+    Late,
     /// Others of its flow have overtaken it at another place: it was on its way from there before that place was looked at.
     Overtaken,
 }
 
-/// Which of the last 32 PSNs were seen, as of RFC 6479: what overtakes by less repeats none. One that is further behind is taken
-/// for a copy where it follows one that is new: a sender that goes back goes on from there.
+impl Order {
+    /// Returns true for what the sender sends: it is to be given to [`Obedience::data`].
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::New | Self::Resent)
+    }
+
+    /// Returns true if its PSN was seen before.
+    #[must_use]
+    pub const fn repeats(self) -> bool {
+        matches!(self, Self::Resent | Self::Copied)
+    }
+}
+
+/// Most PSNs in a row that were not seen and count as sent: lost by the capture, or on the way to it.
+const MOST_MISSED: u32 = 4096;
+/// Share of packets with a PSN seen before from which on these are copies: where all is captured twice it is half.
+const COPIES: f32 = 0.4;
+/// Packets after which that share is known, and after which it is halved.
+const SHARE_KNOWN: u16 = 64;
+const SHARE_KEPT: u16 = 1024;
+
+/// Which of the last 32 PSNs were seen, as of RFC 6479. Those that are further behind count as seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
@@ -353,35 +383,56 @@ struct LastPsns {
     highest: u32,
     /// Where that was seen.
     place: Place,
-    /// Whether the last one was new.
-    was_new: bool,
+    last: u32,
+    /// Packets of late, and those of them with a PSN seen before.
+    packets: u16,
+    repeated: u16,
+    /// PSNs that the last packet skipped.
+    missed: u32,
+    /// Whether the last one filled a gap, and whether it asked to read.
+    was_late: bool,
+    was_request: bool,
 }
 
 impl LastPsns {
     fn see(&mut self, psn: u32, place: Place) -> Order {
         let ahead = psn.wrapping_sub(self.highest) & MAX_24;
-        if self.seen == 0 || (1..0x80_0000).contains(&ahead) {
+        let follows = psn == (self.last + 1) & MAX_24;
+        let is_first = self.seen == 0;
+        let was_late = core::mem::take(&mut self.was_late);
+        let was_request = core::mem::take(&mut self.was_request);
+        (self.last, self.missed) = (psn, 0);
+        if self.packets >= SHARE_KEPT {
+            (self.packets, self.repeated) = (self.packets / 2, self.repeated / 2);
+        }
+        self.packets += 1;
+        if is_first || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
-            (self.place, self.was_new) = (place, true);
+            self.place = place;
+            if !is_first && !was_request && ahead <= MOST_MISSED {
+                self.missed = ahead - 1;
+            }
             return Order::New;
         }
         if place != self.place {
             return Order::Overtaken;
         }
-        let follows_new = core::mem::replace(&mut self.was_new, false);
-        let behind = self.highest.wrapping_sub(psn) & MAX_24;
-        let is_known = match 1_u32.checked_shl(behind) {
-            None => follows_new,
-            Some(bit) => {
-                let is_known = self.seen & bit != 0;
-                self.seen |= bit;
-                is_known
-            }
-        };
-        match is_known {
-            true => Order::Repeated,
-            false => Order::New,
+        let bit = 1_u32.checked_shl(self.highest.wrapping_sub(psn) & MAX_24);
+        if let Some(bit) = bit
+            && self.seen & bit == 0
+        {
+            self.seen |= bit;
+            self.was_late = true;
+            return Order::Late;
         }
+        self.repeated += 1;
+        let share = f32::from(self.repeated) / f32::from(self.packets);
+        if self.packets < SHARE_KNOWN || share >= COPIES {
+            return Order::Copied;
+        }
+        // What is sent again begins with what was lost.
+        self.missed = u32::from(was_late && follows);
+        Order::Resent
     }
 }
 
@@ -389,7 +440,10 @@ impl Obedience {
     /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
-        self.by_gap.data(at, octets);
+        // As many as were skipped, of the same length.
+        let packets = core::mem::take(&mut self.psns.missed) + 1;
+        let octets = octets.saturating_mul(packets.into());
+        self.by_gap.data(at, octets, packets);
         let octets = u32::try_from(octets).unwrap_or(u32::MAX);
         if at > self.latest || !self.begun {
             self.stamp(at);
@@ -397,6 +451,7 @@ impl Obedience {
             self.late = self.late.saturating_add(1);
         }
         self.octets = self.octets.saturating_add(octets);
+        self.missed = self.missed.saturating_add(packets - 1);
         self.packets = self.packets.saturating_add(1);
         if self.entropy != entropy {
             self.turned = true;
@@ -405,14 +460,19 @@ impl Obedience {
         }
     }
 
-    /// Data comes with that PSN, seen at `place` and nowhere before, which is [`data`](Self::data) where it is new: copies
-    /// count once.
+    /// Takes in the PSN of data, seen at `place` and nowhere before, that is [`data`](Self::data) next where it counts. What a
+    /// sender sends is judged: PSNs that were skipped count with it, as does what is sent again; copies do not.
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
         self.places |= place.bit();
         self.data_at = place.short();
         match sequence {
             Sequence::Connection(psn) => self.psns.see(psn, place),
+            Sequence::Request(psn) => {
+                let order = self.psns.see(psn, place);
+                self.psns.was_request = true;
+                order
+            }
             Sequence::Answer(_) => Order::New,
             Sequence::Datagram => {
                 self.datagrams = true;
@@ -464,7 +524,7 @@ impl Obedience {
             self.waiting = (last >= self.latest).then_some((last, last));
         }
         (self.spread, self.latest) = (self.latest, at);
-        self.octets = 0;
+        (self.octets, self.missed) = (0, 0);
         self.turned = false;
         self.turned_behind = false;
     }
@@ -524,7 +584,7 @@ impl Obedience {
     fn settle(&mut self) {
         let (from, to) = (self.spread, self.latest);
         let length = to - from;
-        let long = length as f32;
+        let long = length as f32 / (1.0 + self.missed as f32);
         let paused = self.stamps >= KNOWN && long > self.longest * PAUSE;
         self.stamps = self.stamps.saturating_add(1);
         self.stamped = self.stamped.saturating_add(1);
@@ -543,7 +603,7 @@ impl Obedience {
             16.0 / 17.0
         };
         let pace = Pace {
-            rate: self.octets as f32 / long,
+            rate: self.octets as f32 / length as f32,
             busy,
             paused,
         };

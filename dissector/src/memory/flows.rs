@@ -128,7 +128,7 @@ impl Flow {
             if order != Order::Overtaken {
                 self.count(at.max(self.last), data.octets, settings, &mut measured);
             }
-            if order == Order::New {
+            if order.counts() {
                 self.obedience.data(at, data.octets, data.entropy);
                 if data.ends_message {
                     self.obedience.message_ends();

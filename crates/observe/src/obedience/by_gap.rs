@@ -2,7 +2,8 @@
 //!
 //! The *pace* is the logarithm of a gap's length per octet: 0.69 more is half the rate.
 //! - *Response* (`response.rs`): the pace of the 1 to 64 gaps after a notification, less what the flow's own past predicts,
-//!   averaged over notifications. The gap that contains the notification is left out: long ones contain more of them. The
+//!   averaged over notifications. The gap that contains the notification is left out, as long ones contain more of them; but no
+//!   sender is said to disobey whose gaps with a notification are longer than even that explains. The
 //!   prediction is a regression on the means of the last 1, 2, 4, 16 and 64 gaps, as notifications come when a sender is fast,
 //!   and what is fast becomes slower by itself.
 //! - *Bursts* (`pace.rs`): packets sent back to back are one burst, of four at least. A sender may slow down within its messages
@@ -84,10 +85,10 @@ impl ByGap {
     #[cfg(test)]
     pub const WHEN_NOTIFIED: usize = size_of::<Notified>();
 
-    /// Takes in data of so many octets at `at`.
+    /// Takes in so many packets of data of so many octets together, the last of them at `at`.
     #[inline]
-    pub fn data(&mut self, at: u64, octets: u64) {
-        let Some(gaps) = self.pace.packet(at, octets) else {
+    pub fn data(&mut self, at: u64, octets: u64, packets: u32) {
+        let Some(gaps) = self.pace.packet(at, octets, packets) else {
             return;
         };
         let Some(notified) = &mut self.notified else {
@@ -196,7 +197,9 @@ impl ByGap {
             return (Unclear, Evidence::Swings { swing }, None);
         }
         let views = [&notified.bursts, &notified.packets];
-        if views.iter().any(|view| view.stops() || view.pauses_after()) {
+        let stops = notified.packets.stops_at_once()
+            || views.iter().any(|view| view.stops() || view.pauses_after());
+        if stops {
             return (Unclear, Evidence::Pauses, None);
         }
         let same = matches!(before, Before::Same);

@@ -122,10 +122,10 @@ impl Shape {
 }
 
 impl Obedience {
-    /// Remembers the answer each time that an eighth more notifications are measured.
+    /// Remembers the answer each time that a quarter more notifications are measured.
     pub(super) fn look(&mut self) {
         if self.measured > self.next {
-            self.next = self.measured.saturating_add(self.measured / 8);
+            self.next = self.measured.saturating_add(self.measured / 4);
             self.earlier = self.weigh().0;
         }
     }

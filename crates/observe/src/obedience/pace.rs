@@ -20,6 +20,8 @@ const MESSAGES: f32 = 0.5;
 pub(super) struct Gap {
     /// Natural logarithm of nanoseconds an octet.
     pub pace: f32,
+    /// Nanoseconds.
+    pub length: f32,
     /// True if a notification lies in it.
     pub notified: bool,
     /// True if a message ended before it: there may have been nothing to send.
@@ -46,7 +48,8 @@ struct Open {
 impl Open {
     /// Ends the gap at `at`, and begins the next one with so many octets.
     fn end(&mut self, at: u64, octets: f32) -> Gap {
-        let pace = ((at - self.since) as f32 / self.octets.max(1.0)).ln();
+        let length = (at - self.since) as f32;
+        let pace = (length / self.octets.max(1.0)).ln();
         let Self { notified, idle, .. } = *self;
         *self = Self {
             since: at,
@@ -55,6 +58,7 @@ impl Open {
         };
         Gap {
             pace,
+            length,
             notified,
             idle,
         }
@@ -81,10 +85,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Takes in a packet; returns the gaps that it ends, once the usual long gap is known.
+    /// Takes in so many packets of so many octets together, the last of them at `at`: the others were not seen. Returns the gaps
+    /// that it ends, once the usual long gap is known.
     #[inline]
-    pub fn packet(&mut self, at: u64, octets: u64) -> Option<Gaps> {
-        let octets = octets as f32;
+    pub fn packet(&mut self, at: u64, octets: u64, packets: u32) -> Option<Gaps> {
+        let packets = packets as f32;
+        let octets = octets as f32 / packets;
         if !self.begun {
             self.begun = true;
             let open = Open {
@@ -95,12 +101,15 @@ impl Pace {
             (self.packet, self.burst, self.in_burst) = (open, open, 1);
             return None;
         }
+        let unseen = (packets - 1.0) * octets;
+        self.packet.octets += unseen;
+        self.burst.octets += unseen;
         if at <= self.packet.since {
             self.packet.octets += octets;
             self.burst.octets += octets;
             return None;
         }
-        let gap = (at - self.packet.since) as f32;
+        let gap = (at - self.packet.since) as f32 / packets;
         self.messages -= self.messages / f32::from(KNOWN);
         let is_in_burst = !self.packet.idle
             && (self.in_burst < BURST || gap * self.mean < BACK_TO_BACK * self.squares);

@@ -33,6 +33,9 @@ const SINGLE: f64 = 0.6;
 const SOON: u128 = 0xFF;
 /// Slower pace after notifications must be so many times what is usual long after them.
 const RHYTHM: f64 = 0.5;
+/// Gaps that contain a notification and are longer than others by this logarithm and by so many standard errors may be an answer.
+const LONGER: f64 = 0.2;
+const LONGER_ERRORS: f64 = 3.0;
 /// Least standard error of a mean, as a logarithm: clocks of captures are no better.
 const FINEST: f64 = 1e-3;
 
@@ -95,7 +98,7 @@ pub(super) struct Effect {
 
 /// Pace of the flow in the 64 gaps after notifications; a gap lies between packets, or between bursts.
 ///
-/// 920 octets; about 150 instructions for a gap.
+/// About 1 KB; about 150 instructions for a gap.
 #[derive(Clone, Debug)]
 pub(super) struct Response {
     /// Gaps so far.
@@ -129,6 +132,10 @@ pub(super) struct Response {
     far: [f32; FAR],
     notifications: f32,
     steadiness: Steadiness,
+    /// Pace of the gaps that contain a notification; time of all gaps, and their pace weighted by it.
+    own: Sums,
+    time: f32,
+    pace_by_time: f32,
 }
 
 impl Response {
@@ -160,6 +167,9 @@ impl Response {
             far: [0.0; FAR],
             notifications: 0.0,
             steadiness: Steadiness::default(),
+            own: Sums::default(),
+            time: 0.0,
+            pace_by_time: 0.0,
         }
     }
 
@@ -167,11 +177,20 @@ impl Response {
     pub fn gap(&mut self, gap: Gap) {
         let Gap {
             pace,
+            length,
             notified,
             idle,
         } = gap;
         if self.base.is_nan() {
             (self.base, self.median, self.late) = (pace, pace, pace);
+        }
+        if !idle {
+            let pace = pace - self.base;
+            self.time += length;
+            self.pace_by_time += length * pace;
+            if notified {
+                self.own.add(pace);
+            }
         }
         let pace = match idle {
             true => self.late,
@@ -312,6 +331,9 @@ impl Response {
         self.soon /= 2.0;
         self.stops /= 2.0;
         self.lags.fade();
+        self.own.fade();
+        self.time /= 2.0;
+        self.pace_by_time /= 2.0;
         self.pauses = self.pauses.map(|count| count / 2.0);
         self.steadiness.fade();
     }
@@ -336,6 +358,17 @@ impl Response {
         let even = f64::from(self.all() / self.notifications) / 12.0_f64.sqrt();
         let at_once = self.stops > most && self.pauses.iter().sum::<f32>() < 2.0 * self.stops;
         at_once || self.lags.count > most && self.lags.variance().sqrt() < 0.5 * even
+    }
+
+    /// Returns whether the gaps that contain a notification are longer than any moment's gap is on average: the sender may stop
+    /// at once, for less than what is measured after notifications.
+    pub fn stops_at_once(&self) -> bool {
+        if self.own.count < 3.0 {
+            return false;
+        }
+        let longer = self.own.mean() - f64::from(self.pace_by_time / self.time);
+        let error = (self.own.variance() / f64::from(self.own.count)).sqrt();
+        longer > LONGER && longer > LONGER_ERRORS * error.max(FINEST)
     }
 
     /// Gaps so far, of which those long past count less.

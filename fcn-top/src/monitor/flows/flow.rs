@@ -123,21 +123,21 @@ impl Flow {
         let order = self.obedience.sequenced(data.sequence, look.place);
         let last = match data.sequence {
             _ if order == Order::Overtaken => None,
-            Sequence::Connection(psn) => Some((psn, 0)),
+            Sequence::Connection(psn) | Sequence::Request(psn) => Some((psn, 0)),
             Sequence::Answer(psn) => Some((psn, 1)),
             Sequence::Datagram => None,
         };
         let back = last.is_some_and(|(psn, of)| {
             is_not_ahead(psn, std::mem::replace(&mut self.last_psns[of], psn))
         });
-        let repeats = order == Order::Repeated;
+        let repeats = order.repeats();
         let follows_new = repeats && !self.repeated;
         self.repeated = repeats;
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.class = data.class;
         self.octets_by_time.add_at(stamp, data.ip_octets);
-        if order == Order::New {
+        if order.counts() {
             self.obedience.data(stamp, data.ip_octets, data.entropy);
             if data.ends_message {
                 self.obedience.message_ends();
