@@ -31,6 +31,7 @@ fn main() {
         ports,
         captured: Captured::All,
         coalesced: 1,
+        by_clock: None,
     };
     println!("Flows found, wrong, in %, by the number of QPs of two hosts:\n");
     println!("| ports, PSNs | 1 | 2 | 4 | 8 | 16 | 32 | 64 |");

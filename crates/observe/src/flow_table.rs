@@ -11,7 +11,7 @@ use std::net::IpAddr;
 pub const MOST_BETWEEN: usize = 64;
 /// PSNs further apart than this, either way, are of two connections: the QP number was given again \[choice\]. A message may
 /// have as many packets as this, and as many be lost; of connections that begin at random 3 % begin nearer.
-const FAR: u32 = 1 << 18;
+pub(crate) const FAR: u32 = 1 << 18;
 /// So are PSN 0 and one that is further behind it \[choice\]: there are libraries whose connections all begin at 0.
 const FAR_FROM_0: u32 = 1 << 12;
 

@@ -5,7 +5,7 @@
 //! pairs: an assignment between two short lists.
 
 use crate::data::{FlowKey, words};
-use crate::flow_table::{FlowTable, Sequenced};
+use crate::flow_table::{FAR, FlowTable, Sequenced};
 use crate::resolved::Resolved;
 use crate::source_port::{SOURCE_PORTS, udp_source_port};
 use crate::table::Table;
@@ -37,6 +37,8 @@ const EARLY: u8 = 4;
 const ENOUGH_TIMED: u8 = 16;
 /// Logarithm of how much likelier an assignment must be than one with two flows swapped.
 const LIKELIER: f32 = 12.0;
+/// Logarithm of how unlikely an acknowledgement before its data is, where a capture may lose packets.
+const UNLIKELY: f32 = 2.0;
 /// Ratio of the variances of these times between the same two hosts that is still chance.
 const MOST_UNLIKE: f32 = 4.0;
 /// PSNs below this one do not tell connections apart: libraries start all of them at 0.
@@ -138,9 +140,12 @@ impl Cell {
         (self.squares / f32::from(self.timed)).max(1.0)
     }
 
-    /// Returns minus the logarithm of the likelihood of these times, but for a constant, were they normally distributed.
-    fn unlikelihood(self) -> f32 {
-        f32::from(self.timed) / 2.0 * self.variance().ln()
+    /// Returns the logarithm of how much likelier this one is than another flow for the same acknowledgements, were times normally
+    /// distributed.
+    fn likelier_than(self, other: Self) -> f32 {
+        let timed = f32::from(self.timed.min(other.timed)) / 2.0;
+        let early = f32::from(other.against) - f32::from(self.against);
+        timed * (other.variance() / self.variance()).ln() + UNLIKELY * early
     }
 
     /// Returns whether the flow may be the one that is acknowledged.
@@ -463,7 +468,11 @@ impl Between {
             let Some((last, _)) = position(mate) else {
                 return;
             };
-            let is_behind = fits(last, psn);
+            // What many PSNs are on their way for may be acknowledged late.
+            let is_behind = match end.from {
+                Resolved::Port => last.wrapping_sub(psn) & MAX_24 < FAR,
+                _ => fits(last, psn),
+            };
             let is_anothers = || {
                 let mut others = others.ends.iter().filter(|other| other.qp != mate.qp);
                 others.any(|other| position(other).is_some_and(|(last, _)| fits(last, psn)))
@@ -498,17 +507,25 @@ impl Between {
         end.psn = psn;
         end.row.resize(others.ends.len(), Cell::default());
         let ports = end.ports;
-        let (mut fitting, mut current): (Mask, u32) = (0, 0);
+        let (mut fitting, mut likely, mut ended): (Mask, Mask, Mask) = (0, 0, 0);
+        let mut current = 0;
         for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
             let is_taken = other.is_paired() && other.from == Resolved::Port;
             if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
-            } else if let Some((last, sent)) = position(other) {
+            } else if let Some((last, _)) = position(other) {
                 cell.count(fits(last, psn));
                 fitting |= Mask::from(fits(last, psn)) << n;
+                likely |= Mask::from(cell.is_likely()) << n;
+                ended |= Mask::from(last == psn) << n;
                 current += u32::from(is_beside(last, psn));
-                if last == psn {
-                    cell.time(time.saturating_sub(sent));
+            }
+        }
+        // Only times of the same acknowledgements compare: of a flow that is ahead, those would count that come soon.
+        if likely & !ended == 0 {
+            for flow in places(likely) {
+                if let Some((_, sent)) = position(&others.ends[flow]) {
+                    end.row[flow].time(time.saturating_sub(sent));
                 }
             }
         }
@@ -565,7 +582,10 @@ impl Between {
             let cell = side.ends[place].row.get(flow).copied().unwrap_or_default();
             (cell.timed >= ENOUGH_TIMED && cell.is_likely()).then_some(cell)
         };
-        let cost = |place, flow| cell(place, flow).map_or(f32::INFINITY, Cell::unlikelihood);
+        let likelier = |place, flow, other| match (cell(place, flow), cell(place, other)) {
+            (Some(one), Some(other)) => one.likelier_than(other),
+            _ => f32::INFINITY,
+        };
         let mut mates = [0; MOST_QPS];
         let (mut left, mut least, mut most) = (flows, f32::INFINITY, 0.0_f32);
         for place in places(free) {
@@ -587,8 +607,7 @@ impl Between {
         let is_sure = |place: usize| {
             places(free & !(1 << place)).all(|rival| {
                 let (own, its) = (mates[place], mates[rival]);
-                let swapped = cost(place, its) + cost(rival, own);
-                swapped - cost(place, own) - cost(rival, its) >= LIKELIER
+                likelier(place, own, its) + likelier(rival, its, own) >= LIKELIER
             })
         };
         let sure = places(free).filter(|place| is_sure(*place));
@@ -926,6 +945,30 @@ mod tests {
         assert_eq!(found(&pairing, 890), Some(11_671));
         let back = pairing.sender_qp(&flow(11_671));
         assert_eq!(back, Some((Qp::truncate(890), Resolved::Port)));
+    }
+
+    #[test]
+    fn late_acknowledgements_leave_a_pair_by_port()
+     {
+        let known_after = |behind: u32| {
+            let mut pairing = begun([(887, 11_662)]);
+            let mut flows: FlowTable<u32> = FlowTable::new(8);
+            let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
+            for n in 0..100 {
+                let psn = 100_000 + n;
+                *flows
+                    .data(flow(11_662), n.into(), (Some(psn), port), || psn)
+                    .0 = psn;
+                let acknowledged = psn.wrapping_sub(behind) & MAX_24;
+                let packet = (B, A, Qp::truncate(887));
+                pairing.acknowledged(packet, port, (n.into(), acknowledged), &flows);
+            }
+            found(&pairing, 887)
+        };
+        assert_eq!(known_after(10), Some(11_662));
+        assert_eq!(known_after(20_000), Some(11_662));
+        assert_eq!(known_after(0_u32.wrapping_sub(20)), None);
+        assert_eq!(known_after(0x40_0000), None);
     }
 
     #[test]

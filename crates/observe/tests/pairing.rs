@@ -25,6 +25,7 @@ fn play(psns: &[Psns], ports: Ports, captured: Captured) -> Paired {
                     ports,
                     captured,
                     coalesced,
+                    by_clock: None,
                 };
                 paired += pairs::play(&case, number);
             }
@@ -78,5 +79,32 @@ fn acknowledgements_find_four_flows_in_five() {
         for count in [all.flows, all.cnps] {
             assert!(count.wrong * 500 <= count.all(), "{ports:?} {all:?}");
         }
+    }
+}
+
+#[test]
+fn where_senders_keep_pace_by_a_clock_no_flow_is_taken_for_another() {
+    let mut paired = Paired::default();
+    for psns in [Psns::Zero, Psns::InStep] {
+        for (jitter, number) in [0, 1, 4, 16].into_iter().cycle().zip(0..100) {
+            for (qps, coalesced) in [(2, 1), (2, 2), (4, 1), (4, 2), (16, 1)] {
+                let case = Case {
+                    qps,
+                    psns,
+                    ports: Ports::Random,
+                    captured: Captured::All,
+                    coalesced,
+                    by_clock: Some(jitter),
+                };
+                let it = pairs::play(&case, number);
+                if std::env::var("PAIRS").is_ok() {
+                    println!("{jitter} {qps} {coalesced} {number} {:?}", it.flows);
+                }
+                paired += it;
+            }
+        }
+    }
+    for count in [paired.flows, paired.cnps] {
+        assert!(count.wrong * 500 <= count.all(), "{paired:?}");
     }
 }

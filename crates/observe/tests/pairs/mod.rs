@@ -60,6 +60,9 @@ pub struct Case {
     pub captured: Captured,
     /// Messages that one acknowledgement is for.
     pub coalesced: usize,
+    /// Of senders whose messages begin by a clock, all as often, whether or not those before are acknowledged: by how many µs
+    /// the time to acknowledgements differs.
+    pub by_clock: Option<u64>,
 }
 
 /// Counts of flows, or of CNPs.
@@ -297,6 +300,9 @@ fn connections(case: &Case, random: &mut Random) -> Vec<Connection> {
 /// The packets of 60 messages for each connection.
 fn packets(case: &Case, connections: &[Connection], random: &mut Random) -> Vec<Packet> {
     let mut packets = Vec::new();
+    if let Some(jitter) = case.by_clock {
+        return by_clock(connections, case.coalesced, jitter as f64, random);
+    }
     let collective = random.chance(0.7);
     let each = 8 << random.below(3);
     let round_trip = random.between(5.0, 40.0);
@@ -357,6 +363,48 @@ fn packets(case: &Case, connections: &[Connection], random: &mut Random) -> Vec<
         }
         if collective {
             next.fill(ends + random.between(5.0, 200.0));
+        }
+    }
+    packets
+}
+
+/// The packets of 100 messages for each connection that begin each 20 µs.
+fn by_clock(
+    connections: &[Connection],
+    coalesced: usize,
+    jitter: f64,
+    random: &mut Random,
+) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    let each = 1 << random.below(3);
+    let apart = random.between(0.0, 60.0);
+    for (number, connection) in connections.iter().enumerate() {
+        let mut packet = |at, forth: bool, sort, psn: u32| {
+            packets.push(Packet {
+                at,
+                connection: number,
+                forth,
+                sort,
+                psn: connection.psns[1].wrapping_add(psn) & MAX_24,
+                port: connection.ports[usize::from(forth)][0],
+            });
+        };
+        let begins = random.between(0.0, apart);
+        for message in 0..100 {
+            let mut at = begins + 20.0 * f64::from(message) + random.between(0.0, 0.2);
+            let mut last = 0;
+            for index in 0..each {
+                at += 0.1;
+                last = message * each + index;
+                packet(at, true, Sort::Data, last);
+            }
+            let answered = at + 6.0 + random.between(0.0, jitter);
+            if message as usize % coalesced == coalesced - 1 {
+                packet(answered, false, Sort::Ack, last);
+            }
+            if random.chance(0.2) {
+                packet(answered, false, Sort::Cnp, 0);
+            }
         }
     }
     packets
