@@ -305,6 +305,8 @@ fields! {
     FcnClass = Fcn, "fcn.class", "Traffic class, compared with the data's", Kind::Text;
     FcnSenderQp = Fcn, "fcn.sender_qp", "QP at the sender", Kind::Hex(24);
     FcnSenderQpFrom = Fcn, "fcn.sender_qp_from", "QP at the sender known from", Kind::Text;
+    FcnReceiverQp = Fcn, "fcn.receiver_qp", "QP at the receiver", Kind::Hex(24);
+    FcnReceiverQpFrom = Fcn, "fcn.receiver_qp_from", "QP at the receiver known from", Kind::Text;
     FcnGap = Fcn, "fcn.gap", "Gap since the previous notification (same kind, same QP)", Kind::Span;
     FcnData = Fcn, "fcn.data_frame", "Data frame", Kind::Frame(Link::Cause);
     FcnDataDelay = Fcn, "fcn.data_delay", "Time since the data frame", Kind::Span;

@@ -34,6 +34,7 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         sender_qp_from: None,
         receiver: None,
         receiver_qp: None,
+        receiver_qp_from: None,
         interface: None,
         path: None,
         rate_now: Some(rate),

@@ -208,6 +208,7 @@ records! {
         sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
         receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
+        receiver_qp_from: Option<Resolved> = "Peer from", 9, Name, "How the QP at the receiver is known: packet (the notification names it), cm, port, acks, only; nothing where a flow label tells", |v| some(v, |v| Cell::Name(v.id()));
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         path: Option<Arc<str>> = "Path", 60, Text, "Where notifications were seen one after another, and how long from each place to the next: the median of the last 15 or, where they vary, between what half of them lie, and in brackets the number of notifications; ways that others took follow behind a semicolon", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);

@@ -107,4 +107,24 @@ fn main() {
             );
         }
     }
+    println!("\nOf senders in step by a clock, with random ports: flows found, wrong, in %:\n");
+    println!("| acknowledgements later by up to | 2 QPs | 4 QPs | 16 QPs |");
+    println!("|---|---:|---:|---:|");
+    for jitter in [0, 1, 4, 16] {
+        print!("| {jitter} µs ");
+        for qps in [2, 4, 16] {
+            let mut flows = Count::default();
+            for (psns, coalesced) in [(Psns::Zero, 1), (Psns::InStep, 2)] {
+                flows += play(&Case {
+                    coalesced,
+                    by_clock: Some(jitter),
+                    ..case(qps, psns, Ports::Random)
+                })
+                .flows;
+            }
+            let (right, wrong) = (part(flows.right, flows), part(flows.wrong, flows));
+            print!("| {right:.1}, {wrong:.2} ");
+        }
+        println!("|");
+    }
 }

@@ -948,8 +948,7 @@ mod tests {
     }
 
     #[test]
-    fn late_acknowledgements_leave_a_pair_by_port()
-     {
+    fn late_acknowledgements_leave_a_pair_by_port() {
         let known_after = |behind: u32| {
             let mut pairing = begun([(887, 11_662)]);
             let mut flows: FlowTable<u32> = FlowTable::new(8);

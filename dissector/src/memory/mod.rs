@@ -105,6 +105,8 @@ pub struct Notice {
     pub flow: Option<FlowKey>,
     /// The QP at the sender, and how it is known.
     pub sender_qp: Option<(Qp, Resolved)>,
+    /// How the flow is known, and so the QP at the receiver, where the notification names the one at the sender.
+    pub flow_from: Option<Resolved>,
     /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
     pub interval: Option<u64>,
     /// The data that it is about.
@@ -483,6 +485,12 @@ impl Memory {
             kind: gist.kind,
             flow,
             sender_qp: self.sender_qp(gist, flow.as_ref()),
+            flow_from: match gist.subject {
+                Subject::SenderQp(_) => {
+                    flow.and_then(|flow| Some(self.resolver.sender_qp(&flow)?.1))
+                }
+                _ => None,
+            },
             interval,
             data: None,
             answers: false,

@@ -37,6 +37,10 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
             plan.text(F::FcnSenderQpFrom, here, format_args!("{}", from.id()));
         }
     }
+    if let Some((flow, from)) = notice.flow.zip(notice.flow_from) {
+        plan.generated(F::FcnReceiverQp, here, flow.receiver_qp.get());
+        plan.text(F::FcnReceiverQpFrom, here, format_args!("{}", from.id()));
+    }
     linked(plan, (F::FcnData, F::FcnDataDelay), notice.data);
     let marked = notice.data.filter(|_| notice.answers);
     linked(plan, (F::FcnMarked, F::FcnMarkedDelay), marked);

@@ -543,9 +543,12 @@ impl Monitor {
         };
         record.sender = record.sender.or(Some(key.sender));
         record.receiver = record.receiver.or(Some(key.receiver));
-        record.receiver_qp = record.receiver_qp.or(Some(key.receiver_qp.get()));
+        let (qp, from) = self.resolver.sender_qp(&key).unzip();
+        if record.receiver_qp.is_none() {
+            record.receiver_qp = Some(key.receiver_qp.get());
+            record.receiver_qp_from = from.filter(|_| record.sender_qp.is_some());
+        }
         if record.sender_qp.is_none() {
-            let (qp, from) = self.resolver.sender_qp(&key).unzip();
             record.sender_qp = qp.map(fcn_wire::Qp::get);
             record.sender_qp_from = from;
         }

@@ -313,6 +313,7 @@ impl Row {
             sender_qp_from: sender_qp.map(|_| Resolved::Packet),
             receiver: key.receiver(),
             receiver_qp: number(QpSide::Receiver),
+            receiver_qp_from: number(QpSide::Receiver).map(|_| Resolved::Packet),
             interface: None,
             path: None,
             rate_now,

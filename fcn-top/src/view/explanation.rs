@@ -148,7 +148,7 @@ pub(super) fn about(
         (Kind::Cnp, origin) => format!("{}, from what was notified before", acts_as(origin, None)),
         (kind, origin) => format!("a {}, as {} says", acts_as(origin, None), kind.name()),
     };
-    let from = match record.sender_qp_from {
+    let known = |from| match from {
         Some(Resolved::Packet) => " as notified",
         Some(Resolved::Cm) => " inferred from the CM exchange",
         Some(Resolved::Port) => " inferred from the UDP source port",
@@ -219,9 +219,11 @@ pub(super) fn about(
     lines.push((
         "QP",
         format!(
-            "{} at the sender{from}, {} at the receiver",
+            "{} at the sender{}, {} at the receiver{}",
             qp(record.sender_qp),
-            qp(record.receiver_qp)
+            known(record.sender_qp_from),
+            qp(record.receiver_qp),
+            known(record.receiver_qp_from)
         ),
         Tone::Plain,
     ));

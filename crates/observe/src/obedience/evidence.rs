@@ -256,7 +256,10 @@ impl Evidence {
                 | Self::Varies { .. }
                 | Self::Fewer { .. }
                 | Self::MayTurn
-                | Self::Doubtful(_, Doubt::Idle | Doubt::TooLittle | Doubt::FallsBack)
+                | Self::Doubtful(
+                    _,
+                    Doubt::Idle | Doubt::TooLittle | Doubt::FallsBack | Doubt::Short
+                )
         )
     }
 
