@@ -375,7 +375,8 @@ const COPIES: f32 = 0.4;
 const SHARE_KNOWN: u16 = 64;
 const SHARE_KEPT: u16 = 1024;
 
-/// Which of the last 32 PSNs were seen, as of RFC 6479. Those that are further behind count as seen.
+/// Which of the last 32 PSNs were seen, as of RFC 6479. Of those that are further behind, one counts as seen where it follows one
+/// that is new: a sender that goes back goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
@@ -389,7 +390,8 @@ struct LastPsns {
     repeated: u16,
     /// PSNs that the last packet skipped.
     missed: u32,
-    /// Whether the last one filled a gap, and whether it asked to read.
+    /// Whether the last one was new, whether it filled a gap, and whether it asked to read.
+    was_new: bool,
     was_late: bool,
     was_request: bool,
 }
@@ -408,7 +410,7 @@ impl LastPsns {
         self.packets += 1;
         if is_first || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
-            self.place = place;
+            (self.place, self.was_new) = (place, true);
             if !is_first && !was_request && ahead <= MOST_MISSED {
                 self.missed = ahead - 1;
             }
@@ -417,13 +419,15 @@ impl LastPsns {
         if place != self.place {
             return Order::Overtaken;
         }
-        let bit = 1_u32.checked_shl(self.highest.wrapping_sub(psn) & MAX_24);
-        if let Some(bit) = bit
-            && self.seen & bit == 0
-        {
-            self.seen |= bit;
-            self.was_late = true;
-            return Order::Late;
+        let follows_new = core::mem::take(&mut self.was_new);
+        match 1_u32.checked_shl(self.highest.wrapping_sub(psn) & MAX_24) {
+            Some(bit) if self.seen & bit == 0 => {
+                self.seen |= bit;
+                self.was_late = true;
+                return Order::Late;
+            }
+            None if !follows_new => return Order::New,
+            _ => {}
         }
         self.repeated += 1;
         let share = f32::from(self.repeated) / f32::from(self.packets);

@@ -39,6 +39,8 @@ const ENOUGH_TIMED: u8 = 16;
 const LIKELIER: f32 = 12.0;
 /// Logarithm of how unlikely an acknowledgement before its data is, where a capture may lose packets.
 const UNLIKELY: f32 = 2.0;
+/// Share of the acknowledgements of a flow that must be of its last packet.
+const MOST_TIMED: f32 = 0.9;
 /// Ratio of the variances of these times between the same two hosts that is still chance.
 const MOST_UNLIKE: f32 = 4.0;
 /// PSNs below this one do not tell connections apart: libraries start all of them at 0.
@@ -507,25 +509,17 @@ impl Between {
         end.psn = psn;
         end.row.resize(others.ends.len(), Cell::default());
         let ports = end.ports;
-        let (mut fitting, mut likely, mut ended): (Mask, Mask, Mask) = (0, 0, 0);
-        let mut current = 0;
+        let (mut fitting, mut current): (Mask, u32) = (0, 0);
         for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
             let is_taken = other.is_paired() && other.from == Resolved::Port;
             if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
-            } else if let Some((last, _)) = position(other) {
+            } else if let Some((last, sent)) = position(other) {
                 cell.count(fits(last, psn));
                 fitting |= Mask::from(fits(last, psn)) << n;
-                likely |= Mask::from(cell.is_likely()) << n;
-                ended |= Mask::from(last == psn) << n;
                 current += u32::from(is_beside(last, psn));
-            }
-        }
-        // Only times of the same acknowledgements compare: of a flow that is ahead, those would count that come soon.
-        if likely & !ended == 0 {
-            for flow in places(likely) {
-                if let Some((_, sent)) = position(&others.ends[flow]) {
-                    end.row[flow].time(time.saturating_sub(sent));
+                if last == psn {
+                    cell.time(time.saturating_sub(sent));
                 }
             }
         }
@@ -596,6 +590,10 @@ impl Between {
             let Some((best, cell)) = best.and_then(|best| Some((best, cell(place, best)?))) else {
                 return;
             };
+            // Of a flow that is ahead, only acknowledgements that come soon find it at their packet, in hardly varying times.
+            if f32::from(cell.timed) < MOST_TIMED * f32::from(cell.fits) {
+                return;
+            }
             left &= !(1 << best);
             mates[place] = best;
             (least, most) = (least.min(cell.variance()), most.max(cell.variance()));
