@@ -574,7 +574,7 @@ impl Between {
         }
         let cell = |place: usize, flow: usize| {
             let cell = side.ends[place].row.get(flow).copied().unwrap_or_default();
-            (cell.timed >= ENOUGH_TIMED && cell.is_likely()).then_some(cell)
+            (cell.timed > cell.fits / 2 && cell.is_likely()).then_some(cell)
         };
         let likelier = |place, flow, other| match (cell(place, flow), cell(place, other)) {
             (Some(one), Some(other)) => one.likelier_than(other),
@@ -591,7 +591,9 @@ impl Between {
                 return;
             };
             // Of a flow that is ahead, only acknowledgements that come soon find it at their packet, in hardly varying times.
-            if f32::from(cell.timed) < MOST_TIMED * f32::from(cell.fits) {
+            if cell.timed < ENOUGH_TIMED
+                || f32::from(cell.timed) < MOST_TIMED * f32::from(cell.fits)
+            {
                 return;
             }
             left &= !(1 << best);
