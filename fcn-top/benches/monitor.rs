@@ -26,7 +26,7 @@ const START: u64 = 1_767_225_600_000_000_000;
 const APART: u64 = 500;
 const MOST_QPS: u32 = 100_000;
 /// What the rows and data flows of as many QPs may take.
-const MEMORY_LIMIT: f64 = 300.0;
+const MEMORY_LIMIT: f64 = 560.0;
 
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
