@@ -40,7 +40,7 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 960 octets,
+    /// Data flows, and as many sorts of notifications. A flow takes about 976 octets,
     /// and up to 3,400 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
