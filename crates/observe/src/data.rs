@@ -199,6 +199,11 @@ pub fn answers_read(opcode: Opcode) -> bool {
     known_service && answers.contains(&(opcode.0 & 0x1F))
 }
 
+/// Returns whether a packet of that opcode is an RDMA READ request.
+const fn requests_read(opcode: Opcode) -> bool {
+    opcode.0 & 0x1F == Opcode::RC_READ_REQUEST.0
+}
+
 /// Returns whether a packet of that opcode is the last one of its message: every one but a first or middle one.
 #[must_use]
 pub fn ends_message(opcode: Opcode) -> bool {
@@ -218,7 +223,7 @@ pub fn ends_message(opcode: Opcode) -> bool {
 pub enum Sequence {
     /// The flow's connection's.
     Connection(u32),
-    /// The same, of a request to read: its answer takes up the PSNs that follow.
+    /// The flow's connection's, of an RDMA READ request: the response packets take up the PSNs that follow.
     Request(u32),
     /// Whoever's it was that asked: the packet answers an RDMA READ.
     Answer(u32),
@@ -233,12 +238,8 @@ impl Sequence {
         match bth.opcode() {
             opcode if answers_read(opcode) => Self::Answer(bth.psn()),
             opcode => match opcode.transport() {
-                Transport::Rc | Transport::Uc | Transport::Xrc => {
-                    match opcode.0 & 0x1F == Opcode::RC_READ_REQUEST.0 {
-                        true => Self::Request(bth.psn()),
-                        false => Self::Connection(bth.psn()),
-                    }
-                }
+                Transport::Rc | Transport::Xrc if requests_read(opcode) => Self::Request(bth.psn()),
+                Transport::Rc | Transport::Uc | Transport::Xrc => Self::Connection(bth.psn()),
                 _ => Self::Datagram,
             },
         }

@@ -228,8 +228,8 @@ pub struct Obedience {
     /// The latest stamp, and octets that bear it.
     latest: u64,
     octets: u32,
-    /// Packets that bear it and were not seen.
-    missed: u32,
+    /// Packets before it that were sent and not captured, by their PSNs.
+    skipped: u32,
     entropy: u32,
     /// Whether the entropy has changed at the latest stamp, and whether behind a notification that is waiting.
     turned: bool,
@@ -343,11 +343,11 @@ const fn bounds(bin: usize) -> (u64, u64) {
 pub enum Order {
     /// It is new.
     New,
-    /// Its PSN was seen before, and the sender sends it again.
+    /// Retransmission: its PSN was seen before.
     Resent,
-    /// Its PSN was seen before: a copy, as most data is captured twice.
+    /// Copy: its PSN was seen before, and most data of the flow is captured more than once.
     Copied,
-    /// Later ones of its flow came first, and it counted with these.
+    /// Out of order: it was counted when later packets skipped its PSN.
     Late,
     /// Others of its flow have overtaken it at another place: it was on its way from there before that place was looked at.
     Overtaken,
@@ -367,8 +367,8 @@ impl Order {
     }
 }
 
-/// Most PSNs in a row that were not seen and count as sent: lost by the capture, or on the way to it.
-const MOST_MISSED: u32 = 4096;
+/// Maximum number of skipped PSNs in a row that count as sent: packets lost by the capture, or before it.
+const MOST_SKIPPED: u32 = 4096;
 /// Share of packets with a PSN seen before from which on these are copies: where all is captured twice it is half.
 const COPIES: f32 = 0.4;
 /// Packets after which that share is known, and after which it is halved.
@@ -389,8 +389,8 @@ struct LastPsns {
     packets: u16,
     repeated: u16,
     /// PSNs that the last packet skipped.
-    missed: u32,
-    /// Whether the last one was new, whether it filled a gap, and whether it asked to read.
+    skipped: u32,
+    /// Facts about the last packet: its PSN was new, filled a hole, or was an RDMA READ request's.
     was_new: bool,
     was_late: bool,
     was_request: bool,
@@ -403,7 +403,7 @@ impl LastPsns {
         let is_first = self.seen == 0;
         let was_late = core::mem::take(&mut self.was_late);
         let was_request = core::mem::take(&mut self.was_request);
-        (self.last, self.missed) = (psn, 0);
+        (self.last, self.skipped) = (psn, 0);
         if self.packets >= SHARE_KEPT {
             (self.packets, self.repeated) = (self.packets / 2, self.repeated / 2);
         }
@@ -411,8 +411,8 @@ impl LastPsns {
         if is_first || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
             (self.place, self.was_new) = (place, true);
-            if !is_first && !was_request && ahead <= MOST_MISSED {
-                self.missed = ahead - 1;
+            if !is_first && !was_request && ahead <= MOST_SKIPPED {
+                self.skipped = ahead - 1;
             }
             return Order::New;
         }
@@ -434,8 +434,8 @@ impl LastPsns {
         if self.packets < SHARE_KNOWN || share >= COPIES {
             return Order::Copied;
         }
-        // What is sent again begins with what was lost.
-        self.missed = u32::from(was_late && follows);
+        // A retransmission starts with the lost packet, which filled the hole and was not counted then.
+        self.skipped = u32::from(was_late && follows);
         Order::Resent
     }
 }
@@ -445,7 +445,7 @@ impl Obedience {
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
         // As many as were skipped, of the same length.
-        let packets = core::mem::take(&mut self.psns.missed) + 1;
+        let packets = core::mem::take(&mut self.psns.skipped) + 1;
         let octets = octets.saturating_mul(packets.into());
         self.by_gap.data(at, octets, packets);
         let octets = u32::try_from(octets).unwrap_or(u32::MAX);
@@ -455,7 +455,7 @@ impl Obedience {
             self.late = self.late.saturating_add(1);
         }
         self.octets = self.octets.saturating_add(octets);
-        self.missed = self.missed.saturating_add(packets - 1);
+        self.skipped = self.skipped.saturating_add(packets - 1);
         self.packets = self.packets.saturating_add(1);
         if self.entropy != entropy {
             self.turned = true;
@@ -528,7 +528,7 @@ impl Obedience {
             self.waiting = (last >= self.latest).then_some((last, last));
         }
         (self.spread, self.latest) = (self.latest, at);
-        (self.octets, self.missed) = (0, 0);
+        (self.octets, self.skipped) = (0, 0);
         self.turned = false;
         self.turned_behind = false;
     }
@@ -588,7 +588,7 @@ impl Obedience {
     fn settle(&mut self) {
         let (from, to) = (self.spread, self.latest);
         let length = to - from;
-        let long = length as f32 / (1.0 + self.missed as f32);
+        let long = length as f32 / (1.0 + self.skipped as f32);
         let paused = self.stamps >= KNOWN && long > self.longest * PAUSE;
         self.stamps = self.stamps.saturating_add(1);
         self.stamped = self.stamped.saturating_add(1);

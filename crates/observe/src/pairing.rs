@@ -47,8 +47,8 @@ const MOST_UNLIKE: f32 = 4.0;
 const FIRST_PSNS: u32 = 4096;
 /// Number of packets to the only QP before it counts as the only one.
 const ENOUGH_ALONE: u8 = 8;
-/// Of acknowledgements and CNPs to QPs for which there is no room, one in so many makes some. With each of them, CNPs about 1,000
-/// QPs of two hosts took four times as long.
+/// Rate limit on displacing a remembered QP: one in this many acknowledgements and CNPs to QPs that do not fit. Without it, CNPs
+/// about 1,000 QPs of two hosts took four times as long.
 const DISPLACES_ONE_IN: u32 = 64;
 /// Pairs by source port are believed while at most one in so many is expected to be wrong.
 const ONE_WRONG_IN: u64 = 512;
@@ -488,7 +488,7 @@ impl Between {
             let Some((last, _)) = position(mate) else {
                 return;
             };
-            // What many PSNs are on their way for may be acknowledged late.
+            // With many packets in flight, acknowledgements lag far behind.
             let is_behind = match end.from {
                 Resolved::Port => last.wrapping_sub(psn) & MAX_24 < FAR,
                 _ => fits(last, psn),

@@ -105,7 +105,7 @@ pub struct Notice {
     pub flow: Option<FlowKey>,
     /// The QP at the sender, and how it is known.
     pub sender_qp: Option<(Qp, Resolved)>,
-    /// How the flow is known, and so the QP at the receiver, where the notification names the one at the sender.
+    /// Evidence for the flow of a CNP, and so for the QP at the receiver.
     pub flow_from: Option<Resolved>,
     /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
     pub interval: Option<u64>,

@@ -85,7 +85,7 @@ impl ByGap {
     #[cfg(test)]
     pub const WHEN_NOTIFIED: usize = size_of::<Notified>();
 
-    /// Takes in so many packets of data of so many octets together, the last of them at `at`.
+    /// Takes in a data packet at `at`, with those skipped just before it: `packets` packets of `octets` octets in all.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, packets: u32) {
         let Some(gaps) = self.pace.packet(at, octets, packets) else {

@@ -85,7 +85,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Takes in so many packets of so many octets together, the last of them at `at`: the others were not seen. Returns the gaps
+    /// Takes in a packet at `at`, with those skipped just before it: `packets` packets of `octets` octets in all. Returns the gaps
     /// that it ends, once the usual long gap is known.
     #[inline]
     pub fn packet(&mut self, at: u64, octets: u64, packets: u32) -> Option<Gaps> {

@@ -33,7 +33,7 @@ const SINGLE: f64 = 0.6;
 const SOON: u128 = 0xFF;
 /// Slower pace after notifications must be so many times what is usual long after them.
 const RHYTHM: f64 = 0.5;
-/// Gaps that contain a notification and are longer than others by this logarithm and by so many standard errors may be an answer.
+/// Minimum excess of gaps that contain a notification, as a logarithm and in standard errors, that may be a reaction.
 const LONGER: f64 = 0.2;
 const LONGER_ERRORS: f64 = 3.0;
 /// Least standard error of a mean, as a logarithm: clocks of captures are no better.
