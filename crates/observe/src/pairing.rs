@@ -303,6 +303,8 @@ struct Between {
     by_port: bool,
     /// Acknowledgements and CNPs to QPs for which there was no room.
     refused: u32,
+    /// QPs at either host that left for others.
+    displaced: [u32; 2],
 }
 
 impl Between {
@@ -376,6 +378,7 @@ impl Between {
             let oldest = ends.min_by_key(|(end, _)| (end.is_paired(), end.touched));
             let place = oldest.map_or(0, |(_, place)| place);
             self.part(at, place, peers);
+            self.displaced[at] = self.displaced[at].saturating_add(1);
             self.sides[at].qps[place] = qp;
             self.sides[at].ends[place] = End::new(qp);
             for end in &mut self.sides[1 - at].ends {
@@ -451,7 +454,7 @@ impl Between {
         for place in places(all) {
             let mate = usize::from(mates[place]);
             let is_sure = mate < lens[1]
-                && is_sure(by_rule, lens, {
+                && is_sure(by_rule, lens, self.displaced, {
                     ports_between(&self.sides[0].ends[place], &self.sides[1].ends[mate])
                 });
             self.by_port |= is_sure;
@@ -662,6 +665,11 @@ impl Between {
         let cell = end.row[best];
         let is_apart = (end.row.iter().enumerate()).all(|(n, cell)| n == best || cell.fits == 0);
         let may_be_in_step = !is_apart || end.in_step || psn < FIRST_PSNS;
+        // Those that were displaced may fit as well: only one in so many would by its port, too.
+        let by_both = !may_be_in_step && end.by_port & 1 << best != 0;
+        if self.displaced != [0; 2] && !by_both {
+            return;
+        }
         let is_alone = side.ends.len() == 1 && others.ends.len() == 1;
         let enough = match have_other_ports(end.ports, others.ends[best].ports) {
             // Nothing else speaks for it.
@@ -723,10 +731,17 @@ impl Between {
 
 /// Returns whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
 /// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
-/// for those that are yet to come.
-fn is_sure(by_rule: usize, [low, high]: [usize; 2], ports: u64) -> bool {
+/// for those that are yet to come, and with them those that were compared and displaced.
+fn is_sure(
+    by_rule: usize,
+    [low, high]: [usize; 2],
+    [from_low, from_high]: [u32; 2],
+    ports: u64,
+) -> bool {
     let left = |qps: usize| (qps + 1).saturating_sub(by_rule) as u64;
-    let by_chance = left(low) * left(high) * ports;
+    let (low, high) = (left(low), left(high));
+    let compared = low * high + u64::from(from_low) * high + u64::from(from_high) * low;
+    let by_chance = compared * ports;
     by_chance * ONE_WRONG_IN <= (by_rule as u64 + 1) * u64::from(SOURCE_PORTS)
 }
 
@@ -779,6 +794,7 @@ impl Pairing {
             sides: Default::default(),
             by_port: false,
             refused: 0,
+            displaced: [0; 2],
         });
         let peers = &mut self.peers;
         let before = between.len();
@@ -1028,16 +1044,19 @@ mod tests {
 
     #[test]
     fn a_port_that_fits_once_among_many_is_chance() {
-        for (by_rule, qps, ports, want) in [
-            (1, [1, 1], 1, true),
-            (1, [1, 64], 1, true),
-            (1, [1, 128], 1, false),
-            (3, [3, 128], 1, true),
-            (64, [64, 64], 1, true),
-            (1, [64, 64], 1, false),
-            (1, [8, 8], 2, false),
+        for (by_rule, qps, displaced, ports, want) in [
+            (1, [1, 1], [0, 0], 1, true),
+            (1, [1, 64], [0, 0], 1, true),
+            (1, [1, 128], [0, 0], 1, false),
+            (3, [3, 128], [0, 0], 1, true),
+            (64, [64, 64], [0, 0], 1, true),
+            (1, [64, 64], [0, 0], 1, false),
+            (1, [8, 8], [0, 0], 2, false),
+            (128, [128, 128], [1_000, 1_000], 1, true),
+            (64, [128, 128], [72, 72], 1, false),
         ] {
-            assert_eq!(is_sure(by_rule, qps, ports), want, "{by_rule} {qps:?}");
+            let sure = is_sure(by_rule, qps, displaced, ports);
+            assert_eq!(sure, want, "{by_rule} {qps:?} {displaced:?}");
         }
         // One of 64 whose port fits by chance.
         let mut pairing = begun([(887, 11_662)]);
@@ -1073,6 +1092,32 @@ mod tests {
         }
         assert_eq!(found(&pairing, 887), None, "one of many");
         assert_eq!(pairing.len(), 1 + MOST_QPS);
+    }
+
+    #[test]
+    fn acknowledgements_pair_none_whose_flows_may_have_been_displaced() {
+        let wrong_and_right = |connections: u32| {
+            let mut pairing = Pairing::new(1000);
+            let mut flows: FlowTable<u32> = FlowTable::new(1000);
+            // Any two 200 apart have PSNs that acknowledgements of either fit.
+            let psn = |n: u32| 100_000 + n % 200 * 50_000 + n / 200 * 100;
+            for n in 0..connections {
+                let flow = flow(100_000 + n);
+                *flows.data(flow, 1, (Some(psn(n)), 0xC001), || 0).0 = psn(n);
+                pairing.begins(&flow, false, 0xC001);
+            }
+            for (back, time) in (0..4).zip(2..) {
+                for n in 0..connections {
+                    let to = (B, A, Qp::truncate(n + 2));
+                    pairing.acknowledged(to, 0xC001, (time, psn(n) - back), &flows);
+                }
+            }
+            let found = (0..connections).filter_map(|n| Some((n, found(&pairing, n + 2)?)));
+            let (right, wrong): (Vec<_>, Vec<_>) = found.partition(|(n, qp)| n + 100_000 == *qp);
+            (wrong.len(), right.len())
+        };
+        assert_eq!(wrong_and_right(100), (0, 100));
+        assert_eq!(wrong_and_right(400), (0, 0));
     }
 
     proptest! {
