@@ -351,6 +351,8 @@ pub enum Order {
     Late,
     /// Others of its flow have overtaken it at another place: it was on its way from there before that place was looked at.
     Overtaken,
+    /// RDMA READ request: senders are not slowed down by how much they ask for.
+    Request,
 }
 
 impl Order {
@@ -371,12 +373,14 @@ impl Order {
 const MOST_SKIPPED: u32 = 4096;
 /// Share of packets with a PSN seen before from which on these are copies: where all is captured twice it is half.
 const COPIES: f32 = 0.4;
-/// Packets after which that share is known, and after which it is halved.
-const SHARE_KNOWN: u16 = 64;
-const SHARE_KEPT: u16 = 1024;
+/// Packets after which that share is known, and after which their numbers are halved.
+const SHARE_KNOWN: u32 = 64;
+const SHARE_KEPT: u32 = 1 << 16;
+/// Retransmissions for each new PSN that go unnoticed among copies.
+const FEW_RESENT: f32 = 0.005;
 
 /// Which of the last 32 PSNs were seen, as of RFC 6479. Of those that are further behind, one counts as seen where it follows one
-/// that is new: a sender that goes back goes on from there.
+/// that is new, and so do those that follow it in turn: a sender that goes back goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
     /// One bit each, the lowest for the highest PSN.
@@ -386,12 +390,13 @@ struct LastPsns {
     place: Place,
     last: u32,
     /// Packets of late, and those of them with a PSN seen before.
-    packets: u16,
-    repeated: u16,
+    packets: u32,
+    repeated: u32,
     /// PSNs that the last packet skipped.
     skipped: u32,
-    /// Facts about the last packet: its PSN was new, filled a hole, or was an RDMA READ request's.
+    /// Facts about the last packet: its PSN was new, was seen before, filled a hole, or was an RDMA READ request's.
     was_new: bool,
+    was_repeated: bool,
     was_late: bool,
     was_request: bool,
 }
@@ -402,6 +407,7 @@ impl LastPsns {
         let follows = psn == (self.last + 1) & MAX_24;
         let is_first = self.seen == 0;
         let was_late = core::mem::take(&mut self.was_late);
+        let goes_on = core::mem::take(&mut self.was_repeated) && follows;
         let was_request = core::mem::take(&mut self.was_request);
         (self.last, self.skipped) = (psn, 0);
         if self.packets >= SHARE_KEPT {
@@ -420,23 +426,37 @@ impl LastPsns {
             return Order::Overtaken;
         }
         let follows_new = core::mem::take(&mut self.was_new);
-        match 1_u32.checked_shl(self.highest.wrapping_sub(psn) & MAX_24) {
+        let behind = self.highest.wrapping_sub(psn) & MAX_24;
+        match 1_u32.checked_shl(behind) {
             Some(bit) if self.seen & bit == 0 => {
                 self.seen |= bit;
                 self.was_late = true;
                 return Order::Late;
             }
-            None if !follows_new => return Order::New,
+            None if !(follows_new || goes_on && behind <= MOST_SKIPPED) => return Order::New,
             _ => {}
         }
         self.repeated += 1;
-        let share = f32::from(self.repeated) / f32::from(self.packets);
-        if self.packets < SHARE_KNOWN || share >= COPIES {
+        self.was_repeated = true;
+        if self.packets < SHARE_KNOWN || self.are_copies() {
             return Order::Copied;
         }
         // A retransmission starts with the lost packet, which filled the hole and was not counted then.
         self.skipped = u32::from(was_late && follows);
         Order::Resent
+    }
+
+    /// Returns whether PSNs are seen so often that these are copies.
+    fn are_copies(&self) -> bool {
+        self.repeated as f32 >= COPIES * self.packets as f32
+    }
+
+    /// Returns whether there are retransmissions among copies: without them, each PSN is seen equally often.
+    fn has_resent_copies(&self) -> bool {
+        let repeated = self.repeated as f32;
+        let more = repeated / (self.packets as f32 - repeated);
+        let is_even = more <= 1.0 || (more - more.round()).abs() <= FEW_RESENT;
+        self.packets >= SHARE_KNOWN && self.are_copies() && !is_even
     }
 }
 
@@ -475,7 +495,10 @@ impl Obedience {
             Sequence::Request(psn) => {
                 let order = self.psns.see(psn, place);
                 self.psns.was_request = true;
-                order
+                match order {
+                    Order::New => Order::Request,
+                    _ => order,
+                }
             }
             Sequence::Answer(_) => Order::New,
             Sequence::Datagram => {

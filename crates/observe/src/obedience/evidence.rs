@@ -136,6 +136,11 @@ pub enum Evidence {
     /// It was seen at several places, whose clocks are apart.
     #[display("seen at several places, whose clocks are apart, or which are far from each other")]
     ClocksApart,
+    /// Retransmissions among copies: what the sender sends again is not known.
+    #[display(
+        "its data was captured more than once, and some of it was sent again: which is which cannot be told"
+    )]
+    ResentCopies,
     /// Time stamps of its data go back.
     #[display("time stamps of its data go back, and do not tell when it came")]
     OutOfOrder,

@@ -369,7 +369,9 @@ impl Obedience {
             let late = (self.known_late || !has_heard).then_some(Evidence::KnownLate);
             return Some(late.or(coarse).unwrap_or(Evidence::NoData));
         }
-        None
+        self.psns
+            .has_resent_copies()
+            .then_some(Evidence::ResentCopies)
     }
 
     /// After how many notifications it takes another path, where that is more often than by chance or by a clock of its own.

@@ -437,6 +437,50 @@ fn what_a_sender_sends_again_is_sent() {
 }
 
 #[test]
+fn what_is_sent_again_among_copies_is_unclear() {
+    // Each packet is seen as often, those before it in between, and the sender goes back by as many after notifications.
+    let verdict = |times: usize, between: u32, back: u32| {
+        let mut flow = Obedience::default();
+        let mut next = 1_000_000_u32;
+        let mut recent = Vec::new();
+        for n in 0..20_000_u64 {
+            let at = n * 1_000;
+            if n > 2_000 && n % 97 == 0 {
+                flow.notified(at - 300);
+                next -= back;
+            }
+            recent.push(next);
+            next += 1;
+            if recent.len() as u32 > between {
+                for psn in std::iter::repeat_n(&recent, times).flatten() {
+                    if (flow.sequenced(Sequence::Connection(*psn), Place::default())).counts() {
+                        flow.data(at, 1_000, 0);
+                    }
+                }
+                recent.clear();
+            }
+        }
+        flow.verdict()
+    };
+    for (times, between) in [(2, 0), (2, 3), (3, 0), (3, 3), (2, 40)] {
+        let steady = verdict(times, between, 0);
+        assert_ne!(
+            steady.answer,
+            Answer::Obeys,
+            "{times} {between}: {steady:?}"
+        );
+        assert_ne!(steady.evidence, Evidence::ResentCopies, "{times} {between}");
+        let sent_again = verdict(times, between, 21);
+        assert_eq!(
+            sent_again.evidence,
+            Evidence::ResentCopies,
+            "{times} {between}"
+        );
+    }
+    assert_eq!(verdict(2, 0, 0).answer, Answer::DoesNotObey);
+}
+
+#[test]
 fn what_was_sent_and_not_captured_is_sent() {
     // Half is lost soon after notifications; or comes later, by a longer path.
     let lost = by_psn(|n, since| (since > 15 || n % 2 == 0).then_some(n));
