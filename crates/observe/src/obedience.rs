@@ -376,6 +376,8 @@ const COPIES: f32 = 0.4;
 /// Packets after which that share is known, and after which their numbers are halved.
 const SHARE_KNOWN: u32 = 64;
 const SHARE_KEPT: u32 = 1 << 16;
+/// Maximum number of packets between one and its copy: kernels hand packets on by 64. A sender that goes back may go further.
+const MOST_BETWEEN_COPIES: u32 = 128;
 /// Retransmissions for each new PSN that go unnoticed among copies.
 const FEW_RESENT: f32 = 0.005;
 
@@ -433,7 +435,9 @@ impl LastPsns {
                 self.was_late = true;
                 return Order::Late;
             }
-            None if !(follows_new || goes_on && behind <= MOST_SKIPPED) => return Order::New,
+            None if !(follows_new || goes_on && behind <= MOST_BETWEEN_COPIES) => {
+                return Order::New;
+            }
             _ => {}
         }
         self.repeated += 1;

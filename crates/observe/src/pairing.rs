@@ -225,10 +225,15 @@ impl End {
     }
 }
 
-/// Returns whether the ports of what two QPs send to each other are those of the rule.
+/// Returns whether the ports of what two QPs send to each other are those of the rule, all that are known.
 fn rule_holds(one: &End, other: &End) -> bool {
     let port = udp_source_port(one.qp, other.qp);
-    one.ports.contains(&port) || other.ports.contains(&port)
+    let mut known = one
+        .ports
+        .iter()
+        .chain(&other.ports)
+        .filter(|port| **port > SEVERAL);
+    known.clone().next().is_some() && known.all(|known| *known == port)
 }
 
 /// Whether, by these ports of what is sent to two QPs, acknowledgements and data come from different ones.
