@@ -1,6 +1,7 @@
 //! What an observer can infer from the packets that pass by.
 //!
-//! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `data.rs` says what a data
+//! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `correlator.rs` is the entry: it
+//! takes in packets, and drives the rest. `data.rs` says what a data
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, inferred by `pairing.rs` and `source_port.rs` where RDMA CM does not tell, `labels.rs` which flow a WAN FCN
 //! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
@@ -13,6 +14,7 @@ pub mod bounded;
 pub mod broken;
 mod class;
 mod connections;
+pub mod correlator;
 pub mod data;
 mod flow_table;
 mod labels;
@@ -38,6 +40,7 @@ pub mod unit;
 pub use bounded::{Bounded, Slot};
 pub use class::{Class, Classes, Company};
 pub use connections::Connections;
+pub use correlator::Correlator;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use flow_table::{Begins, FlowTable, Sequenced};
 pub use labels::Labels;

@@ -17,19 +17,15 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::data::{Sequence, acknowledges, begins_answer, ends_message};
-use fcn_observe::marks::Marks;
-use fcn_observe::obedience::Missed;
-use fcn_observe::origin::{Cnp, Inference, Origins, Signs};
+use fcn_observe::correlator::{About, Capture, Correlator, Topic as Common};
+use fcn_observe::origin::{Cnp, Inference};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
-use fcn_observe::sightings::{Look, Place, Sightings};
-use fcn_observe::translation::Translations;
-use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
-use fcn_observe::{Class, Classes, Company};
-use fcn_observe::{DataPacket, Ecn, FlowKey, access};
+use fcn_observe::sightings::Place;
+use fcn_observe::{Bounded, Class, Company, DataPacket, FlowKey, Resolved, RowKey, Verdict};
+use fcn_observe::{access, correlator};
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
-use flows::{Data, Flow, Flows};
+use fcn_wire::{Frame, Kind, Notification, Origin, Qp, Rule, Subject};
+use flows::History;
 use std::net::IpAddr;
 
 /// Packets remembered at the beginning in any case: those of 10 ms at a million and a half a second.
@@ -40,7 +36,7 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 976 octets,
+    /// Data flows, and as many sorts of notifications. A flow takes about 984 octets,
     /// and up to 3,400 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
@@ -190,9 +186,8 @@ impl Led {
 /// One sort of notifications: who of those that send them sends how fast, and in which classes they come.
 #[derive(Clone, Debug, Default)]
 struct Topic {
-    classes: Classes,
+    common: Common,
     notifiers: Vec<(IpAddr, NotifierRate)>,
-    missed: Missed,
 }
 
 impl Topic {
@@ -207,13 +202,6 @@ impl Topic {
         // One more notifier than are told apart is not judged.
         one.is_some_and(|(_, rate)| rate.exceeds(at, limit))
     }
-}
-
-/// The data packet that had a flow label last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Labelled {
-    flow: FlowKey,
-    data: FrameTime,
 }
 
 /// A frame as Wireshark knows it.
@@ -254,13 +242,8 @@ pub enum Context {
 #[derive(Debug)]
 pub struct Memory {
     settings: Settings,
-    flows: Flows,
-    resolver: Resolver,
-    labels: Labels<Labelled>,
+    correlator: Correlator<History>,
     topics: Bounded<RowKey, Topic>,
-    sightings: Sightings,
-    translations: Translations,
-    origins: Origins,
     /// Where the first frame was seen, and the first one that was seen elsewhere, or 0.
     places: Option<(Place, u32)>,
     /// When a sort of notifications was seen last, by interface.
@@ -276,17 +259,10 @@ pub struct Memory {
 impl Memory {
     /// Nothing is known yet.
     pub fn new(settings: Settings, limits: Limits) -> Self {
-        let mut flows = Flows::new(limits.flows);
-        flows.indexed();
         Self {
             settings,
-            flows,
-            resolver: Resolver::new(limits.connections),
-            labels: Labels::new(limits.connections),
+            correlator: Correlator::new(limits.flows, limits.connections),
             topics: Bounded::new(limits.flows),
-            sightings: Sightings::default(),
-            translations: Translations::new(limits.connections),
-            origins: Origins::new(limits.connections),
             places: None,
             last: Bounded::new(limits.flows),
             notices: Bounded::new(limits.notices),
@@ -311,91 +287,60 @@ impl Memory {
         }
     }
 
-    /// Takes in a packet that is no notification, once, in the order of the file.
-    pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
-        let moment = self.frame_time(&seen);
-        match DataPacket::from_frame(frame) {
-            Some(data) => self.data(moment, seen.place, frame, &data),
-            None => self.other(moment, seen.place, frame),
+    /// Time and place of a frame, for the correlator, which recognises it at another place if it is `watched`.
+    fn capture(&self, moment: FrameTime, place: Place, watched: bool) -> Capture {
+        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
+        // Another place may begin later by its clock alone, and see what passed here before.
+        let is_young = self.correlator.sightings().remembered() < YOUNG;
+        Capture {
+            at: moment.at,
+            captured: moment.at,
+            frame: moment.frame,
+            place,
+            watched: watched || several || is_young,
+            several,
+            sampled: false,
         }
     }
 
-    #[inline]
-    fn data(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
-        let (Some(ip), Some(datagram), Message::Roce(bth, _)) =
-            (frame.ip(), frame.datagram(), frame.message())
-        else {
+    /// Takes in a packet that is no notification, once, in the order of the file.
+    pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
+        let moment = self.frame_time(&seen);
+        let Some(data) = DataPacket::from_frame(frame) else {
+            let capture = self.capture(moment, seen.place, false);
+            if !capture.watched {
+                self.correlator.passed(&capture);
+            }
+            self.correlator.other(&capture, frame);
             return;
         };
+        // Marks are looked at from the first packet on, rates from where there is another place.
+        let able = access::lists(&self.settings.able, data.source);
+        let capture = self.capture(moment, seen.place, able);
+        if !capture.watched {
+            self.correlator.passed(&capture);
+        }
         let Self {
             settings,
-            flows,
+            correlator,
             notices,
-            labels,
-            sightings,
-            origins,
-            resolver,
             ..
         } = self;
-        let key = data.flow();
-        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        let octets = (ip.end - ip.start) as u64;
-        // Marks are looked at from the first packet on, rates from where there is another place.
-        let able = access::lists(&settings.able, data.source);
-        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
-        origins.data(moment.at, place, frame, (data, &bth), (several, ce));
-        // Another place may begin later by its clock alone, and see what passed here before.
-        let is_young = sightings.remembered() < YOUNG;
-        let several = (able || several || is_young, several);
-        let look = Look {
-            at: moment.at,
-            frame: moment.frame,
-            place,
-            ce,
-        };
-        let earlier = if several.0 {
-            let identity = sightings.data(data, &bth, datagram.payload_len);
-            sightings.see(identity, look)
-        } else {
-            sightings.pass(&look);
-            None
-        };
-        let packet = Data {
-            moment,
-            place,
-            several,
-            earlier,
-            source_port: data.source_port,
-            sequence: Sequence::of(&bth),
-            octets,
-            entropy: data.entropy(ip.flow_label),
-            ends_message: ends_message(bth.opcode()),
-            ce,
-            able,
-            class: Class::from_frame(frame),
-        };
-        let port = packet.sequence.port(data.source_port);
-        let sequence = (packet.sequence.of_connection(), port);
-        let (flow, begins) = flows.data(key, moment.at, sequence, || Flow::new(moment.at));
-        resolver.begins(&key, begins, port);
-        let effect = flow.data(&packet, settings, |notice, octets| {
-            if let Some(notice) = notices.get_mut(&notice) {
-                notice.rate_after = Some(rate(octets as f64, settings.window));
-            }
+        let shown = correlator.data(&capture, frame, (&data, able), |flow, data| {
+            flow.extra.data(data, settings, |notice, octets| {
+                if let Some(notice) = notices.get_mut(&notice) {
+                    notice.rate_after = Some(rate(octets as f64, settings.window));
+                }
+            })
         });
-        if begins_answer(bth.opcode()) {
-            let to = (data.source, data.destination, data.dest_qp);
-            resolver.acknowledged(to, data.source_port, (moment.at, bth.psn()), flows);
+        let Some((shown, is_late)) = shown else {
+            return;
+        };
+        if shown.rule.is_some() {
+            self.led_mut(moment.frame).rule = shown.rule;
         }
-        if let Some(outer) = &data.outer {
-            let data = moment;
-            labels.learn(outer, Labelled { flow: key, data });
-        }
-        if effect.rule.is_some() {
-            self.led_mut(moment.frame).rule = effect.rule;
-        }
-        if effect.late {
-            self.correct(moment, &key, ce, data.outer.is_some());
+        if is_late {
+            self.correct(moment, &shown.key, shown.look.ce, data.outer.is_some());
         }
     }
 
@@ -403,13 +348,14 @@ impl Memory {
     #[cold]
     fn correct(&mut self, data: FrameTime, key: &FlowKey, ce: bool, tunnelled: bool) {
         let Self {
-            flows,
+            correlator,
             notices,
             led,
             tick,
             ..
         } = self;
-        for frame in flows.get(key).into_iter().flat_map(Flow::notices) {
+        let flow = correlator.flows().get(key);
+        for frame in flow.into_iter().flat_map(|flow| flow.extra.notices()) {
             let Some(notice) = notices.get_mut(&frame) else {
                 continue;
             };
@@ -438,47 +384,36 @@ impl Memory {
         self.led.get_or_insert_with(frame, self.tick, Led::default)
     }
 
-    /// Takes in a notification from that UDP port with that payload, and with those signs of its way and that class, once, in
-    /// the order of the file.
-    pub fn notified(
-        &mut self,
-        seen: Seen,
-        gist: &Notification,
-        port: u16,
-        payload: &[u8],
-        (signs, class): (Option<Signs>, Option<Class>),
-    ) {
+    /// Takes in a notification, once, in the order of the file.
+    pub fn notified(&mut self, seen: Seen, heard: &correlator::Notice<'_>) {
         let moment = self.frame_time(&seen);
         let FrameTime { at, frame } = moment;
+        let gist = heard.notification;
+        let capture = self.capture(moment, seen.place, true);
+        let about = self.correlator.about(&capture, heard);
+        let (flow, earlier, data_class) = (about.flow, about.earlier, about.data_class);
+        let known = flow.and_then(|key| self.correlator.flows().get(&key));
+        for earlier in known.into_iter().flat_map(|flow| flow.extra.notices()) {
+            let earlier = self.notices.get_mut(&earlier);
+            if let Some(cnp) = earlier.and_then(|earlier| earlier.cnp.as_mut()) {
+                self.correlator.settle(cnp);
+            }
+        }
         let key = RowKey::new(gist, None);
-        let look = Look {
-            at,
-            frame,
-            place: seen.place,
-            ce: false,
-        };
-        let identity = self.sightings.message(gist, port, payload);
-        let earlier = self.sightings.see(identity, look);
-        let mut broken = Broken::default();
-        if let Subject::SenderQp(qp) = gist.subject {
-            self.resolver.notified(gist.notifier, gist.destination, qp);
-        }
-        let flow = self.flow_of(&key, gist);
-        let data_class = flow.and_then(|flow| self.flows.get(&flow)?.class);
         let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
-        let mut missed = None;
+        let mut broken = Broken::default();
         if earlier.is_none() {
-            let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
-            missed = topic.missed.another(moment.at, is_known);
-            broken[4] = class.and_then(|class| topic.classes.add(class, data_class));
+            broken[4] = topic.common.class(heard.class, &about);
         }
-        let company = topic.classes.company(data_class);
+        let company = topic.common.company(data_class);
         if let (Some(duties), None) = (Duties::for_kind(gist.kind), earlier) {
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
             broken[1] = rules::untrusted(&self.settings.trusted, gist);
             broken[2] = rules::crosses(&self.settings.domain, gist);
         }
+        let told = (self.correlator).notified(&capture, heard, &about, &mut topic.common);
+        broken[3] = told.rule;
         let interval = self.interval(RowKey::new(gist, Some(seen.place.interface())), at);
         let mut notice = Notice {
             at,
@@ -487,7 +422,7 @@ impl Memory {
             sender_qp: self.sender_qp(gist, flow.as_ref()),
             flow_from: match gist.subject {
                 Subject::SenderQp(_) => {
-                    flow.and_then(|flow| Some(self.resolver.sender_qp(&flow)?.1))
+                    flow.and_then(|flow| Some(self.correlator.sender_qp(&flow)?.1))
                 }
                 _ => None,
             },
@@ -499,41 +434,16 @@ impl Memory {
             translated_by: None,
             rate_before: None,
             rate_after: None,
-            origin: gist.origin,
+            origin: about.attribution.origin,
             copy_of: earlier.map(|earlier| earlier.frame),
             broken,
-            class,
+            class: heard.class,
             data_class,
             company,
-            cnp: None,
+            cnp: told.cnp,
         };
-        if earlier.is_none() {
-            (self.translations).request((at, frame), gist, flow.as_ref());
-        }
-        let known = flow.and_then(|key| self.flows.get(&key));
-        for earlier in known.into_iter().flat_map(Flow::notices) {
-            let earlier = self.notices.get_mut(&earlier);
-            if let Some(cnp) = earlier.and_then(|earlier| earlier.cnp.as_mut()) {
-                self.origins.settle(cnp);
-            }
-        }
-        let copy_of = notice.copy_of;
-        let attribution = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of);
-        notice.origin = attribution.origin;
-        if gist.kind == Kind::Cnp {
-            let whole = flow.is_some_and(|flow| {
-                let connections = self.resolver.connections();
-                connections.sender_qp(&flow).is_some()
-            });
-            let data = known.filter(|_| copy_of.is_none());
-            let data = data.map(|known| known.seen(whole));
-            let by = (gist, &attribution);
-            let mut cnp = Cnp::new((at, seen.place), signs, by, flow.as_ref(), data);
-            self.origins.notified(&mut cnp);
-            notice.cnp = Some(cnp);
-        }
-        if let Some(request) = attribution.translates {
-            if attribution.is_translation {
+        if let Some(request) = about.attribution.translates {
+            if about.attribution.is_translation {
                 notice.translates = Some(FrameTime {
                     at: request.at,
                     frame: request.frame,
@@ -542,12 +452,7 @@ impl Memory {
                 notice.may_translate = Some(request.frame);
             }
         }
-        if let Some(key) = flow {
-            self.about(moment, seen.place, (gist, missed), &key, &mut notice);
-            if let (true, Some(flow)) = (attribution.answers, self.flows.get_mut(&key)) {
-                flow.answered();
-            }
-        }
+        self.find_data(moment, gist, &about, &mut notice);
         // A frame that holds two of them counts as the last.
         let forgotten = &mut self.forgotten;
         let (_, place) = self.notices.get_or_insert_evicting(
@@ -568,40 +473,38 @@ impl Memory {
         }
     }
 
-    /// Finds what the notification is about, of a flow that is known.
-    fn about(
+    /// Finds the data that a notification is about, of a flow that is known.
+    fn find_data(
         &mut self,
         moment: FrameTime,
-        place: Place,
-        (gist, missed): (&Notification, Option<u64>),
-        key: &FlowKey,
+        gist: &Notification,
+        about: &About,
         notice: &mut Notice,
     ) {
         let at = moment.at;
-        let labelled = match gist.subject {
-            Subject::FlowLabel(label) => self.labels.flow_of(gist.destination, label),
-            _ => None,
-        };
-        let labelled = (labelled.map(|labelled| labelled.data)).filter(|data| data.at <= at);
-        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
-        let Some(flow) = self.flows.get_mut(key) else {
+        let labelled = self.correlator.labelled(gist).filter(|data| data.at <= at);
+        let labelled = labelled.map(|data| FrameTime {
+            at: data.at,
+            frame: data.frame,
+        });
+        let flows = self.correlator.flows_mut();
+        let Some(flow) = about.flow.and_then(|key| flows.get_mut(&key)) else {
             return;
         };
+        let history = &mut flow.extra;
         if gist.kind == Kind::Cnp && notice.origin == Origin::Receiver {
-            notice.data = flow.marked_before(at);
+            notice.data = history.marked_before(at);
             notice.answers = notice.data.is_some();
         }
         if let Some(earlier) = notice.translates {
             let earlier = self.notices.get(&earlier.frame);
             notice.data = earlier.and_then(|earlier| earlier.data);
         }
-        notice.data = notice.data.or(labelled).or(flow.before(at));
-        notice.rate_before = flow
-            .octets_before(at, &self.settings)
+        notice.data = notice.data.or(labelled).or(history.before(at));
+        notice.rate_before = history
+            .octets_before(at, flow.first, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
-        let is_new = notice.copy_of.is_none();
-        let seen = (place, Marks::counts(gist), several);
-        notice.broken[3] = flow.notified(moment, (is_new, missed), seen);
+        history.notified(moment);
     }
 
     /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
@@ -616,59 +519,15 @@ impl Memory {
         interval
     }
 
-    /// The flow that a notification of that key is about, by what is known now.
-    pub fn flow_of(&self, key: &RowKey, gist: &Notification) -> Option<FlowKey> {
-        if let Subject::Flow {
-            tuple,
-            receiver_qp: None,
-        } = gist.subject
-        {
-            let (sender, receiver) = (tuple.source, tuple.destination);
-            return flows::by_port(&self.flows, sender, receiver, tuple.source_port);
-        }
-        key.flow(
-            |label| Some(self.labels.flow_of(gist.destination, label)?.flow),
-            |sender, qp| self.resolver.flow_of(sender, qp),
-        )
+    /// The flow that a notification is about, by what is known now.
+    pub fn flow_of(&self, gist: &Notification) -> Option<FlowKey> {
+        self.correlator.flow_of(gist)
     }
 
     fn sender_qp(&self, gist: &Notification, flow: Option<&FlowKey>) -> Option<(Qp, Resolved)> {
         match gist.subject {
             Subject::SenderQp(qp) => Some((qp, Resolved::Packet)),
-            _ => self.resolver.sender_qp(flow?),
-        }
-    }
-
-    /// What is neither data nor a notification.
-    fn other(&mut self, moment: FrameTime, place: Place, frame: &Frame<'_>) {
-        let look = Look {
-            at: moment.at,
-            frame: moment.frame,
-            place,
-            ce: false,
-        };
-        if let (Message::RdmaCm(..), Some(ip)) = (frame.message(), frame.ip()) {
-            let end = ip.end.min(frame.bytes().len());
-            let octets = frame.bytes().get(ip.payload..end).unwrap_or(&[]);
-            let identity = (self.sightings).octets(ip.source, ip.destination, octets);
-            // A late copy of what took a connection down would take down the one after it.
-            if self.sightings.see(identity, look).is_none() {
-                self.resolver.learn(frame);
-            }
-            return;
-        }
-        self.sightings.pass(&look);
-        match frame.message() {
-            Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
-                (self.origins).acknowledged(moment.at, place, frame, &bth);
-                if let Some(ip) = frame.ip() {
-                    let to = (ip.source, ip.destination, bth.dest_qp());
-                    let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
-                    let psn = (moment.at, bth.psn());
-                    (self.resolver).acknowledged(to, port, psn, &self.flows);
-                }
-            }
-            _ => {}
+            _ => self.correlator.sender_qp(flow?),
         }
     }
 
@@ -694,29 +553,31 @@ impl Memory {
     }
 
     fn notice(&self, frame: u32, mut notice: Notice) -> Context {
-        let flow = notice.flow.and_then(|key| self.flows.get(&key));
+        let flows = self.correlator.flows();
+        let flow = notice.flow.and_then(|key| flows.get(&key));
         // It may have begun anew since.
         let flow = flow.filter(|flow| flow.first <= notice.at);
         if notice.rate_after.is_none() {
-            let octets = flow.and_then(|flow| flow.octets_after(frame, self.now, &self.settings));
+            let octets =
+                flow.and_then(|flow| flow.extra.octets_after(frame, self.now, &self.settings));
             notice.rate_after = octets.map(|octets| rate(octets as f64, self.settings.window));
         }
         // What acknowledgements have told since then holds for the notifications before, too: of the same connection.
         let since = || {
             flow?;
-            self.resolver.sender_qp(&notice.flow?)
+            self.correlator.sender_qp(&notice.flow?)
         };
         notice.sender_qp = notice.sender_qp.or_else(since);
         let holds = |rule: &Rule| self.holds(frame, *rule);
         notice.broken = notice.broken.map(|rule| rule.filter(holds));
         let flows_forgotten = match notice.data {
             Some(_) => 0,
-            None => self.flows.evicted(),
+            None => flows.evicted(),
         };
-        let verdict = flow.map(|flow| flow.verdict(&self.sightings));
+        let verdict = flow.map(|flow| self.correlator.verdict(flow));
         // Where it was seen first is nearest to its maker.
         let first = (notice.copy_of).and_then(|first| self.notices.get(&first)?.cnp);
-        let made = first.or(notice.cnp).map(|cnp| self.origins.judge(&cnp));
+        let made = first.or(notice.cnp).map(|cnp| self.correlator.maker(&cnp));
         Context::Notice(
             notice,
             Outcome {

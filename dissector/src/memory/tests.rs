@@ -70,9 +70,26 @@ fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
     memory.passed(seen, &frame);
 }
 
+/// A notification with that payload and class.
+fn notify_with(
+    memory: &mut Memory,
+    seen: Seen,
+    notification: &Notification,
+    (payload, class): (&[u8], Option<Class>),
+) {
+    let notice = correlator::Notice {
+        notification,
+        port: 0,
+        payload,
+        class,
+        signs: None,
+    };
+    memory.notified(seen, &notice);
+}
+
 /// A notification without anything in it that tells it from others.
 fn notify(memory: &mut Memory, seen: Seen, gist: &Notification) {
-    memory.notified(seen, gist, 0, &[], (None, None));
+    notify_with(memory, seen, gist, (&[], None));
 }
 
 fn memory(settings: Settings) -> Memory {
@@ -229,7 +246,7 @@ fn copies_of_rdma_cm_are_not_learnt_again() {
         receiver_qp: Qp::truncate(0x222),
     };
     let known = (Qp::truncate(0x333), Resolved::Cm);
-    assert_eq!(memory.resolver.sender_qp(&flow), Some(known));
+    assert_eq!(memory.correlator.sender_qp(&flow), Some(known));
 }
 
 #[test]
@@ -402,7 +419,9 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
             &gist(Kind::FastCnp1, qp),
         );
     }
-    assert!(memory.flows.len() <= 4 && memory.notices.len() <= 8 && memory.led.len() <= 8);
+    assert!(
+        memory.correlator.flows().len() <= 4 && memory.notices.len() <= 8 && memory.led.len() <= 8
+    );
     assert!(memory.topics.len() <= 4 && memory.last.len() <= 4);
     assert_eq!(notice(&memory, 400).data.unwrap().frame, 399);
     assert_eq!(memory.context(2), Some(Context::Forgotten));
@@ -428,7 +447,8 @@ fn more_notifications_than_are_shown_are_counted() {
 
 #[test]
 fn entries_are_as_small_as_the_limits_say() {
-    assert!(size_of::<Flow>() <= 976, "{}", size_of::<Flow>());
+    let flow = size_of::<correlator::Flow<History>>();
+    assert!(flow <= 984, "{flow}");
     assert!(size_of::<Notice>() <= 304, "{}", size_of::<Notice>());
     assert!(size_of::<Led>() <= 36, "{}", size_of::<Led>());
 }
@@ -524,7 +544,7 @@ fn classes_of_notifications_are_held_against_those_of_data() {
         let seen = seen(frame, 100 * u64::from(frame));
         let gist = gist(Kind::FastCnp1, 5);
         // Each with a payload of its own, so that none is the copy of another.
-        memory.notified(seen, &gist, 0, &[frame as u8], (None, class));
+        notify_with(&mut memory, seen, &gist, (&[frame as u8], class));
         let notice = notice(&memory, frame);
         assert_eq!((notice.class, notice.data_class), (class, of_data));
         told.push((notice.company, notice.broken[4]));
@@ -542,11 +562,11 @@ fn classes_of_notifications_are_held_against_those_of_data() {
     );
     let mut memory = self::memory(Settings::default());
     pass(&mut memory, seen(1, 100), &data(5, false));
-    let way = (None, of_data);
+    let way = (&[][..], of_data);
     // Of a flow without data that was seen, nothing is known but the class.
-    memory.notified(seen(2, 200), &gist(Kind::Cnp, 6), 0, &[], way);
+    notify_with(&mut memory, seen(2, 200), &gist(Kind::Cnp, 6), way);
     assert_eq!(notice(&memory, 2).company, None);
-    memory.notified(seen(3, 300), &gist(Kind::FastCnp1, 5), 0, &[], way);
+    notify_with(&mut memory, seen(3, 300), &gist(Kind::FastCnp1, 5), way);
     let with_data = notice(&memory, 3);
     assert_eq!(with_data.company, Some(Company::WithData));
     assert_eq!(with_data.broken[4], Some(Rule::ClassWithData));

@@ -4,9 +4,9 @@
 use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
 use crate::memory::{Context, Limits, Memory, Seen};
-use fcn_observe::origin::Signs;
+use fcn_observe::FlowKey;
+use fcn_observe::correlator::Notice;
 use fcn_observe::sightings::Place;
-use fcn_observe::{Class, FlowKey, RowKey};
 use fcn_wire::notification::Notification;
 use fcn_wire::{Frame, LinkType};
 
@@ -37,14 +37,8 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
 }
 
 /// Takes in a notification.
-pub fn notified(
-    seen: Seen,
-    gist: &Notification,
-    port: u16,
-    payload: &[u8],
-    way: (Option<Signs>, Option<Class>),
-) {
-    with(|memory| memory.notified(seen, gist, port, payload, way));
+pub fn notified(seen: Seen, notice: &Notice<'_>) {
+    with(|memory| memory.notified(seen, notice));
 }
 
 /// Takes in a packet that is no notification.
@@ -70,10 +64,7 @@ pub fn context(frame: u32) -> Option<Context> {
 
 /// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`](super::guard).
 pub fn flow_of(gist: &Notification) -> Option<FlowKey> {
-    MEMORY
-        .locked()
-        .as_ref()?
-        .flow_of(&RowKey::new(gist, None), gist)
+    MEMORY.locked().as_ref()?.flow_of(gist)
 }
 
 /// Forgets everything: another file, or new preferences.

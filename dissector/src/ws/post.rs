@@ -15,6 +15,7 @@ use crate::show::{self, Notified, OptionNoted, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::Class;
 use fcn_observe::broken::Broken;
+use fcn_observe::correlator::Notice;
 use fcn_observe::origin::Signs;
 use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
@@ -172,8 +173,10 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     };
     if let Some(gist) = gist(packet, seen) {
         guard(|| {
-            let mut way = (None, None);
-            with_frame(&mut |frame| way = (Signs::from_frame(frame), Class::from_frame(frame)));
+            let (mut signs, mut class) = (None, None);
+            with_frame(&mut |frame| {
+                (signs, class) = (Signs::from_frame(frame), Class::from_frame(frame));
+            });
             let PayloadAt {
                 start, captured, ..
             } = seen.at;
@@ -181,7 +184,14 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             let port = start.checked_sub(UDP_HEADER_LEN);
             let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
             let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
-            memory::notified(visit, &gist, port, payload.unwrap_or_default(), way);
+            let notice = Notice {
+                notification: &gist,
+                port,
+                payload: payload.unwrap_or_default(),
+                class,
+                signs,
+            };
+            memory::notified(visit, &notice);
         });
     } else if seen.kind == NoteKind::Roce {
         guard(|| with_frame(&mut |frame| memory::passed(visit, frame)));

@@ -15,8 +15,6 @@ mod notifiers;
 mod observe;
 mod paths;
 mod reporter;
-#[cfg(test)]
-mod resolve_tests;
 mod row;
 mod rows;
 pub(crate) mod samples;
@@ -44,14 +42,10 @@ use crate::tables::{
 };
 use course::Courses;
 use events::Log;
-use fcn_observe::origin::Origins;
-use fcn_observe::sightings::Sightings;
-use fcn_observe::translation::Translations;
-use fcn_observe::{Class, FlowKey};
-use fcn_observe::{Labels, Resolver, Routing, RowKey};
+use fcn_observe::{Class, Correlator, FlowKey, Routing, RowKey};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Findings, Kind, Rule, Severity};
-use flows::Flows;
+use flows::Volume;
 use interfaces::Interfaces;
 use local::Locals;
 use mirror_clocks::MirrorClocks;
@@ -91,15 +85,12 @@ pub struct Monitor {
     totals: Totals,
     rows: Rows,
     notifiers: Notifiers,
-    flows: Flows,
-    resolver: Resolver,
-    labels: Labels<FlowKey>,
+    correlator: Correlator<Volume>,
     routing: Routing,
     paths: Paths,
     reporter: Reporter,
     interfaces: Interfaces,
     locals: Locals,
-    sightings: Sightings,
     mirror_clocks: MirrorClocks,
     /// When the packet that is being taken in was captured, whatever a mirror's clock says.
     captured: u64,
@@ -108,8 +99,6 @@ pub struct Monitor {
     repeated_singly: u64,
     /// Whether interfaces may become known behind packets that they have seen, too.
     later_interfaces: bool,
-    translations: Translations,
-    origins: Origins,
     findings: Option<Box<Findings>>,
     /// What the samples of the last datagram were about that had some.
     of_samples: Vec<Observed>,
@@ -132,22 +121,17 @@ impl Monitor {
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
             notifiers: Notifiers::new(limits.points),
-            flows: Flows::new(limits.flows.max(1)),
-            resolver: Resolver::new(limits.connections.max(1)),
-            labels: Labels::new(limits.connections),
+            correlator: Correlator::new(limits.flows, limits.connections),
             routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
             reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
             locals: Locals::default(),
-            sightings: Sightings::default(),
             mirror_clocks: MirrorClocks::default(),
             captured: 0,
             repeated: 0,
             repeated_singly: 0,
             later_interfaces: false,
-            translations: Translations::new(limits.connections),
-            origins: Origins::new(limits.connections),
             findings: None,
             of_samples: Vec::new(),
             sequences: Sequences::default(),
@@ -180,8 +164,8 @@ impl Monitor {
         Totals {
             rows: self.rows.table.len() as u64,
             rows_evicted: self.rows.table.evicted(),
-            flows: self.flows.len() as u64,
-            flows_evicted: self.flows.evicted(),
+            flows: self.correlator.flows().len() as u64,
+            flows_evicted: self.correlator.flows().evicted(),
             points: self.notifiers.table.len() as u64,
             points_evicted: self.notifiers.table.evicted(),
             findings: self.reporter.findings,
@@ -229,9 +213,9 @@ impl Monitor {
     pub fn detail(&self, id: RowId) -> Option<Detail> {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.destination(key));
-        let flow = flow.and_then(|flow| self.flows.get(&flow));
+        let flow = flow.and_then(|flow| self.correlator.flows().get(&flow));
         let none = Series::default();
-        let data = flow.map_or(&none, |flow| &flow.series);
+        let data = flow.map_or(&none, |flow| &flow.extra.series);
         let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
         let samples = row.samples();
         let each = samples.map_or(1.0, |samples| samples.one_in() as f32);
@@ -426,7 +410,7 @@ impl Monitor {
     /// Remembers where packets were seen as `rehearsal` does. Here they were taken in when there was no other place to see
     /// them again.
     pub fn remember(&mut self, rehearsal: Self) {
-        self.sightings = rehearsal.sightings;
+        self.correlator.adopt_sightings(rehearsal.correlator);
     }
 
     /// Adds to the log what others have noticed.
@@ -493,10 +477,7 @@ impl Monitor {
 
     /// The data flow that notifications of that key are about.
     fn flow_of(&self, key: &RowKey, destination: IpAddr) -> Option<FlowKey> {
-        key.flow(
-            |label| self.labels.flow_of(destination, label).copied(),
-            |sender, qp| self.resolver.flow_of(sender, qp),
-        )
+        self.correlator.flow_of_key(key, destination)
     }
 
     /// Data in the last second that is over, in octets a second.
@@ -517,7 +498,7 @@ impl Monitor {
         if row.samples().is_some() && key.kind() == Kind::Cnp {
             return Some((Maker::Unknown, origin::Evidence::Sampled));
         }
-        let made = row.makers.judge(&self.origins)?;
+        let made = row.makers.judge(self.correlator.origins())?;
         Some((made.maker, made.evidence))
     }
 
@@ -533,8 +514,10 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
-            let unit = |place| self.sightings.unit(place);
-            let trail = row.trail().filter(|_| !self.sightings.are_apart());
+            let unit = |place| self.correlator.sightings().unit(place);
+            let trail = row
+                .trail()
+                .filter(|_| !self.correlator.sightings().are_apart());
             record.path = trail.and_then(|trail| self.interfaces.path(trail, unit));
         }
         (record.made_by, record.made_by_evidence) = self.made_by(key, row).unzip();
@@ -543,7 +526,7 @@ impl Monitor {
         };
         record.sender = record.sender.or(Some(key.sender));
         record.receiver = record.receiver.or(Some(key.receiver));
-        let (qp, from) = self.resolver.sender_qp(&key).unzip();
+        let (qp, from) = self.correlator.sender_qp(&key).unzip();
         if record.receiver_qp.is_none() {
             record.receiver_qp = Some(key.receiver_qp.get());
             record.receiver_qp_from = from.filter(|_| record.sender_qp.is_some());
@@ -557,14 +540,15 @@ impl Monitor {
             Some(qp) => (Some(qp), Some(QpSide::Sender)),
             None => (record.receiver_qp, Some(QpSide::Receiver)),
         };
-        if let Some(flow) = self.flows.get(&key) {
-            let estimate = flow.estimate(self.now, self.since());
-            record.ce_share = flow.ce_share();
+        if let Some(flow) = self.correlator.flows().get(&key) {
+            let volume = &flow.extra;
+            let estimate = volume.estimate(self.now, self.since());
+            record.ce_share = volume.ce_share();
             record.data_dscp = flow.class.map(Class::dscp);
             record.data_vlan_priority = flow.class.and_then(Class::priority);
-            record.class = row.classes.company(flow.class);
-            record.data_rate = flow.data_rate(self.now, self.since());
-            record.data_packets = Some(flow.packets);
+            record.class = row.topic.company(flow.class);
+            record.data_rate = volume.data_rate(self.now, self.since());
+            record.data_packets = Some(volume.packets);
             if let Some(estimate) = estimate {
                 record.ce_share = Some(estimate.ce_share);
                 record.data_rate = estimate.rate;
@@ -576,7 +560,7 @@ impl Monitor {
                 record.evidence = Some(Evidence::Sampled);
                 return record;
             }
-            let verdict = flow.verdict(&self.sightings);
+            let verdict = self.correlator.verdict(flow);
             record.change = verdict.evidence.change();
             record.measured = verdict.measured.into();
             record.verdict = Some(verdict.answer);

@@ -1,7 +1,6 @@
 //! Observes one packet: decides what it is, and updates the tables it belongs to.
 
 use super::Monitor;
-use super::flows::{Data, Notified};
 use super::interfaces::Sort;
 use super::reporter::{
     About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_LATE, PLACES_MANY, PLACES_UNCLEAR,
@@ -13,19 +12,15 @@ use crate::record::RowId;
 use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
-use fcn_observe::data::{Sequence, acknowledges, begins_answer, ends_message};
-use fcn_observe::marks::Marks;
-use fcn_observe::origin::{Cnp, Signs};
+use fcn_observe::correlator::{Capture, Notice};
 use fcn_observe::rules::{Duties, crosses};
-use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
-use fcn_observe::translation::Attribution;
-use fcn_observe::{Class, DataPacket, Ecn, FlowKey, access};
-use fcn_wire::bth::Bth;
+use fcn_observe::sightings::{Place, is_unclear};
+use fcn_observe::{Class, DataPacket, FlowKey, access};
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
     Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
-    Rule, Subject, sflow,
+    Rule, sflow,
 };
 use std::net::IpAddr;
 
@@ -270,24 +265,37 @@ impl Monitor {
         self.later_interfaces || self.is_several(packet)
     }
 
-    /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
-    fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
-        let look = look(packet, ce);
-        let earlier = self.sightings.see_captured(identity, look, self.captured);
-        self.totals.copies += u64::from(earlier.is_some());
-        if self.sightings.forgot() {
-            self.reporter.doubt(packet.at, PLACES_FORGOTTEN);
+    /// Time and place of a packet, for the correlator.
+    #[inline]
+    fn capture(&self, packet: &Packet<'_>, sampled: bool) -> Capture {
+        Capture {
+            at: packet.at,
+            captured: self.captured,
+            frame: packet.number as u32,
+            place: Place::for_packet(packet.interface, packet.link, packet.bytes),
+            watched: !sampled && self.remembers(packet),
+            several: !sampled && self.is_several(packet),
+            sampled,
         }
-        if self.sightings.is_unsure() {
-            self.reporter.doubt(packet.at, PLACES_LATE);
+    }
+
+    /// Counts a packet that was seen before at another place, and says what makes such recognition doubtful.
+    fn recognised(&mut self, capture: &Capture, is_copy: bool) {
+        if !capture.watched {
+            return;
         }
-        if self.sightings.are_apart() {
-            self.reporter.doubt(packet.at, PLACES_APART);
+        self.totals.copies += u64::from(is_copy);
+        let sightings = self.correlator.sightings();
+        for (is_so, doubt) in [
+            (sightings.forgot(), PLACES_FORGOTTEN),
+            (sightings.is_unsure(), PLACES_LATE),
+            (sightings.are_apart(), PLACES_APART),
+            (sightings.has_more_places(), PLACES_MANY),
+        ] {
+            if is_so {
+                self.reporter.doubt(capture.at, doubt);
+            }
         }
-        if self.sightings.has_more_places() {
-            self.reporter.doubt(packet.at, PLACES_MANY);
-        }
-        earlier
     }
 
     /// Counts a packet of a link type that is not read.
@@ -332,44 +340,18 @@ impl Monitor {
         // Of what several places have sampled, the same part is in all.
         let by_place = self.settings.per_interface || is_sample;
         let key = RowKey::new(notification, by_place.then_some(packet.interface));
+        let capture = self.capture(packet, is_sample);
         let several = self.is_several(packet);
-        let earlier = (!is_sample && self.remembers(packet)).then(|| {
-            let identity = self.sightings.notification(notification, frame);
-            self.see(packet, identity, false)
-        });
-        let earlier = earlier.flatten();
-        let is_copy = earlier.is_some();
+        let notice = Notice::new(notification, frame);
+        let about = self.correlator.about(&capture, &notice);
+        let is_copy = about.earlier.is_some();
+        self.recognised(&capture, is_copy);
         if is_unclear(packet.link) && !several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
-        // What is not among the samples may be another flow's.
-        if let (Subject::SenderQp(qp), Some(ip), false) =
-            (notification.subject, frame.ip(), is_sample)
-        {
-            self.resolver.notified(ip.source, ip.destination, qp);
-        }
-        let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
-        let flow = (is_request || !self.flows.is_empty() || !self.translations.is_empty())
-            .then(|| self.flow_of(&key, notification.destination))
-            .flatten();
-        let attribution = match is_sample {
-            false => self.attribute(packet, notification, flow.as_ref(), earlier),
-            true => Attribution {
-                origin: notification.origin,
-                translates: None,
-                is_translation: false,
-                answers: false,
-            },
-        };
-        let translating;
-        let notification = if attribution.origin == notification.origin {
-            notification
-        } else {
-            translating = Notification {
-                origin: attribution.origin,
-                ..*notification
-            };
-            &translating
+        let notification = &Notification {
+            origin: about.attribution.origin,
+            ..*notification
         };
         let Self {
             settings,
@@ -378,28 +360,19 @@ impl Monitor {
             totals,
             traffic,
             courses,
+            correlator,
             ..
         } = self;
         let (id, row) = rows.entry(key, notification);
         if several {
             row.seen_on(packet.interface, at, is_copy);
         }
-        if notification.kind == Kind::Cnp && !is_sample {
-            let seen = flow.filter(|_| !is_copy).and_then(|flow| {
-                let whole = self.resolver.connections().sender_qp(&flow).is_some();
-                Some(self.flows.get(&flow)?.seen(whole))
-            });
-            let moment = (at, place_of(packet));
-            let by = (notification, &attribution);
-            let mut cnp = Cnp::new(moment, Signs::from_frame(frame), by, flow.as_ref(), seen);
-            self.origins.notified(&mut cnp);
-            // Where a CNP was seen first is nearest to its maker.
-            if !is_copy || settings.per_interface {
-                row.makers.add(cnp, &self.origins);
-            }
-        }
-        if is_copy && let Some(flow) = flow.and_then(|flow| self.flows.get_mut(&flow)) {
-            flow.notified_again(at, place_of(packet));
+        let told = correlator.notified(&capture, &notice, &about, &mut row.topic);
+        // Where a CNP was seen first is nearest to its maker.
+        if let Some(cnp) = told.cnp
+            && (!is_copy || settings.per_interface)
+        {
+            row.makers.add(cnp, correlator.origins());
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let counts = !is_copy || row.total == 0 || settings.per_interface;
@@ -412,23 +385,15 @@ impl Monitor {
         if !counts {
             return observed;
         }
-        let class = Class::found(frame).filter(|_| !is_copy);
-        let news = class.and_then(|(class, header)| {
-            let data = flow.and_then(|flow| self.flows.get(&flow)?.class);
-            Some((row.classes.add(class, data)?, header.start))
-        });
-        let mut missed = None;
-        if !is_copy && !is_sample {
-            let is_known = flow.is_some_and(|flow| self.flows.get(&flow).is_some());
-            missed = row.missed.another(at, is_known);
-        }
+        let class = notice.class.filter(|_| !is_copy);
+        let class_rule = row.topic.class(class, &about);
         let counted = row.count(at, notification, one_in, settings.flow_rate);
         if is_copy {
             return observed;
         }
         frame.check(icrc, findings);
-        if let Some((rule, at)) = news {
-            findings.push(rule, at, 2);
+        if let Some((rule, (_, header))) = class_rule.zip(Class::found(frame)) {
+            findings.push(rule, header.start, 2);
         }
         let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
@@ -438,16 +403,6 @@ impl Monitor {
             notifier.point = place;
         }
         let kind = notification.kind;
-        let rule = flow.filter(|_| !is_sample).and_then(|flow| {
-            let notified = Notified {
-                place: place_of(packet),
-                fast: Marks::counts(notification),
-                several,
-                answers: attribution.answers,
-                missed,
-            };
-            self.flows.get_mut(&flow)?.notified(at, &notified)
-        });
         if let (Some(duties), Some(ip)) = (Duties::for_kind(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
             if let Some(rule) = duties
@@ -462,7 +417,7 @@ impl Monitor {
             if let Some(rule) = crosses(&settings.domain, notification) {
                 findings.push(rule, offset, len);
             }
-            if let Some(rule) = rule {
+            if let Some(rule) = told.rule {
                 findings.push(rule, offset, len);
             }
         }
@@ -480,29 +435,12 @@ impl Monitor {
         }
         traffic.add(at, step);
         if let Some(courses) = courses.as_mut().filter(|_| !is_sample) {
-            courses.notified(at, kind, flow, row.total);
+            courses.notified(at, kind, about.flow, row.total);
         }
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
         observed
-    }
-
-    /// Who a notification about `flow` comes from.
-    #[inline]
-    fn attribute(
-        &mut self,
-        packet: &Packet<'_>,
-        notification: &Notification,
-        flow: Option<&FlowKey>,
-        earlier: Option<Look>,
-    ) -> Attribution {
-        let seen = (packet.at, packet.number as u32);
-        if earlier.is_none() {
-            self.translations.request(seen, notification, flow);
-        }
-        let copy_of = earlier.map(|earlier| earlier.frame);
-        (self.translations).attribute(seen, notification, flow, copy_of)
     }
 
     /// What was meant as a notification and cannot be read.
@@ -531,15 +469,10 @@ impl Monitor {
         frame: &Frame<'_>,
         (source, destination): (IpAddr, IpAddr),
     ) -> bool {
-        if !self.remembers(packet) {
-            return false;
-        }
-        let octets = frame.ip().and_then(|ip| {
-            let end = ip.end.min(frame.bytes().len());
-            frame.bytes().get(ip.payload..end)
-        });
-        let identity = (self.sightings).octets(source, destination, octets.unwrap_or(&[]));
-        self.see(packet, identity, false).is_some()
+        let capture = self.capture(packet, false);
+        let earlier = (self.correlator).seen_before(&capture, frame, (source, destination));
+        self.recognised(&capture, earlier.is_some());
+        earlier.is_some()
     }
 
     fn data(
@@ -549,86 +482,54 @@ impl Monitor {
         data: &DataPacket<'_>,
         findings: &mut Findings,
     ) -> Observed {
-        let (at, key) = (packet.at, data.flow());
-        let (Some(ip), Some((payload, payload_len))) = (frame.ip(), frame.transport()) else {
+        let (at, capture) = (packet.at, self.capture(packet, false));
+        let able = access::lists(&self.settings.able, data.source);
+        let shown = self
+            .correlator
+            .data(&capture, frame, (data, able), |flow, data| {
+                flow.extra.data(data)
+            });
+        let Some((shown, effect)) = shown else {
             return Observed::default();
         };
-        // Where a tunnel is opened before the mark is copied inwards, only its header has it.
-        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        let ip_octets = (ip.end - ip.start) as u64;
-        let bth = Bth::new_checked(payload).ok();
-        let several = self.is_several(packet);
-        let remembers = self.remembers(packet);
-        let earlier = bth.filter(|_| remembers).and_then(|bth| {
-            let identity = self.sightings.data(data, &bth, payload_len);
-            self.see(packet, identity, ce)
-        });
-        if let Some(bth) = &bth {
-            let place = place_of(packet);
-            (self.origins).data(at, place, frame, (data, bth), (several, ce));
-        }
-        if is_unclear(packet.link) && !several {
+        let is_copy = shown.earlier.is_some();
+        self.recognised(&capture, is_copy);
+        if is_unclear(packet.link) && !capture.several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         // One may be marked behind the place where it was seen first.
-        let new_mark = ce && earlier.is_none_or(|earlier| !earlier.ce);
+        let new_mark = shown.new_mark;
         self.totals.ce += u64::from(new_mark);
         // A mark counts with its packet, when that was seen first.
-        let counts_at = earlier.map_or(at, |earlier| earlier.at);
-        let is_new = earlier.is_none();
-        if is_new || new_mark {
+        let counts_at = shown.earlier.map_or(at, |earlier| earlier.at);
+        let octets = if is_copy { 0 } else { shown.octets };
+        if !is_copy || new_mark {
             let step = FlowStep {
                 notifications: 0,
-                data: is_new.into(),
+                data: (!is_copy).into(),
                 ce: new_mark.into(),
-                octets: if is_new { ip_octets } else { 0 },
+                octets,
             };
             if let Some(courses) = &mut self.courses {
-                courses.data(counts_at, key, step);
+                courses.data(counts_at, shown.key, step);
             }
             self.data_by_time.add_at(counts_at, step);
             self.traffic.add(counts_at, step.into());
         }
-        let sequence = bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth));
-        let seen = Data {
-            key,
-            look: look(packet, ce),
-            several,
-            earlier,
-            ip_octets,
-            sequence,
-            source_port: sequence.port(data.source_port),
-            class: Class::from_frame(frame),
-            entropy: data.entropy(ip.flow_label),
-            ends_message: bth.is_some_and(|bth| ends_message(bth.opcode())),
-            able: access::lists(&self.settings.able, data.source),
-        };
-        let (flow, begins) = seen.flow(at, &mut self.flows);
-        let effect = flow.data(at, &seen);
-        self.resolver.begins(&key, begins, seen.source_port);
-        if let Some(bth) = bth.filter(|bth| begins_answer(bth.opcode())) {
-            let to = (data.source, data.destination, data.dest_qp);
-            let psn = (at, bth.psn());
-            (self.resolver).acknowledged(to, data.source_port, psn, &self.flows);
-        }
-        if let Some(rule) = effect.rule {
+        if let Some((rule, ip)) = shown.rule.zip(frame.ip()) {
             // The octets with the ECN field.
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
         }
         self.repeated += u64::from(effect.repeats);
         self.repeated_singly += u64::from(effect.follows_new);
-        self.learn_around(at, data);
+        self.learn_path(at, data);
         Observed {
             row: None,
             counts: false,
-            flow: Some(key),
-            octets: if earlier.is_none() {
-                ip_octets as u32
-            } else {
-                0
-            },
-            copy: earlier.is_some(),
+            flow: Some(shown.key),
+            octets: octets as u32,
+            copy: is_copy,
             ce: new_mark,
             back: effect.back,
             samples: false,
@@ -644,58 +545,38 @@ impl Monitor {
         data: &DataPacket<'_>,
         one_in: OneIn,
     ) -> Observed {
-        let Some(ip) = frame.ip() else {
+        let capture = self.capture(packet, true);
+        let shown = self
+            .correlator
+            .data(&capture, frame, (data, false), |flow, data| {
+                flow.extra.sampled(data, packet.interface, one_in);
+            });
+        let Some((shown, ())) = shown else {
             return Observed::default();
         };
-        let (at, key) = (packet.at, data.flow());
-        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        let ip_octets = (ip.end - ip.start) as u64;
+        let (at, ce) = (packet.at, shown.look.ce);
         self.totals.ce += u64::from(ce);
         let step = FlowStep {
             notifications: 0,
             data: 1,
             ce: ce.into(),
-            octets: ip_octets,
+            octets: shown.octets,
         };
         self.traffic.add(at, step.into());
         // Several places may have sampled the same octets.
         self.data_by_time.add_at(at, FlowStep { octets: 0, ..step });
-        let bth = match frame.message() {
-            Message::Roce(bth, _) => Some(bth),
-            _ => None,
-        };
-        let sequence = bth.map_or(Sequence::Datagram, |bth| Sequence::of(&bth));
-        let data_packet = Data {
-            key,
-            look: look(packet, ce),
-            several: false,
-            earlier: None,
-            ip_octets,
-            sequence: Sequence::Datagram,
-            source_port: sequence.port(data.source_port),
-            class: Class::from_frame(frame),
-            entropy: data.entropy(ip.flow_label),
-            ends_message: false,
-            able: false,
-        };
-        let (flow, begins) = data_packet.flow(at, &mut self.flows);
-        flow.sampled(at, &data_packet, packet.interface, one_in);
-        (self.resolver).begins(&key, begins, data_packet.source_port);
-        self.learn_around(at, data);
+        self.learn_path(at, data);
         Observed {
-            flow: Some(key),
-            octets: ip_octets as u32,
+            flow: Some(shown.key),
+            octets: shown.octets as u32,
             ce,
             ..Observed::default()
         }
     }
 
-    /// Takes in what data carries around it: the flow's label in an SRv6 tunnel or the like, and the trace of its path.
+    /// Takes in the IOAM trace of a data packet's path.
     #[inline]
-    fn learn_around(&mut self, at: u64, data: &DataPacket<'_>) {
-        if let Some(outer) = &data.outer {
-            self.labels.learn(outer, data.flow());
-        }
+    fn learn_path(&mut self, at: u64, data: &DataPacket<'_>) {
         let trace = data
             .trace
             .map(|(kind, bytes)| Trace::new_checked(kind, bytes));
@@ -718,28 +599,10 @@ impl Monitor {
     /// What is neither a notification nor data.
     fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, is_sample: bool) {
         match frame.message() {
-            // Which data a sample answers is not among the samples, mostly.
-            Message::Roce(bth, _) if acknowledges(bth.opcode()) && !is_sample => {
-                if let Some(ip) = frame.ip() {
-                    let place = place_of(packet);
-                    self.origins.acknowledged(packet.at, place, frame, &bth);
-                    let (from, to) = (ip.source, ip.destination);
-                    // It counts once.
-                    self.is_seen_before(packet, frame, (from, to));
-                    let to = (from, to, bth.dest_qp());
-                    let port = source_port(frame);
-                    let psn = (packet.at, bth.psn());
-                    (self.resolver).acknowledged(to, port, psn, &self.flows);
-                }
-            }
-            Message::RdmaCm(..) => {
-                let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
-                // A late copy of what took a connection down would take down the one after it.
-                let is_copy = !is_sample
-                    && hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts));
-                if !is_copy {
-                    self.resolver.learn(frame);
-                }
+            Message::Roce(..) | Message::RdmaCm(..) => {
+                let capture = self.capture(packet, is_sample);
+                let earlier = self.correlator.other(&capture, frame);
+                self.recognised(&capture, earlier.is_some());
             }
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
@@ -775,28 +638,6 @@ impl Monitor {
             self.reporter.finding(&about, finding);
         }
         self.reporter.left_out(&about, findings);
-    }
-}
-
-/// UDP source port of a frame; 0 where it has none.
-fn source_port(frame: &Frame<'_>) -> u16 {
-    frame.datagram().map_or(0, |datagram| datagram.source_port)
-}
-
-/// Where a packet was seen.
-#[inline]
-fn place_of(packet: &Packet<'_>) -> Place {
-    Place::for_packet(packet.interface, packet.link, packet.bytes)
-}
-
-/// When and where a packet was seen, and whether it is marked CE.
-#[inline]
-fn look(packet: &Packet<'_>, ce: bool) -> Look {
-    Look {
-        at: packet.at,
-        frame: packet.number as u32,
-        place: place_of(packet),
-        ce,
     }
 }
 

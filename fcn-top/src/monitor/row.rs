@@ -7,12 +7,12 @@ use super::samples::{OneIn, Samples};
 use super::series::{Burst, Bursts, Series};
 use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
-use fcn_observe::obedience::Missed;
+use fcn_observe::correlator::Topic;
 use fcn_observe::origin::Tally;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_observe::trail::Trail;
-use fcn_observe::{Class, Classes, RowKey};
+use fcn_observe::{Class, RowKey};
 use fcn_wire::{Kind, Notification, Qp};
 use std::net::IpAddr;
 
@@ -79,10 +79,8 @@ pub struct Row {
     queue_max: Option<u32>,
     /// Who made the CNPs.
     pub makers: Tally,
-    /// Whether their flow was not known lately.
-    pub missed: Missed,
-    /// In which classes they came.
-    pub classes: Classes,
+    /// What tells of their classes and their flow.
+    pub topic: Topic,
     /// Notifications over time.
     pub series: Series<Bursts>,
     rare: Option<Box<Rare>>,
@@ -127,8 +125,7 @@ impl Row {
             queue: None,
             queue_max: None,
             makers: Tally::NEW,
-            missed: Missed::default(),
-            classes: Classes::default(),
+            topic: Topic::default(),
             rare: None,
         }
     }
@@ -288,7 +285,7 @@ impl Row {
         };
         let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
         let sender_qp = number(QpSide::Sender);
-        let class = self.classes.last();
+        let class = self.topic.last_class();
         let [rate_now, rate_1s, rate_10s] = match samples {
             Some(samples) => (self.windows).rates_of_samples(now, since, samples.one_in()),
             None => [
@@ -340,7 +337,7 @@ impl Row {
             vlan_priority: class.and_then(Class::priority),
             data_dscp: None,
             data_vlan_priority: None,
-            class: self.classes.company(None),
+            class: self.topic.company(None),
             data_rate: None,
             data_packets: None,
             data_sampled: None,

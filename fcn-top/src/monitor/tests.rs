@@ -508,7 +508,7 @@ fn rdma_cm_counts_once_and_is_learnt_once() {
         receiver_qp: Qp::truncate(0x222),
     };
     let known = (Qp::truncate(0x333), Resolved::Cm);
-    assert_eq!(monitor.resolver.sender_qp(&flow), Some(known));
+    assert_eq!(monitor.correlator.sender_qp(&flow), Some(known));
     let totals = monitor.totals();
     assert_eq!((totals.packets, totals.copies, totals.other), (9, 3, 6));
 }

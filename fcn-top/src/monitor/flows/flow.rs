@@ -1,26 +1,18 @@
-//! What is remembered of one flow.
+//! Volume of a flow's data.
 
-use super::{Data, Notified};
 use crate::monitor::samples::{OneIn, Samples};
 use crate::monitor::series::Series;
 use crate::monitor::windows::{ENOUGH, Least, Ring};
+use fcn_observe::Order;
+use fcn_observe::correlator::Data;
 use fcn_observe::data::Sequence;
-use fcn_observe::marks::Marks;
-use fcn_observe::origin::SeenData;
-use fcn_observe::sightings::{Look, Sightings};
-use fcn_observe::{Class, Obedience, Order, Sequenced, Verdict};
-use fcn_wire::Rule;
 
 /// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
 pub const PART: u64 = 64;
 
-/// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
-#[derive(Clone, Debug, Default)]
-pub struct Flow {
-    /// When the first packet was seen.
-    pub first: u64,
-    /// When the last packet was seen.
-    pub last: u64,
+/// Volume of a flow's data. Times are nanoseconds since the epoch; `now` is the monitor's clock.
+#[derive(Clone, Debug)]
+pub struct Volume {
     /// Data packets seen.
     pub packets: u64,
     /// Octets of their IP packets.
@@ -28,13 +20,9 @@ pub struct Flow {
     ce: u64,
     /// Packet sequence numbers of the last packet of its connection, and of the last that answers an RDMA READ.
     last_psns: [u32; 2],
-    /// What the last packet is queued by.
-    pub class: Option<Class>,
     /// Octets that are not in the series yet: less than a part.
     rest: u32,
-    marks: Marks,
     octets_by_time: Ring<u64>,
-    obedience: Obedience,
     /// Whether the last packet had a PSN that was seen before.
     repeated: bool,
     /// By where they were taken; few flows have any.
@@ -73,10 +61,8 @@ pub struct Estimate {
 }
 
 /// What a data packet shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// The rule about CE marks beside Fast CNPs that it shows broken.
-    pub rule: Option<Rule>,
     /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
     pub back: bool,
     /// Whether its PSN was seen before, as far as that is known.
@@ -94,33 +80,30 @@ const fn is_not_ahead(psn: u32, before: u32) -> bool {
     before != NO_PSN && (ahead == 0 || ahead >= 0x80_0000)
 }
 
-impl Flow {
-    /// One whose first packet was seen at that time.
-    pub fn new(at: u64) -> Self {
+impl Default for Volume {
+    fn default() -> Self {
         Self {
-            first: at,
-            last: at,
+            packets: 0,
+            octets: 0,
+            ce: 0,
             last_psns: [NO_PSN; 2],
-            ..Self::default()
+            rest: 0,
+            octets_by_time: Ring::default(),
+            repeated: false,
+            samples: Vec::new(),
+            series: Series::default(),
         }
     }
+}
 
-    pub fn data(&mut self, stamp: u64, data: &Data) -> Effect {
-        let at = stamp.max(self.last);
-        let Data { look, earlier, .. } = *data;
-        let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
-        self.ce += u64::from(new_mark);
-        let several = (data.several, data.several);
-        let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
-        if earlier.is_some() {
-            return Effect {
-                rule,
-                back: false,
-                repeats: false,
-                follows_new: false,
-            };
-        }
-        let order = self.obedience.sequenced(data.sequence, look.place);
+impl Volume {
+    /// Takes in a data packet.
+    #[inline]
+    pub fn data(&mut self, data: &Data) -> Effect {
+        self.ce += u64::from(data.new_mark);
+        let Some(order) = data.order else {
+            return Effect::default();
+        };
         let last = match data.sequence {
             _ if order == Order::Overtaken => None,
             Sequence::Connection(psn) | Sequence::Request(psn) => Some((psn, 0)),
@@ -134,26 +117,13 @@ impl Flow {
         let follows_new = repeats && !self.repeated;
         self.repeated = repeats;
         self.packets += 1;
-        self.octets = self.octets.saturating_add(data.ip_octets);
-        self.class = data.class;
-        self.octets_by_time.add_at(stamp, data.ip_octets);
-        if order.counts() {
-            self.obedience.data(stamp, data.ip_octets, data.entropy);
-            if data.ends_message {
-                self.obedience.message_ends();
-            }
-            if look.ce {
-                self.obedience.marked();
-            }
-        }
-        let octets = u64::from(self.rest) + data.ip_octets;
+        self.octets = self.octets.saturating_add(data.octets);
+        self.octets_by_time.add_at(data.look.at, data.octets);
+        let octets = u64::from(self.rest) + data.octets;
         self.rest = (octets % PART) as u32;
-        self.series
-            .add(stamp, u32::try_from(octets / PART).unwrap_or(u32::MAX));
-        self.first = self.first.min(stamp);
-        self.last = at;
+        let parts = u32::try_from(octets / PART).unwrap_or(u32::MAX);
+        self.series.add(data.look.at, parts);
         Effect {
-            rule,
             back,
             repeats,
             follows_new,
@@ -161,8 +131,7 @@ impl Flow {
     }
 
     /// Takes in a sample of its data, one in so many, that was taken at a place. Whether it obeys, samples do not tell.
-    pub fn sampled(&mut self, at: u64, data: &Data, place: u32, one_in: OneIn) {
-        self.class = data.class;
+    pub fn sampled(&mut self, data: &Data, place: u32, one_in: OneIn) {
         let known = self.samples.iter().position(|known| known.place == place);
         let number = match known {
             Some(number) => number,
@@ -179,11 +148,11 @@ impl Flow {
             None => return,
         };
         if let Some(samples) = self.samples.get_mut(number) {
-            let octets = data.ip_octets.saturating_mul(one_in.get().into());
+            let octets = data.octets.saturating_mul(one_in.get().into());
             samples.packets.add(one_in);
             samples.ce += u64::from(data.look.ce);
             samples.octets = samples.octets.saturating_add(octets);
-            samples.octets_by_time.add_at(at, octets);
+            samples.octets_by_time.add_at(data.look.at, octets);
         }
     }
 
@@ -205,39 +174,11 @@ impl Flow {
         })
     }
 
-    /// A notification about it was seen again, at that place.
-    pub fn notified_again(&mut self, at: u64, place: fcn_observe::sightings::Place) {
-        self.obedience.notified_at(at, place, true);
-    }
-
-    pub fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
-        if let Some(last) = notified.missed {
-            self.obedience.missed(last);
-        }
-        self.obedience.notified_at(at, notified.place, false);
-        let at = at.max(self.last);
-        if notified.answers {
-            self.marks.answered();
-        }
-        let Notified { place, several, .. } = *notified;
-        let rule = (notified.fast).then(|| self.marks.notified(at, place, several));
-        rule.flatten()
-    }
-
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
     /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
         let least = Least::in_part(ENOUGH * self.packet());
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
-    }
-
-    /// What tells who made a CNP about it; `whole` is whether its connection was seen to be set up.
-    pub fn seen(&self, whole: bool) -> SeenData {
-        SeenData {
-            first: self.first,
-            unanswered: self.marks.unanswered(),
-            whole,
-        }
     }
 
     /// Part of the packets that was marked CE, 0 to 1.
@@ -248,16 +189,5 @@ impl Flow {
     /// Octets of a packet, on average.
     fn packet(&self) -> f64 {
         self.octets as f64 / self.packets.max(1) as f64
-    }
-
-    /// Whether it obeys; its packets are among these.
-    pub fn verdict(&self, sightings: &Sightings) -> Verdict {
-        self.obedience.verdict_among(sightings)
-    }
-}
-
-impl Sequenced for Flow {
-    fn highest_psn(&self) -> Option<u32> {
-        self.obedience.highest_psn()
     }
 }

@@ -1,11 +1,9 @@
 //! Resolution by votes, by RDMA CM, and of a whole capture against what its generator knows.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
-use super::flows::{Data, Flows};
-use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
-use fcn_observe::data::{Sequence, acknowledges, begins_answer};
-use fcn_observe::sightings::Look;
-use fcn_observe::{DataPacket, FlowKey, Resolver};
+use fcn_observe::correlator::Capture;
+use fcn_observe::{Correlator, DataPacket, FlowKey, FlowTable, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -26,34 +24,21 @@ fn key(sender: u8, qp: u32) -> FlowKey {
 }
 
 struct Net {
-    flows: Flows,
+    flows: FlowTable<u32>,
     resolver: Resolver,
 }
 
 impl Net {
     fn new() -> Self {
         Self {
-            flows: Flows::new(100),
+            flows: FlowTable::new(100),
             resolver: Resolver::new(100),
         }
     }
 
     fn data(&mut self, key: FlowKey, psn: u32) {
-        let data = Data {
-            key,
-            look: Look::default(),
-            several: false,
-            earlier: None,
-            ip_octets: 1000,
-            class: None,
-            entropy: 0,
-            ends_message: false,
-            sequence: Sequence::Connection(psn),
-            source_port: 0,
-            able: false,
-        };
-        let (flow, begins) = data.flow(0, &mut self.flows);
-        flow.data(0, &data);
+        let (last, begins) = self.flows.data(key, 0, (Some(psn), 0), || psn);
+        *last = psn;
         self.resolver.begins(&key, begins, 0);
     }
 
@@ -155,56 +140,25 @@ fn psns_must_fit_one_flow_and_wrap() {
 
 fn capture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../captures")
+        .join("../../captures")
         .join(name)
 }
 
-/// Plays a capture; RDMA CM messages only if `cm`.
-fn play(name: &str, cm: bool) -> Net {
-    let mut net = Net::new();
+/// Plays a capture; RDMA CM messages only if `cm`. Counts each flow's packets.
+fn play(name: &str, cm: bool) -> Correlator<u64> {
+    let mut correlator = Correlator::new(100, 100);
     let mut reader = CaptureReader::open(&capture(&format!("{name}.pcapng"))).unwrap();
     while let Some(packet) = reader.next().unwrap() {
         let (bytes, wire_len) = (packet.bytes, packet.wire_len as usize);
         let frame = Frame::parse(bytes, wire_len, packet.link.unwrap(), &Profile::DEFAULT);
-        let bth = match frame.message() {
-            Message::Roce(bth, _) => bth,
-            Message::RdmaCm(..) if cm => {
-                net.resolver.learn(&frame);
-                continue;
-            }
-            _ => continue,
-        };
-        let ip = frame.ip().unwrap();
+        let capture = Capture::of_one_place(packet.at);
         if let Some(data) = DataPacket::from_frame(&frame) {
-            let data = Data {
-                key: data.flow(),
-                look: Look::default(),
-                several: false,
-                earlier: None,
-                ip_octets: (ip.end - ip.start) as u64,
-                class: None,
-                entropy: 0,
-                ends_message: false,
-                sequence: Sequence::of(&bth),
-                source_port: Sequence::of(&bth).port(data.source_port),
-                able: true,
-            };
-            let at = packet.at;
-            let (flow, begins) = data.flow(at, &mut net.flows);
-            flow.data(at, &data);
-            net.resolver.begins(&data.key, begins, data.source_port);
-            if begins_answer(bth.opcode()) {
-                let to = (ip.source, ip.destination, bth.dest_qp());
-                let psn = (packet.at, bth.psn());
-                (net.resolver).acknowledged(to, data.source_port, psn, &net.flows);
-            }
-        } else if acknowledges(bth.opcode()) {
-            let to = (ip.source, ip.destination, bth.dest_qp());
-            let port = frame.datagram().unwrap().source_port;
-            (net.resolver).acknowledged(to, port, (packet.at, bth.psn()), &net.flows);
+            correlator.data(&capture, &frame, (&data, true), |flow, _| flow.extra += 1);
+        } else if cm || !matches!(frame.message(), Message::RdmaCm(..)) {
+            correlator.other(&capture, &frame);
         }
     }
-    net
+    correlator
 }
 
 /// Flows that a capture shows, with the sender's QPs and packets, from what the generator knows.
@@ -241,11 +195,10 @@ fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
         assert!(truth.len() > 1, "{name}");
         for (key, (qp, packets)) in &truth {
             let case = format!("{name} {from:?} {key:?}");
-            assert_eq!(net.flows.get(key).unwrap().packets, *packets, "{case}");
-            assert_eq!(net.resolver.sender_qp(key), Some((*qp, from)), "{case}");
-            assert_eq!(net.resolver.flow_of(key.sender, *qp), Some(*key), "{case}");
+            assert_eq!(net.flows().get(key).unwrap().extra, *packets, "{case}");
+            assert_eq!(net.sender_qp(key), Some((*qp, from)), "{case}");
         }
-        assert_eq!(net.flows.len(), truth.len(), "{name}");
+        assert_eq!(net.flows().len(), truth.len(), "{name}");
     }
 }
 
@@ -258,8 +211,8 @@ fn acks_name_no_wrong_qp_in_any_scenario() {
             continue;
         };
         let (net, truth) = (play(name, false), truth(name));
-        for (key, _) in net.flows.iter() {
-            if let Some(qp) = net.resolver.sender_qp(key) {
+        for (key, _) in net.flows().iter() {
+            if let Some(qp) = net.sender_qp(key) {
                 let want = truth.get(key).map(|(qp, _)| *qp);
                 assert_eq!(Some(qp.0), want, "{name} {key:?} {qp:?}");
                 found += 1;
@@ -286,8 +239,8 @@ fn ports_acks_and_answers_name_the_qps_that_linux_uses() {
         let net = play(&format!("soft-roce-{case}"), false);
         let right = ["198.51.100.1", "2001:db8:2::1"].map(|host| host.parse().unwrap());
         let mut found = 0;
-        for (key, _) in net.flows.iter() {
-            let Some(named) = net.resolver.sender_qp(key) else {
+        for (key, _) in net.flows().iter() {
+            let Some(named) = net.sender_qp(key) else {
                 continue;
             };
             let qp = key.receiver_qp.get();
@@ -299,7 +252,7 @@ fn ports_acks_and_answers_name_the_qps_that_linux_uses() {
             assert_eq!(named, (Qp::truncate(qp), from), "{case} {key:?}");
             found += 1;
         }
-        assert_eq!((net.flows.len(), found), (flows, named), "{case}");
+        assert_eq!((net.flows().len(), found), (flows, named), "{case}");
     }
 }
 
@@ -309,7 +262,7 @@ proptest! {
     fn both_directions_agree(
         acts in proptest::collection::vec((0_u8..3, 2_u32..6, 0_u32..6, 0_u8..3), 1..200),
     ) {
-        let mut net = Net { flows: Flows::new(8), resolver: Resolver::new(4) };
+        let mut net = Net { flows: FlowTable::new(8), resolver: Resolver::new(4) };
         for (sender, qp, psn, act) in acts {
             let psn = 10_000 + psn * 500;
             let answered = FlowKey {

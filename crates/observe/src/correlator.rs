@@ -1,0 +1,650 @@
+//! Correlation of packets: the flow that a notification is about, its copies at other places, the nodes that made and
+//! translated it, and the sender's answer.
+//!
+//! Every front end feeds a [`Correlator`] and adds what it counts, stores or draws. Nothing here decides about display.
+//!
+//! State is kept by pairs of hosts, with three exceptions: flow labels of WAN tunnels, translations by proxies and ingress
+//! PEs, and sightings of the same packet at several places.
+
+use crate::bounded::Bounded;
+use crate::class::{Class, Classes, Company};
+use crate::data::{DataPacket, Ecn, FlowKey, Sequence, acknowledges, begins_answer, ends_message};
+use crate::flow_table::{FlowTable, Sequenced};
+use crate::labels::Labels;
+use crate::marks::Marks;
+use crate::obedience::{Missed, Obedience, Order, Verdict};
+use crate::origin::{Cnp, Inference, Origins, SeenData, Signs};
+use crate::resolve::Resolver;
+use crate::resolved::Resolved;
+use crate::sightings::{Identity, Look, Place, Sightings};
+use crate::topic::RowKey;
+use crate::translation::{Attribution, Translations};
+use fcn_wire::{Frame, Kind, Message, Notification, Qp, Rule, Subject};
+use std::net::IpAddr;
+
+/// Time and place of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture {
+    /// Time stamp in ns.
+    pub at: u64,
+    /// Time of the capture in ns, which differs where `at` is by a mirror's clock.
+    pub captured: u64,
+    /// Frame number.
+    pub frame: u32,
+    /// Place where it was seen.
+    pub place: Place,
+    /// True if the packet is remembered, to recognise it at another place.
+    pub watched: bool,
+    /// True if packets are seen at several places.
+    pub several: bool,
+    /// True for a sample, which tells neither what came before it nor when that was.
+    pub sampled: bool,
+}
+
+impl Capture {
+    /// Returns that of a packet at `at` in a capture of one place.
+    #[must_use]
+    pub const fn of_one_place(at: u64) -> Self {
+        Self {
+            at,
+            captured: at,
+            frame: 0,
+            place: Place::new(0),
+            watched: false,
+            several: false,
+            sampled: false,
+        }
+    }
+
+    const fn look(&self, ce: bool) -> Look {
+        Look {
+            at: self.at,
+            frame: self.frame,
+            place: self.place,
+            ce,
+        }
+    }
+}
+
+/// Data packet of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Data {
+    /// Flow that it belongs to.
+    pub key: FlowKey,
+    /// Sighting.
+    pub look: Look,
+    /// First sighting of the same packet at another place.
+    pub earlier: Option<Look>,
+    /// Length of the innermost IP packet in octets.
+    pub octets: u64,
+    /// Sequence that its PSN belongs to.
+    pub sequence: Sequence,
+    /// UDP source port.
+    pub source_port: u16,
+    /// Fields by which the network may choose its path.
+    pub entropy: u32,
+    /// True if it ends a message.
+    pub ends_message: bool,
+    /// Traffic class.
+    pub class: Option<Class>,
+    /// True if its sender is known to handle Fast CNPs.
+    pub able: bool,
+    /// Order by PSN; `None` for a copy and for a sample.
+    pub order: Option<Order>,
+    /// True if it is marked CE and was not at the earlier place.
+    pub new_mark: bool,
+    /// Broken rule about CE marks next to Fast CNPs.
+    pub rule: Option<Rule>,
+}
+
+/// Flow of data. `E` is what the caller keeps of it.
+#[derive(Clone, Debug, Default)]
+pub struct Flow<E> {
+    /// Time of its first packet in ns.
+    pub first: u64,
+    /// Latest time of its packets in ns, copies included.
+    pub latest: u64,
+    /// UDP source port of its last packet.
+    source_port: u16,
+    /// Traffic class of its last packet.
+    pub class: Option<Class>,
+    marks: Marks,
+    obedience: Obedience,
+    /// What the caller keeps.
+    pub extra: E,
+}
+
+impl<E: Default> Flow<E> {
+    fn new(at: u64) -> Self {
+        Self {
+            first: at,
+            latest: at,
+            ..Self::default()
+        }
+    }
+}
+
+impl<E> Flow<E> {
+    /// Takes in a data packet; completes what it shows.
+    #[inline]
+    fn data(&mut self, data: &mut Data, (watched, several): (bool, bool)) {
+        let at = data.look.at;
+        self.latest = self.latest.max(at);
+        self.source_port = data.source_port;
+        // A switch may have changed the class of a copy.
+        if data.earlier.is_none() {
+            self.first = self.first.min(at);
+            self.class = data.class;
+            let order = self.obedience.sequenced(data.sequence, data.look.place);
+            if order.counts() {
+                self.obedience.data(at, data.octets, data.entropy);
+                if data.ends_message {
+                    self.obedience.message_ends();
+                }
+                if data.look.ce {
+                    self.obedience.marked();
+                }
+            }
+            data.order = Some(order);
+        }
+        let look = Look {
+            at: self.latest,
+            ..data.look
+        };
+        data.rule = (self.marks).data(look, data.able, (watched, several), data.earlier);
+    }
+
+    /// Takes in a notification about it, seen for the first time unless `is_copy`.
+    fn notified(&mut self, capture: &Capture, about: &About, missed: Option<u64>) -> Option<Rule> {
+        if let Some(last) = missed {
+            self.obedience.missed(last);
+        }
+        let is_copy = about.earlier.is_some();
+        self.obedience
+            .notified_at(capture.at, capture.place, is_copy);
+        if is_copy {
+            return None;
+        }
+        if about.attribution.answers {
+            self.marks.answered();
+        }
+        let at = capture.at.max(self.latest);
+        (about.is_fast)
+            .then(|| self.marks.notified(at, capture.place, capture.several))
+            .flatten()
+    }
+
+    fn seen(&self, is_whole: bool) -> SeenData {
+        SeenData {
+            first: self.first,
+            unanswered: self.marks.unanswered(),
+            whole: is_whole,
+        }
+    }
+}
+
+impl<E> Sequenced for Flow<E> {
+    fn highest_psn(&self) -> Option<u32> {
+        self.obedience.highest_psn()
+    }
+}
+
+/// Data packet that carried a flow label last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its flow.
+    pub flow: FlowKey,
+    /// Its time in ns.
+    pub at: u64,
+    /// Its frame number.
+    pub frame: u32,
+}
+
+/// Notification, and what its packet shows beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Notice<'a> {
+    /// The notification.
+    pub notification: &'a Notification,
+    /// UDP source port; 0 if there is none.
+    pub port: u16,
+    /// UDP payload.
+    pub payload: &'a [u8],
+    /// Traffic class.
+    pub class: Option<Class>,
+    /// Marks of its path, of a CNP.
+    pub signs: Option<Signs>,
+}
+
+impl<'a> Notice<'a> {
+    /// Returns the notification in `frame` with what that shows.
+    #[inline]
+    #[must_use]
+    pub fn new(notification: &'a Notification, frame: &'a Frame<'_>) -> Self {
+        let (port, payload) = (frame.datagram()).map_or((0, &[][..]), |datagram| {
+            (datagram.source_port, datagram.payload)
+        });
+        let signs = (notification.kind == Kind::Cnp)
+            .then(|| Signs::from_frame(frame))
+            .flatten();
+        Self {
+            notification,
+            port,
+            payload,
+            class: Class::from_frame(frame),
+            signs,
+        }
+    }
+}
+
+/// Subject and source of a notification.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// First sighting of the same packet at another place.
+    pub earlier: Option<Look>,
+    /// Flow that it is about.
+    pub flow: Option<FlowKey>,
+    /// Traffic class of that flow's last data packet.
+    pub data_class: Option<Class>,
+    /// Node that it comes from.
+    pub attribution: Attribution,
+    is_fast: bool,
+}
+
+/// Notifications of one kind about one QP or flow.
+#[derive(Clone, Debug, Default)]
+pub struct Topic {
+    classes: Classes,
+    missed: Missed,
+}
+
+impl Topic {
+    /// Compares the class of a notification with that of the flow's data; returns the rule that is broken.
+    pub fn class(&mut self, class: Option<Class>, about: &About) -> Option<Rule> {
+        self.classes.add(class?, about.data_class)
+    }
+
+    /// Returns the class of the last notification.
+    #[must_use]
+    pub const fn last_class(&self) -> Option<Class> {
+        self.classes.last()
+    }
+
+    /// Returns how notifications are queued compared with data of the class `data`.
+    #[must_use]
+    pub fn company(&self, data: Option<Class>) -> Option<Company> {
+        self.classes.company(data)
+    }
+}
+
+/// What a notification shows about its flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Broken rule about CE marks next to Fast CNPs.
+    pub rule: Option<Rule>,
+    /// Evidence for who made it, of a CNP.
+    pub cnp: Option<Cnp>,
+}
+
+/// Meaning of a packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome {
+    /// Notification, with its subject and source.
+    Notification(Notification, About),
+    /// Data.
+    Data(Data),
+    /// Neither.
+    Other,
+}
+
+/// Correlator of packets.
+///
+/// Takes in packets in the order of the capture, each once, by [`ingest`](Self::ingest). Callers that keep data of their own with
+/// flows and topics call its parts instead: [`data`](Self::data), [`about`](Self::about) and [`notified`](Self::notified) for a
+/// notification, and [`other`](Self::other). Bounded by the limits that it is made with.
+#[derive(Debug)]
+pub struct Correlator<E> {
+    /// Topics of what is taken in by `ingest`.
+    topics: Bounded<RowKey, Topic>,
+    flows: FlowTable<Flow<E>>,
+    resolver: Resolver,
+    labels: Labels<Labelled>,
+    sightings: Sightings,
+    translations: Translations,
+    origins: Origins,
+}
+
+impl<E: Default> Correlator<E> {
+    /// Returns one that remembers at most `flows` flows, and as many connections, flow labels and hosts as `connections` each.
+    #[must_use]
+    pub fn new(flows: usize, connections: usize) -> Self {
+        Self {
+            topics: Bounded::new(flows),
+            flows: FlowTable::new(flows.max(1)),
+            resolver: Resolver::new(connections.max(1)),
+            labels: Labels::new(connections),
+            sightings: Sightings::default(),
+            translations: Translations::new(connections),
+            origins: Origins::new(connections),
+        }
+    }
+
+    /// Takes in a packet.
+    pub fn ingest(&mut self, capture: &Capture, frame: &Frame<'_>) -> Outcome {
+        if let Some(notification) = Notification::from_frame(frame) {
+            let notice = Notice::new(&notification, frame);
+            let about = self.about(capture, &notice);
+            let key = RowKey::new(&notification, None);
+            let topic = (self.topics).get_or_insert_with(key, capture.at, Topic::default);
+            let mut topic = std::mem::take(topic);
+            self.notified(capture, &notice, &about, &mut topic);
+            if let Some(place) = self.topics.get_mut(&key) {
+                *place = topic;
+            }
+            return Outcome::Notification(notification, about);
+        }
+        if let Some(data) = DataPacket::from_frame(frame) {
+            let data = self.data(capture, frame, (&data, false), |_, _| ());
+            return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
+        }
+        self.other(capture, frame);
+        Outcome::Other
+    }
+
+    /// Takes in a data packet, of a sender that is known to handle Fast CNPs or not (`able`). `keep` adds to what the caller keeps
+    /// of the flow. `None` if the frame has no IP header.
+    #[inline]
+    pub fn data<R>(
+        &mut self,
+        capture: &Capture,
+        frame: &Frame<'_>,
+        (packet, able): (&DataPacket<'_>, bool),
+        keep: impl FnOnce(&mut Flow<E>, &Data) -> R,
+    ) -> Option<(Data, R)> {
+        let (Some(ip), Some((_, len)), Message::Roce(bth, _)) =
+            (frame.ip(), frame.transport(), frame.message())
+        else {
+            return None;
+        };
+        // A tunnel that ends before the mark is copied inwards has it in its own header alone.
+        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || packet.ecn == Ecn::Ce;
+        let look = capture.look(ce);
+        let several = capture.several;
+        let earlier = if capture.sampled {
+            None
+        } else {
+            let marked = (several, ce);
+            (self.origins).data(capture.at, capture.place, frame, (packet, &bth), marked);
+            let identity = || self.sightings.data(packet, &bth, len);
+            let identity = capture.watched.then(identity);
+            self.see(capture, look, identity)
+        };
+        let mut data = Data {
+            key: packet.flow(),
+            look,
+            earlier,
+            octets: (ip.end - ip.start) as u64,
+            sequence: Sequence::of(&bth),
+            source_port: packet.source_port,
+            entropy: packet.entropy(ip.flow_label),
+            ends_message: ends_message(bth.opcode()),
+            class: Class::from_frame(frame),
+            able,
+            order: None,
+            new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),
+            rule: None,
+        };
+        if let Some(outer) = &packet.outer {
+            let labelled = Labelled {
+                flow: data.key,
+                at: look.at,
+                frame: look.frame,
+            };
+            self.labels.learn(outer, labelled);
+        }
+        let port = data.sequence.port(data.source_port);
+        // A sample's PSN tells nothing of what is between.
+        let psn = data.sequence.of_connection().filter(|_| !capture.sampled);
+        let make = || Flow::new(look.at);
+        let (flow, begins) = (self.flows).data(data.key, look.at, (psn, port), make);
+        self.resolver.begins(&data.key, begins, port);
+        if capture.sampled {
+            flow.class = data.class;
+        } else {
+            flow.data(&mut data, (capture.watched, several));
+        }
+        let kept = keep(flow, &data);
+        if begins_answer(bth.opcode()) && !capture.sampled {
+            let to = (packet.source, packet.destination, packet.dest_qp);
+            let psn = (capture.at, bth.psn());
+            (self.resolver).acknowledged(to, packet.source_port, psn, &self.flows);
+        }
+        Some((data, kept))
+    }
+}
+
+impl<E> Correlator<E> {
+    /// Finds the subject and the source of a notification.
+    #[inline]
+    pub fn about(&mut self, capture: &Capture, notice: &Notice<'_>) -> About {
+        let notification = notice.notification;
+        let identity = || (self.sightings).message(notification, notice.port, notice.payload);
+        let identity = (capture.watched && !capture.sampled).then(identity);
+        let earlier = self.see(capture, capture.look(false), identity);
+        // What is not among samples may be another flow's.
+        if let Subject::SenderQp(qp) = notification.subject
+            && !capture.sampled
+        {
+            let (from, to) = (notification.notifier, notification.destination);
+            self.resolver.notified(from, to, qp);
+        }
+        let is_request = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
+        let may_be_known = is_request || !self.flows.is_empty() || !self.translations.is_empty();
+        if is_request {
+            self.flows.indexed();
+        }
+        let flow = may_be_known.then(|| self.flow_of(notification)).flatten();
+        let attribution = match capture.sampled {
+            true => Attribution {
+                origin: notification.origin,
+                translates: None,
+                is_translation: false,
+                answers: false,
+            },
+            false => {
+                let moment = (capture.at, capture.frame);
+                let (key, copy_of) = (flow.as_ref(), earlier.map(|earlier| earlier.frame));
+                if copy_of.is_none() {
+                    (self.translations).request(moment, notification, key);
+                }
+                (self.translations).attribute(moment, notification, key, copy_of)
+            }
+        };
+        About {
+            earlier,
+            flow,
+            data_class: flow.and_then(|flow| self.flows.get(&flow)?.class),
+            attribution,
+            is_fast: Marks::counts(notification),
+        }
+    }
+
+    /// Takes in a notification that is `about` something, one of `topic`'s.
+    #[inline]
+    pub fn notified(
+        &mut self,
+        capture: &Capture,
+        notice: &Notice<'_>,
+        about: &About,
+        topic: &mut Topic,
+    ) -> Told {
+        let mut told = Told::default();
+        if capture.sampled {
+            return told;
+        }
+        let is_copy = about.earlier.is_some();
+        let key = about.flow.as_ref();
+        let mut flow = key.and_then(|key| self.flows.get_mut(key));
+        if notice.notification.kind == Kind::Cnp {
+            let seen = flow.as_ref().filter(|_| !is_copy).zip(key);
+            let connections = self.resolver.connections();
+            let seen = seen.map(|(flow, key)| flow.seen(connections.sender_qp(key).is_some()));
+            let moment = (capture.at, capture.place);
+            let by = (notice.notification, &about.attribution);
+            let mut cnp = Cnp::new(moment, notice.signs, by, key, seen);
+            self.origins.notified(&mut cnp);
+            told.cnp = Some(cnp);
+        }
+        let missed = (!is_copy)
+            .then(|| topic.missed.another(capture.at, flow.is_some()))
+            .flatten();
+        if let Some(flow) = &mut flow {
+            told.rule = flow.notified(capture, about, missed);
+        }
+        told
+    }
+
+    /// Takes in a packet that is neither a notification nor data. Returns its first sighting, where it is looked for.
+    pub fn other(&mut self, capture: &Capture, frame: &Frame<'_>) -> Option<Look> {
+        let ip = frame.ip()?;
+        let hosts = (ip.source, ip.destination);
+        match frame.message() {
+            // Which data a sample answers is not among the samples, mostly.
+            Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
+                (self.origins).acknowledged(capture.at, capture.place, frame, &bth);
+                let earlier = self.seen_before(capture, frame, hosts);
+                let to = (ip.source, ip.destination, bth.dest_qp());
+                let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
+                let psn = (capture.at, bth.psn());
+                (self.resolver).acknowledged(to, port, psn, &self.flows);
+                earlier
+            }
+            Message::RdmaCm(..) => {
+                let earlier = self.seen_before(capture, frame, hosts);
+                // A late copy of what took a connection down would take down the one after it.
+                if earlier.is_none() {
+                    self.resolver.learn(frame);
+                }
+                earlier
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the first sighting of a packet between two hosts at another place.
+    pub fn seen_before(
+        &mut self,
+        capture: &Capture,
+        frame: &Frame<'_>,
+        (source, destination): (IpAddr, IpAddr),
+    ) -> Option<Look> {
+        if capture.sampled {
+            return None;
+        }
+        let identity = || {
+            let octets = frame.ip().and_then(|ip| {
+                let end = ip.end.min(frame.bytes().len());
+                frame.bytes().get(ip.payload..end)
+            });
+            (self.sightings).octets(source, destination, octets.unwrap_or_default())
+        };
+        let identity = capture.watched.then(identity);
+        self.see(capture, capture.look(false), identity)
+    }
+
+    /// Takes in a sighting; returns the first one of the same packet, where packets are recognised by their `identity`.
+    fn see(&mut self, capture: &Capture, look: Look, identity: Option<Identity>) -> Option<Look> {
+        (self.sightings).see_captured(identity?, look, capture.captured)
+    }
+
+    /// Takes in that a packet passed which is not [watched](Capture::watched), for the times when places are seen.
+    pub fn passed(&mut self, capture: &Capture) {
+        self.sightings.pass(&capture.look(false));
+    }
+
+    /// Returns the flow that a notification is about, by what is known now: by its UDP source port where the notification names no
+    /// QP, the one seen last of several.
+    #[must_use]
+    pub fn flow_of(&self, notification: &Notification) -> Option<FlowKey> {
+        let Subject::Flow {
+            tuple,
+            receiver_qp: None,
+        } = notification.subject
+        else {
+            let key = RowKey::new(notification, None);
+            return self.flow_of_key(&key, notification.destination);
+        };
+        (self.flows.between(tuple.source, tuple.destination))
+            .filter(|(_, flow)| flow.source_port == tuple.source_port)
+            .max_by_key(|(_, flow)| flow.latest)
+            .map(|(key, _)| *key)
+    }
+
+    /// Returns the flow that notifications of that key to `destination` are about.
+    #[must_use]
+    pub fn flow_of_key(&self, key: &RowKey, destination: IpAddr) -> Option<FlowKey> {
+        key.flow(
+            |label| Some(self.labels.flow_of(destination, label)?.flow),
+            |sender, qp| self.resolver.flow_of(sender, qp),
+        )
+    }
+
+    /// Returns the data packet that carried the flow label last that `notification` names.
+    #[must_use]
+    pub fn labelled(&self, notification: &Notification) -> Option<&Labelled> {
+        match notification.subject {
+            Subject::FlowLabel(label) => self.labels.flow_of(notification.destination, label),
+            _ => None,
+        }
+    }
+
+    /// Returns the QP at the sender of `flow`, and the evidence for it.
+    #[must_use]
+    pub fn sender_qp(&self, flow: &FlowKey) -> Option<(Qp, Resolved)> {
+        self.resolver.sender_qp(flow)
+    }
+
+    /// Returns the verdict on the sender of `flow`.
+    #[must_use]
+    pub fn verdict(&self, flow: &Flow<E>) -> Verdict {
+        flow.obedience.verdict_among(&self.sightings)
+    }
+
+    /// Takes the packets up to now as evidence for who made `cnp`, before others come.
+    pub fn settle(&self, cnp: &mut Cnp) {
+        self.origins.settle(cnp);
+    }
+
+    /// Returns who made `cnp`.
+    #[must_use]
+    pub fn maker(&self, cnp: &Cnp) -> Inference {
+        self.origins.judge(cnp)
+    }
+
+    /// Returns the makers of CNPs.
+    #[must_use]
+    pub const fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// Returns the packets seen at several places.
+    #[must_use]
+    pub const fn sightings(&self) -> &Sightings {
+        &self.sightings
+    }
+
+    /// Takes over the sightings of another one, which has seen the same capture.
+    pub fn adopt_sightings(&mut self, other: Self) {
+        self.sightings = other.sightings;
+    }
+
+    /// Returns the flows.
+    #[must_use]
+    pub const fn flows(&self) -> &FlowTable<Flow<E>> {
+        &self.flows
+    }
+
+    /// Returns the flows, to change what the caller keeps of them.
+    pub const fn flows_mut(&mut self) -> &mut FlowTable<Flow<E>> {
+        &mut self.flows
+    }
+}
