@@ -3,8 +3,9 @@
 //!
 //! Every front end feeds a [`Correlator`] and adds what it counts, stores or draws. Nothing here decides about display.
 //!
-//! State is kept by pairs of hosts, with three exceptions: flow labels of WAN tunnels, translations by proxies and ingress
-//! PEs, and sightings of the same packet at several places.
+//! Flows and the inference of their QPs are kept by pairs of hosts. Shared between pairs are: which host a QP was last paired
+//! with, connections by RDMA CM, flow labels of WAN tunnels, translations by proxies and ingress PEs, evidence for the makers of
+//! CNPs, and sightings of the same packet at several places.
 
 use crate::bounded::Bounded;
 use crate::class::{Class, Classes, Company};
@@ -154,7 +155,7 @@ impl<E> Flow<E> {
         data.rule = (self.marks).data(look, data.able, (watched, several), data.earlier);
     }
 
-    /// Takes in a notification about it, seen for the first time unless `is_copy`.
+    /// Takes in a notification about it; returns the broken rule about CE marks.
     fn notified(&mut self, capture: &Capture, about: &About, missed: Option<u64>) -> Option<Rule> {
         if let Some(last) = missed {
             self.obedience.missed(last);
