@@ -50,6 +50,9 @@ const ENOUGH_ALONE: u8 = 8;
 /// Rate limit on displacing a remembered QP: one in this many acknowledgements and CNPs to QPs that do not fit. Without it, CNPs
 /// about 1,000 QPs of two hosts took four times as long.
 const DISPLACES_ONE_IN: u32 = 64;
+/// Packets between two hosts after which a QP that they left alone is taken to be closed, and after which those displaced count
+/// half: 64 for each of the QPs remembered.
+const CLOSED: u32 = 64 * MOST_QPS as u32;
 /// Pairs by source port are believed while at most one in so many is expected to be wrong.
 const ONE_WRONG_IN: u64 = 512;
 /// The port of QPs to which several lead: the rule tells nothing of them.
@@ -308,8 +311,10 @@ struct Between {
     by_port: bool,
     /// Acknowledgements and CNPs to QPs for which there was no room.
     refused: u32,
-    /// QPs at either host that left for others.
+    /// QPs at either host that left for others though they may still be open.
     displaced: [u32; 2],
+    /// Packets so far, modulo 2³².
+    packets: u32,
 }
 
 impl Between {
@@ -378,12 +383,14 @@ impl Between {
             side.qps.push(qp);
             side.ends.push(End::new(qp));
         } else {
+            let age = |end: &End| self.packets.wrapping_sub(end.touched);
             let ends = self.sides[at].ends.iter().zip(0..);
             // What has no mate leaves first, as nobody would miss it.
-            let oldest = ends.min_by_key(|(end, _)| (end.is_paired(), end.touched));
-            let place = oldest.map_or(0, |(_, place)| place);
+            let oldest = ends.max_by_key(|(end, _)| (!end.is_paired(), age(end)));
+            let (is_open, place) =
+                oldest.map_or((false, 0), |(end, place)| (age(end) < CLOSED, place));
             self.part(at, place, peers);
-            self.displaced[at] = self.displaced[at].saturating_add(1);
+            self.displaced[at] = self.displaced[at].saturating_add(is_open.into());
             self.sides[at].qps[place] = qp;
             self.sides[at].ends[place] = End::new(qp);
             for end in &mut self.sides[1 - at].ends {
@@ -736,7 +743,7 @@ impl Between {
 
 /// Returns whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
 /// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
-/// for those that are yet to come, and with them those that were compared and displaced.
+/// for those that are yet to come, and with them those that were compared and displaced while they may be open.
 fn is_sure(
     by_rule: usize,
     [low, high]: [usize; 2],
@@ -761,7 +768,6 @@ pub struct Pairing {
     peers: Peers,
     limit: usize,
     qps: usize,
-    tick: u32,
 }
 
 impl Pairing {
@@ -772,7 +778,6 @@ impl Pairing {
             peers: Peers::default(),
             limit: limit.max(1),
             qps: 0,
-            tick: 0,
         }
     }
 
@@ -793,15 +798,19 @@ impl Pairing {
         if from == to {
             return;
         }
-        self.tick = self.tick.wrapping_add(1);
         let between = self.between.get_or_make(hosts, || Between {
             hosts,
             sides: Default::default(),
             by_port: false,
             refused: 0,
             displaced: [0; 2],
+            packets: 0,
         });
         let peers = &mut self.peers;
+        between.packets = between.packets.wrapping_add(1);
+        if between.packets.is_multiple_of(CLOSED) {
+            between.displaced = between.displaced.map(|qps| qps / 2);
+        }
         let before = between.len();
         let most = MOST_QPS.min(self.limit);
         let Some((place, is_new)) = between.end((at, qp), traffic, most, peers) else {
@@ -809,7 +818,7 @@ impl Pairing {
         };
         self.qps += between.len() - before;
         let end = &mut between.sides[at].ends[place];
-        end.touched = self.tick;
+        end.touched = between.packets;
         let is_changed = end.learn_port(traffic, port);
         if is_new || is_changed {
             between.compare_ports(at, place);
@@ -1123,6 +1132,27 @@ mod tests {
         };
         assert_eq!(wrong_and_right(100), (0, 100));
         assert_eq!(wrong_and_right(400), (0, 0));
+    }
+
+    #[test]
+    fn connections_one_after_another_are_paired_however_many() {
+        for (case, port) in [("port", None), ("acks", Some(0xC001))] {
+            let mut pairing = Pairing::new(1000);
+            let mut flows: FlowTable<u32> = FlowTable::new(1000);
+            for n in 0..1000 {
+                let flow = flow(100_000 + n);
+                let own = Qp::truncate(n + 2);
+                let port = port.unwrap_or_else(|| udp_source_port(flow.receiver_qp, own));
+                for at in 0..200 {
+                    let time = u64::from(n * 200 + at);
+                    let psn = 100_000 + n % 200 * 50_000 + at;
+                    *flows.data(flow, time, (Some(psn), port), || 0).0 = psn;
+                    pairing.begins(&flow, false, port);
+                    pairing.acknowledged((B, A, own), port, (time + 1, psn), &flows);
+                }
+                assert_eq!(found(&pairing, n + 2), Some(n + 100_000), "{case}, {n}");
+            }
+        }
     }
 
     proptest! {
