@@ -14,6 +14,10 @@ const TERMS: usize = PAST.len() + 1;
 const REMEMBERED: usize = 64;
 /// Gaps long after a notification whose pace is looked at: from the 64th on.
 const FAR: usize = 32;
+/// Positions in a message whose usual pace is learned, by octaves: gap 1, gaps 2 and 3, 4 to 7, …, from 128 on.
+const POSITIONS: usize = 8;
+/// Weight, in gaps, of the assumption that a position has no pace of its own.
+const PRIOR: f32 = 4.0;
 /// Sums are halved every so many gaps: what is long past fades, and sums in single precision stay exact enough.
 const FADES: u32 = 1 << 16;
 /// Gaps after which the prediction is fitted anew.
@@ -132,6 +136,11 @@ pub(super) struct Response {
     far: [f32; FAR],
     notifications: f32,
     steadiness: Steadiness,
+    /// Gaps since the last idle one.
+    position: u32,
+    /// Number and sum of the deviations at each position. Senders that begin together share a link at first, and are notified
+    /// then: that they are slower there is no answer.
+    by_position: [[f32; 2]; POSITIONS],
     /// Pace of the gaps that contain a notification; time of all gaps, and their pace weighted by it.
     own: Sums,
     time: f32,
@@ -167,6 +176,8 @@ impl Response {
             far: [0.0; FAR],
             notifications: 0.0,
             steadiness: Steadiness::default(),
+            position: 0,
+            by_position: [[0.0; 2]; POSITIONS],
             own: Sums::default(),
             time: 0.0,
             pace_by_time: 0.0,
@@ -209,7 +220,9 @@ impl Response {
         ];
         let predicted: f32 = known.iter().zip(self.terms).map(|(a, b)| a * b).sum();
         self.steadiness.add(pace);
-        self.remember(pace, pace - predicted, notified);
+        let deviation = pace - predicted;
+        let deviation = deviation - self.usual_deviation(deviation, idle);
+        self.remember(pace, deviation, notified);
         self.learn(&known, pace);
         self.gaps += 1;
         if self.gaps.is_multiple_of(FITTED) || self.gaps < FITTED && self.gaps.is_multiple_of(16) {
@@ -218,6 +231,21 @@ impl Response {
         if self.gaps.is_multiple_of(FADES) {
             self.fade();
         }
+    }
+
+    /// Returns the usual deviation at this position in a message, and learns from `deviation` unless the gap is `idle`.
+    fn usual_deviation(&mut self, deviation: f32, idle: bool) -> f32 {
+        let octave = (self.position.saturating_add(1).ilog2() as usize).min(POSITIONS - 1);
+        let [count, sum] = &mut self.by_position[octave];
+        let usual = *sum / (*count + PRIOR);
+        if idle {
+            self.position = 0;
+        } else {
+            *count += 1.0;
+            *sum += deviation;
+            self.position = self.position.saturating_add(1);
+        }
+        usual
     }
 
     /// The pace, or that of late where it pauses once: pauses of an application say nothing of a rate.
@@ -327,6 +355,7 @@ impl Response {
             window.apart /= 2.0;
         }
         self.far.iter_mut().for_each(|sum| *sum /= 2.0);
+        (self.by_position.as_flattened_mut().iter_mut()).for_each(|sum| *sum /= 2.0);
         self.notifications /= 2.0;
         self.soon /= 2.0;
         self.stops /= 2.0;

@@ -566,7 +566,7 @@ fn a_flow_takes_little() {
     let flow = size_of::<Obedience>();
     let notified = flow + size_of::<[Bin; BINS]>() + ByGap::WHEN_NOTIFIED;
     assert!(flow <= 432, "{flow}");
-    assert!(notified <= 3_200, "{notified}");
+    assert!(notified <= 3_340, "{notified}");
 }
 
 #[test]
