@@ -37,13 +37,21 @@ fn the_help_lists_every_view() {
     }
 }
 
-fn readme() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+/// Text of the pages about fcn-top.
+fn pages() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    [
+        "README.md",
+        "../docs/capture-points.md",
+        "../docs/nic-counters.md",
+    ]
+    .map(|page| fs::read_to_string(root.join(page)).unwrap())
+    .concat()
 }
 
 #[test]
-fn every_option_of_the_readme_is_one_and_the_other_way_round() {
-    let (readme, help) = (readme(), top(["--help"]).well().out);
+fn the_pages_have_all_options_and_no_others() {
+    let (pages, help) = (pages(), top(["--help"]).well().out);
     let options = |text: &str| -> Vec<String> {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
             .filter(|word| word.starts_with("--") && word.len() > 4)
@@ -51,15 +59,15 @@ fn every_option_of_the_readme_is_one_and_the_other_way_round() {
             .collect()
     };
     let known = options(&help);
-    let listed = options(&readme);
+    let listed = options(&pages);
     for option in &listed {
-        assert!(known.contains(option), "{option} is in README.md only");
+        assert!(known.contains(option), "{option} is in the pages only");
     }
     for option in known {
         let everywhere = ["--help", "--version"].contains(&option.as_str());
         assert!(
             everywhere || listed.contains(&option),
-            "{option} is not in README.md"
+            "{option} is in no page"
         );
     }
 }

@@ -210,7 +210,7 @@
     ? table({ caption: "A row for each QP or flow and kind of notification", columns: rowColumns, rows, more: details })
     : el("p", {}, totals.rows > 0 ? "No row passes the filter." : "Nobody, as far as was seen."),
   data.mean_and_peak ? el("p", { class: "small dim" }, data.mean_and_peak) : null,
-  el("p", { class: "small dim" }, "A verdict is inferred: whether less data follows notifications than the same flow sends at other times. Unclear means that neither can be inferred. What a capture shows of the wire may hide a sender that slows down little or late; fcn-top’s README says how often verdicts were wrong in simulations."));
+  el("p", { class: "small dim" }, "A verdict is inferred: whether less data follows notifications than the same flow sends at other times. Unclear means that neither can be inferred. What a capture shows of the wire may hide a sender that slows down little or late; docs/verdicts.md of fcn-tools says how often verdicts were wrong."));
 
   // The other tables, column by column.
 
