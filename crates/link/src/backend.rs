@@ -1,4 +1,4 @@
-//! Opens the queues of an interface, with the best backend it supports or the one requested.
+//! Opens the queues of an interface with the best backend it supports, or with the one requested.
 
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocketError, PacketTransmit};
@@ -11,42 +11,43 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Which way out is wanted.
+/// The requested backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// AF_XDP, else AF_PACKET.
+    /// AF_XDP, falling back to AF_PACKET.
     #[default]
     Best,
-    /// AF_XDP, in this way.
+    /// AF_XDP, with this copy mode.
     Xdp(Copying),
     /// AF_PACKET.
     PacketSocket,
 }
 
-/// How queues are to be opened.
+/// Options for opening queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which way out.
+    /// Requested backend.
     pub wanted: Wanted,
-    /// How many queues, numbered from 0.
+    /// Number of queues, numbered from 0.
     pub queues: u32,
-    /// Frames that can be under way at once, for each queue.
+    /// Number of frames that can be in flight on each queue.
     pub slots: SlotCount,
-    /// Octets of the longest frame, without FCS.
+    /// Maximum length of a frame without FCS, in octets.
     pub longest: usize,
 }
 
-/// How many frames can be under way at once.
+/// Number of frames that can be in flight at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotCount {
-    /// Where the driver reads our memory: it says late that it has.
+    /// Slots if the driver reads our memory directly (zero copy): it reports completion late.
     pub zero_copy: usize,
-    /// Where the kernel copies, and is done with a frame when the call returns: few, which stay in the cache.
+    /// Slots if the kernel copies a frame and is done with it when the call returns. A small number
+    /// stays in the cache.
     pub copying: usize,
 }
 
 impl SlotCount {
-    /// So many, whatever the way.
+    /// The same number of slots for every backend.
     #[must_use]
     pub const fn all(slots: usize) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Default for SlotCount {
     }
 }
 
-/// A queue, by whichever way.
+/// A transmit queue of any backend.
 pub enum Queue {
     /// AF_XDP.
     Xdp(Box<XdpTransmit>),
@@ -76,7 +77,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// How its frames leave.
+    /// Returns the transmit mode of the queue.
     #[must_use]
     pub fn mode(&self) -> &Mode {
         match self {
@@ -86,47 +87,47 @@ impl Queue {
         }
     }
 
-    /// Whether frames are written now, whenever they are due.
+    /// True if frames are written immediately, regardless of their due time.
     #[must_use]
     pub const fn is_at_once(&self) -> bool {
         matches!(self, Self::File(file) if !file.is_live())
     }
 
-    /// Octets of its longest frame, without FCS.
+    /// Maximum length of a frame without FCS, in octets.
     #[must_use]
     pub fn slot_len(&self) -> usize {
         self.mode().slots.1
     }
 }
 
-/// Why an interface could not be opened for sending.
+/// Reason why an interface could not be opened for sending.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// More queues are asked for than there are.
+    /// More queues were requested than the interface has.
     #[error(
         "{interface}: {wanted} queues were requested, but it has {there} for sending (ethtool -L {interface} … sets more)"
     )]
     Queues {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// How many are asked for.
+        /// Number of queues requested.
         wanted: u32,
-        /// How many there are.
+        /// Number of queues available.
         there: u32,
     },
-    /// AF_XDP is asked for, and there is none.
+    /// AF_XDP was requested but is not available.
     #[error(transparent)]
     Xdp(#[from] XdpError),
-    /// AF_PACKET is asked for, or the last that is left.
+    /// AF_PACKET, requested or the last fallback, is not available.
     #[error(transparent)]
     PacketSocket(#[from] PacketSocketError),
-    /// A loopback interface has no AF_XDP.
+    /// A loopback interface does not support AF_XDP.
     #[error(
         "{interface}: a loopback interface has no AF_XDP; use the AF_PACKET backend, or a veth pair"
     )]
     Loopback {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
 }
@@ -134,7 +135,7 @@ pub enum OpenError {
 /// Opens `options.queues` queues of `interface`.
 ///
 /// # Errors
-/// There are not so many, or none of the ways wanted is there.
+/// The interface has fewer queues, or none of the requested backends is available.
 pub fn open(interface: &Interface, options: &Options) -> Result<Vec<Queue>, OpenError> {
     let there = interface.transmit_queues();
     let queues = options.queues.max(1);
@@ -172,7 +173,7 @@ fn open_xdp(
     let slots = (options.slots, options.longest);
     let (name, index) = (interface.name(), interface.index());
     privilege::raise_memlock(XdpTransmit::memory(slots) * u64::from(queues));
-    // One for all queues, attached when the first of them needs it.
+    // One program for all queues, attached when the first queue needs it.
     let shared: OnceLock<Arc<Program>> = OnceLock::new();
     let program = || match shared.get() {
         Some(program) => Ok(Arc::clone(program)),
@@ -193,15 +194,15 @@ fn open_xdp(
     opened
 }
 
-/// Several drivers take the link down for a moment when a program is attached. Frames sent then would wait, and all times
-/// be wrong.
+/// Waits for the carrier: several drivers take the link down briefly when a program is attached.
+/// Frames sent during that time would be delayed, which would falsify all times.
 fn wait_for_carrier(name: &str) {
     const PATIENCE: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(10);
-    // The driver begins with it within this time.
+    // Drivers that take the link down do so within this time.
     thread::sleep(5 * PAUSE);
     let since = Instant::now();
-    // Where it does not come back, the one who watches the link says so.
+    // If the carrier does not return, the link watch reports it.
     while since.elapsed() < PATIENCE
         && Interface::named(name).is_ok_and(|interface| !interface.has_carrier())
     {

@@ -1,8 +1,10 @@
-//! Capture files. Written is pcapng with nanosecond stamps, several interfaces in one file, the same octets for the same
-//! packets; read ([`CaptureReader`]) are pcap and pcapng of any resolution and byte order, also compressed.
+//! Capture files. The writer produces pcapng with nanosecond time stamps, several interfaces in one
+//! file, and the same octets for the same packets. The reader ([`CaptureReader`]) accepts pcap and
+//! pcapng of any resolution and byte order, also compressed.
 //!
-//! Nothing of the machine or of the time of writing gets into a file. How blocks are laid out is in `block.rs`, where
-//! the octets go (and that no half file gets the final name) in `sink.rs`; all about reading is in `reader.rs`.
+//! A file contains nothing about the machine or the time of writing. The layout of blocks is in
+//! `block.rs`; the output, which never gives an incomplete file its final name, in `sink.rs`; and
+//! everything about reading in `reader.rs`.
 
 mod block;
 mod error;
@@ -19,29 +21,29 @@ pub use writer::{CaptureWriter, Summary};
 
 use fcn_wire::LinkType;
 
-/// Most octets of one packet: what Wireshark and libpcap read.
+/// Maximum length of a packet, in octets: the limit of Wireshark and libpcap.
 pub const MAX_PACKET: usize = 262_144;
-/// Most octets of one comment: what its 16-bit length can say.
+/// Maximum length of a comment, in octets: the limit of its 16-bit length field.
 pub const MAX_COMMENT: usize = u16::MAX as usize;
 
-/// An interface of a capture file: where packets were, or would have been, seen.
+/// An interface of a capture file: where packets were captured, or would have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// Its name; empty for none.
+    /// Name; empty for none.
     pub name: &'a str,
-    /// What it is, for people; empty for none.
+    /// Description for human readers; empty for none.
     pub description: &'a str,
-    /// What its packets begin with.
+    /// Link type of its packets.
     pub link: LinkType,
-    /// Octets kept of each packet at most; 0 for all.
+    /// Snap length: maximum number of octets kept of each packet; 0 for all.
     pub snap_len: u32,
 }
 
-/// What a capture file says about itself; an empty text is left out.
+/// Metadata of a capture file. Empty texts are omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
-    /// What the file shows.
+    /// Description of the contents of the file.
     pub comment: &'a str,
-    /// The program that writes the file.
+    /// Program that writes the file.
     pub application: &'a str,
 }

@@ -1,5 +1,6 @@
-//! The clock, and waiting for it: by spinning, or by sleeping and spinning the rest; and a virtual one, which goes on by
-//! being waited for. What to wait for is in `pacing.rs`.
+//! The clock, and waiting for a point in time: by spinning, or by sleeping and spinning for the
+//! rest. There is also a virtual clock, which advances by being waited for. The times to wait for
+//! are computed in `pacing.rs`.
 
 use crate::precedence::Precedence;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
@@ -9,64 +10,68 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Nanoseconds, and waiting for them.
+/// A clock in nanoseconds that can be waited for.
 pub trait Clock {
-    /// Nanoseconds since some moment.
+    /// Returns the time in nanoseconds since some fixed moment.
     fn now(&mut self) -> u64;
 
     /// Waits until `at`, or until `stop` is true; returns the time.
     fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64;
 
-    /// Lets about `for_` nanoseconds pass because whoever makes the frames is behind; returns the time.
+    /// Lets about `for_` nanoseconds pass because the source of frames is late; returns the time.
     fn idle(&mut self, for_: u64, stop: &AtomicBool) -> u64 {
         let until = self.now().saturating_add(for_);
         self.wait_until(until, stop)
     }
 
-    /// What was due until `at` is done: no time has to pass for it any more, but virtual time has passed.
+    /// Everything due until `at` is done. Advances a virtual clock; real time needs no change.
     fn catch_up_with(&mut self, _at: u64) {}
 
-    /// Something else than this clock is going to be waited for.
+    /// Notes that the thread is going to wait for something other than this clock.
     fn set_aside(&mut self) {}
 
-    /// The thread waits for something else than this clock, again and again; at `now` it has waited for so long, in nanoseconds.
+    /// Notes that the thread waits repeatedly for something other than this clock. At `now` it has
+    /// waited for `_for` nanoseconds.
     fn rested(&mut self, _now: u64, _for: u64) {}
 }
 
-/// How to wait.
+/// Waiting strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
-    /// Sleep while there is time, spin the rest. Costs a part of a core.
+    /// Sleeps most of the time and spins for the rest. Takes part of a core.
     #[default]
     Sleep,
-    /// Spin. Costs a whole core, and is no more exact than that core is undisturbed.
+    /// Spins. Takes a whole core, and is only as exact as that core is undisturbed.
     Spin,
 }
 
-/// Nothing sleeps longer at a time, so that stopping is never late.
+/// Maximum duration of one sleep in nanoseconds, so that stopping is prompt.
 const LONGEST_SLEEP: u64 = 50_000_000;
-/// The least time that is spun after a sleep: what a sleeping processor takes to wake up is seldom more.
+/// Minimum time spun after a sleep, in nanoseconds: a sleeping processor seldom takes longer to
+/// wake up.
 const LEAST_MARGIN: u64 = 80_000;
-/// The most of a wait that is spun, in percent: together with the calls, less than a third of a core.
+/// Maximum share of a wait that is spun, in percent: together with the calls, less than a third of
+/// a core.
 const MOST_SPUN: u64 = 30;
-/// Who waits for something else is idle for so many times as long as it works, or has no precedence: it would keep whoever sends to it
-/// off their processor, each time for a few frames (a bump in the wire then forwards half as many).
+/// Minimum ratio of idle to busy time for a thread that waits for something else to have
+/// precedence. A busier thread would keep the sender off its processor, each time for a few frames
+/// (a bump in the wire then forwards half as many).
 const MOSTLY: u64 = 4;
-/// Sleeps that are remembered at least, and twice as many at most: those late by more than most are one in hundreds.
+/// Minimum number of sleeps remembered; the maximum is twice as many. Outliers are one in hundreds.
 const REMEMBERED: u32 = 512;
 
-/// CLOCK_MONOTONIC.
+/// The clock CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Monotonic {
     waiting: Waiting,
     overslept: Overslept,
-    /// If it is to be had.
+    /// Precedence of the thread, if requested.
     precedence: Option<Precedence>,
-    /// When something else than this clock had been waited for last.
+    /// End of the last wait for something other than this clock.
     woke: u64,
 }
 
-/// By how much sleeps took too long lately: the most, in this window of them and in the one before.
+/// Maximum oversleep in this window of sleeps and in the previous one.
 #[derive(Debug, Default)]
 struct Overslept {
     now: u64,
@@ -74,14 +79,14 @@ struct Overslept {
     sleeps: u32,
 }
 
-/// The most that is spun of a wait.
+/// Returns the maximum time to spin in a wait, in nanoseconds.
 fn limit(left: u64) -> u64 {
     (left / 100 * MOST_SPUN).max(LEAST_MARGIN)
 }
 
 impl Overslept {
-    /// A sleep took `over` longer, of which at most `limit` can be made up for by spinning. What took longer is left out: as
-    /// much would be spun after each sleep, and in vain.
+    /// Records a sleep that took `over` too long, of which spinning can make up for at most
+    /// `limit`. Longer ones are ignored: otherwise as much would be spun after each sleep, in vain.
     fn add(&mut self, over: u64, limit: u64) {
         if over <= limit {
             self.now = self.now.max(over);
@@ -92,7 +97,7 @@ impl Overslept {
         }
     }
 
-    /// How long before its time a sleep is to end, at most `limit`.
+    /// Returns how long before the target time a sleep should end, at most `limit`.
     fn margin(&self, limit: u64) -> u64 {
         let most = self.now.max(self.before);
         (most + most / 8).clamp(LEAST_MARGIN, limit)
@@ -100,11 +105,12 @@ impl Overslept {
 }
 
 impl Monotonic {
-    /// A clock for the present thread, whose timers it makes as exact as the kernel can.
+    /// Creates a clock for the current thread, and makes that thread's timers as exact as the
+    /// kernel can.
     #[must_use]
     pub fn new(waiting: Waiting) -> Self {
         if waiting == Waiting::Sleep {
-            // The default is 50 µs. Where it cannot be set, more is spun.
+            // The default is 50 µs. If it cannot be changed, more time is spun.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
         Self {
@@ -115,9 +121,10 @@ impl Monotonic {
         }
     }
 
-    /// A clock as by [`new`](Self::new) for a thread that does little but to wait for it. Where that is permitted, the thread
-    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins, or waits for something
-    /// else ([`rested`](Clock::rested)) most of the time.
+    /// Creates a clock as by [`new`](Self::new) for a thread that does little but wait for it. If
+    /// permitted, the thread has precedence over other programs, under a real-time policy, as long
+    /// as it sleeps longer than it spins, or mostly waits for something else
+    /// ([`rested`](Clock::rested)).
     #[must_use]
     pub fn preceding(waiting: Waiting) -> Self {
         Self {
@@ -131,7 +138,7 @@ impl Monotonic {
             tv_sec: (until / 1_000_000_000) as i64,
             tv_nsec: (until % 1_000_000_000) as i64,
         };
-        // Interrupted or refused: the caller looks at the clock anyway.
+        // Interrupted or refused: the caller reads the clock in any case.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &request);
         let now = self.now();
         self.overslept.add(now.saturating_sub(until), limit);
@@ -191,14 +198,15 @@ impl Clock for Monotonic {
     }
 }
 
-/// Time that passes only by being waited for, and then at once: what is due later is done now.
+/// A clock that advances only by being waited for, and then immediately: whatever is due later is
+/// done now.
 #[derive(Debug)]
 pub struct Virtual {
     now: u64,
 }
 
 impl Virtual {
-    /// It is `now`.
+    /// Creates a clock that shows `now`.
     #[must_use]
     pub const fn new(now: u64) -> Self {
         Self { now }
@@ -224,7 +232,7 @@ impl Clock for Virtual {
         self.now = self.now.max(at);
     }
 
-    /// The frames that are not there yet have their times already: this one stands still.
+    /// Frames yet to arrive already have their times, so this clock stands still.
     fn idle(&mut self, for_: u64, _: &AtomicBool) -> u64 {
         thread::sleep(Duration::from_nanos(for_));
         self.now
@@ -236,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_ends_not_before_its_time() {
+    fn waiting_does_not_end_early() {
         let clocks = [Waiting::Sleep, Waiting::Spin].map(Monotonic::new);
         for mut clock in clocks
             .into_iter()
@@ -250,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spun_follows_what_sleeps_took_within_bounds() {
+    fn spinning_follows_oversleep_within_bounds() {
         let most = limit(500_000);
         assert_eq!((most, limit(10_000)), (150_000, LEAST_MARGIN));
         let mut overslept = Overslept::default();
         assert_eq!(overslept.margin(most), LEAST_MARGIN);
-        // No spinning makes up for that.
+        // Spinning cannot make up for that.
         overslept.add(4_000_000, most);
         assert_eq!(overslept.margin(most), LEAST_MARGIN);
         overslept.add(120_000, most);
@@ -270,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_time_passes_by_waiting_for_it_alone() {
+    fn virtual_time_advances_only_by_waiting() {
         let (stop, mut clock) = (AtomicBool::new(false), Virtual::new(5));
         assert_eq!(
             clock.wait_until(3_600_000_000_000, &stop),

@@ -1,4 +1,5 @@
-//! A capture file in an interface's place: what would be sent, stamped with the time at which it is due.
+//! A capture file in place of an interface: writes the frames that would be sent, with the time at
+//! which they are due.
 
 use crate::capture_file::{CaptureWriter, Error, Interface, Options, ReadInterface, Summary};
 use crate::slots::Slots;
@@ -13,20 +14,20 @@ use std::time::Duration;
 /// The name that stands for standard output.
 pub const STDOUT: &str = "-";
 
-/// Where frames were seen, by name and description: the interfaces of the capture that they come from, told by the one who
-/// reads it, maybe as it goes; or the vantage points of a simulation.
+/// Names and descriptions of capture points: the interfaces of the capture that frames come from,
+/// added by its reader, possibly while reading; or the capture points of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct SeenAt(Arc<Mutex<Vec<(String, String)>>>);
 
 impl SeenAt {
-    /// Places with these names, all that there are.
+    /// Creates a complete list of capture points with these names.
     #[must_use]
     pub fn named(names: Vec<String>) -> Self {
         let places = names.into_iter().map(|name| (name, String::new()));
         Self(Arc::new(Mutex::new(places.collect())))
     }
 
-    /// Learns those of `interfaces`, which are all so far, that are new.
+    /// Adds the new ones of `interfaces`, which lists all of them so far.
     pub fn learn(&self, interfaces: &[ReadInterface]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = interfaces.get(known.len()..).unwrap_or_default();
@@ -37,21 +38,22 @@ impl SeenAt {
     }
 }
 
-/// Makes of frames what is written in their place.
+/// Transforms frames before they are written.
 pub trait Wrap: Send {
-    /// Writes into an empty buffer what comes in the place of a frame seen at an interface when it is due; nothing where nothing
-    /// is to be written.
+    /// Writes into an empty buffer the replacement for a frame that was captured at an interface at
+    /// its due time. Writes nothing if the frame is to be omitted.
     fn wrap(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>);
 
-    /// Writes what is left once there are no more frames, and says for which interface and time; `None` where there is nothing.
+    /// Writes what is left after the last frame, and returns its interface and time; `None` if
+    /// nothing is left.
     fn rest(&mut self, out: &mut Vec<u8>) -> Option<(u32, u64)>;
 }
 
-/// Frames out into a pcapng file, as Ethernet.
+/// Writes frames to a pcapng file, as Ethernet.
 pub struct FileTransmit {
     writer: CaptureWriter<'static>,
     slots: Slots,
-    /// When the next frame pushed is due and where it was seen, and the same of those that wait.
+    /// Due time and capture point of the next frame pushed, and the same of the frames that wait.
     stamp: (u64, u32),
     stamps: VecDeque<(u64, u32)>,
     seen_at: SeenAt,
@@ -61,8 +63,8 @@ pub struct FileTransmit {
 }
 
 impl FileTransmit {
-    /// Starts the file `path` ([`STDOUT`]: on standard output) for frames of up to `longest` octets, of which `slots` can wait.
-    /// `application` is the program's name, for the file's header.
+    /// Creates the file `path` ([`STDOUT`]: standard output) for frames of up to `longest` octets,
+    /// of which `slots` can wait. `application` is the program's name, for the file header.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`].
@@ -100,29 +102,32 @@ impl FileTransmit {
         })
     }
 
-    /// Has frames written when they are due, as onto a link, for somebody who watches them come; else they are written at once.
+    /// Writes frames when they are due, as on a link, for a reader that follows the file. By
+    /// default they are written immediately.
     pub const fn make_live(&mut self) {
         self.is_live = true;
     }
 
-    /// Whether they are.
+    /// True if frames are written when they are due.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Has the file describe its interfaces as those that frames were `seen_at`; else they have no names.
+    /// Names and describes the interfaces of the file as in `seen_at`. By default they have no
+    /// names.
     pub fn describe(&mut self, seen_at: SeenAt) {
         self.seen_at = seen_at;
     }
 
-    /// Has `wrap` make of each frame what is written.
+    /// Passes each frame through `wrap` before it is written.
     pub fn wrap(&mut self, wrap: Box<dyn Wrap>) {
         self.wrap = Some((wrap, Vec::new()));
     }
 
-    /// Describes the interfaces up to `number`, as far as the file has not yet, and those that are known already: whoever
-    /// reads packets one by one is to know of several places before the first. All of them are Ethernet, as the frames are.
+    /// Describes the interfaces up to `number`, if the file does not yet, and those that are known
+    /// already: a reader that follows packet by packet should learn of several capture points
+    /// before the first packet. All of them are Ethernet, as the frames are.
     #[inline]
     fn require(&mut self, number: u32) -> Result<(), Error> {
         if (number as usize) < self.writer.interfaces() {
@@ -137,14 +142,14 @@ impl FileTransmit {
                 name: seen.map_or("", |(name, _)| name),
                 description: seen.map_or("", |(_, description)| description),
                 link: LinkType::Ethernet,
-                // No octet of a frame that is sent is left out.
+                // Frames that are sent are complete.
                 snap_len: 0,
             })?;
         }
         Ok(())
     }
 
-    /// Writes what is buffered and gives the file its name.
+    /// Writes what is buffered and renames the file to its final name.
     ///
     /// # Errors
     /// As for [`CaptureWriter::finish`].

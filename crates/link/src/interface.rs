@@ -1,8 +1,9 @@
-//! What an interface is: name, driver, queues, MTU, speed, addresses; whether one may send on it ([`check_may_send`]), as
-//! no default route leaves by it; what becomes of it meanwhile ([`LinkWatch`]); what it counted ([`Interface::counters`]).
+//! Properties of an interface: name, driver, queues, MTU, speed, addresses; permission to send on
+//! it ([`check_may_send`]), as long as no default route uses it; changes of its state
+//! ([`LinkWatch`]); and counters ([`Interface::counters`]).
 //!
-//! Facts come from the kernel by rtnetlink, and from sysfs where rtnetlink has none. All of it is about the network
-//! namespace of the calling thread. Nothing here changes an interface.
+//! The facts come from the kernel by rtnetlink, and from sysfs if rtnetlink lacks them. All of them
+//! apply to the network namespace of the calling thread. Nothing here changes an interface.
 
 mod check;
 mod error;
@@ -25,7 +26,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeader, AddressMess
 use netlink_packet_route::link::LinkLayerType;
 use std::net::IpAddr;
 
-/// What was true of an interface when it was asked for.
+/// A snapshot of the properties of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     name: String,
@@ -47,18 +48,19 @@ pub struct Interface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceAddress {
-    /// The address.
+    /// The IP address.
     pub address: IpAddr,
-    /// Bits that are the same for all of its network.
+    /// Prefix length of its network, in bits.
     pub prefix_len: u8,
 }
 
 impl Interface {
-    /// The interface of that name (or alternative name).
+    /// Looks up an interface by name or alternative name.
     ///
     /// # Errors
     ///
-    /// When there is none, and then it says which there are; and when the kernel cannot be asked.
+    /// There is no such interface (the error lists those that exist), or the kernel cannot be
+    /// queried.
     pub fn named(name: &str) -> Result<Self, InterfaceError> {
         let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("interfaces", e))?;
         let links = link::all(&mut netlink)?;
@@ -70,11 +72,11 @@ impl Interface {
         Ok(Self::from_link(link, &addresses))
     }
 
-    /// All interfaces, in the order of their indices.
+    /// Returns all interfaces in the order of their indices.
     ///
     /// # Errors
     ///
-    /// When the kernel cannot be asked.
+    /// The kernel cannot be queried.
     pub fn all() -> Result<Vec<Self>, InterfaceError> {
         let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("interfaces", e))?;
         let links = link::all(&mut netlink)?;
@@ -85,13 +87,13 @@ impl Interface {
             .collect())
     }
 
-    /// What the kernel counted at it (`IFLA_STATS64`) since it was made.
+    /// Returns the kernel's counters of the interface (`IFLA_STATS64`) since it was created.
     ///
-    /// What AF_XDP sends without copying may be missing here: drivers differ.
+    /// Frames sent by AF_XDP without copying may be missing: drivers differ.
     ///
     /// # Errors
     ///
-    /// When the interface is gone, or the kernel cannot be asked.
+    /// The interface is gone, or the kernel cannot be queried.
     pub fn counters(&self) -> Result<Stats64, InterfaceError> {
         let query = |e| InterfaceError::query("counters", e).on(&self.name);
         let mut netlink = Netlink::open().map_err(query)?;
@@ -100,79 +102,79 @@ impl Interface {
         Ok(link.counters.unwrap_or_default())
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its number in its namespace, from 1.
+    /// Returns the index in its namespace, from 1.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// Its Ethernet address; `None` if it has none.
+    /// Returns the Ethernet address, if it has one.
     #[must_use]
     pub const fn mac(&self) -> Option<[u8; 6]> {
         self.mac
     }
 
-    /// Octets of the largest packet, without the Ethernet header.
+    /// Returns the maximum packet length in octets, without the Ethernet header.
     #[must_use]
     pub const fn mtu(&self) -> u32 {
         self.mtu
     }
 
-    /// Whether it carries Ethernet frames (the loopback interface does).
+    /// True if it carries Ethernet frames (the loopback interface does).
     #[must_use]
     pub const fn is_ethernet(&self) -> bool {
         self.is_ethernet
     }
 
-    /// Whether it is the loopback interface: frames come back, and AF_XDP cannot send there.
+    /// True if it is the loopback interface: frames come back, and AF_XDP cannot send there.
     #[must_use]
     pub const fn is_loopback(&self) -> bool {
         self.is_loopback
     }
 
-    /// Whether it was set up.
+    /// True if it is set up.
     #[must_use]
     pub const fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Whether there is something at the other end.
+    /// True if it has a carrier: something is at the other end.
     #[must_use]
     pub const fn has_carrier(&self) -> bool {
         self.carrier
     }
 
-    /// The driver; of a virtual interface its kind.
+    /// Returns the driver, or the kind of a virtual interface.
     #[must_use]
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
     }
 
-    /// Transmit queues in use.
+    /// Returns the number of transmit queues in use.
     #[must_use]
     pub const fn transmit_queues(&self) -> u32 {
         self.transmit_queues
     }
 
-    /// Receive queues in use.
+    /// Returns the number of receive queues in use.
     #[must_use]
     pub const fn receive_queues(&self) -> u32 {
         self.receive_queues
     }
 
-    /// Link speed in Mbit/s; `None`: not known.
+    /// Returns the link speed in Mbit/s; `None` if unknown.
     #[must_use]
     pub const fn speed(&self) -> Option<u32> {
         self.speed
     }
 
-    /// Its IPv4 and IPv6 addresses.
+    /// Returns its IPv4 and IPv6 addresses.
     #[must_use]
     pub fn addresses(&self) -> &[InterfaceAddress] {
         &self.addresses
@@ -191,7 +193,7 @@ impl Interface {
             up: link.is_up(),
             carrier: link.carrier,
             driver: sysfs.driver.or_else(|| link.kind.clone()).or(loopback),
-            // Without sysfs: those there is room for.
+            // Without sysfs: the maximum number of queues.
             transmit_queues: sysfs.tx_queues.unwrap_or(link.tx_queues),
             receive_queues: sysfs.rx_queues.unwrap_or(link.rx_queues),
             speed: sysfs.speed,
@@ -204,7 +206,7 @@ impl Interface {
     }
 }
 
-/// All addresses, each with the index of its interface.
+/// Returns all addresses, each with the index of its interface.
 fn addresses(netlink: &mut Netlink) -> Result<Vec<(u32, InterfaceAddress)>, InterfaceError> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let answers = netlink.dump(request, libc::RTM_NEWADDR);
@@ -215,16 +217,16 @@ fn addresses(netlink: &mut Netlink) -> Result<Vec<(u32, InterfaceAddress)>, Inte
         .collect())
 }
 
-/// Octets of `struct ifaddrmsg`.
+/// Length of `struct ifaddrmsg`, in octets.
 const ADDRESS_HEADER_LEN: usize = 8;
 
-/// An address without which the others still hold: what cannot be understood is left out.
+/// Parses an address. One that cannot be parsed is ignored: the others are still valid.
 fn address(payload: &[u8]) -> Option<(u32, InterfaceAddress)> {
     let header = AddressHeader::parse(payload).ok()?;
     let (mut local, mut address) = (None, None);
     for attribute in NlasIterator::new(payload.get(ADDRESS_HEADER_LEN..)?) {
         match AddressAttribute::parse(&attribute.ok()?) {
-            // On a point-to-point link the address is that of the other side.
+            // On a point-to-point link, `Address` is that of the peer.
             Ok(AddressAttribute::Local(ip)) => local = Some(ip),
             Ok(AddressAttribute::Address(ip)) => address = Some(ip),
             _ => {}

@@ -1,9 +1,11 @@
-//! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
-//! [`transmit::Transmit`] on the way out. [`backend`] opens the best way out, [`sender`] runs frames through it, [`port`] is an
-//! interface both ways, [`pacing`] and [`clock`] say when, [`interface`] what an interface is, and [`rdma`]
-//! what an RDMA device has counted.
+//! Input and output of frames: capture files ([`capture_file`]), AF_XDP ([`xdp`]) and AF_PACKET
+//! ([`packet_socket`]), with [`transmit::Transmit`] as the common interface for output. [`backend`]
+//! opens the best backend for output, [`sender`] sends frames through it, [`port`] is an interface
+//! in both directions, [`pacing`] and [`clock`] determine the time of sending, [`interface`]
+//! describes an interface, and [`rdma`] reads the counters of an RDMA device.
 //!
-//! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
+//! The contents of frames are the business of fcn-wire; the choice of frames to send is that of the
+//! roles and tools.
 #![deny(unsafe_code)]
 
 pub mod backend;

@@ -1,4 +1,4 @@
-//! Questions to the kernel by netlink, and its answers, undecoded.
+//! Netlink requests to the kernel, and its answers, undecoded.
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage,
@@ -11,28 +11,29 @@ use std::io;
 use std::iter;
 use std::time::Duration;
 
-/// How often a list is asked for anew when it changed meanwhile.
+/// Maximum number of requests for a list that keeps changing.
 const ATTEMPTS: usize = 8;
-/// The kernel answers at once, unless somebody holds its lock of the network configuration.
+/// Receive timeout. The kernel answers immediately, unless its lock of the network configuration is
+/// held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A socket of the namespace of the thread that opened it.
+/// A netlink socket in the namespace of the thread that opened it.
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
 impl Netlink {
-    /// One for rtnetlink.
+    /// Opens a socket for rtnetlink.
     pub(crate) fn open() -> io::Result<Self> {
         Self::with_protocol(NETLINK_ROUTE)
     }
 
-    /// One for that netlink protocol.
+    /// Opens a socket for a netlink protocol.
     pub(crate) fn with_protocol(protocol: isize) -> io::Result<Self> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
-        // Connected, so that only the kernel is heard.
+        // Connected, so that only the kernel's messages are received.
         socket.connect(&SocketAddr::new(0, 0))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         Ok(Self {
@@ -41,7 +42,7 @@ impl Netlink {
         })
     }
 
-    /// Payloads of all messages of that type that answer `ask`.
+    /// Returns the payloads of all messages of type `kind` that answer `request`.
     pub(crate) fn dump(
         &mut self,
         request: impl NetlinkSerializable + Clone,
@@ -58,7 +59,7 @@ impl Netlink {
         }
     }
 
-    /// Payload of the one message that answers `ask`.
+    /// Returns the payload of the one message that answers `request`.
     pub(crate) fn get(
         &mut self,
         request: impl NetlinkSerializable,
@@ -98,7 +99,7 @@ impl Netlink {
                 Err(e) => return Err(e),
             };
             for message in messages(&datagram) {
-                // The rest of an answer that was given up.
+                // The rest of an abandoned answer.
                 if message.sequence_number() != self.sequence {
                     continue;
                 }
@@ -123,7 +124,7 @@ impl Netlink {
         }
     }
 
-    /// Reads away what is left of an answer that was given up.
+    /// Discards the rest of an abandoned answer.
     fn flush(&self) {
         let mut buffer = Vec::new();
         loop {
@@ -137,12 +138,12 @@ impl Netlink {
     }
 }
 
-/// Whether to ask anew: the list changed while it was read, or did not fit.
+/// True if the request should be repeated: the list changed while it was read, or did not fit.
 fn is_passing(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EINTR | libc::ENOBUFS))
 }
 
-/// The error number that ends an answer, 0 for success.
+/// Converts the error number that ends an answer; 0 is success.
 fn failure(payload: &[u8]) -> io::Result<()> {
     match payload.first_chunk().map(|code| i32::from_ne_bytes(*code)) {
         None | Some(0) => Ok(()),
@@ -150,7 +151,7 @@ fn failure(payload: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The messages of a datagram, up to the first malformed one.
+/// Iterates over the messages of a datagram, up to the first malformed one.
 pub(crate) fn messages(mut rest: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
     iter::from_fn(move || {
         let message = NetlinkBuffer::new_checked(rest).ok()?;

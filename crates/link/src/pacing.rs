@@ -1,29 +1,29 @@
-//! When frames leave: rates, the schedule, and what happens to those that are late. Without a clock or a socket: times come
-//! in as nanoseconds. Waiting is in `clock.rs`.
+//! Departure times of frames: rates, the schedule, and the treatment of late frames. No clock and
+//! no sockets: times are passed in as nanoseconds. Waiting is in `clock.rs`.
 
 use std::fmt;
 
-/// Octets that Ethernet adds to a frame as we hold it: the frame check sequence.
+/// Length of the frame check sequence that Ethernet appends to a frame, in octets.
 pub const FCS_LEN: u64 = 4;
-/// Octets that Ethernet puts around a frame on the wire: preamble, start delimiter, gap between frames.
+/// Overhead of a frame on the wire, in octets: preamble, start delimiter, gap between frames.
 pub const WIRE_OVERHEAD: u64 = 8 + 12;
-/// Octets of the shortest Ethernet frame, with its check sequence; shorter ones are padded.
+/// Minimum length of an Ethernet frame with its check sequence, in octets; shorter ones are padded.
 pub const SHORTEST_FRAME: u64 = 64;
 const NANOS: u128 = 1_000_000_000;
 
-/// How fast frames are to leave.
+/// Rate at which frames leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Frames a second.
+    /// Frames per second.
     Packets(u64),
-    /// Bits a second of layer 2: frames with their check sequence, at least 64 octets each.
+    /// Bits per second of layer 2: frames with their check sequence, at least 64 octets each.
     L2Bits(u64),
-    /// Bits a second of layer 1: with preamble and gap between frames, 20 octets a frame more.
+    /// Bits per second of layer 1: with preamble and gap between frames, 20 octets more per frame.
     L1Bits(u64),
 }
 
 impl Rate {
-    /// The rate's number.
+    /// Returns the number of the rate.
     #[must_use]
     pub const fn value(self) -> u64 {
         match self {
@@ -31,7 +31,7 @@ impl Rate {
         }
     }
 
-    /// What a frame of `len` octets, without FCS, counts for.
+    /// Returns the units for which a frame of `len` octets, without FCS, counts.
     #[inline]
     #[must_use]
     pub const fn units(self, len: usize) -> u64 {
@@ -42,13 +42,14 @@ impl Rate {
         }
     }
 
-    /// When a frame is due that so many units come before: nanoseconds since the first, rounded down.
+    /// Returns the due time of a frame that is preceded by `units`: nanoseconds since the first,
+    /// rounded down.
     #[inline]
     #[must_use]
     pub fn due(self, units: u128) -> u64 {
         let value = self.value().max(1);
         match u64::try_from(units) {
-            // The short way is exact, too, and much the faster one.
+            // This case is exact as well, and much faster.
             Ok(units) if units <= u64::MAX / NANOS as u64 => units * NANOS as u64 / value,
             _ => {
                 let due = units.saturating_mul(NANOS) / u128::from(value);
@@ -57,14 +58,14 @@ impl Rate {
         }
     }
 
-    /// The time that a frame of `len` octets takes at this rate, in nanoseconds, rounded down.
+    /// Returns the time of a frame of `len` octets at this rate, in nanoseconds, rounded down.
     #[must_use]
     pub fn gap(self, len: usize) -> u64 {
         self.due(self.units(len).into())
     }
 }
 
-/// Octets of a frame with its check sequence, padded where it is short.
+/// Returns the length of a frame with its check sequence, after padding, in octets.
 #[must_use]
 pub const fn l2_octets(len: usize) -> u64 {
     let octets = len as u64 + FCS_LEN;
@@ -92,7 +93,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// When frames are due at a rate: exactly, however many there were.
+/// Due times of frames at a rate, exact for any number of frames.
 #[derive(Clone, Copy, Debug)]
 pub struct RateClock {
     rate: Rate,
@@ -100,64 +101,65 @@ pub struct RateClock {
 }
 
 impl RateClock {
-    /// The first frame is due at 0.
+    /// Creates a clock whose first frame is due at 0.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate, units: 0 }
     }
 
-    /// When the next frame is due: nanoseconds since the first.
+    /// Returns the due time of the next frame: nanoseconds since the first.
     #[inline]
     #[must_use]
     pub fn due(&self) -> u64 {
         self.rate.due(self.units)
     }
 
-    /// A frame of `len` octets, without FCS, has been given its time.
+    /// Counts a frame of `len` octets, without FCS, that has been given its time.
     #[inline]
     pub fn count(&mut self, len: usize) {
         self.units += u128::from(self.rate.units(len));
     }
 }
 
-/// What happens to frames that are late because something kept the sender from running.
+/// Treatment of frames that are late because something kept the sender from running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
-    /// Gaps are shortened by a twentieth until the schedule is met again: no bursts, and no large errors. Who is more than
-    /// 20 ms late does as in [`Quickly`](Self::Quickly).
+    /// Shortens gaps by a twentieth until the schedule is met again: no bursts, and no large
+    /// errors. A sender that is more than 20 ms late catches up as in [`Quickly`](Self::Quickly).
     Gently,
-    /// Gaps are shortened by two fifths until the schedule is met again: no bursts, and few errors.
+    /// Shortens gaps by two fifths until the schedule is met again: no bursts, and few errors.
     Quickly,
-    /// Quickly where gaps are long, so that few are wrong; gently where they are short ([`SHORT_GAP`]), so that none is wrong
-    /// by much.
+    /// Quickly if gaps are long, so that few are wrong; gently if they are short ([`SHORT_GAP`]),
+    /// so that none is wrong by much.
     #[default]
     ByGap,
-    /// All that is late leaves at once.
+    /// Sends all late frames at once.
     Burst,
 }
 
-/// Part of a gap by which it is shortened, in percent.
+/// Reduction of a gap, in percent.
 const GENTLY: u64 = 5;
 const QUICKLY: u64 = 40;
 // Less than half a gap would be a burst.
 const _: () = assert!(QUICKLY < 50);
-/// Who is later than this, in nanoseconds, would take too long gently.
+/// Delay above which catching up gently would take too long, in nanoseconds.
 const VERY_LATE: u64 = 20_000_000;
 
-/// Gaps below this, in nanoseconds, are short: shortening many of them by a twentieth is wrong by less than the clock's
-/// and the scheduler's own errors, shortening a few by two fifths is not.
+/// Gaps below this, in nanoseconds, are short: the error of shortening many of them by a twentieth
+/// is less than those of the clock and the scheduler; the error of shortening a few by two fifths
+/// is not.
 pub const SHORT_GAP: u64 = 100_000;
 
-/// Decides when frames leave, given when they are due. All times are nanoseconds of one clock.
+/// Decides when frames leave, from their due times. All times are nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
     catch_up: CatchUp,
-    /// When the last frame was due and when it left.
+    /// Due time and departure time of the last frame.
     last: Option<(u64, u64)>,
 }
 
 impl Release {
-    /// Nothing has left yet.
+    /// Creates a release in which no frame has left yet.
     #[must_use]
     pub const fn new(catch_up: CatchUp) -> Self {
         Self {
@@ -166,8 +168,8 @@ impl Release {
         }
     }
 
-    /// When a frame that is due at `due` leaves at the earliest. Not before it is due, and not much closer to the one
-    /// before than it was meant to be.
+    /// Returns the earliest departure of a frame due at `due`: not before it is due, and not much
+    /// closer to the previous frame than scheduled.
     #[inline]
     #[must_use]
     pub fn at(&self, due: u64) -> u64 {
@@ -191,20 +193,20 @@ impl Release {
         }
     }
 
-    /// A frame that was due at `due` leaves at `at`.
+    /// Records that a frame due at `due` leaves at `at`.
     #[inline]
     pub fn left(&mut self, due: u64, at: u64) {
         self.last = Some((due, at));
     }
 }
 
-/// How many frames of about `len` octets leave at once at a rate, where nothing is said: as few as leave the time for a
-/// system call between them.
+/// Returns the default number of frames of about `len` octets that leave at once at a rate: the
+/// fewest that leave time for a system call between bursts.
 #[must_use]
 pub fn burst_for(rate: Rate, len: usize) -> usize {
-    /// A system call and its frames are to come no more often than this.
+    /// Minimum time for a system call and its frames, in nanoseconds.
     const CALL: u64 = 20_000;
-    /// With more nothing is gained.
+    /// Maximum burst: a larger one gains nothing.
     const MOST: u64 = 32;
     (CALL / rate.gap(len).max(1)).clamp(1, MOST) as usize
 }
@@ -215,18 +217,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn frames_count_what_ethernet_makes_of_them() {
+    fn frames_count_with_ethernet_overhead() {
         assert_eq!(Rate::Packets(5).units(1514), 1);
         assert_eq!(Rate::L2Bits(5).units(1514), 1518 * 8);
         assert_eq!(Rate::L1Bits(5).units(1514), 1538 * 8);
         assert_eq!(Rate::L1Bits(5).units(42), 84 * 8);
-        // 14.88 million of the shortest frames a second on 10 Gbit/s.
+        // 14.88 million minimum-length frames per second on 10 Gbit/s.
         assert_eq!(Rate::L1Bits(10_000_000_000).gap(60), 67);
         assert_eq!(Rate::Packets(0).gap(60), 1_000_000_000);
     }
 
     #[test]
-    fn rates_are_told_with_their_unit() {
+    fn rates_are_displayed_with_their_unit() {
         assert_eq!(Rate::Packets(999).to_string(), "999 packet/s");
         assert_eq!(Rate::L2Bits(1_500_000).to_string(), "1.5 Mbit/s (layer 2)");
         assert_eq!(
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schedule_is_met_again_after_a_stall() {
+    fn schedule_is_met_again_after_a_stall() {
         let cases = [
             (CatchUp::Gently, 5_000, 101),
             (CatchUp::Quickly, 5_000, 13),

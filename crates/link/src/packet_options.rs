@@ -1,5 +1,5 @@
-//! Options of AF_PACKET sockets that rustix has no function for (packet(7)), and VLAN tags, which the kernel hands over apart from
-//! frames.
+//! Options of AF_PACKET sockets that rustix does not provide (packet(7)), and VLAN tags, which the
+//! kernel delivers separately from frames.
 
 #![allow(
     unsafe_code,
@@ -15,12 +15,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const ADD_MEMBERSHIP: c_int = 1;
 const AUXDATA: c_int = 8;
 const IGNORE_OUTGOING: c_int = 23;
-/// Octets of a VLAN tag, and where it stands in a frame.
+/// Length of a VLAN tag, and its offset in a frame, in octets.
 const TAG: usize = 4;
 const TAG_AT: usize = 12;
 const PROMISCUOUS: c_ushort = 1;
 
-/// `struct packet_mreq`.
+/// The kernel's `struct packet_mreq`.
 #[repr(C)]
 struct Membership {
     index: c_int,
@@ -29,13 +29,13 @@ struct Membership {
     address: [u8; 8],
 }
 
-/// From now on `socket` gets no copies of what leaves by its interface. Since Linux 4.20.
+/// Stops `socket` from receiving copies of outgoing frames. Since Linux 4.20.
 pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, IGNORE_OUTGOING, &1_i32)
 }
 
-/// Interface number `index` is promiscuous until what is returned is dropped, or its process ends, in whatever way. The
-/// socket itself gets nothing: it has no protocol.
+/// Makes the interface with index `index` promiscuous until the returned descriptor is dropped, or
+/// its process ends in any way. The socket itself receives nothing: it has no protocol.
 pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
     let socket = socket_with(
         AddressFamily::PACKET,
@@ -53,20 +53,20 @@ pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// From now on `socket` says what tag a frame had.
+/// Makes `socket` report the VLAN tag of each frame.
 pub(crate) fn tell_tags(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, AUXDATA, &1_i32)
 }
 
-/// Takes a frame that is there, with its outermost VLAN tag, and says which octets of `room` it is; `None`: it does not fit. The socket
-/// [tells tags](tell_tags).
+/// Receives a waiting frame with its outermost VLAN tag, and returns its range in `room`; `None` if
+/// it does not fit. The socket must [report tags](tell_tags).
 pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Option<Range<usize>>> {
     let behind = &mut room[TAG..];
     let mut part = libc::iovec {
         iov_base: behind.as_mut_ptr().cast(),
         iov_len: behind.len(),
     };
-    // As aligned as the kernel's header of such messages has to be.
+    // Has the alignment that the kernel's header of control messages needs.
     let mut control = [0_u64; 8];
     // SAFETY: every field may be 0.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -74,7 +74,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Opt
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the kernel writes into `behind` and `control`, as many octets as they have, and keeps no reference.
+    // SAFETY: the kernel writes into `behind` and `control`, as many octets as they have, and keeps
+    // no reference.
     let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
     let Ok(len) = usize::try_from(len) else {
         return Err(io::Error::last_os_error());
@@ -88,7 +89,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Opt
     // SAFETY: it is null, or points to a whole header within `control`.
     while let Some(header) = unsafe { next.as_ref() } {
         if (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, AUXDATA) {
-            // SAFETY: the kernel has put such a structure behind a header of this kind; it need not be aligned.
+            // SAFETY: the kernel has put such a structure after a header of this kind; it need not
+            // be aligned.
             let told = unsafe {
                 let data = libc::CMSG_DATA(next).cast::<libc::tpacket_auxdata>();
                 data.read_unaligned()
@@ -113,7 +115,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Opt
     }
 }
 
-/// Room for [`receive`] to take frames of up to `longest` octets.
+/// Allocates a buffer for [`receive`] of frames of up to `longest` octets.
 pub(crate) fn room(longest: usize) -> Vec<u8> {
     vec![0; TAG + longest]
 }

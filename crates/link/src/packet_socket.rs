@@ -1,4 +1,5 @@
-//! Frames out and in by AF_PACKET, through pnet: works on every interface, at a system call for each frame.
+//! Frames out and in by AF_PACKET, through pnet: works on every interface, but needs a system call
+//! for each frame.
 
 use crate::packet_options::{self, ignore_outgoing, tell_tags};
 use crate::slots::Slots;
@@ -11,14 +12,14 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long a call may wait before we look at the rest of the world again.
+/// Maximum time that a call blocks.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Octets of memory for received frames until they are taken: seconds of some thousand frames, each of which the kernel
-/// counts with what it needs itself.
+/// Size of the receive buffer in octets: seconds of some thousand frames each, including the
+/// kernel's own overhead per frame.
 const WAITING: usize = 16 << 20;
 
-/// Why an AF_PACKET socket could not be opened.
+/// Reason why an AF_PACKET socket could not be opened.
 #[derive(Debug, Error)]
 #[error(
     "{interface}: cannot open an AF_PACKET socket: {error}{}",
@@ -30,7 +31,7 @@ pub struct PacketSocketError {
 }
 
 impl PacketSocketError {
-    /// Whether rights are missing.
+    /// True if permissions are missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         self.error.kind() == io::ErrorKind::PermissionDenied
@@ -54,7 +55,7 @@ fn channel(interface: &str, config: Config) -> Result<Ends, PacketSocketError> {
     }
 }
 
-/// Frames out by AF_PACKET. The kernel chooses the queue.
+/// Sends frames by AF_PACKET. The kernel chooses the queue.
 pub struct PacketTransmit {
     sender: Box<dyn DataLinkSender>,
     slots: Slots,
@@ -65,7 +66,7 @@ impl PacketTransmit {
     /// Opens a socket for frames of up to `longest` octets, of which `slots` can wait.
     ///
     /// # Errors
-    /// Rights are missing, or there is no such interface.
+    /// Permissions are missing, or there is no such interface.
     pub fn open(
         interface: &str,
         (slots, longest): (usize, usize),
@@ -75,7 +76,7 @@ impl PacketTransmit {
             write_buffer_size: 0,
             read_buffer_size: 0,
             write_timeout: Some(PATIENCE),
-            // The interface is left as it was found.
+            // The state of the interface is left unchanged.
             promiscuous: false,
             ..Config::default()
         };
@@ -115,7 +116,7 @@ impl Transmit for PacketTransmit {
             self.slots.counts.kicks += 1;
             match result {
                 Some(Ok(())) => self.slots.sent(),
-                // No room for a while: later.
+                // Temporarily no room: try later.
                 Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => return Ok(()),
                 Some(Err(error)) => {
                     return TransmitError::from_io(&self.mode.target, error).map_or(Ok(()), Err);
@@ -131,7 +132,7 @@ impl Transmit for PacketTransmit {
     }
 
     fn wait(&mut self, _: Duration) -> Result<(), TransmitError> {
-        // Sending waits by itself.
+        // Sending itself blocks.
         self.flush()
     }
 
@@ -144,24 +145,25 @@ impl Transmit for PacketTransmit {
     }
 }
 
-/// A socket of our own for pnet, with room for frames that wait while others have the processor.
+/// Opens a socket for pnet whose buffer holds frames that wait while other threads have the
+/// processor.
 fn roomy_socket(interface: &str) -> Result<OwnedFd, PacketSocketError> {
     let fail = |error: rustix::io::Errno| PacketSocketError {
         interface: interface.to_owned(),
         error: error.into(),
     };
     let socket = socket(AddressFamily::PACKET, SocketType::RAW, None).map_err(fail)?;
-    // Beyond the system's limit only with CAP_NET_ADMIN.
+    // Exceeding the system's limit needs CAP_NET_ADMIN.
     set_socket_recv_buffer_size_force(&socket, WAITING)
         .or_else(|_| set_socket_recv_buffer_size(&socket, WAITING))
         .map_err(fail)?;
     Ok(socket)
 }
 
-/// Frames in and out by one AF_PACKET socket: what it sends does not come back to it.
+/// Sends and receives frames by one AF_PACKET socket. It does not receive what it sends.
 pub struct PacketPort {
     sender: Box<dyn DataLinkSender>,
-    /// The same socket, to receive from: pnet does not put VLAN tags back.
+    /// The same socket, for receiving: pnet does not restore VLAN tags.
     socket: OwnedFd,
     room: Vec<u8>,
     interface: String,
@@ -170,10 +172,11 @@ pub struct PacketPort {
 }
 
 impl PacketPort {
-    /// Opens a socket for frames of up to `longest` octets. What comes in reaches the rest of the kernel as well.
+    /// Opens a socket for frames of up to `longest` octets. Incoming frames reach the rest of the
+    /// kernel as well.
     ///
     /// # Errors
-    /// Rights are missing, or there is no such interface.
+    /// Permissions are missing, or there is no such interface.
     pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
         let fail = |error| PacketSocketError {
             interface: interface.to_owned(),
@@ -202,13 +205,14 @@ impl PacketPort {
         })
     }
 
-    /// What to wait on for frames.
+    /// Returns the descriptor to poll for frames.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Gives the frames that are there to `take`, in order, `most` of them at most; does not wait. Returns how many.
+    /// Passes waiting frames to `take`, in order, at most `most`; does not block. Returns their
+    /// number.
     ///
     /// # Errors
     /// The interface is gone or down.
@@ -224,7 +228,7 @@ impl PacketPort {
         Ok(most)
     }
 
-    /// Sends `frame`. False: it is too long, or the kernel has no room for it.
+    /// Sends `frame`. Returns false if it is too long, or the kernel has no room for it.
     ///
     /// # Errors
     /// The interface is gone or down.
@@ -248,14 +252,14 @@ impl PacketPort {
         }
     }
 
-    /// What became of the frames sent.
+    /// Returns the counters of frames sent.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 }
 
-/// Whether it is no failure, but to be tried again.
+/// True if the error is temporary, and the call should be repeated.
 fn is_later(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,6 +1,7 @@
-//! An interface that frames come in and leave by, for one thread that does both: by AF_XDP, a socket for each receive queue, else
-//! by AF_PACKET. Several ports are waited for together ([`wait`]). One that goes down, or is gone, takes and gives nothing until it
-//! is back: [`Port::tend`] sees to that.
+//! An interface on which one thread receives and sends frames: by AF_XDP, with a socket for each
+//! receive queue, otherwise by AF_PACKET. Several ports can be waited for together ([`wait`]). A
+//! port that goes down, or is gone, neither receives nor sends until it is back; [`Port::tend`]
+//! handles that.
 
 use crate::backend::{OpenError, Wanted};
 use crate::interface::{Interface, LinkEvent, LinkWatch};
@@ -17,26 +18,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Frames taken of a queue before others get their turn: where [`Port::receive`] gives fewer, none was left.
+/// Maximum number of frames received from a queue before other queues get their turn. If
+/// [`Port::receive`] returns fewer, none was left.
 pub const TURN: usize = 64;
 
-/// Why no more frames come: the interface is gone or down.
+/// Reason why no more frames arrive: the interface is gone or down.
 #[derive(Debug, Error)]
 #[error("the interface gives no frames: {0}")]
 pub struct ReceiveError(#[from] io::Error);
 
-/// How a port is to be opened.
+/// Options for opening a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// By which way.
+    /// Requested backend.
     pub wanted: Wanted,
-    /// Frames that can wait in each direction, on each queue.
+    /// Number of frames that can wait in each direction, on each queue.
     pub slots: usize,
-    /// Octets of the longest frame, without FCS.
+    /// Maximum length of a frame without FCS, in octets.
     pub longest: usize,
 }
 
-/// An interface, both ways. It is promiscuous while this is open.
+/// An interface in both directions. It is promiscuous while the port is open.
 pub struct Port {
     interface: String,
     options: Options,
@@ -46,30 +48,30 @@ pub struct Port {
     refused: u64,
     outages: Outages,
     away: Option<Away>,
-    /// A frame in one piece, for a socket that takes no other.
+    /// A frame in one piece, for a socket that needs it so.
     whole: Vec<u8>,
-    /// Of sockets that were open before.
+    /// Counters of sockets that were closed.
     before: (Counts, Option<u64>),
-    // Until this is closed, also where the process is killed.
+    // Keeps the interface promiscuous until it is closed, even if the process is killed.
     _promiscuous: Option<OwnedFd>,
 }
 
-/// When an interface was down, without carrier or gone.
+/// Periods in which an interface was down, without carrier or gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outages {
-    /// How often.
+    /// Number of outages.
     pub count: u64,
-    /// How long in all.
+    /// Total duration.
     pub time: Duration,
-    /// Frames that were to leave meanwhile, and are lost.
+    /// Frames to be sent during outages, which are lost.
     pub lost: u64,
 }
 
-/// That an interface cannot be used.
+/// State of an interface that cannot be used.
 struct Away {
     since: Instant,
     why: String,
-    /// Whether [`Port::tend`] has returned that.
+    /// True if [`Port::tend`] has reported it.
     is_told: bool,
 }
 
@@ -81,13 +83,14 @@ enum Queues {
 }
 
 impl Port {
-    /// Opens `interface`. By AF_XDP its frames do not reach the rest of the kernel.
+    /// Opens `interface`. With AF_XDP its frames do not reach the rest of the kernel.
     ///
     /// # Errors
-    /// Rights are missing, or none of the ways wanted is there.
+    /// Permissions are missing, or none of the requested backends is available.
     pub fn open(interface: &Interface, options: &Options) -> Result<Self, OpenError> {
         let (queues, mode) = open(interface, options)?;
-        // Some drivers cannot, as they do not filter; where one filters, this says why frames for others stay away.
+        // Some drivers do not support it, as they do not filter. If a driver does filter, this text
+        // explains why frames for others are missing.
         let (promiscuous, mode) = match promiscuous(interface.index()) {
             Ok(held) => (Some(held), mode),
             Err(error) => (None, format!("{mode}, not promiscuous: {error}")),
@@ -97,7 +100,7 @@ impl Port {
             options: *options,
             queues,
             mode,
-            // Without it, sending and receiving tell most of what there is to be told.
+            // Without it, sending and receiving report most events.
             watch: LinkWatch::new(interface).ok(),
             refused: 0,
             outages: Outages::default(),
@@ -108,14 +111,14 @@ impl Port {
         })
     }
 
-    /// How frames come in and leave, and why not in a better way.
+    /// Returns how frames are received and sent, and why not in a better mode.
     #[must_use]
     pub fn mode(&self) -> &str {
         &self.mode
     }
 
-    /// Looks whether the interface went away or is back, and opens it again where it is: to be called some times a second.
-    /// Returns what is new, for people.
+    /// Checks if the interface went away or is back, and reopens it if it is back; to be called
+    /// several times a second. Returns a message for users if something has changed.
     pub fn tend(&mut self) -> Option<String> {
         if self.away.is_none() {
             while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
@@ -125,7 +128,7 @@ impl Port {
                 }
             }
         }
-        // By now, or by what sending or receiving has met since the last time.
+        // Went away now, or was found to be away by sending or receiving since the last call.
         let away = self.away.as_mut()?;
         if !std::mem::replace(&mut away.is_told, true) {
             return Some(format!("{}: {}", self.interface, away.why));
@@ -134,7 +137,7 @@ impl Port {
         if !interface.is_up() || !interface.has_carrier() {
             return None;
         }
-        // What cannot be opened now may be the next time.
+        // If it cannot be opened now, it may be the next time.
         let again = Self::open(&interface, &self.options).ok()?;
         let lasted = self.away.take()?.since.elapsed();
         let mut outages = self.outages;
@@ -151,7 +154,7 @@ impl Port {
         ))
     }
 
-    /// The interface cannot be used any more; perhaps later.
+    /// Marks the interface as unusable, perhaps temporarily.
     fn leave(&mut self, why: String) {
         if self.away.is_some() {
             return;
@@ -168,7 +171,7 @@ impl Port {
         });
     }
 
-    /// When it could not be used.
+    /// Returns the outages so far.
     #[must_use]
     pub fn outages(&self) -> Outages {
         let since = self.away.as_ref().map(|away| away.since.elapsed());
@@ -178,14 +181,14 @@ impl Port {
         }
     }
 
-    /// Whether, and why, it cannot be used now.
+    /// Returns the reason why it cannot be used now, if any.
     #[must_use]
     pub fn away(&self) -> Option<&str> {
         self.away.as_ref().map(|away| away.why.as_str())
     }
 
-    /// Gives frames that are there to `take`, those of a queue in order; does not wait. Returns how many: where there are
-    /// more of them than one turn's, they come with the next call.
+    /// Passes waiting frames to `take`, those of each queue in order; does not block. Returns their
+    /// number. Frames beyond one turn follow with the next call.
     pub fn receive(&mut self, mut take: impl FnMut(&[u8])) -> usize {
         let received = match &mut self.queues {
             Queues::Xdp(queues) => Ok(queues
@@ -201,14 +204,15 @@ impl Port {
         })
     }
 
-    /// Queues the frame that is `header` and `rest`; it leaves with the next [`flush`](Self::flush) at the latest. False: it was too long, there was no
-    /// room for it, or the interface is away, and it is lost.
+    /// Queues the frame that consists of `header` and `rest`; it leaves with the next
+    /// [`flush`](Self::flush) at the latest. Returns false if the frame is lost: it was too long,
+    /// there was no room for it, or the interface is away.
     ///
     /// # Errors
-    /// The kernel takes no frames, and not because the interface is gone or down.
+    /// The kernel refuses frames for a reason other than that the interface is gone or down.
     pub fn send(&mut self, header: &[u8], rest: &[u8]) -> Result<bool, TransmitError> {
         let sent = match &mut self.queues {
-            // All by one queue, so that frames keep their order.
+            // All frames use one queue, to keep their order.
             Queues::Xdp(queues) => match queues.first_mut() {
                 Some(queue) => match queue.send(header, rest) {
                     true => Ok(true),
@@ -235,7 +239,7 @@ impl Port {
         Ok(sent == Some(true))
     }
 
-    /// Hands what was queued to the kernel.
+    /// Hands queued frames to the kernel.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -247,7 +251,7 @@ impl Port {
         self.or_away(flushed).map(drop)
     }
 
-    /// `None`: the interface has gone away.
+    /// Returns `None` if the interface has gone away.
     fn or_away<T>(&mut self, result: Result<T, TransmitError>) -> Result<Option<T>, TransmitError> {
         match result {
             Ok(done) => Ok(Some(done)),
@@ -256,7 +260,7 @@ impl Port {
                     TransmitError::Gone { .. } => LinkEvent::Gone,
                     _ => LinkEvent::Down,
                 };
-                // What was not handed over yet stays behind.
+                // Frames not handed over yet are lost.
                 let counts = self.counts();
                 self.outages.lost += counts.pushed - counts.completed;
                 self.leave(why.to_string());
@@ -266,7 +270,7 @@ impl Port {
         }
     }
 
-    /// What became of the frames sent.
+    /// Returns the counters of frames sent.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let now = match &self.queues {
@@ -280,13 +284,14 @@ impl Port {
         self.before.0.plus(now)
     }
 
-    /// Frames that could not be sent: too long, or no room.
+    /// Returns the number of frames that could not be sent: too long, or no room.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Frames that came in and were lost because they were not fetched in time. `None`: not known.
+    /// Returns the number of incoming frames lost because they were not fetched in time; `None` if
+    /// unknown.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let now = match &self.queues {
@@ -301,10 +306,11 @@ impl Port {
     }
 }
 
-/// Waits until a frame is there at one of `ports`, at most `for_`, or until a signal comes.
+/// Waits until a frame is available at one of `ports`, at most for `for_`, or until a signal
+/// arrives.
 ///
 /// # Errors
-/// The kernel does not let it wait.
+/// The kernel refuses to wait.
 pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
     let timeout = Timespec::try_from(for_).map_err(|_| io::Error::from(Errno::INVAL))?;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(ports.len());
@@ -324,7 +330,7 @@ pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(io::Error::from(errno).into()),
     }
-    // What ended is said by receiving or sending; a socket of AF_XDP says it here alone.
+    // Sending or receiving reports that an interface went away; AF_XDP sockets report it only here.
     let ended = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
     let ended = fds.iter().map(|fd| fd.revents().intersects(ended));
     let gone: Vec<usize> = whose
@@ -338,7 +344,7 @@ pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
     Ok(())
 }
 
-/// Opens the sockets in the way wanted.
+/// Opens the sockets with the requested backend.
 fn open(interface: &Interface, options: &Options) -> Result<(Queues, String), OpenError> {
     let name = interface.name();
     let is_loopback = interface.is_loopback();

@@ -1,9 +1,9 @@
-//! Precedence over what else is to run on a processor, for a thread that sleeps most of the time. When it is due is in
-//! `clock.rs`.
+//! Precedence over other work of a processor, for a thread that sleeps most of the time. `clock.rs`
+//! decides when to use it.
 //!
-//! The processor of a thread that sleeps is idle, and the kernel gives work to idle processors. Who wakes up there has to wait
-//! until a time slice has ended, milliseconds; under a real-time policy it need not, but for what the kernel does not let
-//! itself be interrupted in.
+//! The processor of a sleeping thread is idle, and the kernel gives work to idle processors. When
+//! the thread wakes up, it has to wait for the end of a time slice, which takes milliseconds. Under
+//! a real-time policy it need not, except for kernel code that cannot be interrupted.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use thread_priority::{
@@ -11,15 +11,16 @@ use thread_priority::{
     ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
 };
 
-/// Who does not sleep keeps it for so long, in nanoseconds: others wait no longer.
+/// Time for which a thread keeps precedence without sleeping, in nanoseconds: the maximum delay of
+/// other threads.
 const KEPT: u64 = 5_000_000;
-/// What thread-priority takes for a nice value of 0.
+/// The value of thread-priority that corresponds to a nice value of 0.
 const NICE_0: u8 = 48;
 const USUAL: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 const REAL_TIME: ThreadSchedulePolicy =
     ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
 
-/// Whether the present thread has precedence.
+/// Precedence of the current thread.
 #[derive(Debug, Default)]
 pub struct Precedence {
     state: State,
@@ -30,17 +31,17 @@ enum State {
     #[default]
     Without,
     With {
-        /// When it last went to sleep.
+        /// Time of the last sleep.
         slept: u64,
-        /// Its nice value under the usual policy.
+        /// Nice value under the usual policy.
         nice: i32,
     },
-    /// It is not permitted, or somebody has chosen a policy.
+    /// Precedence is not permitted, or another policy was chosen already.
     Never,
 }
 
 impl Precedence {
-    /// The thread is about to sleep, for longer than it spins.
+    /// Takes precedence: the thread is about to sleep for longer than it spins.
     #[inline]
     pub fn take(&mut self, now: u64) {
         match &mut self.state {
@@ -50,7 +51,8 @@ impl Precedence {
         }
     }
 
-    /// The thread goes on without sleeping, or sleeps for less.
+    /// Keeps precedence for a limited time: the thread continues without sleeping, or sleeps for a
+    /// shorter time than it spins.
     #[inline]
     pub fn keep(&mut self, now: u64) {
         if let State::With { slept, .. } = self.state
@@ -60,7 +62,7 @@ impl Precedence {
         }
     }
 
-    /// The thread is going to be busy.
+    /// Gives up precedence: the thread is going to be busy.
     pub fn give_back(&mut self) {
         if let State::With { nice, .. } = self.state {
             lower(nice);
@@ -90,7 +92,8 @@ fn raise(now: u64) -> State {
 fn lower(nice: i32) {
     let middle = ThreadPriorityValue::try_from(NICE_0)
         .map_or(ThreadPriority::Min, ThreadPriority::Crossplatform);
-    // The policy may always be lowered; the nice value is set along with it, if that is permitted.
+    // Lowering the policy is always permitted; the nice value is set along with it, if that is
+    // permitted.
     let _ = set_thread_priority_and_policy(thread_native_id(), middle, USUAL);
     let _ = setpriority_process(None, nice);
 }
@@ -99,7 +102,7 @@ fn lower(nice: i32) {
 mod tests {
     use super::*;
 
-    /// In a thread of its own, of which nothing is left.
+    /// Runs `test` in a separate thread, so that it leaves no trace.
     fn alone(test: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(test).join().unwrap());
     }
@@ -108,7 +111,7 @@ mod tests {
         thread_schedule_policy().unwrap()
     }
 
-    /// False, and said so, where it is not permitted.
+    /// Returns false, and reports a skipped test, if precedence is not permitted.
     fn had(precedence: &Precedence) -> bool {
         let had = matches!(precedence.state, State::With { .. });
         if !had {
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_had_while_sleeping_and_given_back_with_the_nice_value_as_it_was() {
+    fn sleeping_takes_precedence_and_giving_back_restores_the_nice_value() {
         for nice in [0, 7, 19] {
             alone(move || {
                 setpriority_process(None, nice).unwrap();
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_somebody_chose_stays() {
+    fn a_chosen_policy_is_kept() {
         alone(|| {
             let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
             let nice = ThreadPriority::Min;

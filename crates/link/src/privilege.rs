@@ -1,5 +1,5 @@
-//! What a process may do: the capabilities and the memory limit that sockets for frames need, and what to do about
-//! those that are missing.
+//! Permissions of a process: the capabilities and the memory limit that sockets for frames need,
+//! and advice on obtaining those that are missing.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -8,26 +8,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A permission of Linux (capabilities(7)), as far as sending and receiving frames needs it.
+/// A Linux capability (capabilities(7)) for sending and receiving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// `CAP_NET_RAW`: open AF_PACKET and AF_XDP sockets.
     NetRaw,
     /// `CAP_NET_ADMIN`: attach an XDP program to an interface.
     NetAdmin,
-    /// `CAP_BPF` (Linux 5.8): load an XDP program. `CAP_SYS_ADMIN` holds it.
+    /// `CAP_BPF` (Linux 5.8): load an XDP program. Implied by `CAP_SYS_ADMIN`.
     Bpf,
     /// `CAP_IPC_LOCK`: pin memory beyond the limit (`RLIMIT_MEMLOCK`).
     IpcLock,
 }
 
 impl Capability {
-    /// What an AF_PACKET socket needs.
+    /// Capabilities for an AF_PACKET socket.
     pub const AF_PACKET: &'static [Self] = &[Self::NetRaw];
-    /// What an AF_XDP socket with its XDP program needs, apart from memory ([`raise_memlock`]).
+    /// Capabilities for an AF_XDP socket with its XDP program, apart from memory
+    /// ([`raise_memlock`]).
     pub const AF_XDP: &'static [Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
 
-    /// Its name for setcap(8), in small letters, and what it is for.
+    /// Returns its name for setcap(8), in lower case, and its purpose.
     const fn describe(self) -> (&'static str, &'static str) {
         match self {
             Self::NetRaw => ("cap_net_raw", "opens sockets for frames"),
@@ -53,17 +54,19 @@ impl fmt::Display for Capability {
     }
 }
 
-/// Whether the calling thread has that capability in effect.
+/// True if the calling thread has that capability in effect.
 fn has(capability: Capability) -> bool {
-    // A process may always ask about itself; if not, what needs it will fail with a reason of its own.
+    // A process may always query its own capabilities. If not, the operation that needs them fails
+    // with its own reason.
     capabilities(None).is_ok_and(|sets| capability.within(sets.effective))
 }
 
-/// Checks that the calling thread has all of `needed`. `program` as it was started, for the advice.
+/// Checks that the calling thread has all of `needed`. `program` is the path by which the program
+/// was started, for the advice.
 ///
 /// # Errors
 ///
-/// Names those that are missing, and the command that gives them.
+/// Names the missing capabilities, and the command that grants them.
 pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapability> {
     let missing: Vec<_> = needed.iter().copied().filter(|&c| !has(c)).collect();
     if missing.is_empty() {
@@ -76,7 +79,7 @@ pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapab
     })
 }
 
-/// Capabilities that a program lacks.
+/// Missing capabilities of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "not permitted: this process lacks {}; either\n  \
@@ -93,16 +96,17 @@ pub struct MissingCapability {
     program: PathBuf,
 }
 
-/// Names, each with what it is for.
+/// Lists capabilities with their purposes.
 fn purposes(capabilities: &[Capability]) -> String {
     let text = |it: &Capability| format!("{it} ({})", it.describe().1);
     capabilities.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Raises the limit of memory that this process may pin (`RLIMIT_MEMLOCK`) to `octets`, as far as it may and has one. AF_XDP charges its
-/// frame memory to it, together with that of the other processes of the user; before Linux 5.11 so did BPF programs and maps.
+/// Raises the limit of memory that this process may pin (`RLIMIT_MEMLOCK`) to `octets`, if it has a
+/// limit and may raise it. AF_XDP frame memory counts towards this limit, together with that of the
+/// user's other processes; before Linux 5.11, BPF programs and maps did as well.
 ///
-/// Where that is not enough the kernel refuses the memory, and that error says what to do.
+/// If the limit is still too low, the kernel refuses the memory, and that error says what to do.
 pub fn raise_memlock(octets: u64) {
     let limit = getrlimit(Resource::Memlock);
     if !has(Capability::IpcLock) && limit.current.is_some_and(|limit| limit < octets) {
@@ -114,13 +118,14 @@ pub fn raise_memlock(octets: u64) {
     }
 }
 
-/// setcap(8) replaces what was there: all that is needed goes into one line.
+/// Returns the setcap(8) command. It replaces previous capabilities, so all that are needed are in
+/// one command.
 fn setcap(needed: &[Capability], program: &Path) -> String {
     let names: Vec<_> = needed.iter().map(|it| it.describe().0).collect();
     format!("sudo setcap {}+ep {}", names.join(","), quoted(program))
 }
 
-/// What to say of a copy that has the capabilities for a group, as packages make it.
+/// Describes the copy of the program that has the capabilities for a group, as packages install it.
 fn permitted(program: &Path) -> String {
     let mut name = program.as_os_str().to_owned();
     name.push("-capture");
@@ -134,12 +139,12 @@ fn permitted(program: &Path) -> String {
     }
 }
 
-/// setcap(8) follows no links.
+/// Resolves links, which setcap(8) does not follow.
 fn absolute(program: &Path) -> PathBuf {
     fs::canonicalize(program).unwrap_or_else(|_| program.to_path_buf())
 }
 
-/// A path for a shell.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn message_names_what_why_and_how() {
+    fn message_names_capabilities_and_commands() {
         assert_eq!(
             missing("/opt/fcn/fcn-gen").to_string(),
             "not permitted: this process lacks CAP_NET_ADMIN (attaches the XDP program), \
@@ -172,7 +177,7 @@ mod tests {
              2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     \
              sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /opt/fcn/fcn-gen"
         );
-        // Packages make a copy for a group.
+        // Packages install a copy for a group.
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("fcn-top-capture"), "").unwrap();
         let text = missing(&folder.path().join("fcn-top").to_string_lossy()).to_string();
@@ -194,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_what_is_not_there() {
+    fn missing_capabilities_are_refused() {
         let all = [
             Capability::NetRaw,
             Capability::NetAdmin,

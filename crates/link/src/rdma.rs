@@ -1,8 +1,8 @@
-//! RDMA devices of this host: what their drivers count at each port (sysfs), and which queue pairs they have, for whom, with
-//! the counters that are bound to those (RDMA netlink).
+//! RDMA devices of this host: their drivers' counters for each port (sysfs), and their queue pairs
+//! with owners and bound counters (RDMA netlink).
 //!
-//! Names and values are the drivers'; what they mean is for others to say. No rights are needed; of the queue pairs, the
-//! kernel shows those of the calling process's PID namespace.
+//! Names and values are the drivers'; this module does not interpret them. No permissions are
+//! needed. The kernel lists the queue pairs of the calling process's PID namespace.
 
 mod nldev;
 mod sysfs;
@@ -12,14 +12,15 @@ pub use sysfs::{CLASS, Port, ports};
 
 use crate::interface::Interface;
 
-/// Counters read of one port or set, at most. Drivers have up to 80.
+/// Maximum number of counters read of one port or set. Drivers have up to 80.
 const COUNTERS: usize = 256;
-/// Octets of a counter's name, at most.
+/// Maximum length of a counter's name, in octets.
 const NAME: usize = 64;
 
-/// Takes from `ports` the interfaces of other network namespaces: RDMA devices are shared by all namespaces unless told otherwise,
-/// and sysfs names an interface wherever it is. RDMA netlink tells only those of this one; where it tells nothing, an interface
-/// is this one's if it has an address of the port.
+/// Removes from `ports` the interfaces of other network namespaces: by default RDMA devices are
+/// shared by all namespaces, and sysfs names an interface regardless of its namespace. RDMA netlink
+/// reports only those of this namespace. If it is not available, an interface belongs to this
+/// namespace if it has an address of the port.
 pub fn keep_own_interfaces(ports: &mut [Port]) {
     let told = nldev::interfaces();
     for port in ports {

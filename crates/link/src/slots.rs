@@ -3,19 +3,19 @@
 use crate::transmit::{Counts, Slot};
 use std::collections::VecDeque;
 
-/// Buffers, those that are free, and those that wait to be sent.
+/// Buffers, free ones, and those that wait to be sent.
 #[derive(Debug)]
 pub(crate) struct Slots {
     buffers: Box<[u8]>,
     slot_len: usize,
     free: VecDeque<u32>,
-    /// Slot and octets of it, in the order in which they were pushed.
+    /// Slot and length in octets, in the order in which they were pushed.
     waiting: VecDeque<(u32, usize)>,
     pub(crate) counts: Counts,
 }
 
 impl Slots {
-    /// `count` slots of `slot_len` octets each; of both at least one.
+    /// Creates `count` slots of `slot_len` octets each; both are at least one.
     pub(crate) fn new(count: usize, slot_len: usize) -> Self {
         let (count, slot_len) = (count.max(1), slot_len.max(1));
         Self {
@@ -27,7 +27,7 @@ impl Slots {
         }
     }
 
-    /// How many there are, and octets of each.
+    /// Returns the number of slots and the length of each in octets.
     pub(crate) fn extent(&self) -> (usize, usize) {
         (self.buffers.len() / self.slot_len, self.slot_len)
     }
@@ -48,14 +48,14 @@ impl Slots {
         self.counts.octets += len as u64;
     }
 
-    /// The frame that was pushed first and still waits.
+    /// Returns the first frame that waits.
     pub(crate) fn first(&self) -> Option<&[u8]> {
         let (slot, len) = *self.waiting.front()?;
         let at = slot as usize * self.slot_len;
         self.buffers.get(at..at + len)
     }
 
-    /// That frame is sent.
+    /// Marks that frame as sent.
     pub(crate) fn sent(&mut self) {
         if let Some((slot, _)) = self.waiting.pop_front() {
             self.free.push_back(slot);
@@ -64,7 +64,7 @@ impl Slots {
     }
 }
 
-/// A frame in a slot that is too short for it is a mistake of ours.
+/// Asserts that a frame fits its slot; otherwise it is our mistake.
 #[inline]
 pub(crate) fn assert_fits(len: usize, slot_len: usize) {
     assert!(

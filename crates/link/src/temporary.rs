@@ -1,6 +1,6 @@
-//! A file under a temporary name, in the folder of the name that it gets at the end: whoever is stopped or fails leaves
-//! nothing under that name. Dropped, it is removed. Who is killed cannot remove it; the next one that writes into the
-//! folder does.
+//! A file under a temporary name, in the folder of its final name, which it gets at the end: a
+//! program that is stopped or fails leaves nothing under the final name. The file is removed when
+//! dropped. A program that is killed cannot remove it; the next one that writes to the folder does.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::{Builder, NamedTempFile};
 
-/// What its name begins and ends with: short, so that any final name that is allowed leaves room for it.
+/// Prefix and suffix of temporary names: short, so that they fit in with any final name that is
+/// allowed.
 const PREFIX: &str = ".capture-";
 const SUFFIX: &str = ".partial";
 
-/// A younger one may belong to someone who is about to lock it.
+/// Minimum age of a file to be removed: a younger one may be about to be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// A file that is written: dropped before it is [kept](Self::keep), it leaves nothing.
+/// A file being written. If dropped before it is [kept](Self::keep), it leaves nothing.
 #[derive(Debug)]
 pub struct Unfinished {
     name: PathBuf,
@@ -24,22 +25,23 @@ pub struct Unfinished {
 
 #[derive(Debug)]
 enum Place {
-    /// To be renamed.
+    /// A file to be renamed.
     Temporary(NamedTempFile),
-    /// A pipe or device that has the name already: renaming over it would take it away, and it keeps nothing to be halved.
+    /// A pipe or device that has the name already: renaming would replace it, and it cannot hold an
+    /// incomplete file.
     Special(File),
 }
 
 impl Unfinished {
-    /// One that is to have the name `path`.
+    /// Creates a file with the future name `path`.
     ///
     /// # Errors
-    /// What is there decides: a name that cannot be asked about cannot be given either, and is better refused now than after the
-    /// work.
+    /// The existing file decides: if it cannot be examined, it cannot be replaced either, and it is
+    /// better to refuse now than after the work.
     pub fn create(path: &Path) -> io::Result<Self> {
         let name = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            // A link stays a link: the file behind it is replaced.
+            // A link remains a link: its target is replaced.
             Ok(there) if there.is_file() => fs::canonicalize(path)?,
             Ok(_) => {
                 let place = Place::Special(File::options().write(true).open(path)?);
@@ -53,25 +55,25 @@ impl Unfinished {
         Ok(Self { name, place })
     }
 
-    /// The name that the file has or will have.
+    /// Returns the current or future name of the file.
     #[must_use]
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Whether it is a pipe or device.
+    /// True if it is a pipe or device.
     #[must_use]
     pub const fn is_special(&self) -> bool {
         matches!(self.place, Place::Special(_))
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// It cannot have it; nothing is left.
+    /// Renaming fails; nothing is left.
     pub fn keep(self) -> io::Result<()> {
         match self.place {
-            // The temporary file comes back in the error, and is removed with it.
+            // The error contains the temporary file, and dropping it removes the file.
             Place::Temporary(file) => file.persist(&self.name).map(drop).map_err(|e| e.error),
             Place::Special(_) => Ok(()),
         }
@@ -91,28 +93,31 @@ impl Write for Unfinished {
     }
 }
 
-/// The folder that a path's last name is in.
+/// Returns the folder of a path's last component.
 #[must_use]
 pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     folder.unwrap_or(Path::new("."))
 }
 
-/// Makes a file under a temporary name, after removing what others left who were killed.
+/// Creates a file under a temporary name, after removing those of killed programs.
 fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let before = SystemTime::now().checked_sub(YOUNG);
-    // That they can be neither found nor removed keeps nobody from work.
+    // If they can be neither found nor removed, the work continues.
     let _ = before.map(|before| remove_abandoned(folder, before));
     let mut builder = Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
-    // With the permissions of any new file, and an error that does not name this one: tempfile would have it otherwise.
+    // With the permissions of any new file, and an error that does not mention the temporary name;
+    // tempfile's default differs in both.
     let file = builder.make_in(folder, |path| File::create_new(path))?;
-    // Held until the file is closed, however its writer ends. Where a file system knows no locks, none are taken for dead.
+    // Held until the file is closed, however its writer ends. On a file system without locks, no
+    // file counts as abandoned.
     let _ = file.as_file().try_lock_shared();
     Ok(file)
 }
 
-/// Removes the temporary files in a folder that nobody holds and nobody wrote to since a moment.
+/// Removes the temporary files in a folder that are not locked and were last written before
+/// `before`.
 fn remove_abandoned(folder: &Path, before: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -137,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_writer_left_is_removed_and_a_living_ones_stays() {
+    fn only_abandoned_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let living = temporary_in(folder.path()).unwrap();
         let dead = folder.path().join(format!("{PREFIX}abc{SUFFIX}"));
@@ -145,7 +150,7 @@ mod tests {
         for path in [&dead, &another] {
             fs::write(path, "x").unwrap();
         }
-        // They are young.
+        // They are too young.
         drop(temporary_in(folder.path()).unwrap());
         assert!(dead.exists());
         remove_abandoned(folder.path(), SystemTime::now() + YOUNG).unwrap();

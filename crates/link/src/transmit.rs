@@ -1,10 +1,11 @@
-//! Frames out: what every backend offers. Backends are [`crate::xdp`], [`crate::packet_socket`] and capture files
-//! ([`crate::file_transmit`]); when to send which frame is the business of [`crate::sender`].
+//! The common interface of transmit backends: [`crate::xdp`], [`crate::packet_socket`] and capture
+//! files ([`crate::file_transmit`]). [`crate::sender`] decides when to send which frame.
 //!
-//! A backend owns a fixed number of *slots*, buffers of which each holds one frame. A slot is taken when it is free,
-//! filled or patched in place, and pushed; the kernel reads the frame from there. A slot keeps its octets until it is
-//! taken again, so that a sender who remembers what it holds need write only what differs. Slots come back in the
-//! order in which they were pushed, as long as the driver keeps it.
+//! A backend owns a fixed number of *slots*, buffers that each hold one frame. A slot is taken when
+//! it is free, filled or patched in place, and pushed; the kernel reads the frame from there. A
+//! slot keeps its octets until it is taken again, so that a sender that remembers them need write
+//! only the differences. Slots are freed in the order in which they were pushed, as long as the
+//! driver keeps it.
 
 use crate::xdp;
 use serde::Serialize;
@@ -13,13 +14,13 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A slot that is free to be filled. It is given back by pushing it.
+/// A slot that is free to be filled. It is returned by pushing it.
 #[derive(Debug)]
 #[must_use = "a slot that is not pushed is lost to the backend"]
 pub struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// Its number, below the count of slots.
+    /// Returns its number, below the number of slots.
     #[inline]
     #[must_use]
     pub const fn index(&self) -> usize {
@@ -27,25 +28,25 @@ impl Slot {
     }
 }
 
-/// What became of the frames.
+/// Counters of transmitted frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Frames pushed.
     pub pushed: u64,
-    /// Octets of them, without FCS.
+    /// Total length of frames pushed, without FCS, in octets.
     pub octets: u64,
-    /// Frames that the kernel has finished with: on the wire, or dropped by it.
+    /// Frames that the kernel has completed: on the wire, or dropped by it.
     pub completed: u64,
-    /// Frames known to have been dropped by the kernel on their way out.
+    /// Frames known to have been dropped by the kernel before sending.
     pub dropped: u64,
     /// Descriptors that the kernel found invalid.
     pub invalid: u64,
-    /// System calls that handed frames over.
+    /// System calls that handed over frames.
     pub kicks: u64,
 }
 
 impl Counts {
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -59,85 +60,87 @@ impl Counts {
     }
 }
 
-/// One queue of an interface, or a capture file, that takes frames. Not shared: one thread, one queue.
+/// One queue of an interface, or a capture file, that takes frames. Used by a single thread.
 pub trait Transmit {
-    /// Octets of a slot: the longest frame, without FCS.
+    /// Returns the length of a slot in octets: the maximum length of a frame without FCS.
     #[inline]
     fn slot_len(&self) -> usize {
         self.mode().slots.1
     }
 
-    /// A free slot. `None` where the kernel has them all: [`flush`](Self::flush) and [`wait`](Self::wait) then.
+    /// Takes a free slot. `None` if the kernel has all of them: [`flush`](Self::flush) and
+    /// [`wait`](Self::wait) then.
     fn take(&mut self) -> Option<Slot>;
 
-    /// The octets of a slot, those of its last frame still in them.
+    /// Returns the octets of a slot, which still contain its last frame.
     fn bytes(&mut self, slot: &Slot) -> &mut [u8];
 
-    /// When the next frame pushed is due, in nanoseconds since 1970, and the number of the interface that it was seen at.
-    /// Of use to a capture file alone.
+    /// Sets the due time of the next frame pushed, in nanoseconds since 1970, and the number of the
+    /// interface on which it was captured. Only used by capture files.
     #[inline]
     fn stamp(&mut self, _at: u64, _interface: u32) {}
 
-    /// Queues the first `len` octets of `slot` (at most [`slot_len`](Self::slot_len)) behind those pushed before. They
-    /// leave with the next [`flush`](Self::flush).
+    /// Queues the first `len` octets of `slot` (at most [`slot_len`](Self::slot_len)) behind those
+    /// pushed before. They leave with the next [`flush`](Self::flush).
     fn push(&mut self, slot: Slot, len: usize);
 
-    /// Hands what was pushed to the kernel. What it does not take now ("busy") stays queued for the next flush.
+    /// Hands pushed frames to the kernel. Frames that it refuses for now ("busy") stay queued for
+    /// the next flush.
     ///
     /// # Errors
     /// The interface is gone or down, or the file cannot be written. Nothing more can be sent.
     fn flush(&mut self) -> Result<(), TransmitError>;
 
-    /// Waits until the kernel can take more or has finished with something, at most `for_`; returns sooner rather than
-    /// later.
+    /// Waits until the kernel can take more or has completed a frame, at most for `for_`; may
+    /// return early.
     ///
     /// # Errors
     /// As for [`flush`](Self::flush).
     fn wait(&mut self, for_: Duration) -> Result<(), TransmitError>;
 
-    /// Slots pushed and not yet free again.
+    /// Returns the number of slots that are pushed and not yet free again.
     #[inline]
     fn in_flight(&self) -> usize {
         let counts = self.quick_counts();
         (counts.pushed - counts.completed) as usize
     }
 
-    /// What became of the frames so far, without asking the kernel.
+    /// Returns the counters so far, without querying the kernel.
     fn quick_counts(&self) -> Counts;
 
-    /// What became of the frames so far.
+    /// Returns the counters so far.
     fn counts(&mut self) -> Counts {
         self.quick_counts()
     }
 
-    /// How the frames leave.
+    /// Returns the transmit mode.
     fn mode(&self) -> &Mode;
 }
 
-/// How frames leave by one queue, and why not in a better way.
+/// Transmit mode of one queue, and reasons against better modes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mode {
-    /// The interface, or the file.
+    /// Interface or file.
     pub target: String,
-    /// The transmit queue; `None` where the kernel chooses.
+    /// Transmit queue; `None` if the kernel chooses.
     pub queue: Option<u32>,
-    /// How.
+    /// Kind of transmit mode.
     pub kind: ModeKind,
-    /// Why not better, for each better way that was tried or ruled out.
+    /// Reasons against each better mode that was tried or ruled out.
     pub why_not_better: Vec<String>,
-    /// Slots and octets of each.
+    /// Number of slots, and length of each in octets.
     pub slots: (usize, usize),
 }
 
-/// The ways out.
+/// Kinds of transmit modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModeKind {
-    /// AF_XDP, the driver reads our memory.
+    /// AF_XDP, with the driver reading our memory.
     XdpZeroCopy(xdp::ProgramMode),
-    /// AF_XDP, the kernel copies each frame into a packet buffer of its own.
+    /// AF_XDP, with the kernel copying each frame to its own packet buffer.
     XdpCopy,
-    /// AF_PACKET: a system call for each frame.
+    /// AF_PACKET, with a system call for each frame.
     PacketSocket,
     /// A capture file.
     CaptureFile,
@@ -173,13 +176,13 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Why nothing more can be sent.
+/// Reason why nothing more can be sent.
 #[derive(Debug, Error)]
 pub enum TransmitError {
-    /// The interface is not there any more, or was moved to another namespace.
+    /// The interface no longer exists, or was moved to another namespace.
     #[error("{interface}: the interface is gone; sending has stopped")]
     Gone {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
     /// The interface is down.
@@ -187,15 +190,15 @@ pub enum TransmitError {
         "{interface}: the interface is down; sending has stopped (ip link set dev {interface} up)"
     )]
     Down {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
     /// The kernel refused for another reason.
     #[error("{interface}: the kernel does not take frames: {error}")]
     Kernel {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
-        /// What it said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The capture file could not be written.
@@ -204,7 +207,7 @@ pub enum TransmitError {
 }
 
 impl TransmitError {
-    /// What an errno of a send call means; `None` for "later".
+    /// Converts the errno of a send call; `None` for "later".
     #[cold]
     pub(crate) fn from_io(interface: &str, error: io::Error) -> Option<Self> {
         let interface = interface.to_owned();

@@ -1,8 +1,9 @@
 //! AF_XDP sockets: frames from our memory to a queue of an interface, and back.
 //!
-//! Has `unsafe` in it: system calls and rings shared with the kernel. `sys.rs` has the system calls, `umem.rs` the memory,
-//! `ring.rs` the rings, `socket.rs` how these become a bound socket, `program.rs` the embedded XDP program, `transmit.rs`
-//! and `port.rs` (both ways, with `receive.rs`) what the rest of the world uses.
+//! Uses `unsafe` for system calls and for rings shared with the kernel. `sys.rs` has the system
+//! calls, `umem.rs` the memory, `ring.rs` the rings, `socket.rs` the setup of a bound socket, and
+//! `program.rs` the embedded XDP program. `transmit.rs` and `port.rs` (both directions, with
+//! `receive.rs`) are the interface for other modules.
 #![allow(unsafe_code)]
 
 mod port;

@@ -1,10 +1,11 @@
-//! Errors of writing a capture file, with readable messages.
+//! Errors of writing a capture file, with messages for users.
 
 use super::{MAX_COMMENT, MAX_PACKET};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a capture file could not be written: what failed, on which file, and what to do.
+/// Reason why a capture file could not be written: what failed, on which file, and what to do about
+/// it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", file.as_ref().map_or("capture".into(), |file| file.to_string_lossy()))]
 pub struct Error {
@@ -12,17 +13,17 @@ pub struct Error {
     kind: ErrorKind,
 }
 
-/// What failed.
+/// The kind of failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The file could not be created.
     #[error("cannot create it: {0}{advice}", advice = advice(_0))]
     Create(io::Error),
-    /// The octets could not be written, now or earlier; the file is not there.
+    /// The octets could not be written, now or earlier; the file does not exist.
     #[error("cannot write it: {0}{advice}", advice = advice(_0))]
     Write(io::Error),
-    /// The finished file could not be given its name; it is not there.
+    /// The finished file could not be renamed to its final name; it does not exist.
     #[error("cannot give the finished file its name: {0}{advice}", advice = advice(_0))]
     Rename(io::Error),
     /// The path does not name a file.
@@ -31,34 +32,34 @@ pub enum ErrorKind {
     /// A text of the file or of an interface cannot be written, for this reason.
     #[error("cannot describe the file or an interface: {0}")]
     Text(String),
-    /// A packet of an interface that the file does not have.
+    /// A packet refers to an interface that the file does not have.
     #[error("a packet of interface {number}, but the file has {count} (numbered from 0)")]
     Interface {
-        /// The interface asked for.
+        /// Number of the interface requested.
         number: u32,
-        /// How many there are, numbered from 0.
+        /// Number of interfaces in the file, numbered from 0.
         count: usize,
     },
-    /// A packet with more octets than can be read again.
+    /// A packet is longer than readers accept.
     #[error("a packet of {len} octets; at most {MAX_PACKET} can be read again")]
     TooLong {
-        /// Octets of the packet.
+        /// Length of the packet, in octets.
         len: usize,
     },
-    /// A packet that was shorter on the wire than it is.
+    /// A packet is longer than its stated length on the wire.
     #[error(
         "a packet of {len} octets that is said to have had {wire_len} on the wire; it must be {len} or more"
     )]
     WireLen {
-        /// Octets of the packet.
+        /// Length of the packet, in octets.
         len: usize,
-        /// Octets that were on the wire, it is said.
+        /// Stated length on the wire, in octets.
         wire_len: u32,
     },
-    /// A comment with more octets than its length field can say.
+    /// A comment is longer than its length field can express.
     #[error("a comment of {len} octets; at most {MAX_COMMENT} fit")]
     Comment {
-        /// Octets of the comment.
+        /// Length of the comment, in octets.
         len: usize,
     },
 }
@@ -72,26 +73,26 @@ impl Error {
         }
     }
 
-    /// What failed.
+    /// Returns the kind of failure.
     #[must_use]
     pub const fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
-    /// The capture file; `None` for a writer that the caller gave.
+    /// Returns the path of the capture file; `None` for a writer supplied by the caller.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Whether the reader of a pipe went away: for many tools no failure at all.
+    /// True if the reader of a pipe has closed it, which many tools do not treat as a failure.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(&self.kind, ErrorKind::Write(e) if e.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// What to do about it.
+/// Returns advice on what to do about the error.
 fn advice(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::StorageFull => {

@@ -1,11 +1,12 @@
-//! `CaptureReader`: packets out of a capture file, one at a time, lent from one buffer.
+//! `CaptureReader`: reads packets from a capture file one at a time, borrowed from one buffer.
 //!
-//! Where the octets come from is in `source.rs`, the buffer in `window.rs`, how the two formats are laid out in
-//! `pcap.rs` and `pcapng.rs`, what they say about interfaces in `interface.rs`, and time stamps in `stamp.rs`.
+//! The input is in `source.rs`, the buffer in `window.rs`, the two formats in `pcap.rs` and
+//! `pcapng.rs`, interface descriptions in `interface.rs`, and time stamps in `stamp.rs`.
 //!
-//! Why not pcap-file's readers: they stop at resolutions finer than a nanosecond, at text that is not UTF-8 and at
-//! blocks longer than their buffer of 8 MB, even those nobody asked for; they do not say where; and they take apart every
-//! option of every packet, into a `Vec` each.
+//! pcap-file's readers are not used because they stop at resolutions finer than a nanosecond, at
+//! text that is not UTF-8 and at blocks longer than their buffer of 8 MB, even blocks that no one
+//! needs; they do not report the position of an error; and they parse every option of every packet,
+//! each into a `Vec`.
 
 mod error;
 mod interface;
@@ -30,39 +31,43 @@ use std::ops::Range;
 use std::path::Path;
 use window::Window;
 
-/// Most octets of one block of a pcapng file, as in Wireshark.
+/// Maximum length of a block of a pcapng file, in octets, as in Wireshark.
 pub const MAX_BLOCK: usize = 16 << 20;
-/// Most interfaces of one capture file, over all its sections.
+/// Maximum number of interfaces in a capture file, over all its sections.
 pub const MAX_INTERFACES: usize = 65_536;
 
-/// A packet of a capture file, lent until the next one is asked for.
+/// A packet of a capture file, borrowed until the next one is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Where it was seen: the place in [`CaptureReader::interfaces`]. Counted over the whole file, not per section.
+    /// Interface on which it was captured: index into [`CaptureReader::interfaces`], which counts
+    /// over the whole file, not per section.
     pub interface: u32,
-    /// When: nanoseconds since the epoch, rounded down. As the file has it, even if earlier than the packet before.
+    /// Capture time in nanoseconds since the epoch, rounded down. Taken from the file unchanged,
+    /// even if earlier than that of the previous packet.
     pub at: u64,
-    /// Whether there is a time: a simple packet block of a pcapng file has none, and `at` is 0.
+    /// True if the packet has a time stamp. A simple packet block of a pcapng file has none; `at`
+    /// is then 0.
     pub stamped: bool,
-    /// What it begins with; `None` where fcn-wire does not know.
+    /// Link type; `None` if fcn-wire does not support it.
     pub link: Option<LinkType>,
-    /// The number of the link type in the file (`LINKTYPE_…` of tcpdump.org).
+    /// Number of the link type in the file (`LINKTYPE_…` of tcpdump.org).
     pub link_number: u32,
-    /// Octets on the wire; never fewer than `bytes`, whatever the file says.
+    /// Length on the wire, in octets; never less than `bytes`, whatever the file states.
     pub wire_len: u32,
-    /// The octets captured, [`MAX_PACKET`] at most.
+    /// Captured octets, at most [`MAX_PACKET`].
     pub bytes: &'a [u8],
 }
 
 impl Packet<'_> {
-    /// Whether octets that were on the wire are missing.
+    /// True if the capture has only part of the packet.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.wire_len as usize > self.bytes.len()
     }
 }
 
-/// Packets of a capture file that stand in its reader's buffer at the same time, lent until the next are asked for.
+/// Packets of a capture file that are in its reader's buffer at the same time, borrowed until the
+/// next ones are read.
 #[derive(Clone, Copy)]
 pub struct Packets<'a> {
     found: &'a [Found],
@@ -71,13 +76,14 @@ pub struct Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    /// The interfaces that the file has described so far, as [`CaptureReader::interfaces`] has them.
+    /// Returns the interfaces that the file has described so far, as in
+    /// [`CaptureReader::interfaces`].
     #[must_use]
     pub const fn interfaces(&self) -> &'a [ReadInterface] {
         self.interfaces
     }
 
-    /// The packets in their order.
+    /// Returns the packets in file order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Packet<'a>> + use<'a> {
         let Self {
@@ -85,7 +91,7 @@ impl<'a> Packets<'a> {
             buffer,
             interfaces,
         } = *self;
-        // Of every packet found its interface is known.
+        // The interface of every packet found is in the list.
         found.iter().filter_map(move |found| {
             let interface = interfaces.get(found.interface)?;
             Some(found.packet(interface, buffer))
@@ -96,15 +102,15 @@ impl<'a> Packets<'a> {
 /// A packet found in the window.
 struct Found {
     interface: usize,
-    /// `None` where the file does not say.
+    /// `None` if the packet has no time stamp.
     at: Option<u64>,
     wire_len: u32,
-    /// Where its octets stand in the window's buffer.
+    /// Range of its octets in the window's buffer.
     place: Range<usize>,
 }
 
 impl Found {
-    /// What it was counted from stands at `start` of the buffer.
+    /// Rebases `place`, which was relative to offset `start` of the buffer.
     #[inline]
     const fn shift(&mut self, start: usize) {
         self.place.start += start;
@@ -131,11 +137,13 @@ enum Format {
     PcapNg(Section),
 }
 
-/// Reads the packets of a capture file: pcap (micro- and nanoseconds) or pcapng, of either byte order, as it is or
-/// compressed by gzip or zstd. What it is is seen from its first octets, not from its name.
+/// Reads the packets of a capture file: pcap (micro- and nanoseconds) or pcapng, of either byte
+/// order, uncompressed or compressed by gzip or zstd. The format is detected from the first octets,
+/// not from the name.
 ///
-/// Uses 512 KiB of memory, what decompression takes (for zstd a window of 128 MiB at most), and up to [`MAX_BLOCK`]
-/// where a file has packet blocks of that length. Allocates nothing for a packet.
+/// Uses 512 KiB of memory, plus the memory for decompression (a window of at most 128 MiB for
+/// zstd), and up to [`MAX_BLOCK`] if a file has packet blocks of that length. Allocates nothing per
+/// packet.
 ///
 /// ```no_run
 /// # use fcn_link::capture_file::{CaptureReader, ReadError};
@@ -152,11 +160,11 @@ pub struct CaptureReader<'r> {
     window: Window<'r>,
     format: Format,
     interfaces: Vec<ReadInterface>,
-    /// Packets lent.
+    /// Number of packets returned.
     packets: u64,
-    /// Those that are lent together.
+    /// The packets returned together.
     found: Vec<Found>,
-    /// Whether there are no more, at the end or behind an error.
+    /// True after the last packet or an error: there are no more packets.
     ended: bool,
 }
 
@@ -164,7 +172,7 @@ impl CaptureReader<'static> {
     /// Opens the capture file, pipe or device `path`.
     ///
     /// # Errors
-    /// It cannot be opened or read, or is no capture file, or ends inside its first header.
+    /// It cannot be opened or read, is not a capture file, or ends inside its first header.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let name = path.display().to_string();
         let (origin, source) = match Origin::open(path) {
@@ -176,9 +184,10 @@ impl CaptureReader<'static> {
 }
 
 impl<'r> CaptureReader<'r> {
-    /// Reads a capture from `reader` (standard input, a slice), which errors call `name`. No buffer is needed around it.
+    /// Reads a capture from `reader` (standard input, a slice), which error messages call `name`.
+    /// It needs no buffering.
     ///
-    /// Packets are lent as soon as they are there; nothing waits for a buffer to fill.
+    /// Packets are returned as soon as they arrive, without waiting for a buffer to fill.
     ///
     /// # Errors
     /// As for [`open`](CaptureReader::open).
@@ -207,11 +216,12 @@ impl<'r> CaptureReader<'r> {
         }
     }
 
-    /// The next packet; `None` behind the last one.
+    /// Returns the next packet; `None` after the last one.
     ///
     /// # Errors
-    /// The file ends inside a record ([`ReadError::is_cut`]: all packets before it were lent, and a tool may go on with
-    /// them), cannot be read or decompressed, or breaks its format. Behind an error there are no more packets.
+    /// The file ends inside a record ([`ReadError::is_cut`]: all packets before it were returned,
+    /// and a tool may continue with them), cannot be read or decompressed, or violates its format.
+    /// After an error there are no more packets.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator's items cannot be lent"
@@ -223,11 +233,11 @@ impl<'r> CaptureReader<'r> {
         Ok(self.lent().iter().next())
     }
 
-    /// The next packets, so many at most, for who looks at several at a time; `None` behind the last one. As many as the
-    /// buffer has: nothing is waited for but the first of them.
+    /// Returns the next packets, at most `most`, for callers that process several at a time; `None`
+    /// after the last one. Returns what is in the buffer, and waits only for the first packet.
     ///
     /// # Errors
-    /// As for [`next`](Self::next); in front of what is wrong, the packets are lent first.
+    /// As for [`next`](Self::next); the packets before the error are returned first.
     #[inline]
     pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
         self.found.clear();
@@ -235,7 +245,7 @@ impl<'r> CaptureReader<'r> {
         if self.found.is_empty() {
             return Ok(None);
         }
-        // Those behind it, as long as they are of the usual kind.
+        // The packets after it, as long as their records are regular.
         let (window, found) = (&mut self.window, &mut self.found);
         match &self.format {
             Format::Pcap(pcap) => pcap.more(window, most, found),
@@ -245,7 +255,7 @@ impl<'r> CaptureReader<'r> {
         Ok(Some(self.lent()))
     }
 
-    /// What was found.
+    /// Returns the packets found.
     #[inline]
     fn lent(&self) -> Packets<'_> {
         Packets {
@@ -288,42 +298,44 @@ impl<'r> CaptureReader<'r> {
         ReadError::new(&self.name, kind, position)
     }
 
-    /// The interfaces that the file has described so far. In a pcapng file they may stand anywhere in front of their
-    /// first packet, so that none is known before the first packet; a pcap file has one, from the start.
+    /// Returns the interfaces that the file has described so far. A pcapng file may describe an
+    /// interface anywhere before its first packet, so that none may be available before the first
+    /// packet; a pcap file has one from the start.
     #[must_use]
     pub fn interfaces(&self) -> &[ReadInterface] {
         &self.interfaces
     }
 
-    /// Whether the file may describe interfaces behind packets of others: pcapng.
+    /// True if the file may describe interfaces after packets of others (pcapng).
     #[must_use]
     pub const fn may_describe_later(&self) -> bool {
         matches!(self.format, Format::PcapNg(_))
     }
 
-    /// Packets lent so far, since the start or the last [`rewind`](Self::rewind).
+    /// Returns the number of packets returned since the start or the last [`rewind`](Self::rewind).
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Octets of the file, uncompressed, behind the last packet lent.
+    /// Returns the offset after the last packet returned, in octets of the uncompressed file.
     #[must_use]
     pub const fn octets(&self) -> u64 {
         self.window.offset()
     }
 
-    /// What errors call the file.
+    /// Returns the name of the file in error messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Goes back to the first packet, also behind an error. Interfaces are learnt anew, with the same numbers.
+    /// Goes back to the first packet, also after an error. Interfaces are read again and get the
+    /// same numbers.
     ///
     /// # Errors
-    /// Not a file, but a pipe or a reader, which cannot go back; or as for [`open`](CaptureReader::open), where the file
-    /// has changed. There are no packets then.
+    /// The source is a pipe or a reader, which cannot be rewound; or as for
+    /// [`open`](CaptureReader::open), if the file has changed. There are no packets then.
     pub fn rewind(&mut self) -> Result<(), ReadError> {
         self.ended = true;
         let restarted = self.origin.rewind().and_then(|source| {
@@ -343,7 +355,7 @@ impl<'r> CaptureReader<'r> {
     }
 }
 
-/// Reads what stands in front of everything else.
+/// Reads the header of the file.
 fn head(
     window: &mut Window<'_>,
     interfaces: &mut Vec<ReadInterface>,
@@ -363,7 +375,7 @@ fn head(
     Err(ReadErrorKind::NotACapture(magic))
 }
 
-/// The order of the octets of a number.
+/// Byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Little,
@@ -394,7 +406,7 @@ impl Order {
         }
     }
 
-    /// The two half words of a word, in the order of the file.
+    /// Splits a word into its two halves, in the byte order of the file.
     #[inline]
     const fn halves(self, word: u32) -> (u16, u16) {
         let (high, low) = ((word >> 16) as u16, word as u16);
@@ -404,7 +416,7 @@ impl Order {
         }
     }
 
-    /// The words in front of `octets`; `None` where there are fewer.
+    /// Returns the words at the start of `octets`; `None` if there are fewer than `N`.
     #[inline]
     fn words<const N: usize>(self, octets: &[u8]) -> Option<[u32; N]> {
         let (words, _) = octets.as_chunks::<4>();
@@ -414,7 +426,7 @@ impl Order {
     }
 }
 
-/// The length of a packet, if it is one that we read.
+/// Returns the length of a packet, if it is within the limit.
 #[inline]
 fn packet_len(captured: u32) -> Result<usize, ReadErrorKind> {
     let len = captured as usize;

@@ -1,15 +1,15 @@
-//! Where a capture's octets go: into a file that gets its name at the end, or into a writer.
+//! The output of a capture: a file that is renamed to its final name at the end, or a writer.
 
 use super::error::{Error, ErrorKind};
 use crate::temporary::Unfinished;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Where octets go.
+/// The output.
 pub(super) enum Sink<'w> {
     /// A file.
     File(Unfinished),
-    /// A writer that the caller gave.
+    /// A writer supplied by the caller.
     Writer(Box<dyn Write + Send + 'w>),
 }
 
@@ -23,7 +23,7 @@ impl Sink<'_> {
             .map_err(|e| Error::new(Some(path), ErrorKind::Create(e)))
     }
 
-    /// The name that the file has or will have.
+    /// Returns the current or future name of the file.
     pub(super) fn name(&self) -> Option<&Path> {
         match self {
             Self::File(file) => Some(file.name()),
@@ -38,7 +38,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Hands over what was written: a file gets its name, a writer is flushed.
+    /// Completes the output: renames a file to its final name, flushes a writer.
     pub(super) fn keep(self) -> Result<(), Error> {
         match self {
             Self::File(file) => {

@@ -1,4 +1,4 @@
-//! `CaptureWriter`: packets into a capture file, through one buffer of fixed size.
+//! `CaptureWriter`: writes packets to a capture file, through one buffer of fixed size.
 
 use super::block::{self, HEADER_LEN, Head};
 use super::error::{Error, ErrorKind};
@@ -8,39 +8,40 @@ use std::io::{self, Write};
 use std::mem;
 use std::path::Path;
 
-/// Octets of the buffer. Any packet with any comment fits.
+/// Size of the buffer in octets, with room for any packet with any comment.
 const BUFFER_LEN: usize = 1 << 20;
 const _: () = assert!(block::most_octets(MAX_PACKET, MAX_COMMENT) <= BUFFER_LEN);
 
-/// What was written.
+/// Summary of what was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
 }
 
-/// Writes packets into a pcapng file. Uses 1 MiB of memory whatever is written, and allocates nothing for a packet.
+/// Writes packets to a pcapng file. Always uses 1 MiB of memory, and allocates nothing per packet.
 ///
-/// Packets stand in the file in the order in which they are given.
+/// Packets are written in the order in which they are given.
 pub struct CaptureWriter<'w> {
     sink: Sink<'w>,
-    /// `BUFFER_LEN` octets, of which the first `filled` are yet to be written.
+    /// Buffer of `BUFFER_LEN` octets, of which the first `filled` are yet to be written.
     buffer: Box<[u8]>,
     filled: usize,
-    /// Octets kept of a packet, for each interface.
+    /// Maximum number of octets kept of a packet, for each interface.
     snap_lens: Vec<usize>,
     summary: Summary,
-    /// Why octets were lost, where they were.
+    /// The error that lost octets, if any.
     broken: Option<io::Error>,
 }
 
 impl CaptureWriter<'static> {
-    /// Starts the capture file `path`.
+    /// Creates the capture file `path`.
     ///
-    /// Packets go to a temporary file in the same folder, which [`finish`](Self::finish) renames to `path`, replacing a
-    /// file of that name. Without it the temporary file is removed, and `path` is left as it was. A process that is
-    /// killed leaves the temporary file behind (`.capture-….partial`), never a half file under the name itself. A pipe
-    /// or a device of that name is written to directly.
+    /// Packets go to a temporary file in the same folder, which [`finish`](Self::finish) renames to
+    /// `path`, replacing a file of that name. Otherwise the temporary file is removed, and `path`
+    /// is left unchanged. A process that is killed leaves the temporary file behind
+    /// (`.capture-….partial`), never an incomplete file under the final name. If `path` is a pipe
+    /// or a device, it is written to directly.
     ///
     /// # Errors
     /// No file can be created there, or a text is longer than 65535 octets.
@@ -54,7 +55,8 @@ impl CaptureWriter<'static> {
 }
 
 impl<'w> CaptureWriter<'w> {
-    /// Starts a capture that is written to `writer` (standard output, a `Vec`). No buffer is needed around it.
+    /// Starts a capture that is written to `writer` (standard output, a `Vec`). It needs no
+    /// buffering.
     ///
     /// # Errors
     /// `writer` fails, or a text is longer than 65535 octets.
@@ -85,7 +87,7 @@ impl<'w> CaptureWriter<'w> {
         Ok(writer)
     }
 
-    /// Adds an interface behind those there are, for packets that follow.
+    /// Appends an interface, for packets that follow.
     ///
     /// # Errors
     /// As for [`to`](Self::to).
@@ -97,19 +99,21 @@ impl<'w> CaptureWriter<'w> {
         self.write(&block)
     }
 
-    /// How many interfaces there are.
+    /// Returns the number of interfaces.
     #[must_use]
     pub const fn interfaces(&self) -> usize {
         self.snap_lens.len()
     }
 
-    /// Adds the packet `bytes`, seen on `interface` (numbered from 0) at `at`, nanoseconds since the epoch.
+    /// Adds the packet `bytes`, captured on `interface` (numbered from 0) at `at`, in nanoseconds
+    /// since the epoch.
     ///
-    /// There were `wire_len` octets of it on the wire. The interface's snap length may cut it further.
+    /// Its length on the wire was `wire_len` octets. The interface's snap length may shorten it
+    /// further.
     ///
     /// # Errors
-    /// No such interface, more than [`MAX_PACKET`] octets, `wire_len` less than the octets given, or the file cannot be
-    /// written (disk full): it cannot be finished then.
+    /// There is no such interface, the packet is longer than [`MAX_PACKET`] or than `wire_len`, or
+    /// the file cannot be written (disk full) and so cannot be finished.
     #[inline]
     pub fn packet(
         &mut self,
@@ -121,7 +125,7 @@ impl<'w> CaptureWriter<'w> {
         self.packet_commented(interface, at, bytes, wire_len, "")
     }
 
-    /// Adds a packet with a comment, of at most [`MAX_COMMENT`] octets; an empty one is none.
+    /// Adds a packet with a comment of at most [`MAX_COMMENT`] octets; an empty comment is omitted.
     ///
     /// # Errors
     /// As for [`packet`](Self::packet), or the comment is too long.
@@ -144,12 +148,12 @@ impl<'w> CaptureWriter<'w> {
         self.add(packet, |place| place.copy_from_slice(bytes))
     }
 
-    /// Adds a packet of `len` octets that `fill` writes straight into the output buffer.
+    /// Adds a packet of `len` octets that `fill` writes directly into the output buffer.
     ///
-    /// `fill` must write every octet: what it finds is left over from other packets.
+    /// `fill` must write every octet: the slice it gets contains remains of other packets.
     ///
     /// # Errors
-    /// As for [`packet`](Self::packet); `fill` is not called then.
+    /// As for [`packet`](Self::packet); `fill` is then not called.
     #[inline]
     pub fn packet_with(
         &mut self,
@@ -169,18 +173,18 @@ impl<'w> CaptureWriter<'w> {
         self.add(packet, fill)
     }
 
-    /// Writes what is buffered and gives the file its name.
+    /// Writes what is buffered and renames the file to its final name.
     ///
     /// # Errors
-    /// The octets cannot be written, now or earlier, or the file not be renamed: there is no file of that name then, or
-    /// the one that was there before.
+    /// The octets cannot be written, now or earlier, or the file cannot be renamed. The final name
+    /// then does not exist, or is still the earlier file.
     pub fn finish(mut self) -> Result<Summary, Error> {
         self.flush()?;
         self.sink.keep()?;
         Ok(self.summary)
     }
 
-    /// Whether it writes into a pipe or a device, out of which somebody may read packets as they come.
+    /// True if the output is a pipe or a device, whose reader may want packets as they arrive.
     #[must_use]
     pub const fn is_read_at_once(&self) -> bool {
         matches!(&self.sink, Sink::File(file) if file.is_special())
@@ -204,7 +208,7 @@ impl<'w> CaptureWriter<'w> {
             .get_mut(HEADER_LEN..HEADER_LEN + packet.len)
             .map(fill)
             .and_then(|()| block::finish(room, head, packet.comment));
-        // There is always room: `check` bounds what `most_octets` can ask for.
+        // There is always room: `check` limits the length to what `most_octets` allows for.
         let Some(len) = len else {
             return Err(self.error(ErrorKind::TooLong { len: packet.len }));
         };
@@ -213,7 +217,7 @@ impl<'w> CaptureWriter<'w> {
         Ok(())
     }
 
-    /// The snap length of the packet's interface, if the packet can be written.
+    /// Returns the snap length of the packet's interface, if the packet can be written.
     #[inline]
     fn check(&self, packet: &Packet<'_>) -> Result<usize, Error> {
         let Packet { len, wire_len, .. } = *packet;
@@ -241,7 +245,7 @@ impl<'w> CaptureWriter<'w> {
         Error::new(self.sink.name(), kind)
     }
 
-    /// Writes out what is buffered, for somebody who reads the file as it grows.
+    /// Writes what is buffered, for a reader that follows the file as it grows.
     ///
     /// # Errors
     /// The octets cannot be written, now or earlier.
@@ -257,7 +261,7 @@ impl<'w> CaptureWriter<'w> {
         if let Some(first) = &self.broken {
             return Err(self.error(ErrorKind::Write(again(first))));
         }
-        // Broken until proven whole: a writer that panics has lost octets, too.
+        // Marked broken until the write succeeds: a writer that panics has lost octets as well.
         self.broken = Some(io::ErrorKind::Other.into());
         if let Err(e) = self.sink.write_all(octets) {
             self.broken = Some(again(&e));
@@ -275,7 +279,7 @@ const fn snap_len(interface: &Interface<'_>) -> usize {
     }
 }
 
-/// The same error, for whoever asks again: what is first said may be lost on the way.
+/// Copies the error for later callers, as the first report of it may get lost.
 #[cold]
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {

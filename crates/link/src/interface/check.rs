@@ -1,10 +1,11 @@
-//! Whether one may send on an interface: the interlock of everything that makes traffic.
+//! Permission to send on an interface: the interlock of everything that generates traffic.
 
 use super::{DefaultRoute, Interface, InterfaceError, link, routes};
 use crate::netlink::Netlink;
 use thiserror::Error;
 
-/// Why nothing is sent on an interface: what, on which, and what to do.
+/// Reason why sending on an interface is refused: what, on which interface, and what to do about
+/// it.
 #[derive(Debug, Error)]
 #[error("{interface}: {}", kind.at(interface))]
 pub struct Refusal {
@@ -12,37 +13,37 @@ pub struct Refusal {
     kind: RefusalKind,
 }
 
-/// What speaks against it.
+/// The reason for a refusal.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// Default routes leave by it.
+    /// Default routes use the interface.
     DefaultRoute(Vec<DefaultRoute>),
-    /// It is not set up.
+    /// The interface is down.
     Down,
-    /// Nothing is at its other end.
+    /// The interface has no carrier.
     NoCarrier {
         /// Kind of a virtual interface.
         kind: Option<String>,
-        /// Whether the driver says why: the interface below is down.
+        /// True if the driver reports the reason: the interface below is down.
         lower_down: bool,
     },
-    /// It does not carry Ethernet frames.
+    /// The interface does not carry Ethernet frames.
     NotEthernet,
-    /// It is not there any more.
+    /// The interface no longer exists.
     Gone,
-    /// It is not known whether a default route leaves by it.
+    /// The default routes of the interface are unknown.
     Unknown(InterfaceError),
 }
 
-/// Whether one may send on that interface now: not when a default route leaves by it, unless that is allowed, and not
-/// when nothing would be sent anyway. It asks the kernel anew.
+/// Checks if sending on the interface is permitted now: not if a default route uses it, unless that
+/// is allowed, and not if nothing would be sent anyway. Queries the kernel anew.
 ///
-/// The loopback interface may be used; AF_XDP cannot send there ([`Interface::is_loopback`]).
+/// The loopback interface is permitted; AF_XDP cannot send there ([`Interface::is_loopback`]).
 ///
 /// # Errors
 ///
-/// The reason why not.
+/// The reason for the refusal.
 pub fn check_may_send(interface: &Interface, allow_default_route: bool) -> Result<(), Refusal> {
     check(interface, allow_default_route).map_err(|kind| Refusal {
         interface: interface.name.clone(),
@@ -54,7 +55,7 @@ fn check(interface: &Interface, allow_default_route: bool) -> Result<(), Refusal
     let unknown = |e| RefusalKind::Unknown(InterfaceError::query("state", e));
     let mut netlink = Netlink::open().map_err(unknown)?;
     let now = link::by_index(&mut netlink, interface.index).map_err(unknown)?;
-    // What has its number now may be another one.
+    // The index may have been reused by another interface.
     let now = now.filter(|link| link.name == interface.name);
     let now = now.ok_or(RefusalKind::Gone)?;
     if !interface.is_ethernet {
@@ -81,7 +82,7 @@ fn check(interface: &Interface, allow_default_route: bool) -> Result<(), Refusal
 }
 
 impl Refusal {
-    /// What speaks against it.
+    /// Returns the reason for the refusal.
     #[must_use]
     pub const fn kind(&self) -> &RefusalKind {
         &self.kind
@@ -89,7 +90,7 @@ impl Refusal {
 }
 
 impl RefusalKind {
-    /// What speaks against interface `name`, and what to do.
+    /// Describes the reason why interface `name` is refused, and what to do about it.
     fn at(&self, name: &str) -> String {
         match self {
             Self::DefaultRoute(routes) => {

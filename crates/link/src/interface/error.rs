@@ -1,13 +1,13 @@
-//! Errors of looking up an interface, with readable messages.
+//! Errors of looking up an interface, with messages for users.
 
 use netlink_packet_core::DecodeError;
 use std::io;
 use thiserror::Error;
 
-/// Names that are listed at most.
+/// Maximum number of names listed.
 const LISTED: usize = 20;
 
-/// Why something about an interface is not known.
+/// Reason why a property of an interface is unknown.
 #[derive(Debug, Error)]
 #[error("{}{kind}", interface.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct InterfaceError {
@@ -15,35 +15,35 @@ pub struct InterfaceError {
     kind: InterfaceErrorKind,
 }
 
-/// What failed.
+/// The kind of failure.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InterfaceErrorKind {
     /// There is no such interface.
     #[error("there is no such interface{}", others(known, near.as_deref()))]
     Missing {
-        /// Those there are.
+        /// The interfaces that exist.
         known: Vec<String>,
         /// The one that was probably meant.
         near: Option<String>,
     },
-    /// It was there, but is not any more.
+    /// The interface no longer exists.
     #[error("it is gone: deleted, unplugged or moved to another namespace")]
     Gone,
-    /// The kernel cannot be asked, or refuses.
+    /// The kernel cannot be queried, or refuses.
     #[error("cannot ask the kernel for its {what} (rtnetlink): {error}")]
     Query {
-        /// For what it was asked.
+        /// Subject of the query.
         what: &'static str,
-        /// Why not.
+        /// The error of the query.
         error: io::Error,
     },
-    /// The kernel's answer cannot be understood.
+    /// The kernel's answer cannot be parsed.
     #[error("what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}")]
     Reply {
-        /// For what it was asked.
+        /// Subject of the query.
         what: &'static str,
-        /// Why not.
+        /// Reason of the parser.
         reason: String,
     },
 }
@@ -90,14 +90,14 @@ impl InterfaceError {
         self
     }
 
-    /// What failed.
+    /// Returns the kind of failure.
     #[must_use]
     pub const fn kind(&self) -> &InterfaceErrorKind {
         &self.kind
     }
 }
 
-/// The one that was meant, and those there are.
+/// Describes the interface that was probably meant, and lists those that exist.
 fn others(known: &[String], near: Option<&str>) -> String {
     let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     if known.is_empty() {
@@ -112,9 +112,9 @@ fn others(known: &[String], near: Option<&str>) -> String {
     format!("{meant}{joint} are: {listed}{more}")
 }
 
-/// The name that differs least, if that is little.
+/// Returns the most similar name, if the difference is small.
 fn near<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    // The longest name that the kernel allows has 127 octets.
+    // The kernel allows names of at most 127 octets.
     if name.len() > 127 {
         return None;
     }

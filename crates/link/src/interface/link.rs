@@ -1,4 +1,4 @@
-//! A link as rtnetlink describes it (`RTM_NEWLINK`), decoded as far as it is of use here.
+//! A link as described by rtnetlink (`RTM_NEWLINK`), decoded as far as it is needed here.
 
 use super::InterfaceError;
 use crate::netlink::Netlink;
@@ -11,9 +11,9 @@ use netlink_packet_route::link::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::io;
 
-/// Octets of `struct ifinfomsg`.
+/// Length of `struct ifinfomsg`, in octets.
 const HEADER_LEN: usize = 16;
-/// Kinds whose IFLA_LINK is the other end, not what they stand on.
+/// Kinds whose IFLA_LINK is the peer, not the interface below.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub(super) struct Link {
     pub(super) flags: LinkFlags,
     pub(super) mac: Option<[u8; 6]>,
     pub(super) mtu: u32,
-    /// Whether the driver says that it is down since what it stands on is.
+    /// True if the driver reports that it is down because the interface below is down.
     pub(super) lower_down: bool,
     pub(super) carrier: bool,
     pub(super) kind: Option<String>,
     /// The interface below, of a VLAN, macvlan, ….
     pub(super) lower: Option<u32>,
-    /// The other end, of a veth.
+    /// The peer, of a veth.
     pub(super) peer: Option<u32>,
-    /// In which other namespace `lower` or `peer` is.
+    /// The other namespace that contains `lower` or `peer`.
     pub(super) lower_namespace: Option<i32>,
     pub(super) master: Option<u32>,
     pub(super) tx_queues: u32,
@@ -43,7 +43,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Decodes the payload of a message. Attributes of no use here may be of any shape.
+    /// Decodes the payload of a message. Attributes that are not needed here may be malformed.
     pub(super) fn parse(payload: &[u8]) -> Result<Self, DecodeError> {
         let header = LinkHeader::parse(payload)?;
         let mut link = Self {
@@ -77,7 +77,8 @@ impl Link {
 
     fn take(&mut self, attribute: &NlaBuffer<&[u8]>) -> Result<(), DecodeError> {
         match attribute.kind() {
-            // Only what is used below, and must be understood; so that a kernel newer than the decoder does no harm.
+            // Only attributes that are used below must be parsed, so that a kernel newer than the
+            // decoder does no harm.
             libc::IFLA_ADDRESS
             | libc::IFLA_IFNAME
             | libc::IFLA_MTU
@@ -91,7 +92,7 @@ impl Link {
             | libc::IFLA_STATS64
             | libc::IFLA_PROP_LIST => {}
             libc::IFLA_LINKINFO => {
-                // The kind alone: what else is told of it is long, and of no use here.
+                // Only the kind: the rest is long and not needed here.
                 for nested in NlasIterator::new(attribute.value()) {
                     let nested = nested?;
                     if nested.kind() == libc::IFLA_INFO_KIND {
@@ -142,12 +143,12 @@ impl Link {
     }
 }
 
-/// What to call an interface whose name is not known.
+/// Returns a name for an interface whose name is unknown.
 pub(super) fn nameless(index: u32) -> String {
     format!("interface {index}")
 }
 
-/// All links, in the order of their indices.
+/// Returns all links in the order of their indices.
 pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
     let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
     let answers = netlink.dump(request, libc::RTM_NEWLINK);
@@ -158,7 +159,7 @@ pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
     Ok(links)
 }
 
-/// The link of that index; `None`: there is none.
+/// Returns the link with that index; `None` if there is none.
 pub(super) fn by_index(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
     let mut request = LinkMessage::default();
     request.header.index = index;
@@ -234,12 +235,12 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_end(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_any_octets_terminates(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Link::parse(&octets);
         }
 
         #[test]
-        fn any_attribute_ends(kind in 0..70_u16, value in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn parsing_any_attribute_terminates(kind in 0..70_u16, value in proptest::collection::vec(any::<u8>(), 0..120)) {
             let mut message = octets(5, Vec::new());
             message.extend((4 + value.len() as u16).to_ne_bytes());
             message.extend(kind.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Which default routes leave by an interface.
+//! Default routes that use an interface.
 
 use super::link::Link;
 use super::{InterfaceError, link};
@@ -14,17 +14,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The table that is used without further rules.
 const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
-/// A route for what has no better one, or for half of it.
+/// A route for every destination without a more specific one, or for half of all destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultRoute {
-    /// Destinations: all (`0.0.0.0/0`, `::/0`) or a half (`0.0.0.0/1`).
+    /// Destinations: all (`0.0.0.0/0`, `::/0`) or half of them (`0.0.0.0/1`).
     pub destination: IpAddr,
-    /// Bits of `destination` that count.
+    /// Prefix length of `destination`, in bits.
     pub prefix_len: u8,
-    /// The next router; `None`: the destinations are on the link.
+    /// The next router; `None` if the destinations are on the link.
     pub gateway: Option<IpAddr>,
-    /// The interface that the route names: the one asked for, or one above it.
+    /// The interface that the route names: the one requested, or one above it.
     pub via_interface: String,
     /// Number of the routing table; 254 is the main one.
     pub table: u32,
@@ -51,7 +51,7 @@ impl fmt::Display for DefaultRoute {
     }
 }
 
-/// The default routes that leave by the interface of that index.
+/// Returns the default routes that use the interface with that index.
 pub(super) fn by_interface(
     netlink: &mut Netlink,
     links: &[Link],
@@ -88,11 +88,13 @@ pub(super) fn by_interface(
     Ok(found)
 }
 
-/// The interface of that index, and all whose packets leave by it: what it is a port of, and what stands on it.
+/// Returns the interface with that index, and all whose packets leave by it: the bridge or bond it
+/// is a port of, and interfaces stacked on it.
 fn above(links: &[Link], index: u32) -> Vec<u32> {
     let mut found = vec![index];
     let mut next = 0;
-    // Each index once at most: `found` ends at the number of links, whatever circles there are.
+    // Each index occurs at most once, so `found` is limited by the number of links, even if they
+    // form loops.
     while let Some(&lower) = found.get(next) {
         next += 1;
         let master = links.iter().find(|link| link.index == lower);
@@ -123,11 +125,11 @@ struct Hop {
 }
 
 impl Route {
-    /// The default route that a message tells of; `None`: another route. A default route that cannot be understood is
-    /// an error, so that nobody sends where it might lead.
+    /// Parses the default route in a message; `None` for other routes. A default route that cannot
+    /// be parsed is an error, so that nothing is sent where it might lead.
     fn parse(payload: &[u8], requested: AddressFamily) -> Result<Option<Self>, DecodeError> {
         let header = RouteHeader::parse(payload)?;
-        // Without IPv6 the kernel answers with what it has.
+        // Without IPv6 the kernel answers with the routes that it has.
         let any = match header.address_family {
             AddressFamily::Inet => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -196,14 +198,15 @@ impl Route {
     }
 }
 
-/// Bits of the longest prefix that may count as default.
+/// Longest prefix that may count as default, in bits.
 const LONGEST: u8 = 4;
 
-/// Whether these destinations are half of all addresses in use, or more.
+/// True if these destinations are half of all addresses in use, or more.
 fn is_default(destination: IpAddr, prefix_len: u8) -> bool {
     match destination {
         IpAddr::V4(_) => prefix_len <= 1,
-        // All global unicast addresses are in 2000::/3, and VPNs set routes for it, or its halves, instead of ::/0.
+        // All global unicast addresses are in 2000::/3. VPNs set routes for it, or for its halves,
+        // instead of ::/0.
         IpAddr::V6(ip) => {
             let global = ip.segments().first().is_some_and(|top| top >> 13 == 1);
             prefix_len <= 1
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn untold_next_hop_is_an_error() {
+    fn undisclosed_next_hop_is_an_error() {
         let route = message("0.0.0.0", 0, vec![RouteAttribute::NhId(7)]);
         let error = parse(&route).unwrap_err().to_string();
         assert!(error.contains("next hop object 7"), "{error}");
@@ -349,14 +352,14 @@ mod tests {
         let links = [
             link(1, vec![LinkAttribute::Controller(3)]),
             link(2, vec![LinkAttribute::Controller(3)]),
-            // A bridge, with a VLAN on it, in turn with a macvlan.
+            // A bridge, with a VLAN on it, which has a macvlan on it.
             link(3, vec![kind(InfoKind::Bridge)]),
             link(4, vec![LinkAttribute::Link(3), kind(InfoKind::Vlan)]),
             link(5, vec![LinkAttribute::Link(4), kind(InfoKind::MacVlan)]),
             // Both ends of a veth.
             link(6, vec![LinkAttribute::Link(7), kind(InfoKind::Veth)]),
             link(7, vec![LinkAttribute::Link(6), kind(InfoKind::Veth)]),
-            // On an interface 1 of another namespace.
+            // On an interface with index 1 in another namespace.
             link(
                 8,
                 vec![
@@ -365,7 +368,7 @@ mod tests {
                     kind(InfoKind::Vlan),
                 ],
             ),
-            // A circle, which no kernel makes.
+            // A loop, which no kernel creates.
             link(9, vec![LinkAttribute::Controller(10)]),
             link(10, vec![LinkAttribute::Controller(9)]),
         ];

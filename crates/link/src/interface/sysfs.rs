@@ -1,28 +1,30 @@
-//! Properties of an interface that only sysfs has: driver, queues in use, speed.
+//! Properties of an interface that only sysfs provides: driver, queues in use, speed.
 
 use super::link::Link;
 use std::fs;
 use std::path::Path;
 
-/// Each is `None` when it is not known.
+/// Properties from sysfs, each `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) driver: Option<String>,
     pub(super) tx_queues: Option<u32>,
     pub(super) rx_queues: Option<u32>,
-    /// Mbit/s.
+    /// Link speed in Mbit/s.
     pub(super) speed: Option<u32>,
 }
 
 impl Attributes {
     pub(super) fn read(link: &Link) -> Self {
-        // An alternative of "..": names are from the kernel, which refuses those, and '/'.
+        // The name is safe as a path component: it comes from the kernel, which refuses "..", and
+        // '/'.
         Self::read_at(Path::new("/sys/class/net"), link)
     }
 
     fn read_at(root: &Path, link: &Link) -> Self {
         let folder = root.join(&link.name);
-        // A sysfs shows the namespace that it was mounted in, which need not be that of this thread.
+        // A sysfs shows the namespace in which it was mounted, which may differ from that of this
+        // thread.
         let index = text(&folder.join("ifindex")).and_then(|text| text.parse().ok());
         if index != Some(link.index) || !same_address(&folder, link.mac) {
             return Self::default();
@@ -61,7 +63,7 @@ fn queues(folder: &Path, prefix: &str) -> Option<u32> {
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
-/// Drivers say -1, or 2^32 - 1, for "unknown", and 0 for "none".
+/// Parses the speed. Drivers report -1, or 2^32 - 1, for "unknown", and 0 for "none".
 fn speed(text: &str) -> Option<u32> {
     let speed = text.parse().ok()?;
     (speed != 0 && speed != u32::MAX).then_some(speed)

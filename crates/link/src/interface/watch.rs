@@ -1,4 +1,4 @@
-//! Watches an interface in use: whether it goes down, loses its carrier or disappears.
+//! Watches an interface in use: going down, losing its carrier, or disappearing.
 
 use super::link::{self, Link};
 use super::{Interface, InterfaceError};
@@ -11,35 +11,36 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Octets of the largest message; what is longer is not read but asked for.
+/// Maximum length of a message that is read, in octets. For longer ones the state is queried
+/// instead.
 const ROOM: usize = 32 * 1024;
-/// Messages that one poll reads at most, most of them about other interfaces.
+/// Maximum number of messages read by one poll, most of which are about other interfaces.
 const PER_POLL: usize = 64;
-/// Messages to read away at most after some were lost; more than a socket holds.
+/// Maximum number of messages discarded after a loss; more than a socket holds.
 const BACKLOG: usize = 100_000;
 
-/// Something that happened to an interface.
+/// A change of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// Deleted, unplugged, moved to another namespace or renamed: that name and number are no longer one interface.
-    /// Nothing follows.
+    /// Deleted, unplugged, moved to another namespace or renamed: its name and index no longer
+    /// belong to one interface. No further event follows.
     Gone,
-    /// Set down. When it is being deleted, [`Gone`](Self::Gone) follows in a moment.
+    /// Set down. When it is being deleted, [`Gone`](Self::Gone) follows shortly.
     Down,
-    /// Nothing is at its other end any more.
+    /// Lost its carrier: nothing is at the other end.
     NoCarrier,
-    /// It can send again.
+    /// Able to send again.
     Back,
 }
 
 impl LinkEvent {
-    /// Whether a run on that interface is over.
+    /// True if the event ends a run on that interface.
     #[must_use]
     pub const fn ends_run(self) -> bool {
         !matches!(self, Self::Back)
     }
 
-    /// What led to the state that a link is in.
+    /// Returns the event that led to the state of a link.
     const fn to(link: &Link) -> Self {
         match (link.is_up(), link.carrier) {
             (false, _) => Self::Down,
@@ -60,23 +61,23 @@ impl fmt::Display for LinkEvent {
     }
 }
 
-/// Listens to what the kernel tells about links (rtnetlink group `RTMGRP_LINK`), in the namespace of the thread that
-/// made it, whichever thread then polls.
+/// Listens to the kernel's notifications about links (rtnetlink group `RTMGRP_LINK`), in the
+/// namespace of the thread that created it, whichever thread polls.
 pub struct LinkWatch {
     socket: Socket,
     netlink: Netlink,
     buffer: Vec<u8>,
-    /// Whether the state has to be asked for.
+    /// True if the state must be queried.
     stale: bool,
     link: Watched,
 }
 
 impl LinkWatch {
-    /// Watches that interface, taken to be able to send: the first poll tells when it is not.
+    /// Watches an interface. It is assumed to be able to send; the first poll reports if it is not.
     ///
     /// # Errors
     ///
-    /// When the kernel cannot be listened to.
+    /// The kernel's notifications are not available.
     pub fn new(interface: &Interface) -> Result<Self, InterfaceError> {
         let failed = |e| InterfaceError::query("changes", e).on(&interface.name);
         let socket = subscribe().map_err(failed)?;
@@ -85,15 +86,16 @@ impl LinkWatch {
             socket,
             netlink,
             buffer: Vec::with_capacity(ROOM),
-            // Asked for after subscribing, so that no change falls between.
+            // Queried after subscribing, so that no change is missed.
             stale: true,
             link: Watched::new(interface.index, &interface.name),
         })
     }
 
-    /// What happened since the last poll; `None`: nothing, at the price of one system call that does not wait.
+    /// Returns the next event since the last poll; `None` if there is none, at the cost of one
+    /// system call that does not block.
     ///
-    /// One thing at a time: poll again after an event.
+    /// Returns one event at a time: poll again after an event.
     pub fn poll(&mut self) -> Option<LinkEvent> {
         if let Some(event) = self.link.next_event() {
             return Some(event);
@@ -107,7 +109,7 @@ impl LinkWatch {
             } else {
                 match self.receive() {
                     Ok(true) => self.link.take_datagram(&self.buffer),
-                    // Lost, or too long to be read: only asking helps.
+                    // Lost, or too long to be read: the state must be queried.
                     Ok(false) => self.resync(),
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
@@ -119,15 +121,15 @@ impl LinkWatch {
                 return event;
             }
             if self.stale {
-                // The kernel did not answer; at the next poll it may.
+                // The kernel did not answer; it may at the next poll.
                 return None;
             }
         }
         None
     }
 
-    /// The last word after an event: an interface that is being deleted is [`Down`](LinkEvent::Down) first. Waits for
-    /// `patience` at most.
+    /// Waits for the final event, at most for `patience`: an interface that is being deleted is
+    /// [`Down`](LinkEvent::Down) first.
     pub fn settle(&mut self, event: LinkEvent, patience: Duration) -> LinkEvent {
         let begin = Instant::now();
         let mut last = event;
@@ -140,7 +142,7 @@ impl LinkWatch {
         last
     }
 
-    /// Whether a whole datagram is in the buffer now.
+    /// Receives a datagram; returns true if the buffer now holds all of it.
     fn receive(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         let room = self.buffer.capacity();
@@ -148,7 +150,8 @@ impl LinkWatch {
         Ok(len <= room)
     }
 
-    /// After a loss. What is still queued is older than what was lost: it must not be taken for the last word.
+    /// Recovers after a loss. Queued messages are older than the lost ones, and so must not
+    /// determine the state.
     fn resync(&mut self) {
         for _ in 0..BACKLOG {
             match self.receive() {
@@ -178,12 +181,12 @@ fn subscribe() -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.set_non_blocking(true)?;
     socket.bind(&SocketAddr::new(0, libc::RTMGRP_LINK as u32))?;
-    // Connected, so that only the kernel is heard.
+    // Connected, so that only the kernel's messages are received.
     socket.connect(&SocketAddr::new(0, 0))?;
     Ok(socket)
 }
 
-/// What became of the interface last, and what of it was reported.
+/// State of the interface, and the last state reported.
 #[derive(Debug)]
 struct Watched {
     index: u32,
@@ -218,7 +221,8 @@ impl Watched {
             let Ok(link) = Link::parse(message.payload()) else {
                 continue;
             };
-            // Bridges tell of their ports in the same group, and that a port left is not that it is gone.
+            // Bridges send notifications about their ports to the same group; a port that leaves a
+            // bridge is not gone.
             if link.index != self.index || link.family != AddressFamily::Unspec {
                 continue;
             }
@@ -231,7 +235,7 @@ impl Watched {
     }
 
     fn take(&mut self, link: &Link) {
-        // Its number may be given to another interface, which is not this one come back.
+        // The index may be reused by another interface; this one is not back then.
         if self.state == LinkEvent::Gone {
             return;
         }

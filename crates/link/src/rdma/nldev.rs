@@ -1,5 +1,5 @@
-//! What RDMA netlink (`NETLINK_RDMA`, client `RDMA_NL_NLDEV`) tells of devices: queue pairs, whose they are, and counters that
-//! are bound to them or optional. Numbers are those of `rdma/rdma_netlink.h`.
+//! RDMA netlink (`NETLINK_RDMA`, client `RDMA_NL_NLDEV`): queue pairs of devices, their owners, and
+//! counters that are optional or bound to queue pairs. Numbers are those of `rdma/rdma_netlink.h`.
 
 use super::{COUNTERS, NAME};
 use crate::netlink::Netlink;
@@ -8,11 +8,11 @@ use netlink_sys::protocols::NETLINK_RDMA;
 use std::io;
 use std::sync::Arc;
 
-/// Devices asked about, at most.
+/// Maximum number of devices queried.
 const DEVICES: usize = 256;
-/// Queue pairs, and sets of counters, taken of all devices, at most.
+/// Maximum number of queue pairs, and of sets of counters, read of all devices.
 const OBJECTS: usize = 100_000;
-/// Queue pairs that one set of counters is bound to, taken at most.
+/// Maximum number of queue pairs read that are bound to one set of counters.
 const BOUND: usize = 1_000;
 
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command)`.
@@ -53,43 +53,45 @@ mod attribute {
 }
 use attribute as attr;
 
-/// A queue pair of a device. What the kernel does not tell is `None`.
+/// A queue pair of a device. Fields that the kernel does not report are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuePair {
-    /// The device's name.
+    /// Name of the device.
     pub device: Arc<str>,
-    /// The port that it is bound to.
+    /// Port to which it is bound.
     pub port: Option<u32>,
-    /// Its number.
+    /// Queue pair number.
     pub number: u32,
-    /// The number of the queue pair at the other end; of connected ones only.
+    /// Queue pair number of the remote end; only if connected.
     pub remote: Option<u32>,
-    /// Its type, `enum ib_qp_type`: 2 is RC.
+    /// Type, `enum ib_qp_type`: 2 is RC.
     pub kind: Option<u8>,
-    /// Its state, `enum ib_qp_state`: 3 is RTS.
+    /// State, `enum ib_qp_state`: 3 is RTS.
     pub state: Option<u8>,
-    /// The process that made it.
+    /// Process that created it.
     pub pid: Option<u32>,
-    /// The part of the kernel that made it, where none did.
+    /// Kernel component that created it, if no process did.
     pub kernel: Option<String>,
 }
 
-/// Counters that are read together.
+/// A set of counters that are read together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet {
-    /// The device's name.
+    /// Name of the device.
     pub device: Arc<str>,
-    /// The port.
+    /// Port number.
     pub port: Option<u32>,
-    /// The number of the set; `None`: it is the port's own, which has optional counters that sysfs lacks.
+    /// Number of the set; `None` for that of the port itself, which has optional counters that
+    /// sysfs lacks.
     pub id: Option<u32>,
-    /// Queue pairs that the set is bound to now. What it counted of earlier ones stays in it.
+    /// Queue pairs now bound to the set. It retains the counts of earlier ones.
     pub bound: Vec<u32>,
     /// Names and values.
     pub counters: Vec<(String, u64)>,
 }
 
-/// The queue pairs of all devices that this network namespace sees. The kernel asks the NIC about each: not for every second.
+/// Returns the queue pairs of all devices that are visible in this network namespace. The kernel
+/// queries the NIC for each, so this should not be called every second.
 ///
 /// # Errors
 /// The kernel has no RDMA netlink, or refuses.
@@ -104,8 +106,9 @@ pub fn queue_pairs() -> io::Result<Vec<QueuePair>> {
     Ok(found)
 }
 
-/// The counters that are bound to queue pairs (`rdma statistic qp`), and those of ports with the optional ones among them. What
-/// a kernel (before 5.3) or a driver does not have is left out.
+/// Returns the counters that are bound to queue pairs (`rdma statistic qp`), and those of ports,
+/// including optional ones. Counters that a kernel (before 5.3) or a driver does not support are
+/// omitted.
 ///
 /// # Errors
 /// The kernel has no RDMA netlink, or refuses.
@@ -130,7 +133,7 @@ pub fn counter_sets() -> io::Result<Vec<CounterSet>> {
     Ok(found)
 }
 
-/// The interface of a port, where it is of this network namespace.
+/// The interface of a port, if it is in this network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PortInterface {
     pub(super) device: Arc<str>,
@@ -138,7 +141,7 @@ pub(super) struct PortInterface {
     pub(super) name: Option<String>,
 }
 
-/// The interfaces of all ports.
+/// Returns the interfaces of all ports.
 pub(super) fn interfaces() -> io::Result<Vec<PortInterface>> {
     let mut netlink = Netlink::with_protocol(NETLINK_RDMA)?;
     let mut found = Vec::new();
@@ -157,7 +160,7 @@ fn port_interface(payload: &[u8]) -> Option<PortInterface> {
     })
 }
 
-/// The devices, as the attribute that a question about one has.
+/// Returns the devices, each as the attribute that identifies it in a request.
 fn devices(netlink: &mut Netlink) -> io::Result<Vec<(u16, u32)>> {
     let answers = ask(netlink, command::GET, &[])?;
     let numbers = answers
@@ -173,7 +176,7 @@ fn ask(netlink: &mut Netlink, command: u16, about: &[(u16, u32)]) -> io::Result<
     netlink.dump(Request::new(command, about), message_type(command))
 }
 
-/// A question; all attributes that it needs are numbers of 32 bits.
+/// A request; all attributes that it needs are 32-bit numbers.
 #[derive(Clone, Debug)]
 struct Request {
     command: u16,
@@ -209,17 +212,17 @@ impl NetlinkSerializable for Request {
     }
 }
 
-/// The attributes of a message or a nest, up to the first malformed one.
+/// Iterates over the attributes of a message or a nest, up to the first malformed one.
 fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(octets).map_while(|attribute| {
         let attribute = attribute.ok()?;
-        // The iterator checked that there are so many octets.
+        // The iterator has checked the length.
         let value = attribute.into_inner().get(4..attribute.length().into())?;
         Some((attribute.kind(), value))
     })
 }
 
-/// The attributes of that kind.
+/// Iterates over the attributes of that kind.
 fn all(octets: &[u8], kind: u16) -> impl Iterator<Item = &[u8]> {
     attributes(octets).filter_map(move |(other, value)| (other == kind).then_some(value))
 }
@@ -234,7 +237,7 @@ fn u8_of(octets: &[u8], kind: u16) -> Option<u8> {
     all(octets, kind).next()?.first().copied()
 }
 
-/// A name, up to the octet 0 that ends it.
+/// Returns a name, up to the terminating zero.
 fn name_of(octets: &[u8], kind: u16) -> Option<String> {
     let name = all(octets, kind)
         .next()?
@@ -248,7 +251,7 @@ fn device_of(payload: &[u8]) -> Option<Arc<str>> {
     name_of(payload, attr::DEV_NAME).map(Arc::from)
 }
 
-/// Adds the queue pairs that an answer to `RES_QP_GET` tells of.
+/// Adds the queue pairs of an answer to `RES_QP_GET`.
 fn add_queue_pairs(payload: &[u8], found: &mut Vec<QueuePair>) {
     let Some(device) = device_of(payload) else {
         return;
@@ -269,7 +272,7 @@ fn add_queue_pairs(payload: &[u8], found: &mut Vec<QueuePair>) {
     found.extend(pairs.take(OBJECTS.saturating_sub(found.len())));
 }
 
-/// Adds the sets of counters that an answer to `STAT_GET` for queue pairs tells of.
+/// Adds the sets of counters of an answer to `STAT_GET` for queue pairs.
 fn add_bound_sets(payload: &[u8], found: &mut Vec<CounterSet>) {
     let Some(device) = device_of(payload) else {
         return;
@@ -292,7 +295,7 @@ fn add_bound_sets(payload: &[u8], found: &mut Vec<CounterSet>) {
     found.extend(sets.take(OBJECTS.saturating_sub(found.len())));
 }
 
-/// Adds what a port as a whole has counted, as an answer to `STAT_GET` for it tells.
+/// Adds the counters of a whole port, from an answer to `STAT_GET` for it.
 fn add_port_set(payload: &[u8], found: &mut Vec<CounterSet>) {
     found.extend(device_of(payload).map(|device| CounterSet {
         device,
@@ -302,7 +305,7 @@ fn add_port_set(payload: &[u8], found: &mut Vec<CounterSet>) {
     }));
 }
 
-/// Names and values of the counters in a message or an entry.
+/// Returns names and values of the counters in a message or an entry.
 fn counters(octets: &[u8]) -> Vec<(String, u64)> {
     let tables = all(octets, attr::STAT_HWCOUNTERS);
     let entries = tables.flat_map(|table| all(table, attr::STAT_HWCOUNTER_ENTRY));
@@ -344,7 +347,7 @@ mod tests {
     fn counter(name: &[u8], value: u64) -> Vec<u8> {
         let members = [
             attribute(attr::STAT_HWCOUNTER_ENTRY_NAME, name),
-            // The kernel pads, so that the value is aligned.
+            // The kernel pads to align the value.
             attribute(0, b""),
             attribute(attr::STAT_HWCOUNTER_ENTRY_VALUE, &value.to_ne_bytes()),
         ];
@@ -378,7 +381,7 @@ mod tests {
             attribute(attr::RES_KERN_NAME, b"ib_core\0"),
             attribute(attr::RES_TYPE, &[1]),
         ];
-        // One that lacks its number is none.
+        // An entry without a number is ignored.
         let entries = [&of_process[..], &of_kernel, &of_kernel[1..]]
             .map(|entry| attribute(attr::RES_QP_ENTRY | NESTED, &entry.concat()));
         let table = attribute(attr::RES_QP | NESTED, &entries.concat());
@@ -459,7 +462,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_end(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn parsing_any_octets_terminates(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
             let (mut pairs, mut sets) = (Vec::new(), Vec::new());
             for octets in [octets.clone(), [handle(), octets].concat()] {
                 add_queue_pairs(&octets, &mut pairs);
@@ -470,9 +473,9 @@ mod tests {
             prop_assert!(pairs.len() + sets.len() <= 400);
         }
 
-        /// Attributes that are nested as they should be, with whatever in them.
+        /// Correctly nested attributes with arbitrary contents.
         #[test]
-        fn any_attributes_end(values in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..20)) {
+        fn parsing_any_attributes_terminates(values in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..20)) {
             let inner: Vec<u8> = values.iter().flat_map(|(kind, value)| attribute(kind % 90, value)).collect();
             let (mut pairs, mut sets) = (Vec::new(), Vec::new());
             let nest = |outer, kind| attribute(outer | NESTED, &attribute(kind | NESTED, &inner));

@@ -6,36 +6,38 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
-/// Where the kernel shows RDMA devices.
+/// Folder in which the kernel shows RDMA devices.
 pub const CLASS: &str = "/sys/class/infiniband";
 
-/// Ports of all devices, at most.
+/// Maximum number of ports of all devices.
 const PORTS: usize = 256;
-/// Entries of a port's GID table that are looked at.
+/// Maximum number of entries read of a port's GID table.
 const GIDS: usize = 1_024;
-/// Octets read of a file, each of which holds a number or a name.
+/// Maximum length read of a file, in octets; each contains a number or a name.
 const TEXT: u64 = 256;
 
 /// A port of an RDMA device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// The device's name, as `mlx5_0`.
+    /// Name of the device, such as `mlx5_0`.
     pub device: String,
-    /// The port's number, from 1.
+    /// Port number, from 1.
     pub number: u32,
-    /// The driver that the device is bound to, as `mlx5_core`; `rxe` for Soft RoCE. `None`: not known.
+    /// Driver to which the device is bound, such as `mlx5_core`; `rxe` for Soft RoCE. `None` if
+    /// unknown.
     pub driver: Option<String>,
-    /// The network interface that the port sends and receives by: that of its first GID, in whatever network namespace it is
-    /// ([`keep_own_interfaces`](super::keep_own_interfaces)). `None`: not known.
+    /// Network interface of the port: that of its first GID, in whatever network namespace it is
+    /// ([`keep_own_interfaces`](super::keep_own_interfaces)). `None` if unknown.
     pub interface: Option<String>,
-    /// The addresses of its RoCEv2 GIDs.
+    /// Addresses of its RoCEv2 GIDs.
     pub addresses: Vec<IpAddr>,
 }
 
-/// The ports of all devices below `class` ([`CLASS`], but for tests), by name and number. None, where there is no such folder.
+/// Returns the ports of all devices below `class` ([`CLASS`], except in tests), sorted by name and
+/// number. Without such a folder there are none.
 ///
 /// # Errors
-/// The folder is there and cannot be read.
+/// The folder exists and cannot be read.
 pub fn ports(class: &Path) -> io::Result<Vec<Port>> {
     let mut found = Vec::new();
     for device in names(class)? {
@@ -60,8 +62,9 @@ pub fn ports(class: &Path) -> io::Result<Vec<Port>> {
 }
 
 impl Port {
-    /// What its driver counts (`hw_counters`) and what every InfiniBand port does (`counters`), as far as it can be read; by name.
-    /// A file with anything but a number is left out.
+    /// Returns the driver's counters (`hw_counters`) and those of every InfiniBand port
+    /// (`counters`) that can be read, sorted by name. Files that contain anything other than a
+    /// number are omitted.
     #[must_use]
     pub fn counters(&self, class: &Path) -> Vec<(String, u64)> {
         let port = class.join(&self.device).join("ports");
@@ -69,7 +72,8 @@ impl Port {
         let mut found = Vec::new();
         for folder in ["hw_counters", "counters"].map(|name| port.join(name)) {
             for name in names(&folder).unwrap_or_default() {
-                // How long the kernel keeps a reading, in milliseconds: a setting.
+                // A setting, not a counter: the time for which the kernel caches a reading, in
+                // milliseconds.
                 if name == "lifespan" || name.len() > NAME || found.len() >= COUNTERS {
                     continue;
                 }
@@ -83,18 +87,19 @@ impl Port {
     }
 }
 
-/// The driver of a device, by where its folder leads to.
+/// Returns the driver of a device, from the target of its link.
 fn driver(device: &Path) -> Option<String> {
     if let Ok(driver) = fs::read_link(device.join("device/driver")) {
         return Some(driver.file_name()?.to_string_lossy().into_owned());
     }
-    // Devices made upon a network interface: Soft RoCE is a channel adapter, Soft iWARP is not.
+    // Devices on top of a network interface: Soft RoCE is a channel adapter, Soft iWARP is not.
     let is_soft = device.join("parent").exists();
     let is_adapter = text(&device.join("node_type")).is_some_and(|kind| kind.starts_with('1'));
     (is_soft && is_adapter).then(|| "rxe".to_owned())
 }
 
-/// The interface of a port's first GID, and the addresses of those that are for RoCEv2. Empty entries cannot be read.
+/// Returns the interface of a port's first GID, and the addresses of its RoCEv2 GIDs. Empty entries
+/// cannot be read.
 fn gids(port: &Path) -> (Option<String>, Vec<IpAddr>) {
     let (mut interface, mut addresses) = (None, Vec::new());
     let attributes = port.join("gid_attrs");
@@ -115,7 +120,7 @@ fn gids(port: &Path) -> (Option<String>, Vec<IpAddr>) {
         }
         let gid = text(&port.join("gids").join(&entry)).and_then(|text| text.parse().ok());
         if let Some(gid) = gid.filter(|gid: &Ipv6Addr| kind == "RoCE v2" && !gid.is_unspecified()) {
-            // Of an IPv4 address the GID is the mapped one.
+            // The GID of an IPv4 address is the mapped address.
             let address = gid.to_ipv4_mapped().map_or(IpAddr::V6(gid), IpAddr::V4);
             if !addresses.contains(&address) {
                 addresses.push(address);
@@ -125,7 +130,7 @@ fn gids(port: &Path) -> (Option<String>, Vec<IpAddr>) {
     (interface, addresses)
 }
 
-/// Names in a folder, in order; none where there is no folder.
+/// Returns the sorted names in a folder; none if there is no folder.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -139,7 +144,8 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a file says, without the line's end; what is longer than any of them should be is nothing. A pipe is not waited for.
+/// Returns the contents of a file without the end of line; `None` if it is longer than any of them
+/// should be. Does not block on a pipe.
 fn text(file: &Path) -> Option<String> {
     if !file.metadata().ok()?.is_file() {
         return None;
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// Files below a folder, each with its text.
+    /// Creates files with contents below a folder.
     fn tree(root: &Path, files: &[(&str, &str)]) {
         for (file, text) in files {
             let file = root.join(file);
@@ -168,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_no_device() {
+    fn missing_folder_means_no_devices() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(ports(&root.path().join("infiniband")).unwrap(), []);
         assert_eq!(ports(root.path()).unwrap(), []);
@@ -292,7 +298,7 @@ mod tests {
         )
         .unwrap();
         fs::create_dir_all(root.path().join("p/ports/1/hw_counters/folder")).unwrap();
-        // Nobody writes into it: whoever opens it waits.
+        // The pipe has no writer, so that opening it blocks.
         let pipe = root.path().join("p/ports/1/hw_counters/pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();

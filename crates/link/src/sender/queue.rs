@@ -1,4 +1,4 @@
-//! The loop of one queue: from a source to a backend. Threads are in `run.rs`.
+//! The loop of one queue, from a source to a backend. Threads are in `run.rs`.
 
 use super::report::Timing;
 use super::stats::Live;
@@ -9,18 +9,18 @@ use crate::transmit::{Slot, Transmit, TransmitError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long to wait for a slot or for a source at a time.
+/// Time of one wait for a slot or for the kernel.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long a source that has nothing yet is left alone.
+/// Time before a source that had nothing is polled again, in nanoseconds.
 const SOURCE_PAUSE: u64 = 20_000;
-/// How long the kernel may take to finish with the last frames.
+/// Maximum time for the kernel to complete the last frames.
 const LAST_FRAMES: Duration = Duration::from_millis(900);
 
-/// Sends what `source` has by `link`, as `settings` say, until there is no more or `stop` is true. `start` is when the
-/// run begins, by `clock`.
+/// Sends the frames of `source` through `link` according to `settings`, until there are no more or
+/// `stop` is true. `start` is the begin of the run by `clock`.
 ///
 /// # Errors
-/// The link is gone. What was sent until then is in `live`, and `timing` has its times.
+/// The link is gone. `live` and `timing` then describe what was sent until then.
 pub fn send<T: Transmit, S: Source, C: Clock>(
     link: &mut T,
     source: &mut S,
@@ -62,7 +62,7 @@ struct Run<'a, T, S, C> {
     left: u64,
 }
 
-/// When frames are due.
+/// Due times of frames.
 enum Schedule {
     /// By the source's own timing.
     Own,
@@ -71,7 +71,7 @@ enum Schedule {
 }
 
 impl Schedule {
-    /// In nanoseconds since the start of the run.
+    /// Returns the due time in nanoseconds since the start of the run.
     #[inline]
     fn due(&self, at: u64) -> u64 {
         match self {
@@ -87,18 +87,19 @@ impl Schedule {
         }
     }
 
-    /// How much sooner than due a frame may leave, together with one before it.
+    /// Returns how much sooner than due a frame may leave, together with a previous one.
     #[inline]
     fn together(&self, len: usize, burst: usize) -> u64 {
         match self {
             Self::Own => TOGETHER,
-            // Gaps are not whole nanoseconds: one more for each. The burst's size keeps the next one's frames out.
+            // Gaps are not whole nanoseconds, so one is added for each. The size of the burst
+            // excludes the frames of the next one.
             Self::AtRate(_, rate) => (rate.gap(len) + 1).saturating_mul(burst as u64 - 1),
         }
     }
 }
 
-/// What the source has, for the loops.
+/// The next item of the source, for the loops.
 enum Peeked {
     Frame(u64, usize),
     Later,
@@ -121,7 +122,8 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                     return Peeked::Frame(at, len);
                 }
                 Next::Frame { .. } => {
-                    // Sources leave out what does not fit, and say so; this keeps a mistake from being worse than that.
+                    // Sources omit frames that do not fit, and report them; this limits the effect
+                    // of a mistake.
                     self.live.misfit();
                     self.source.skip();
                 }
@@ -211,13 +213,13 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             };
             let stamp = epoch.saturating_add(due - start);
             self.link.stamp(stamp, self.source.interface());
-            // Filled before its time, so that nothing but the system call comes after it.
+            // Filled before its time, so that only the system call remains.
             let octets = self.link.bytes(&slot);
             self.source.fill(slot.index(), octets);
             schedule.count(len);
             let leaves = release.at(due);
             let now = self.clock.wait_until(leaves, self.stop);
-            // Stopped, or so late that the time is up. The frame stays where it is.
+            // Stopped, or so late that the time is up. The frame is not sent.
             if now < leaves || now >= self.until {
                 break;
             }
@@ -242,7 +244,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 release.left(due, leaves.max(now));
                 dues.push(due);
             }
-            // What the loop above took is part of the error of those that waited for it.
+            // The time of the loop above is part of the error of the frames that waited for it.
             let handed = if dues.len() > 1 {
                 self.clock.now()
             } else {
@@ -257,7 +259,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
         self.drain()
     }
 
-    /// Has the kernel finish with what it has.
+    /// Waits until the kernel has completed its frames.
     fn drain(self) -> Result<(), TransmitError> {
         self.clock.set_aside();
         let until = self.clock.now() + LAST_FRAMES.as_nanos() as u64;

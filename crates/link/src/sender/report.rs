@@ -1,4 +1,4 @@
-//! What is said of a run: what left, how fast, how close to its time, and why it ended.
+//! Report of a run: what was sent, how fast, how close to its time, and why the run ended.
 
 use crate::pacing::{FCS_LEN, WIRE_OVERHEAD};
 use crate::transmit::{Counts, Mode};
@@ -6,27 +6,27 @@ use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use std::fmt;
 
-/// The largest timing error that is told from larger ones, in nanoseconds: 100 s.
+/// Largest timing error that is distinguished from larger ones, in nanoseconds: 100 s.
 const LARGEST: u64 = 100_000_000_000;
 
-/// How far from its time each frame was handed over.
+/// Distance of each frame's hand-over from its due time.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// |handed over − due|, nanoseconds.
+    /// |handed over − due|, in nanoseconds.
     error: Histogram<u64>,
-    /// |gap to the hand-over before − gap that was due|, nanoseconds.
+    /// |gap to the previous hand-over − gap that was due|, in nanoseconds.
     gap_error: Histogram<u64>,
     last: Option<(u64, u64)>,
-    /// Hand-overs of more than one frame.
+    /// Number of hand-overs of more than one frame.
     batches: u64,
-    /// Frames of the largest one.
+    /// Number of frames of the largest hand-over.
     largest_batch: usize,
 }
 
 impl Default for Timing {
     fn default() -> Self {
         let new = || {
-            // Three digits are what a person reads. These bounds are always accepted.
+            // Three digits suffice for human readers. These bounds are always accepted.
             Histogram::new_with_bounds(1, LARGEST, 3).unwrap_or_else(|e| unreachable!("{e}"))
         };
         Self {
@@ -40,7 +40,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Frames that were due at `dues` were handed over at `handed`.
+    /// Records that frames due at `dues` were handed over at `handed`.
     #[inline]
     pub(super) fn record(&mut self, dues: &[u64], handed: u64) {
         for due in dues {
@@ -59,7 +59,7 @@ impl Timing {
         self.largest_batch = self.largest_batch.max(dues.len());
     }
 
-    /// Adds what another queue recorded.
+    /// Adds the records of another queue.
     pub fn add(&mut self, other: &Self) {
         // Both have the same bounds.
         let _ = self.error.add(&other.error);
@@ -68,47 +68,47 @@ impl Timing {
         self.largest_batch = self.largest_batch.max(other.largest_batch);
     }
 
-    /// When the last frames were handed over.
+    /// Returns the time of the last hand-over.
     pub(super) fn last_handed(&self) -> Option<u64> {
         self.last.map(|(_, handed)| handed)
     }
 
-    /// Frames recorded.
+    /// Returns the number of frames recorded.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.error.len()
     }
 
-    /// Quantiles of the timing error.
+    /// Returns quantiles of the timing error.
     #[must_use]
     pub fn error(&self) -> Quantiles {
         Quantiles::from_histogram(&self.error)
     }
 
-    /// Quantiles of the error of the gaps between hand-overs.
+    /// Returns quantiles of the error of the gaps between hand-overs.
     #[must_use]
     pub fn gap_error(&self) -> Quantiles {
         Quantiles::from_histogram(&self.gap_error)
     }
 
-    /// Frames that were handed over together, at most.
+    /// Returns the maximum number of frames that were handed over together.
     #[must_use]
     pub const fn largest_batch(&self) -> usize {
         self.largest_batch
     }
 }
 
-/// Quantiles, in nanoseconds.
+/// Quantiles in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
-    /// Half are not larger.
+    /// Median.
     pub p50: u64,
-    /// 99 of 100 are not larger.
+    /// 99th percentile.
     pub p99: u64,
-    /// 999 of 1,000 are not larger.
+    /// 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: u64,
-    /// None is larger.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -146,68 +146,72 @@ impl Serialize for Timing {
     }
 }
 
-/// Why a run ended.
+/// Reason why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "why", content = "detail")]
 pub enum Ended {
-    /// Everything was sent that was to be.
+    /// Everything was sent.
     Done,
     /// The time was up.
     TimeUp,
-    /// Someone stopped it.
+    /// The run was stopped.
     Interrupted,
     /// The link failed, or was about to.
     LinkFailed(String),
 }
 
-/// What one queue did.
+/// Report of one queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueueReport {
-    /// How its frames left.
+    /// Transmit mode of the queue.
     pub mode: Mode,
-    /// The processor that its thread was bound to.
+    /// Processor to which its thread was pinned.
     pub pinned_to: Option<usize>,
-    /// What became of them.
+    /// Counters of its frames.
     pub counts: Counts,
-    /// How often its source had nothing in time.
+    /// Number of times its source had nothing in time.
     pub starved: u64,
-    /// Frames that did not fit.
+    /// Number of frames that did not fit.
     pub misfits: u64,
 }
 
-/// What a run did.
+/// Report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Why it ended.
+    /// Reason why it ended.
     pub ended: Ended,
-    /// Each queue.
+    /// Report of each queue.
     pub queues: Vec<QueueReport>,
-    /// All queues together.
+    /// Sum over all queues.
     pub total: Counts,
-    /// Frames that the interface's own counters say it dropped on sending during the run; also those of others.
+    /// Frames that the interface's counters report as dropped on sending during the run, including
+    /// those of other senders.
     pub interface_dropped: Option<u64>,
-    /// Why an interface could not be watched, one text each: its end would have shown in the kernel's errors alone.
+    /// Reasons why interfaces could not be watched, one text each: only the kernel's errors would
+    /// have shown that they went away.
     pub unwatched: Vec<String>,
-    /// Seconds from the first frame's time to the last frame's hand-over; where frames were written at once, what that took.
+    /// Seconds from the first frame's time to the end of the run; if frames were written
+    /// immediately, the time that this took.
     pub seconds: f64,
-    /// Seconds from the first frame's time to the last hand-over; at top speed to the end. Rates are over this time.
+    /// Seconds from the first frame's time to the last hand-over; at top speed to the end. Rates
+    /// refer to this time.
     #[serde(skip)]
     pub sending_seconds: f64,
-    /// Where frames were written at once, into a capture file: seconds that the run lasts by their times. No rate and no
-    /// timing was measured then.
+    /// If frames were written to a capture file immediately: duration of the run by their times, in
+    /// seconds. Neither rate nor timing was measured then.
     pub due_seconds: Option<f64>,
-    /// How close to their times frames were handed over; empty at top speed, and where they were written at once.
+    /// Timing of hand-overs; empty at top speed, and if frames were written immediately.
     pub timing: Timing,
 }
 
 impl Report {
-    /// Frames that left, as far as is known: those finished with, without those dropped.
+    /// Returns the number of frames sent, as far as known: completed frames without dropped ones.
     #[must_use]
     pub const fn sent(&self) -> u64 {
         self.total.completed.saturating_sub(self.dropped())
     }
 
-    /// Frames that the kernel dropped, by whichever count knows of more.
+    /// Returns the number of frames dropped by the kernel, by the higher of the two counts.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         let known = self.total.dropped + self.total.invalid;
@@ -217,26 +221,26 @@ impl Report {
         }
     }
 
-    /// Frames that the kernel had not finished with when the run ended.
+    /// Returns the number of frames that the kernel had not completed when the run ended.
     #[must_use]
     pub const fn unfinished(&self) -> u64 {
         self.total.pushed.saturating_sub(self.total.completed)
     }
 
-    /// Frames a second; `None` where it is not known. See [`per_second`].
+    /// Returns the rate in frames per second; `None` if unknown. See [`per_second`].
     #[must_use]
     pub fn packets_per_second(&self) -> Option<f64> {
         let frames = self.total.completed;
         per_second(frames as f64, frames, self.sending_seconds)
     }
 
-    /// Bits a second of layer 2: frames with FCS.
+    /// Returns the rate in bits per second of layer 2: frames with FCS.
     #[must_use]
     pub fn l2_bits_per_second(&self) -> Option<f64> {
         self.bits_per_second(FCS_LEN)
     }
 
-    /// Bits a second of layer 1: frames with FCS, preamble and gap.
+    /// Returns the rate in bits per second of layer 1: frames with FCS, preamble and gap.
     #[must_use]
     pub fn l1_bits_per_second(&self) -> Option<f64> {
         self.bits_per_second(FCS_LEN + WIRE_OVERHEAD)
@@ -249,8 +253,9 @@ impl Report {
     }
 }
 
-/// What a second has of `what`, the sum over `frames`, the first and the last of which are `seconds` apart: the last frame
-/// ends that time and is not part of it. Its share is taken to be the mean one. `None` with fewer than two frames.
+/// Returns the rate per second of `what`, the sum over `frames`, the first and the last of which
+/// are `seconds` apart. The last frame ends that time and is not part of it; its share is assumed
+/// to be the mean. `None` with fewer than two frames.
 #[must_use]
 pub fn per_second(what: f64, frames: u64, seconds: f64) -> Option<f64> {
     (frames > 1 && seconds > 0.0).then(|| what * ((frames - 1) as f64 / frames as f64) / seconds)
@@ -261,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_of_gaps_between_frames() {
+    fn rates_are_computed_from_gaps_between_frames() {
         assert_eq!(per_second(2.0, 2, 1.0), Some(1.0));
         assert_eq!(per_second(3.0, 3, 2.0), Some(1.0));
         assert_eq!(per_second(1.0, 1, 1.0), None);

@@ -1,5 +1,5 @@
-//! The threads of a run, and whoever looks after them: starts them together, tells how it goes each second, watches the
-//! interface, and ends them within a second when someone says so.
+//! The threads of a run and their supervision: starts them together, reports progress each second,
+//! watches the interface, and ends them within a second when asked to.
 
 use super::report::{Ended, QueueReport, Report, Timing};
 use super::stats::{Live, Tick};
@@ -15,36 +15,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the one who looks after the threads looks.
+/// Interval of the supervision.
 const LOOK: Duration = Duration::from_millis(20);
-/// Threads begin together, this long after the last was told to.
+/// Delay between the start of the threads and the first frames.
 const RUN_UP: Duration = Duration::from_millis(5);
-/// The first frame is due so long after a full millisecond. The kernel interrupts every processor that is not idle at each full
-/// millisecond or fourth, for up to 30 µs: frames at regular gaps of 100, 200, 250, 500 µs or whole milliseconds would all be clear of
-/// it, or every so many-th not, as the start happens to be.
+/// Phase of the first frame relative to a full millisecond. The kernel interrupts every processor
+/// that is not idle at each full millisecond, or every fourth, for up to 30 µs. Frames at regular
+/// gaps of 100, 200, 250, 500 µs or whole milliseconds would, depending on the start, either all be
+/// clear of these interrupts, or a fixed fraction of them would not.
 const PHASE: Duration = Duration::from_micros(350);
-/// How long an interface may take from down to gone.
+/// Time that an interface may take from down to gone.
 const SETTLE: Duration = Duration::from_millis(100);
 const TICK: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// What stops a run: set by a signal handler, say.
+/// Flag that stops a run, set by a signal handler for example.
 pub type Stop = Arc<AtomicBool>;
 
-/// One queue's work.
+/// Work of one queue.
 pub struct Job<S> {
     /// The queue.
     pub queue: Queue,
-    /// What it is to send.
+    /// Source of its frames.
     pub source: S,
-    /// When.
+    /// Settings of the queue.
     pub settings: Settings,
 }
 
-/// Does the `jobs`, a thread each, pinned to processors of their own while there are enough. The `interfaces` that the queues are of
-/// are watched, and their counters read: the first of them that fails ends the run. `each_second` is told how it goes.
+/// Runs the `jobs` in a thread each, pinned to separate processors if there are enough. The
+/// `interfaces` of the queues are watched, and their counters read; the first that fails ends the
+/// run. `each_second` is called with the progress.
 ///
-/// Returns the report, and the queues and sources as they were left.
+/// Returns the report, and the queues and sources in their final state.
 pub fn run<S: Source>(
     jobs: Vec<Job<S>>,
     interfaces: &[&Interface],
@@ -96,7 +98,7 @@ pub fn run<S: Source>(
             .collect()
     });
 
-    // A thread may learn it from the kernel before we do, but not what it was.
+    // A thread may learn of the failure from the kernel before the supervision, but not its reason.
     if why.is_none()
         && done.iter().any(|queue| queue.result.is_err())
         && let Some((watch, event)) = event(&mut watches)
@@ -113,13 +115,14 @@ pub fn run<S: Source>(
     (report, rest)
 }
 
-/// When the first frame is due, `now` that threads are about to start.
+/// Returns the due time of the first frame, if threads are about to start at `now`.
 fn first_due(now: u64) -> u64 {
     let ready = now + RUN_UP.as_nanos() as u64;
     ready.next_multiple_of(MILLISECOND) + PHASE.as_nanos() as u64
 }
 
-/// What the interfaces say they dropped on sending; `None` where there is none, or one of them does not say.
+/// Returns the sum of the interfaces' drops on sending; `None` if there are no interfaces, or one
+/// of them does not report it.
 fn dropped(interfaces: &[&Interface]) -> Option<u64> {
     if interfaces.is_empty() {
         return None;
@@ -130,14 +133,14 @@ fn dropped(interfaces: &[&Interface]) -> Option<u64> {
     counts.sum()
 }
 
-/// What happened to one of the interfaces.
+/// Returns the next event of one of the interfaces.
 fn event(watches: &mut [LinkWatch]) -> Option<(&mut LinkWatch, LinkEvent)> {
     watches
         .iter_mut()
         .find_map(|watch| watch.poll().map(|event| (watch, event)))
 }
 
-/// What a thread gives back.
+/// Result of a thread.
 struct Done<S> {
     queue: Queue,
     source: S,
@@ -147,7 +150,7 @@ struct Done<S> {
     pinned_to: Option<usize>,
     time_up: bool,
     end: u64,
-    /// What it took, where frames were written at once.
+    /// Time taken, if frames were written immediately.
     took: Duration,
 }
 
@@ -166,7 +169,7 @@ fn work<S: Source>(
     } = job;
     let mut timing = Timing::default();
     let mut clock = match settings.pace {
-        // Never sleeps.
+        // This pace never sleeps.
         Pace::Top => Monotonic::new(settings.waiting),
         Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
     };
@@ -180,7 +183,7 @@ fn work<S: Source>(
         }
         Queue::File(link) => {
             let times = (&mut Virtual::new(start), start);
-            // That a frame was written at its virtual time is no measurement.
+            // Writing a frame at its virtual time is not a measurement.
             let watched = (halt, live, &mut Timing::default());
             send_queue(&mut **link, &mut source, times, &settings, watched)
         }
@@ -210,13 +213,13 @@ fn send_queue<T: Transmit, S: Source>(
 ) -> (Result<(), TransmitError>, Counts, u64) {
     let result = queue::send(link, source, clock, start, settings, (halt, live, timing));
     if result.is_err() {
-        // The others would only find the same.
+        // The other threads would encounter the same error.
         halt.store(true, Ordering::Relaxed);
     }
     (result, link.counts(), clock.now())
 }
 
-/// Returns why the run had to be ended, if it had.
+/// Supervises the threads; returns the reason why the run had to be ended, if any.
 fn look_after<T>(
     threads: &[thread::ScopedJoinHandle<'_, T>],
     lives: &[Live],
@@ -253,7 +256,7 @@ fn look_after<T>(
     why
 }
 
-/// An interface is set down before it goes: which of the two it is, shows a moment later.
+/// Waits for the final event: an interface goes down before it disappears.
 fn settled(watch: &mut LinkWatch, event: LinkEvent) -> Ended {
     Ended::LinkFailed(format!(
         "the interface failed: {}",
@@ -317,7 +320,7 @@ fn conclude<S>(
             mode: send_queue.queue.mode().clone(),
             pinned_to: send_queue.pinned_to,
             counts: send_queue.counts,
-            // Who waits for no time is not kept from it.
+            // Without waiting for times, a source cannot be late.
             starved: if at_once { 0 } else { live.starvations() },
             misfits: live.misfits(),
         });
@@ -349,19 +352,20 @@ fn conclude<S>(
     (report, rest)
 }
 
-/// A processor for each of `count` threads, where there are enough that we may use; else the kernel does better.
+/// Assigns a processor to each of `count` threads if enough are allowed; otherwise the kernel
+/// schedules better.
 fn processors(count: usize) -> Vec<Option<usize>> {
     let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     let mut places = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    // From the last: the first has most of the interrupts.
+    // From the last one: the first has most of the interrupts.
     let all: Vec<usize> = places.by_ref().collect();
     (0..count)
         .map(|i| (count <= all.len()).then(|| all[all.len() - 1 - i]))
         .collect()
 }
 
-/// Keeps the present thread off the senders' processors, as long as there are others, until it is dropped: who looks after a
-/// thread that spins would else take the processor from it for milliseconds.
+/// Keeps the current thread off the senders' processors, if there are others, until it is dropped:
+/// the supervision would otherwise take the processor from a spinning thread for milliseconds.
 struct Aside(Option<CpuSet>);
 
 impl Aside {
@@ -381,7 +385,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // It was allowed before.
+            // This set was allowed before.
             let _ = sched_setaffinity(None, before);
         }
     }
@@ -398,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regular_frames_keep_clear_of_the_kernels_clock() {
+    fn regular_frames_avoid_the_kernels_timer_interrupts() {
         for now in [0, 5, 999_999, 123_456_789_012] {
             let start = first_due(now);
             assert!(start >= now + RUN_UP.as_nanos() as u64);

@@ -1,11 +1,11 @@
-//! What is going on while frames are sent: counters that the sending threads write and one other reads.
+//! Progress of sending: counters that the sending threads write and one other thread reads.
 
 use crate::transmit::{Counts, Transmit};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counters of one queue. Its thread alone writes them.
+/// The counters of one queue, written only by its thread.
 #[derive(Debug, Default)]
-// A cache line of its own, so that threads do not wait for one another's counters.
+// A separate cache line, so that threads do not wait for one another's counters.
 #[repr(align(128))]
 pub struct Live {
     pushed: AtomicU64,
@@ -18,7 +18,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Takes over what `link` has counted.
+    /// Copies the counters of `link`.
     #[inline]
     pub(super) fn update(&self, link: &mut impl Transmit) {
         let counts = link.quick_counts();
@@ -29,19 +29,19 @@ impl Live {
         self.kicks.store(counts.kicks, Ordering::Relaxed);
     }
 
-    /// The source had nothing when there was a place for it.
+    /// Counts that the source had nothing when there was a slot for it.
     #[cold]
     pub(super) fn starved(&self) {
         self.starved.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The source offered a frame that does not fit.
+    /// Counts that the source offered a frame that does not fit.
     #[cold]
     pub(super) fn misfit(&self) {
         self.misfits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counters now.
+    /// Returns the current counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -55,34 +55,34 @@ impl Live {
         }
     }
 
-    /// How often the source had nothing in time.
+    /// Returns how often the source had nothing in time.
     #[must_use]
     pub fn starvations(&self) -> u64 {
         self.starved.load(Ordering::Relaxed)
     }
 
-    /// Frames left out because they did not fit.
+    /// Returns the number of frames omitted because they did not fit.
     #[must_use]
     pub fn misfits(&self) -> u64 {
         self.misfits.load(Ordering::Relaxed)
     }
 }
 
-/// A second of a run, all queues together.
+/// Progress of a run after each second, for all queues together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tick {
     /// Seconds since the run began.
     pub at: f64,
-    /// Frames sent, in all.
+    /// Total number of frames sent.
     pub sent: u64,
-    /// Frames a second since the last tick.
+    /// Frames per second since the last tick.
     pub packets_per_second: f64,
-    /// Bits a second of layer 2 (with FCS) since the last tick.
+    /// Bits per second of layer 2 (with FCS) since the last tick.
     pub l2_bits_per_second: f64,
-    /// Frames that the kernel is known to have dropped, in all.
+    /// Total number of frames known to have been dropped by the kernel.
     pub dropped: u64,
-    /// How often a source had nothing in time, in all.
+    /// Total number of times a source had nothing in time.
     pub starved: u64,
-    /// Whether frames are written at once: the rates are then those of writing.
+    /// True if frames are written immediately: rates are then those of writing.
     pub at_once: bool,
 }

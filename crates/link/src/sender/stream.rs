@@ -1,8 +1,8 @@
-//! Frames on their way from one thread, which makes them, to another, which sends them: in batches, of which there are a fixed
-//! number, filled, emptied, and filled again.
+//! Passes frames from a thread that generates them to a thread that sends them, in a fixed number
+//! of batches that are filled, emptied, and filled again.
 
 use super::{Next, Source};
-// Nobody takes frames any more.
+// The sender no longer takes frames.
 pub use std::sync::mpsc::RecvError as Gone;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 
@@ -15,7 +15,7 @@ struct Held {
     interface: u32,
 }
 
-/// Frames one behind another, in one contiguous piece of memory.
+/// Frames stored one after another in contiguous memory.
 #[derive(Debug, Default)]
 pub struct Batch {
     octets: Vec<u8>,
@@ -23,17 +23,19 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Octets of memory that a frame takes beside its own.
+    /// Memory overhead per frame, in octets.
     pub const OVERHEAD: usize = size_of::<Held>();
 
-    /// Adds a frame that is due `at`, in whatever sense, and was seen at the capture's `interface`.
+    /// Adds a frame that was captured at the capture's `interface` and is due `at`, in any time
+    /// base.
     #[inline]
     pub fn push(&mut self, at: u64, interface: u32, frame: &[u8]) {
         self.octets.extend_from_slice(frame);
         self.hold(at, interface, frame.len());
     }
 
-    /// As [`push`](Self::push), with a frame of `len` octets written by `fill`, which says whether it is wanted.
+    /// Adds a frame of `len` octets written by `fill`, as by [`push`](Self::push). If `fill`
+    /// returns false, the frame is discarded.
     #[inline]
     pub fn push_with(
         &mut self,
@@ -57,31 +59,31 @@ impl Batch {
         self.frames.push(Held {
             at,
             start: self.octets.len() - len,
-            // No capture has longer ones than 2^18.
+            // Frames of captures have at most 2^18 octets.
             len: len as u32,
             interface,
         });
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there is none.
+    /// True if there are no frames.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Octets of all frames.
+    /// Returns the total length of all frames, in octets.
     #[must_use]
     pub const fn octets(&self) -> usize {
         self.octets.len()
     }
 
-    /// When the frame at `index` is due, and its octets' number.
+    /// Returns the due time and the length in octets of the frame at `index`.
     #[inline]
     #[must_use]
     pub fn look(&self, index: usize) -> Option<(u64, usize)> {
@@ -89,14 +91,14 @@ impl Batch {
         Some((held.at, held.len as usize))
     }
 
-    /// The capture's interface that the frame at `index` was seen at.
+    /// Returns the capture's interface on which the frame at `index` was captured.
     #[inline]
     #[must_use]
     pub fn interface(&self, index: usize) -> u32 {
         self.frames.get(index).map_or(0, |held| held.interface)
     }
 
-    /// The octets of the frame at `index`; none behind the last.
+    /// Returns the octets of the frame at `index`; empty after the last one.
     #[inline]
     #[must_use]
     pub fn frame(&self, index: usize) -> &[u8] {
@@ -106,7 +108,7 @@ impl Batch {
             .unwrap_or_default()
     }
 
-    /// Octets of the longest frame.
+    /// Returns the length of the longest frame, in octets.
     #[must_use]
     pub fn longest(&self) -> usize {
         let lengths = self.frames.iter().map(|held| held.len as usize);
@@ -119,7 +121,7 @@ impl Batch {
     }
 }
 
-/// The makers' side and the sender's side of a stream that has so many `batches`.
+/// Creates the generator's side and the sender's side of a stream with this number of `batches`.
 #[must_use]
 pub fn stream(batches: usize) -> (Filling, Streamed) {
     let (full, arriving) = sync_channel(batches);
@@ -139,20 +141,20 @@ pub fn stream(batches: usize) -> (Filling, Streamed) {
     (filling, streamed)
 }
 
-/// The side of who makes frames.
+/// The generator's side of a stream.
 #[derive(Debug)]
 pub struct Filling {
-    /// The batch that is being filled.
+    /// The batch being filled.
     pub batch: Batch,
     full: SyncSender<Batch>,
     returned: Receiver<Batch>,
-    /// Batches that were not needed yet.
+    /// Number of batches that were not needed yet.
     left: usize,
 }
 
 impl Filling {
-    /// Hands the batch over, if there is anything in it, for an empty one. Where none is empty, this waits for the sender, which
-    /// is what keeps us from running away.
+    /// Hands the batch over, if it is not empty, in exchange for an empty one. If none is
+    /// available, this waits for the sender, which limits how far the generator runs ahead.
     ///
     /// # Errors
     /// The sender has gone.
@@ -173,11 +175,11 @@ impl Filling {
     }
 }
 
-/// The side of who sends them.
+/// The sender's side of a stream.
 #[derive(Debug)]
 pub struct Streamed {
     arriving: Receiver<Batch>,
-    /// Empty ones go back.
+    /// Returns empty batches.
     back: Sender<Batch>,
     batch: Batch,
     next: usize,
@@ -195,7 +197,7 @@ impl Source for Streamed {
                     let mut old = std::mem::replace(&mut self.batch, batch);
                     self.next = 0;
                     old.clear();
-                    // At the end nobody takes it any more.
+                    // At the end, no one takes it any more.
                     let _ = self.back.send(old);
                 }
                 Err(TryRecvError::Empty) => return Next::Later,
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_kept_as_they_are() {
+    fn frames_are_stored_unchanged() {
         let mut batch = Batch::default();
         for (at, interface, frame) in [(5, 0, &b"abc"[..]), (7, 9, b"d"), (7, 0, b"efgh")] {
             batch.push(at, interface, frame);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_come_in_order_and_go_round() {
+    fn batches_keep_their_order_and_are_reused() {
         let (mut filling, mut source) = stream(3);
         let mut out = [0; 4];
         for round in 0..9_u8 {

@@ -1,4 +1,4 @@
-//! The loop of a queue, with a link and a clock of the tests' own.
+//! Tests of the loop of a queue, with a simulated link and clock.
 
 use super::{Live, Next, Pace, Settings, Source, TOGETHER, Timing, send};
 use crate::clock::Clock;
@@ -10,14 +10,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A clock that goes on when it is looked at, and jumps where a test says.
+/// A clock that advances when read, and jumps when a test says so.
 struct Virtual {
     now: Rc<Cell<u64>>,
-    /// What looking costs.
+    /// Time that a reading takes.
     step: u64,
-    /// When something keeps the thread from running, and for how long.
+    /// Start and duration of a stall of the thread.
     stall: Option<(u64, u64)>,
-    /// Stops the run then.
+    /// Time at which the run is stopped.
     stop_at: u64,
 }
 
@@ -41,7 +41,7 @@ impl Clock for Virtual {
             if end >= self.stop_at {
                 stop.store(true, Ordering::Relaxed);
             }
-            // A stall begins while one waits, too.
+            // A stall may also begin during a wait.
             return self.now.get().max(self.stalled());
         }
         now
@@ -60,17 +60,17 @@ impl Virtual {
     }
 }
 
-/// A link that keeps what it gets, with the time of it.
+/// A link that records what it gets, with the time.
 struct Tape {
     now: Rc<Cell<u64>>,
     slots: Vec<[u8; 64]>,
     free: VecDeque<u32>,
     waiting: VecDeque<(u32, usize)>,
-    /// Frames it takes at a flush, at most.
+    /// Maximum number of frames taken by a flush.
     takes: usize,
-    /// What a flush costs.
+    /// Time that a flush takes.
     costs: u64,
-    /// Fails after so many frames.
+    /// Number of frames after which the link fails.
     fails_after: usize,
     sent: Vec<(u64, u64)>,
     flushes: Vec<usize>,
@@ -155,7 +155,7 @@ impl Transmit for Tape {
     }
 }
 
-/// Numbered frames, due every `gap`; now and then there is none yet, or one that does not fit.
+/// Numbered frames, due every `gap`; sometimes there is none yet, or one that does not fit.
 struct Numbers {
     next: u64,
     count: u64,
@@ -213,7 +213,7 @@ struct Played {
     result: Result<(), TransmitError>,
 }
 
-/// Plays `source` from time 1,000,000 on.
+/// Time from which `play` sends a source.
 const START: u64 = 1_000_000;
 
 fn play(
@@ -260,7 +260,7 @@ fn at(rate: u64, burst: usize) -> Settings {
 }
 
 #[test]
-fn every_frame_leaves_once_and_in_order_whatever_the_link_takes() {
+fn every_frame_leaves_once_and_in_order() {
     for takes in [1, 3, 32, 1000] {
         for settings in [Settings::TOP, OWN, at(1_000_000, 7)] {
             let played = play(Numbers::new(1_000, 500), &settings, |tape, _| {
@@ -279,7 +279,7 @@ fn every_frame_leaves_once_and_in_order_whatever_the_link_takes() {
 }
 
 #[test]
-fn at_top_speed_bursts_are_as_asked() {
+fn top_speed_bursts_have_the_requested_size() {
     let settings = Settings {
         burst: 8,
         ..Settings::TOP
@@ -290,7 +290,7 @@ fn at_top_speed_bursts_are_as_asked() {
 }
 
 #[test]
-fn at_a_rate_bursts_leave_exactly_when_their_first_frame_is_due() {
+fn bursts_at_a_rate_leave_when_their_first_frame_is_due() {
     for (rate, burst) in [(1_000, 1), (100_000, 2), (500_000, 10), (3_000_000, 32)] {
         let played = play(Numbers::new(960, 0), &at(rate, burst), |_, _| ());
         assert_eq!(played.tape.numbers(), all(960));
@@ -331,7 +331,7 @@ fn a_stall_is_made_up_for_without_bursts() {
 }
 
 #[test]
-fn catching_up_at_once_is_for_those_who_ask_for_it() {
+fn catching_up_at_once_is_optional() {
     let settings = Settings {
         catch_up: CatchUp::Burst,
         ..OWN
@@ -403,7 +403,7 @@ fn queues_at_a_rate_take_turns() {
 }
 
 #[test]
-fn a_source_that_is_behind_is_waited_for_and_told_of() {
+fn a_late_source_is_waited_for_and_reported() {
     for settings in [Settings::TOP, OWN, at(1_000_000, 4)] {
         let source = Numbers {
             later_every: 5,
@@ -416,7 +416,7 @@ fn a_source_that_is_behind_is_waited_for_and_told_of() {
 }
 
 #[test]
-fn a_frame_that_does_not_fit_is_left_out_and_counted() {
+fn a_frame_that_does_not_fit_is_omitted_and_counted() {
     for settings in [Settings::TOP, OWN, at(1_000_000, 4)] {
         let source = Numbers {
             too_long: Some(2),
@@ -429,7 +429,7 @@ fn a_frame_that_does_not_fit_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_link_that_fails_ends_the_run_and_what_was_sent_is_known() {
+fn a_failing_link_ends_the_run_and_keeps_the_counts() {
     for settings in [Settings::TOP, OWN, at(1_000_000, 4)] {
         let played = play(Numbers::new(u64::MAX, 1_000), &settings, |tape, _| {
             tape.fails_after = 10;
@@ -440,7 +440,7 @@ fn a_link_that_fails_ends_the_run_and_what_was_sent_is_known() {
 }
 
 #[test]
-fn who_stops_does_not_wait_for_the_next_frame() {
+fn stopping_does_not_wait_for_the_next_frame() {
     let hour = 3_600_000_000_000;
     let played = play(Numbers::new(3, hour), &OWN, |_, clock| {
         clock.stop_at = START + 5_000_000;

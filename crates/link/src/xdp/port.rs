@@ -1,4 +1,4 @@
-//! Frames in and out by one AF_XDP socket: a queue has room for no second one.
+//! Receives and sends frames by one AF_XDP socket: a queue cannot have a second one.
 
 use super::program::{Program, ProgramMode};
 use super::receive::{HEADROOM, Receiving};
@@ -9,7 +9,7 @@ use crate::transmit::{Counts, TransmitError};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// A queue of an interface, both ways.
+/// A queue of an interface, in both directions.
 #[derive(Debug)]
 pub struct XdpPort {
     socket: Socket,
@@ -21,14 +21,16 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    /// Octets of memory that a queue shares with the kernel, for frames; what they mean is as in [`open`](Self::open).
+    /// Returns the memory for frames that a queue shares with the kernel, in octets; parameters as
+    /// in [`open`](Self::open).
     #[must_use]
     pub fn memory((slots, longest): (usize, usize)) -> u64 {
         Layout::new(2 * slots.max(1), longest, HEADROOM).octets() as u64
     }
 
-    /// Opens `queue` of the interface with this name and number for frames of up to `longest` octets; `slots` of them can
-    /// wait in each direction. From now on what comes in by this queue does not reach the rest of the kernel.
+    /// Opens `queue` of the interface with this name and index for frames of up to `longest`
+    /// octets; `slots` of them can wait in each direction. From now on, frames received by this
+    /// queue do not reach the rest of the kernel.
     ///
     /// # Errors
     /// As for [`XdpTransmit::open`](super::XdpTransmit::open), or another program is attached.
@@ -65,7 +67,7 @@ impl XdpPort {
         })
     }
 
-    /// How frames come in and leave.
+    /// Describes how frames are received and sent.
     #[must_use]
     pub fn mode(&self) -> String {
         let copying = match self.socket.zero_copy {
@@ -75,24 +77,26 @@ impl XdpPort {
         format!("AF_XDP, {copying}, {} mode", self.mode)
     }
 
-    /// Why the driver has to copy although it was asked not to.
+    /// Returns the reason why frames are copied although zero copy was requested.
     #[must_use]
     pub fn why_copying(&self) -> Option<String> {
         self.socket.why_copying.as_ref().map(XdpError::reason)
     }
 
-    /// What to wait on for frames.
+    /// Returns the descriptor to poll for frames.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
     }
 
-    /// Gives the frames that are there to `take`, in order, some `most` of them; does not wait. Returns how many.
+    /// Passes waiting frames to `take`, in order, at most `most`; does not block. Returns their
+    /// number.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> usize {
         self.receiving.drain(&mut self.socket, most, &mut take)
     }
 
-    /// Queues the frame that is `header` and `rest`; it leaves with the next [`flush`](Self::flush). False: it is too long, or nothing is free.
+    /// Queues the frame that consists of `header` and `rest`; it leaves with the next
+    /// [`flush`](Self::flush). Returns false if it is empty or too long, or no slot is free.
     pub fn send(&mut self, header: &[u8], rest: &[u8]) -> bool {
         let len = header.len() + rest.len();
         if len == 0 || len > self.sending.slot_len {
@@ -101,7 +105,8 @@ impl XdpPort {
         let Some(slot) = self.sending.take(&mut self.socket) else {
             return false;
         };
-        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
+        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one
+        // for each.
         let room = unsafe { self.socket.umem.slot_mut(slot.index()) };
         let (first, second) = room.split_at_mut(header.len());
         first.copy_from_slice(header);
@@ -110,7 +115,7 @@ impl XdpPort {
         true
     }
 
-    /// Hands what was queued to the kernel.
+    /// Hands queued frames to the kernel.
     ///
     /// # Errors
     /// The interface is gone or down.
@@ -118,7 +123,8 @@ impl XdpPort {
         self.sending.flush(&mut self.socket, &self.interface)
     }
 
-    /// Frames lost since the socket was opened because they were not fetched in time.
+    /// Returns the number of frames lost since the socket was opened because they were not fetched
+    /// in time.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.socket.statistics().map_or(0, |counted| {
@@ -128,7 +134,7 @@ impl XdpPort {
         })
     }
 
-    /// What became of the frames sent.
+    /// Returns the counters of frames sent.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.sending.counts

@@ -1,7 +1,8 @@
-//! The XDP program, and attaching it. It gives a queue's frames to the AF_XDP socket of that queue, where there is one, and
-//! passes all others on; several drivers send nothing from AF_XDP sockets before some program is attached.
+//! The XDP program, and attaching it. It redirects a queue's frames to the AF_XDP socket of that
+//! queue, if there is one, and passes all others on. Several drivers send nothing from AF_XDP
+//! sockets before some program is attached.
 //!
-//! The kernel removes it when its descriptor is closed, however the process ends.
+//! The kernel removes the program when its descriptor is closed, however the process ends.
 
 use super::socket::{Step, XdpError};
 use super::sys::bpf;
@@ -10,13 +11,13 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Where frames meet the XDP program.
+/// The position at which the XDP program processes frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramMode {
     /// In the driver.
     Driver,
-    /// In the kernel's generic code behind the driver.
+    /// In the kernel's generic code after the driver.
     Generic,
 }
 
@@ -42,10 +43,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the program and attaches it to interface number `index`, which has up to `queues` receive queues.
+    /// Loads the program and attaches it to the interface with index `index`, which has up to
+    /// `queues` receive queues.
     ///
     /// # Errors
-    /// Rights are missing, another program is attached, or the kernel is older than Linux 5.9.
+    /// Permissions are missing, another program is attached, or the kernel is older than Linux 5.9.
     pub fn attach(interface: &str, index: u32, queues: u32) -> Result<Self, XdpError> {
         let fail = |step| {
             move |error| XdpError {
@@ -57,13 +59,14 @@ impl Program {
         };
         let sockets = bpf::socket_map(queues.max(1)).map_err(fail(Step::LoadProgram))?;
         let instructions = instructions(sockets.as_fd());
-        // Without it a program cannot be attached where frames are longer than a page; before Linux 5.18 it is not known.
+        // Without this flag a program cannot be attached if frames are longer than a page; kernels
+        // before Linux 5.18 do not support it.
         let program = bpf::load(&instructions, true)
             .or_else(|_| bpf::load(&instructions, false))
             .map_err(fail(Step::LoadProgram))?;
         let (link, mode, why_not_driver) = match bpf::attach(program.as_fd(), index, DRIVER) {
             Ok(link) => (link, ProgramMode::Driver, None),
-            // Something else is attached: generic mode would only say so less clearly.
+            // Another program is attached: generic mode would only report that less clearly.
             Err(error) if taken(&error) => return Err(fail(Step::AttachProgram)(error)),
             Err(error) => {
                 let link = bpf::attach(program.as_fd(), index, GENERIC)
@@ -80,19 +83,19 @@ impl Program {
         })
     }
 
-    /// Where frames meet it.
+    /// Returns the position at which the program processes frames.
     #[must_use]
     pub const fn mode(&self) -> ProgramMode {
         self.mode
     }
 
-    /// Why that is not the driver.
+    /// Returns the reason why that is not the driver.
     #[must_use]
     pub fn why_not_driver(&self) -> Option<&str> {
         self.why_not_driver.as_deref()
     }
 
-    /// From now on frames of `queue` go to `socket`.
+    /// Redirects frames of `queue` to `socket` from now on.
     pub(super) fn give(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         bpf::put_socket(self.sockets.as_fd(), queue, socket)
     }
@@ -102,14 +105,14 @@ fn taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
 }
 
-/// Pass on.
+/// Verdict that passes a frame on.
 const XDP_PASS: u64 = 2;
-/// `bpf_redirect_map`.
+/// Number of the helper `bpf_redirect_map`.
 const REDIRECT_MAP: u64 = 51;
-/// `struct xdp_md`: rx_queue_index.
+/// Offset of `rx_queue_index` in `struct xdp_md`.
 const RX_QUEUE_INDEX: u64 = 16;
 
-/// An instruction: operation, destination and source registers, offset, immediate value.
+/// Encodes an instruction: operation, destination and source registers, offset, immediate value.
 const fn instruction(
     operation: u64,
     destination: u64,
@@ -120,7 +123,7 @@ const fn instruction(
     operation | destination << 8 | source << 12 | offset << 16 | (value & 0xFFFF_FFFF) << 32
 }
 
-/// `return bpf_redirect_map(sockets, context->rx_queue_index, XDP_PASS)`.
+/// Returns the program `return bpf_redirect_map(sockets, context->rx_queue_index, XDP_PASS)`.
 fn instructions(sockets: BorrowedFd<'_>) -> [u64; 6] {
     const LOAD_WORD: u64 = 0x61;
     const LOAD_DOUBLE: u64 = 0x18;

@@ -1,28 +1,30 @@
-//! Frames in by AF_XDP: those of one receive queue, instead of to the rest of the kernel.
+//! Receives frames by AF_XDP: those of one receive queue, which do not reach the rest of the
+//! kernel.
 
 use super::ring::Consumer;
 use super::socket::Socket;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 use rustix::net::{RecvFlags, recv};
 
-/// The kernel keeps so much of a chunk in front of a frame.
+/// Octets that the kernel reserves in a chunk before a frame.
 pub(super) const HEADROOM: usize = 256;
-/// So many pieces are given back together.
+/// Number of pieces that are returned together.
 const TOGETHER: usize = 32;
 
-/// The part of a socket that receives.
+/// The receiving part of a socket.
 #[derive(Debug)]
 pub(super) struct Receiving {
     ring: Consumer<XdpDesc>,
-    /// A frame of several chunks, put together.
+    /// A frame of several chunks, reassembled.
     whole: Vec<u8>,
-    /// Whether a frame has been found too long, and its remaining pieces are to be passed over.
+    /// True if a frame was found to be too long, and its remaining pieces are to be skipped.
     too_long: bool,
     longest: usize,
 }
 
 impl Receiving {
-    /// That of a socket that was opened for receiving frames of up to `longest` octets.
+    /// Returns the receiving part of a socket that was opened for receiving frames of up to
+    /// `longest` octets.
     pub(super) fn of(socket: &mut Socket, longest: usize) -> Self {
         let ring = socket.receive.take();
         Self {
@@ -33,7 +35,8 @@ impl Receiving {
         }
     }
 
-    /// Takes `most` pieces at most, and gives back every few, or the kernel would run out of chunks.
+    /// Takes at most `most` pieces, and returns them in small groups so that the kernel does not
+    /// run out of chunks.
     pub(super) fn drain(
         &mut self,
         socket: &mut Socket,
@@ -77,7 +80,8 @@ impl Receiving {
     fn give_back(&mut self, socket: &mut Socket) {
         self.ring.release();
         socket.fill.submit();
-        // A driver that once ran out of chunks asks for this; without it nothing is received ever after.
+        // A driver that has run out of chunks needs this call; without it nothing would be received
+        // any more.
         if socket.fill.needs_wakeup() {
             let _ = recv(socket.fd(), [0; 0].as_mut_slice(), RecvFlags::DONTWAIT);
         }

@@ -1,7 +1,8 @@
 //! The rings shared with the kernel: single producer, single consumer, indices that wrap at 2^32.
 //!
-//! Both indices are kept in private copies, and the kernel's is read anew only when the copy says that there is nothing to do. Rings
-//! of a fresh socket are zeroed by the kernel, and the copies begin at what is in them.
+//! Both indices are kept in private copies. The kernel's index is read again only if the copy shows
+//! nothing to do. The kernel zeroes the rings of a new socket, and the copies start with their
+//! contents.
 
 use super::sys::Mapping;
 use rustix::net::xdp::{XdpDesc, XdpRingFlags, XdpRingOffset};
@@ -9,17 +10,17 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a ring carries: plain integers.
+/// An entry of a ring: plain integers.
 pub(super) trait Entry: Copy {}
 
 impl Entry for u64 {}
 
 impl Entry for XdpDesc {}
 
-/// A ring, of which we are one end.
+/// A ring of which we are one end.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
-    // The pointers point into it.
+    // The pointers point into this mapping.
     _memory: Mapping,
     producer: *const AtomicU32,
     consumer: *const AtomicU32,
@@ -52,7 +53,7 @@ impl<T: Entry> Ring<T> {
             {
                 return Err(io::Error::other("the kernel gives an impossible ring"));
             }
-            // SAFETY: within the mapping, as was just seen.
+            // SAFETY: within the mapping, as was just checked.
             Ok(unsafe { memory.start().add(offset) })
         };
         let producer = within(offsets.producer, 4)?.cast_const().cast();
@@ -106,9 +107,9 @@ impl<T: Entry> Ring<T> {
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Written so far.
+    /// Index of entries written.
     filled: u32,
-    /// Submitted so far.
+    /// Index of entries submitted.
     submitted: u32,
     /// The kernel's index, as last read.
     consumed: u32,
@@ -126,7 +127,7 @@ impl<T: Entry> Producer<T> {
         }
     }
 
-    /// Free entries, at least so far as `wanted` are looked for.
+    /// Returns the number of free entries, which is exact only up to `wanted`.
     #[inline]
     pub(super) fn free(&mut self, wanted: u32) -> u32 {
         let free = |consumed: u32, p: &Self| p.ring.size - p.filled.wrapping_sub(consumed);
@@ -136,19 +137,20 @@ impl<T: Entry> Producer<T> {
         free(self.consumed, self)
     }
 
-    /// Writes an entry; `false`, and nothing is written, where the ring is full.
+    /// Writes an entry; returns false, and writes nothing, if the ring is full.
     #[inline]
     pub(super) fn write(&mut self, entry: T) -> bool {
         if self.free(1) == 0 {
             return false;
         }
-        // SAFETY: the entry is ours until it is submitted: fewer than `size` are between us and the kernel.
+        // SAFETY: the entry is ours until it is submitted: fewer than `size` are between us and the
+        // kernel.
         unsafe { self.ring.entry(self.filled).write(entry) };
         self.filled = self.filled.wrapping_add(1);
         true
     }
 
-    /// Shows the kernel what was written.
+    /// Makes written entries visible to the kernel.
     #[inline]
     pub(super) fn submit(&mut self) {
         if self.submitted != self.filled {
@@ -157,14 +159,14 @@ impl<T: Entry> Producer<T> {
         }
     }
 
-    /// Entries submitted that the kernel has not taken.
+    /// Returns the number of submitted entries that the kernel has not taken.
     #[inline]
     pub(super) fn outstanding(&mut self) -> u32 {
         self.consumed = self.ring.consumer().load(Ordering::Acquire);
         self.submitted.wrapping_sub(self.consumed)
     }
 
-    /// Whether the kernel wants to be told that there is something.
+    /// True if the kernel asks to be notified of new entries.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()
@@ -191,7 +193,8 @@ impl<T: Entry> Consumer<T> {
         }
     }
 
-    /// The next entry, if there is one. It is the kernel's again after [`release`](Self::release).
+    /// Returns the next entry, if there is one. [`release`](Self::release) returns it to the
+    /// kernel.
     #[inline]
     pub(super) fn next(&mut self) -> Option<T> {
         if self.read == self.produced {
@@ -200,13 +203,14 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: between our index and the kernel's, so the kernel has written it and will not write it now.
+        // SAFETY: between our index and the kernel's, so the kernel has written it and will not
+        // write it now.
         let entry = unsafe { self.ring.entry(self.read).read() };
         self.read = self.read.wrapping_add(1);
         Some(entry)
     }
 
-    /// Gives the entries read back to the kernel.
+    /// Returns the entries read to the kernel.
     #[inline]
     pub(super) fn release(&mut self) {
         self.ring.consumer().store(self.read, Ordering::Release);
@@ -225,13 +229,13 @@ mod tests {
         desc: 192,
     };
 
-    /// Both ends of a ring in memory of our own, its indices at `start`.
+    /// Creates both ends of a ring in ordinary memory, with its indices at `start`.
     fn ends(start: u32) -> (Producer<u64>, Consumer<u64>) {
         let ring = |memory: Mapping| Ring::<u64>::over(memory, &OFFSETS, SIZE).unwrap();
         let ours = ring(Mapping::anonymous(4096).unwrap());
         ours.producer().store(start, Ordering::Relaxed);
         ours.consumer().store(start, Ordering::Relaxed);
-        // The mapping is `ours`: the tests keep the producer longer than the consumer.
+        // The mapping belongs to `ours`: the tests keep the producer longer than the consumer.
         let theirs = Ring {
             _memory: Mapping::anonymous(4096).unwrap(),
             producer: ours.producer,
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_ring_is_refused() {
+    fn an_invalid_ring_is_refused() {
         let ring = |offsets: &XdpRingOffset, size| {
             Ring::<u64>::over(Mapping::anonymous(4096).unwrap(), offsets, size).is_err()
         };

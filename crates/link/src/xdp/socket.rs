@@ -1,4 +1,5 @@
-//! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
+//! A bound AF_XDP socket: registers memory, maps rings, and obtains the best mode. Sending and
+//! receiving are elsewhere.
 
 use super::ring::{Consumer, Producer, Ring};
 use super::umem::{Layout, Umem};
@@ -16,22 +17,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long a queue that is busy is asked again: the kernel tears the socket before down late.
+/// Maximum time for which binding to a busy queue is retried: the kernel is late to close a
+/// previous socket.
 const BUSY_FOR: Duration = Duration::from_secs(3);
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether frames are copied between our memory and the driver's.
+/// Copy mode: copying of frames between our memory and the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
-    /// Zero copy where the driver can, else copies.
+    /// Zero copy if the driver supports it, otherwise copies.
     Best,
-    /// Zero copy or nothing.
+    /// Only zero copy.
     Never,
-    /// Copies, whatever the driver can.
+    /// Only copies, whatever the driver supports.
     Always,
 }
 
-/// Why a queue could not be opened: what failed, on which queue, and what to do.
+/// Reason why a queue could not be opened: what failed, on which queue, and what to do about it.
 #[derive(Debug, Error)]
 #[error("{interface} queue {queue}: {step}: {error}{}", self.advice())]
 pub struct XdpError {
@@ -41,7 +43,7 @@ pub struct XdpError {
     pub(super) error: io::Error,
 }
 
-/// What was being done.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Step {
     #[error("cannot open an AF_XDP socket")]
@@ -63,18 +65,18 @@ pub(super) enum Step {
 }
 
 impl XdpError {
-    /// Whether rights are missing.
+    /// True if permissions are missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         self.error.kind() == io::ErrorKind::PermissionDenied
     }
 
-    /// Whether the kernel refused the queue, rather than what the socket needs.
+    /// True if the kernel refused the queue, rather than a resource of the socket.
     pub(super) const fn is_bind(&self) -> bool {
         matches!(self.step, Step::Bind { .. })
     }
 
-    /// Why a mode was not obtained, shortly.
+    /// Returns a short reason why a mode was not obtained.
     pub(super) fn reason(&self) -> String {
         let Step::Bind {
             zero_copy: true, ..
@@ -88,7 +90,7 @@ impl XdpError {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on what to do about the error.
     fn advice(&self) -> &'static str {
         match (self.step, self.error.raw_os_error()) {
             (Step::Socket, Some(libc::EAFNOSUPPORT)) => {
@@ -117,14 +119,14 @@ impl XdpError {
     }
 }
 
-/// What is asked of a socket.
+/// Requirements of a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub interface: &'a str,
     pub index: u32,
     pub queue: u32,
     pub layout: Layout,
-    /// The first so many slots are for receiving, the others for sending.
+    /// Number of slots for receiving, which come first; the others are for sending.
     pub receive: usize,
     pub copying: Copying,
 }
@@ -140,15 +142,16 @@ pub(super) struct Socket {
     pub receive: Option<Consumer<XdpDesc>>,
     pub umem: Umem,
     pub zero_copy: bool,
-    /// Why the driver has to copy although it was asked not to.
+    /// Reason why frames are copied although zero copy was requested.
     pub why_copying: Option<XdpError>,
 }
 
 impl Socket {
-    /// Opens a socket as `wanted`.
+    /// Opens a socket according to `wanted`.
     ///
-    /// Where the driver refuses zero copy, the same socket is bound again, to copy. With a second one the kernel would
-    /// give back the first one's memory some milliseconds later, and take the processor from the first frames for it.
+    /// If the driver refuses zero copy, the same socket is bound again for copies. With a second
+    /// socket, the kernel would release the memory of the first some milliseconds later, and take
+    /// processor time from the first frames.
     pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
         let error = |step, error| XdpError {
             interface: wanted.interface.to_owned(),
@@ -168,7 +171,7 @@ impl Socket {
         let layout = wanted.layout;
         let octets = layout.octets();
         let umem = Umem::new(layout).map_err(fail(Step::Memory { octets }))?;
-        // The memory outlives the socket (see the order of the fields), and is of this length.
+        // The memory outlives the socket (see the order of the fields), and has this length.
         let registration = XdpUmemReg {
             addr: umem.start().addr() as u64,
             len: umem.len() as u64,
@@ -214,7 +217,8 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Waits for one of `events`, at most `for_`, or until a signal comes; returns what there is.
+    /// Waits for one of `events`, at most for `for_`, or until a signal arrives; returns the
+    /// events.
     pub(super) fn wait(&self, events: PollFlags, for_: Duration) -> Result<PollFlags, Errno> {
         let timeout = Timespec::try_from(for_).map_err(|_| Errno::INVAL)?;
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
@@ -224,7 +228,7 @@ impl Socket {
         }
     }
 
-    /// `None` where the kernel does not say.
+    /// Returns the kernel's statistics; `None` if it does not report them.
     pub(super) fn statistics(&self) -> Option<XdpStatistics> {
         sockopt::xdp_statistics(&self.fd).ok()
     }
@@ -238,7 +242,7 @@ struct Rings {
 }
 
 impl Rings {
-    /// Every ring has room for every chunk, so that none is ever full but for a mistake.
+    /// Sets up the rings. Every ring has room for every chunk, so that a full ring is a bug.
     fn set_up(socket: BorrowedFd<'_>, wanted: &Wanted<'_>) -> io::Result<Self> {
         let receive = wanted.receive > 0;
         let chunks = (wanted.layout.slots * wanted.layout.chunks) as u32;

@@ -1,12 +1,12 @@
-//! The system calls of AF_XDP and BPF that rustix has no safe function for: mappings and bpf(2).
-//! Not here: what they are called for.
+//! System calls of AF_XDP and BPF for which rustix has no safe function: mappings and bpf(2). Their
+//! use is elsewhere.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// A mapping, unmapped when dropped.
+/// A memory mapping, unmapped when dropped.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: *mut u8,
@@ -19,16 +19,16 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-    /// Fresh memory of zeros, its pages present.
+    /// Maps new memory filled with zeros, with its pages present.
     pub(super) fn anonymous(len: usize) -> io::Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
+        // SAFETY: the kernel chooses the address, so no memory of ours is replaced.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len, Self::ACCESS, flags) }?;
         let start = start.cast();
         Ok(Self { start, len })
     }
 
-    /// A ring of a socket, shared with the kernel.
+    /// Maps a ring of a socket, shared with the kernel.
     pub(super) fn of_ring(socket: BorrowedFd<'_>, len: usize, at: u64) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: as above.
@@ -53,7 +53,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The calls of bpf(2) that are needed.
+/// The required calls of bpf(2).
 pub(super) mod bpf {
     use super::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, io};
 
@@ -64,17 +64,18 @@ pub(super) mod bpf {
     const MAP_TYPE_XSKMAP: u32 = 17;
     const PROGRAM_TYPE_XDP: u32 = 6;
     const ATTACH_XDP: u32 = 37;
-    /// The program can handle frames of several buffers.
+    /// Flag: the program supports frames of several buffers.
     const HAS_FRAGS: u32 = 1 << 5;
     const NAME: [u8; 16] = *b"fcn_link\0\0\0\0\0\0\0\0";
 
-    /// Octets of the largest attribute; the rest of a smaller one is zero.
+    /// Maximum length of an attribute, in octets; the rest of a shorter one is zero.
     const ATTRIBUTE_LEN: usize = 128;
 
     /// Calls bpf(2).
     ///
     /// # Safety
-    /// `attribute` must be the one that `command` asks for, and its addresses valid during the call.
+    /// `attribute` must be the one that `command` requires, and its addresses valid during the
+    /// call.
     unsafe fn call<T: Copy>(command: i64, attribute: &T) -> io::Result<i32> {
         const { assert!(size_of::<T>() <= ATTRIBUTE_LEN) };
         let mut octets = [0u64; ATTRIBUTE_LEN / 8];
@@ -86,7 +87,8 @@ pub(super) mod bpf {
                 size_of::<T>(),
             );
         }
-        // SAFETY: `octets` is valid for the length given; what is in it the caller answers for.
+        // SAFETY: `octets` is valid for the length given; the caller is responsible for its
+        // contents.
         let result =
             unsafe { libc::syscall(libc::SYS_bpf, command, octets.as_ptr(), ATTRIBUTE_LEN) };
         if result < 0 {
@@ -97,11 +99,11 @@ pub(super) mod bpf {
     }
 
     fn owned(fd: i32) -> OwnedFd {
-        // SAFETY: the kernel has just given us this descriptor, nobody else has it.
+        // SAFETY: the kernel has just given us this descriptor, and no one else has it.
         unsafe { OwnedFd::from_raw_fd(fd) }
     }
 
-    /// A map from queue numbers to AF_XDP sockets.
+    /// Creates a map from queue numbers to AF_XDP sockets.
     pub(in super::super) fn socket_map(entries: u32) -> io::Result<OwnedFd> {
         #[repr(C)]
         #[derive(Clone, Copy)]
@@ -152,11 +154,12 @@ pub(super) mod bpf {
             value: (&raw const value).addr() as u64,
             flags: 0,
         };
-        // SAFETY: the attribute of this command; key and value are of the map's sizes and live during the call.
+        // SAFETY: the attribute of this command; key and value are of the map's sizes and live
+        // during the call.
         unsafe { call(MAP_UPDATE, &attribute) }.map(drop)
     }
 
-    /// Loads an XDP program; where it is refused, the verifier's last words are in the error.
+    /// Loads an XDP program.
     pub(in super::super) fn load(program: &[u64], frags: bool) -> io::Result<OwnedFd> {
         #[repr(C)]
         #[derive(Clone, Copy)]
@@ -189,7 +192,7 @@ pub(super) mod bpf {
         unsafe { call(PROGRAM_LOAD, &attribute) }.map(owned)
     }
 
-    /// Attaches an XDP program for as long as the descriptor lives, that is at the latest until the process ends.
+    /// Attaches an XDP program for the lifetime of the descriptor, at most that of the process.
     pub(in super::super) fn attach(
         program: BorrowedFd<'_>,
         interface: u32,

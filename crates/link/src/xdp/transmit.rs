@@ -1,4 +1,4 @@
-//! Frames out by AF_XDP: slots, the transmit and the completion ring.
+//! Sends frames by AF_XDP: slots, the transmit and the completion ring.
 
 use super::program::Program;
 use super::ring::Producer;
@@ -20,19 +20,19 @@ pub struct XdpTransmit {
     socket: Socket,
     sending: Sending,
     mode: Mode,
-    // Attached as long as the socket is there.
+    // Attached for the lifetime of the socket.
     _program: Option<Arc<Program>>,
 }
 
-/// The part of a socket that sends.
+/// The sending part of a socket.
 #[derive(Debug)]
 pub(super) struct Sending {
     transmit: Producer<XdpDesc>,
-    /// The first slot: those in front of it are for receiving.
+    /// The first slot: those before it are for receiving.
     first: u32,
-    /// The one that came back last leaves first: it is in the cache.
+    /// Free slots. The last one returned is used first, as it is in the cache.
     free: Vec<u32>,
-    /// Pieces of each slot that the kernel has.
+    /// Number of pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
     chunk: usize,
     pub(super) slot_len: usize,
@@ -40,19 +40,22 @@ pub(super) struct Sending {
 }
 
 impl XdpTransmit {
-    /// Octets of memory that a queue shares with the kernel, for so many frames of so many octets.
+    /// Returns the memory that a queue shares with the kernel, in octets, for this number of frames
+    /// and their maximum length in octets.
     #[must_use]
     pub fn memory((slots, longest): (SlotCount, usize)) -> u64 {
         layout(slots.zero_copy, longest).octets() as u64
     }
 
-    /// Opens `queue` of the interface with this name and number, for so many frames at once of so many octets without FCS.
+    /// Opens `queue` of the interface with this name and index, for this number of frames in flight
+    /// and their maximum length without FCS, in octets.
     ///
-    /// `program` attaches the XDP program when it is called, at most once; it is called for zero copy only, for which
-    /// several drivers want it. Copies need none.
+    /// `program` attaches the XDP program. It is called at most once, and only for zero copy, for
+    /// which several drivers need it. Copies need none.
     ///
     /// # Errors
-    /// The kernel has no AF_XDP, rights are missing, there is no such queue, or another socket has it.
+    /// The kernel has no AF_XDP, permissions are missing, there is no such queue, or another socket
+    /// has it.
     pub fn open(
         interface: &str,
         index: u32,
@@ -80,13 +83,14 @@ impl XdpTransmit {
             }
             Copying::Never | Copying::Best => {
                 let most = slots.zero_copy.max(slots.copying);
-                // The socket first: a driver without zero copy refuses there, and its receive path is left alone.
+                // The socket comes first: a driver without zero copy refuses at that point, and its
+                // receive path is left unchanged.
                 let both = open(most, copying).and_then(|socket| {
                     let attached = socket.zero_copy.then(program).transpose()?;
                     Ok((socket, attached))
                 });
                 match both {
-                    // Too much memory for the rights at hand, or no program: copies may do with less.
+                    // Too much memory for the permissions, or no program: copies may need less.
                     Err(error) if copying == Copying::Best && !error.is_bind() => {
                         why_not_better.push(error.reason());
                         (copies()?, None)
@@ -104,7 +108,7 @@ impl XdpTransmit {
             None => ModeKind::XdpCopy,
         };
         let layout = *socket.umem.layout();
-        // Copies leave from a few slots, however many there are: those stay in the cache.
+        // Copies use only a few slots, however many there are: those stay in the cache.
         let slots = match kind {
             ModeKind::XdpCopy => slots.copying,
             _ => slots.zero_copy,
@@ -127,7 +131,8 @@ impl XdpTransmit {
 }
 
 impl Sending {
-    /// That of a socket that was opened for sending from `slots` slots, `first` and those behind it.
+    /// Returns the sending part of a socket that was opened for sending from `slots` slots,
+    /// beginning with `first`.
     pub(super) fn of(socket: &mut Socket, first: usize, slots: usize) -> Self {
         let layout = *socket.umem.layout();
         let transmit = socket.transmit.take();
@@ -142,7 +147,7 @@ impl Sending {
         }
     }
 
-    /// Takes back what the kernel has finished with.
+    /// Takes back slots that the kernel has completed.
     #[inline]
     pub(super) fn reap(&mut self, socket: &mut Socket) {
         let mut any = false;
@@ -164,7 +169,7 @@ impl Sending {
         }
     }
 
-    /// One system call; whether the kernel is to be asked again at once.
+    /// Makes one system call; returns whether to call again immediately.
     fn kick(&mut self, socket: &Socket, interface: &str) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
         let before = self.transmit.outstanding();
@@ -174,7 +179,8 @@ impl Sending {
             if let Some(error) = TransmitError::from_io(interface, errno.into()) {
                 return Err(error);
             }
-            // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
+            // In copy mode the kernel reports this if the interface dropped the frame that it has
+            // just taken.
             if errno == Errno::BUSY && after < before && !socket.zero_copy {
                 self.counts.dropped += 1;
             }
@@ -236,7 +242,8 @@ impl Sending {
                 self.kick(socket, interface)?;
             }
         } else {
-            // A call sends 32 at most. Completions need not be fetched for it: their ring has room for all.
+            // A call sends at most 32. Completions need not be fetched in between: their ring has
+            // room for all.
             while self.transmit.outstanding() > 0 && self.kick(socket, interface)? == Progress::Some
             {
             }
@@ -246,7 +253,7 @@ impl Sending {
     }
 }
 
-/// What a kick achieved.
+/// Result of a kick.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Done,
@@ -271,7 +278,8 @@ impl Transmit for XdpTransmit {
 
     #[inline]
     fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
-        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
+        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one
+        // for each.
         unsafe { self.socket.umem.slot_mut(slot.index()) }
     }
 
@@ -289,7 +297,7 @@ impl Transmit for XdpTransmit {
         if !self.sending.free.is_empty() || self.in_flight() == 0 {
             return Ok(());
         }
-        // Zero copy: the driver says when it has sent something. Copying, polling sends.
+        // Zero copy: the driver reports that it has sent something. In copy mode, polling sends.
         if let Err(errno) = self.socket.wait(PollFlags::OUT, for_)
             && let Some(error) = TransmitError::from_io(&self.mode.target, errno.into())
         {

@@ -1,25 +1,26 @@
-//! The memory that is shared with the kernel: chunks, and slots of one or more chunks each.
+//! The memory shared with the kernel: chunks, and slots of one or more chunks each.
 
 use super::sys::Mapping;
 use std::io;
 
-/// Chunk sizes that the kernel takes. One page is the largest without huge pages.
+/// Chunk sizes that the kernel accepts, in octets. One page is the maximum without huge pages.
 const CHUNKS: [usize; 2] = [2048, 4096];
 
-/// How slots lie in the memory. A frame that is longer than a chunk continues in the next one, which lies behind it, so that
-/// it is one piece for us and several descriptors for the kernel.
+/// Layout of slots in memory. A frame that is longer than a chunk continues in the next one, which
+/// is adjacent, so that it is one slice for us and several descriptors for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Octets of a chunk.
+    /// Length of a chunk, in octets.
     pub chunk: usize,
-    /// Chunks of a slot.
+    /// Number of chunks per slot.
     pub chunks: usize,
-    /// How many slots there are.
+    /// Number of slots.
     pub slots: usize,
 }
 
 impl Layout {
-    /// Slots of at least `longest` octets; on receiving, the kernel keeps `headroom` octets of each for itself.
+    /// Computes the layout for slots of at least `longest` octets. On receiving, the kernel
+    /// reserves `headroom` octets of each chunk.
     pub(super) fn new(slots: usize, longest: usize, headroom: usize) -> Self {
         let [small, large] = CHUNKS;
         if longest + headroom <= small {
@@ -45,7 +46,7 @@ impl Layout {
     }
 }
 
-/// The memory, mapped.
+/// The mapped memory.
 #[derive(Debug)]
 pub(super) struct Umem {
     memory: Mapping,
@@ -72,7 +73,7 @@ impl Umem {
         self.memory.len()
     }
 
-    /// The octets of slot `index`.
+    /// Returns the octets of slot `index`.
     ///
     /// # Safety
     /// The kernel must not have this slot.
@@ -80,12 +81,12 @@ impl Umem {
     pub(super) unsafe fn slot_mut(&mut self, index: usize) -> &mut [u8] {
         assert!(index < self.layout.slots, "slot {index}");
         let len = self.layout.slot_len();
-        // SAFETY: within the mapping by the assertion, which `&mut self` keeps others from; the kernel is kept from it
-        // by the caller.
+        // SAFETY: within the mapping by the assertion; `&mut self` excludes other accesses of ours,
+        // and the caller excludes the kernel's.
         unsafe { std::slice::from_raw_parts_mut(self.memory.start().add(index * len), len) }
     }
 
-    /// `len` octets at `at`.
+    /// Returns `len` octets at offset `at`; `None` if they are not all in the mapping.
     ///
     /// # Safety
     /// The kernel must not have them.
@@ -126,7 +127,7 @@ mod tests {
     fn slots_do_not_overlap() {
         let mut umem = Umem::new(Layout::new(4, 5000, 0)).unwrap();
         for i in 0..4 {
-            // SAFETY: no kernel knows of this memory.
+            // SAFETY: the kernel does not know this memory.
             unsafe { umem.slot_mut(i) }.fill(i as u8 + 1);
         }
         for i in 0..4u8 {

@@ -1,10 +1,11 @@
-//! Errors of reading a capture file, with readable messages.
+//! Errors of reading a capture file, with messages for users.
 
 use std::fmt;
 use std::io;
 use thiserror::Error;
 
-/// Why a capture file could not be read (on): which file, where in it, what failed, and what to do.
+/// Reason why a capture file could not be read, or not to its end: which file, the position in it,
+/// what failed, and what to do about it.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct ReadError(Box<Inner>);
@@ -16,12 +17,12 @@ struct Inner {
     kind: ReadErrorKind,
 }
 
-/// Where reading stopped.
+/// The position at which reading stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// Octets of the uncompressed file in front of the record.
+    /// Offset of the record in the uncompressed file, in octets.
     pub octet: u64,
-    /// Packets in front of it.
+    /// Number of packets before it.
     pub packets: u64,
 }
 
@@ -32,7 +33,7 @@ impl Position {
     };
 }
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// By gzip (RFC 1952).
@@ -50,39 +51,39 @@ impl fmt::Display for Packing {
     }
 }
 
-/// What failed.
+/// The kind of failure.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
     /// The file could not be opened.
     #[error("cannot open it: {0}{advice}", advice = advice(_0))]
     Open(io::Error),
-    /// Its octets could not be read.
+    /// The file could not be read.
     #[error("cannot read it: {0}{advice}", advice = advice(_0))]
     Read(io::Error),
-    /// Its octets could not be decompressed.
+    /// The file could not be decompressed.
     #[error("cannot decompress it ({0}): {1}; copy or compress it again")]
     Unpack(Packing, io::Error),
-    /// It cannot be read from the start again.
+    /// The file cannot be read again from the start.
     #[error("cannot read it again: {0}{advice}", advice = advice(_0))]
     Rewind(io::Error),
-    /// There is not one octet.
+    /// The file is empty.
     #[error("it is empty: a capture has a header, even without packets")]
     Empty,
-    /// It begins with these octets, as no capture file does.
+    /// The file begins with these octets, which no capture format does.
     #[error(
         "not a capture file: it begins with {}; pcap and pcapng are read, also compressed by gzip or zstd \
          (Wireshark's editcap makes them of other formats)",
         _0.map(|octet| format!("{octet:02X}")).join(" ")
     )]
     NotACapture([u8; 4]),
-    /// It ends inside a record, or inside compressed data.
+    /// The file ends inside a record or inside compressed data.
     #[error("the file ends within what begins here: the capture, or its copy, was not finished")]
     Cut,
-    /// What it says cannot be, or is more than is read.
+    /// The file states something that is impossible or exceeds a limit.
     #[error("{0}")]
     Refused(String),
-    /// Something else is not as the format demands.
+    /// The file violates its format otherwise.
     #[error("malformed: {0}")]
     Malformed(&'static str),
 }
@@ -97,25 +98,27 @@ impl ReadError {
         }))
     }
 
-    /// What failed.
+    /// Returns the kind of failure.
     #[must_use]
     pub const fn kind(&self) -> &ReadErrorKind {
         &self.0.kind
     }
 
-    /// Where the record begins at which reading stopped: octets of the uncompressed file in front of it.
+    /// Returns the offset of the record at which reading stopped, in octets of the uncompressed
+    /// file.
     #[must_use]
     pub const fn octet(&self) -> u64 {
         self.0.position.octet
     }
 
-    /// Packets in front of it.
+    /// Returns the number of packets before it.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.0.position.packets
     }
 
-    /// Whether the file only ends too early. The packets in front are whole, and a tool may warn and go on with them.
+    /// True if the file merely ends too early. The packets before that are complete, and a tool may
+    /// warn and continue with them.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.0.kind, ReadErrorKind::Cut)
@@ -157,7 +160,7 @@ impl ReadErrorKind {
         ))
     }
 
-    /// Whether it happened somewhere in the file, not to the file as a whole.
+    /// True if the error has a position in the file, as opposed to concerning the file as a whole.
     const fn has_place(&self) -> bool {
         !matches!(
             self,
@@ -166,7 +169,7 @@ impl ReadErrorKind {
     }
 }
 
-/// What to do about it.
+/// Returns advice on what to do about the error.
 fn advice(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::NotFound => "; check the name",

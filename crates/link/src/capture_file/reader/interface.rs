@@ -1,11 +1,12 @@
-//! What a capture file says about its interfaces.
+//! Interface descriptions of a capture file.
 
 use super::Order;
 use super::error::ReadErrorKind;
 use super::stamp::{Clock, Resolution};
 use fcn_wire::LinkType;
 
-/// Octets kept of a name or description, so that no file can fill the memory with them.
+/// Maximum length kept of a name or description, in octets, so that no file can exhaust memory with
+/// them.
 const MAX_TEXT: usize = 255;
 
 // Option codes of an interface description block (draft-ietf-opsawg-pcapng, section 4.2).
@@ -14,7 +15,7 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
-// Those of an interface statistics block (section 4.6).
+// Option codes of an interface statistics block (section 4.6).
 const ISB_IFDROP: u16 = 5;
 const ISB_OSDROP: u16 = 7;
 
@@ -22,23 +23,26 @@ const ISB_OSDROP: u16 = 7;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadInterface {
-    /// Its name, 255 octets at most; empty where the file does not say.
+    /// Name, at most 255 octets; empty if the file has none.
     pub name: String,
-    /// What it is, for people, 255 octets at most; empty where the file does not say.
+    /// Description for human readers, at most 255 octets; empty if the file has none.
     pub description: String,
-    /// What its packets begin with; `None` where fcn-wire does not know.
+    /// Link type of its packets; `None` if fcn-wire does not support it.
     pub link: Option<LinkType>,
-    /// The number of its link type in the file (`LINKTYPE_…` of tcpdump.org).
+    /// Number of its link type in the file (`LINKTYPE_…` of tcpdump.org).
     pub link_number: u32,
-    /// Octets kept of each packet at most, it is said; 0 for all. Packets may have more all the same.
+    /// Stated snap length: maximum number of octets kept of each packet; 0 for all. Packets may
+    /// nevertheless be longer.
     pub snap_len: u32,
-    /// How fine its time stamps are.
+    /// Resolution of its time stamps.
     pub resolution: Resolution,
-    /// Seconds that the file says to add to its time stamps; [`Packet::at`](super::Packet::at) has them already.
+    /// Seconds that the file says to add to its time stamps; already included in
+    /// [`Packet::at`](super::Packet::at).
     pub offset: i64,
-    /// Packets that the operating system had no room for, as the statistics say that were read so far; `None` where none do.
+    /// Packets dropped by the operating system, according to the statistics read so far; `None`
+    /// without such statistics.
     pub dropped_by_system: Option<u64>,
-    /// The same of those that the interface dropped.
+    /// Packets dropped by the interface, likewise.
     pub dropped_by_interface: Option<u64>,
     clock: Clock,
 }
@@ -59,9 +63,9 @@ impl ReadInterface {
         }
     }
 
-    /// Of the body of an interface description block.
+    /// Parses the body of an interface description block.
     pub(super) fn parse(order: Order, body: &[u8]) -> Result<Self, ReadErrorKind> {
-        // The link type, two octets that mean nothing, the snap length.
+        // Link type, two reserved octets, snap length.
         let Some(([a, b, _, _, snap_len @ ..], options)) = body.split_first_chunk::<8>() else {
             return Err(ReadErrorKind::Malformed(
                 "an interface description without room for its fields",
@@ -71,7 +75,7 @@ impl ReadInterface {
         let mut interface = Self::new(link, order.word(*snap_len), Resolution::MICROSECONDS);
         let (mut resolution, mut offset) = (None, None);
         each_option(order, options, |code, value| {
-            // The first counts, should there be several.
+            // If an option occurs several times, the first one counts.
             match code {
                 IF_NAME if interface.name.is_empty() => interface.name = text(value),
                 IF_DESCRIPTION if interface.description.is_empty() => {
@@ -103,8 +107,9 @@ impl ReadInterface {
         Ok(interface)
     }
 
-    /// Takes in the options of an interface statistics block. Counts are since the capture began, so the latest hold.
-    /// What is wrong with one says nothing about packets, and ends no reading.
+    /// Processes the options of an interface statistics block. Counts are cumulative since the
+    /// start of the capture, so the latest ones replace earlier ones. An invalid option does not
+    /// affect packets, and does not end reading.
     pub(super) fn learn_statistics(&mut self, order: Order, options: &[u8]) {
         let _ = each_option(order, options, |code, value| {
             let count = value.try_into().ok().map(|octets| order.long(octets));
@@ -131,7 +136,7 @@ impl ReadInterface {
     }
 }
 
-/// Calls `with` with the code and the value of every option.
+/// Calls `with` with the code and value of every option.
 fn each_option<'a>(
     order: Order,
     mut octets: &'a [u8],
@@ -154,12 +159,13 @@ fn each_option<'a>(
     Ok(())
 }
 
-/// The text, without the zeros that some writers end it with; octets that are no UTF-8 are replaced.
+/// Returns the text up to the first zero, with which some writers end it. Octets that are not UTF-8
+/// are replaced.
 fn text(octets: &[u8]) -> String {
     let octets = octets.split(|octet| *octet == 0).next().unwrap_or_default();
     let kept = octets.get(..MAX_TEXT).unwrap_or(octets);
     let mut text = String::from_utf8_lossy(kept).into_owned();
-    // What replaces an octet has three.
+    // The replacement character has three octets.
     text.truncate(text.floor_char_boundary(MAX_TEXT));
     text
 }

@@ -9,22 +9,23 @@ use pcap_file::Endianness;
 use pcap_file::pcap::{PcapHeader, PcapTsResolution};
 
 const HEADER_LEN: usize = 24;
-/// Seconds, parts of a second, captured length, original length.
+/// Seconds, fraction of a second, captured length, original length.
 const RECORD_LEN: usize = 4 * 4;
-/// The only major version there is.
+/// The only major version in use.
 const VERSION: u16 = 2;
-/// The part of the link type's word that is the link type; above it are flags about a frame check sequence.
+/// The bits of the link type field that hold the link type; the bits above are flags about a frame
+/// check sequence.
 const LINK_TYPE: u32 = 0x03FF_FFFF;
 
-/// What the header says about the records.
+/// Properties of all records, from the file header.
 pub(super) struct Pcap {
     order: Order,
-    /// Nanoseconds in a part of a second.
+    /// Nanoseconds per unit of the fraction of a second.
     part: u64,
 }
 
 impl Pcap {
-    /// Whether a file that begins so is one.
+    /// True if a file with this magic number is a pcap file.
     pub(super) const fn begins_with(magic: [u8; 4]) -> bool {
         matches!(
             magic,
@@ -58,8 +59,8 @@ impl Pcap {
         Ok((Self { order, part }, interface))
     }
 
-    /// Finds the records that are whole in the window, until there are `most`. Where one is not as it should be,
-    /// [`next`](Self::next) has to look.
+    /// Reads records that are completely in the window, up to `most`. An invalid one is left to
+    /// [`next`](Self::next), which reports it.
     #[inline]
     pub(super) fn more(&self, window: &mut Window<'_>, most: usize, found: &mut Vec<Found>) {
         while found.len() < most
@@ -92,7 +93,8 @@ impl Pcap {
         let len = packet_len(captured)?;
         window.need(RECORD_LEN + len)?;
         window.take(RECORD_LEN);
-        // Parts beyond a second are carried over; 63 bits are enough for the most that two words can say.
+        // A fraction of more than a second is carried over; 63 bits suffice for the maximum of both
+        // words.
         let at = u64::from(seconds) * 1_000_000_000 + u64::from(parts) * self.part;
         Ok(Some(Found {
             interface: 0,

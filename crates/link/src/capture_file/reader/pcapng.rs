@@ -1,5 +1,5 @@
-//! The newer format (draft-ietf-opsawg-pcapng): sections of blocks, of which those that describe interfaces, those that
-//! say what they dropped and those that hold packets are read, and all others skipped.
+//! The newer format (draft-ietf-opsawg-pcapng): sections of blocks. Interface descriptions,
+//! interface statistics and packets are read; all other blocks are skipped.
 
 use super::error::ReadErrorKind;
 use super::interface::ReadInterface;
@@ -12,30 +12,32 @@ use pcap_file::pcapng::blocks::{
 
 /// Type and length.
 const HEADER_LEN: usize = 2 * 4;
-/// The length once more.
+/// The length, repeated.
 const TRAILER_LEN: usize = 4;
-/// The byte-order magic, behind a section's type and length.
+/// The byte-order magic, after a section's type and length.
 const BIG: [u8; 4] = [0x1A, 0x2B, 0x3C, 0x4D];
 const LITTLE: [u8; 4] = [0x4D, 0x3C, 0x2B, 0x1A];
-/// Type, length, byte-order magic, version, section length (2 words), and the length again.
+/// Type, length, byte-order magic, version, section length (2 words), and the length repeated.
 const LEAST_SECTION_LEN: usize = HEADER_LEN + 4 * 4 + TRAILER_LEN;
-/// The only major version there is.
+/// The only major version in use.
 const VERSION: u16 = 1;
 
-/// What is known of the section that is read.
+/// State of the current section.
 pub(super) struct Section {
     order: Order,
-    /// The place of its first interface among all of the file.
+    /// Index of its first interface among all interfaces of the file.
     first: usize,
 }
 
 impl Section {
-    /// Whether a file that begins so is one: the type of its header reads the same in both orders.
+    /// True if a file with this magic number is a pcapng file: the type of its header is the same
+    /// in both byte orders.
     pub(super) const fn begins_with(magic: [u8; 4]) -> bool {
         u32::from_le_bytes(magic) == SECTION_HEADER_BLOCK
     }
 
-    /// Reads a section's header. The `first` interfaces described so far do not belong to it.
+    /// Reads a section's header. The `first` interfaces described so far belong to earlier
+    /// sections.
     pub(super) fn start(window: &mut Window<'_>, first: usize) -> Result<Self, ReadErrorKind> {
         let header = window.array::<{ HEADER_LEN + 4 }>()?;
         let order = match header.last_chunk() {
@@ -63,7 +65,7 @@ impl Section {
         Ok(Self { order, first })
     }
 
-    /// Reads on to the next packet.
+    /// Reads up to and including the next packet.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -88,7 +90,7 @@ impl Section {
                 PACKET_BLOCK => {
                     return self.packet(window, interfaces, len, obsolete).map(Some);
                 }
-                // Its length may be in another order than this section's.
+                // Its length may be in a different byte order from this section's.
                 SECTION_HEADER_BLOCK => *self = Self::start(window, interfaces.len())?,
                 INTERFACE_DESCRIPTION_BLOCK => self.interface(window, interfaces, len)?,
                 INTERFACE_STATISTIC_BLOCK => self.statistics(window, interfaces, len)?,
@@ -112,8 +114,9 @@ impl Section {
         Ok(found)
     }
 
-    /// Finds packets in the window for as long as one enhanced packet block, whole and as it should be, follows the other,
-    /// until there are `most`: nearly all of a file are. Where that ends, [`next`](Self::next) has to look.
+    /// Finds packets in the window, up to `most`, as long as complete, valid enhanced packet blocks
+    /// follow each other, as nearly all blocks of a file do. The first other block is left to
+    /// [`next`](Self::next).
     #[inline]
     pub(super) fn more(
         &self,
@@ -137,7 +140,8 @@ impl Section {
         window.take(at);
     }
 
-    /// The length of the enhanced packet block that stands in front, and its packet, where all is as it should be.
+    /// Returns the length and the packet of the enhanced packet block at the start, if it is
+    /// complete and valid.
     #[inline]
     fn regular(&self, octets: &[u8], interfaces: &[ReadInterface]) -> Option<(usize, Found)> {
         let [kind, len] = self.order.words(octets)?;
@@ -152,7 +156,7 @@ impl Section {
         Some((len, self.found(block, interfaces, enhanced).ok()?))
     }
 
-    /// The packet of a whole block; its place is counted from the block's first octet.
+    /// Returns the packet of a complete block; its range is relative to the block's first octet.
     #[inline]
     fn found(
         &self,
@@ -225,7 +229,7 @@ impl Section {
         let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
         let block = whole(window, self.order, len)?;
         let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
-        // The interface, and the time (2 words).
+        // Interface and time (2 words).
         if let Some([number, _, _]) = self.order.words(body)
             && let Some(interface) = interfaces.get_mut(self.first.saturating_add(number as usize))
         {
@@ -248,18 +252,19 @@ impl Section {
     }
 }
 
-/// What a packet block says in front of its packet.
+/// The fields that precede the packet in a packet block.
 struct Layout {
-    /// Octets in front of the packet.
+    /// Offset of the packet, in octets.
     header_len: usize,
-    /// Within the section.
+    /// Number within the section.
     interface: u32,
     stamp: Option<u64>,
     captured: u32,
     wire_len: u32,
 }
 
-/// Of a block without its last word; `None`, as for the others, where it has no room for these fields.
+/// Parses a block without its last word. Like the other parsers, returns `None` if the block is too
+/// short for these fields.
 #[inline]
 fn enhanced(order: Order, block: &[u8], _: &[ReadInterface]) -> Option<Layout> {
     let [_, _, interface, high, low, captured, wire_len] = order.words(block)?;
@@ -272,7 +277,8 @@ fn enhanced(order: Order, block: &[u8], _: &[ReadInterface]) -> Option<Layout> {
     })
 }
 
-/// The packet block that the enhanced one replaced: half a word is the interface, the other half counts drops.
+/// The packet block that the enhanced one replaced: half a word is the interface, the other half
+/// counts drops.
 fn obsolete(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
     let layout = enhanced(order, block, own)?;
     let (interface, _) = order.halves(layout.interface);
@@ -282,7 +288,8 @@ fn obsolete(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout>
     })
 }
 
-/// Of the section's first interface, without a time; its length follows from that on the wire and the snap length.
+/// A packet of the section's first interface, without a time. Its captured length follows from the
+/// length on the wire and the snap length.
 fn simple(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
     let [_, _, wire_len] = order.words(block)?;
     let most = match own.first().map(|interface| interface.snap_len) {
@@ -298,7 +305,7 @@ fn simple(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
     })
 }
 
-/// The length of a block, if it is one that we read.
+/// Returns the length of a block, if it is valid and within the limit.
 #[inline]
 fn block_len(len: u32, least: usize) -> Result<usize, ReadErrorKind> {
     let octets = len as usize;
@@ -327,7 +334,7 @@ fn differs(len: u32, again: u32) -> ReadErrorKind {
     ))
 }
 
-/// All octets of a block that says in front that it has `len`, and must say so again at its end.
+/// Returns all octets of a block of stated length `len`, which must be repeated at its end.
 #[inline]
 fn whole<'w>(
     window: &'w mut Window<'_>,
@@ -341,7 +348,7 @@ fn whole<'w>(
     Ok(block)
 }
 
-/// Whether a block says its length at its end.
+/// True if the length at the end of a block matches.
 #[inline]
 fn says_again(order: Order, block: &[u8]) -> bool {
     last_word(order, block) as usize == block.len()

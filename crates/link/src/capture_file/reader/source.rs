@@ -1,4 +1,5 @@
-//! Where a capture's octets come from: a file or a reader, decompressed where its first octets say that it is compressed.
+//! The input of a capture: a file or a reader, decompressed if its first octets indicate
+//! compression.
 
 use super::error::{Packing, ReadErrorKind};
 use flate2::bufread::MultiGzDecoder;
@@ -8,17 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 use zstd::stream::read::Decoder;
 
-/// Octets of compressed input read at once.
+/// Compressed input read at once, in octets.
 const PACKED_LEN: usize = 64 << 10;
-/// Largest window of a zstd frame, as a power of 2: what the zstd tool decompresses without being told to.
+/// Largest window of a zstd frame, as a power of 2: the default limit of the zstd tool.
 const ZSTD_WINDOW: u32 = 27;
-/// Octets that tell gzip and zstd.
+/// Number of octets that identify gzip and zstd.
 const MAGIC_LEN: usize = 4;
 
-/// What can be gone back to.
+/// The input to rewind.
 pub(super) enum Origin {
     File(Arc<File>),
-    /// A reader that the caller gave.
+    /// A reader supplied by the caller.
     Reader,
 }
 
@@ -29,7 +30,7 @@ impl Origin {
         Ok((Self::File(file), source))
     }
 
-    /// The octets from the start again.
+    /// Returns the octets from the start again.
     pub(super) fn rewind(&self) -> Result<Source<'static>, ReadErrorKind> {
         let Self::File(file) = self else {
             return Err(ReadErrorKind::Rewind(io::ErrorKind::NotSeekable.into()));
@@ -46,7 +47,7 @@ pub(super) struct Source<'r> {
 }
 
 impl<'r> Source<'r> {
-    /// Looks at the first octets, and decompresses where they say so.
+    /// Reads the first octets, and decompresses if they indicate compression.
     pub(super) fn unpack<R: Read + Send + 'r>(mut raw: R) -> Result<Self, ReadErrorKind> {
         let mut magic = Vec::with_capacity(MAGIC_LEN);
         raw.by_ref()
@@ -73,7 +74,7 @@ impl<'r> Source<'r> {
         self.octets.read(room)
     }
 
-    /// Tells octets that cannot be read from octets that cannot be decompressed.
+    /// Distinguishes octets that cannot be read from octets that cannot be decompressed.
     pub(super) fn explain(&self, e: io::Error) -> ReadErrorKind {
         match self.packing {
             Some(packing) if e.raw_os_error().is_none() => ReadErrorKind::Unpack(packing, e),
@@ -88,12 +89,12 @@ fn unzstd<R: Read>(packed: BufReader<R>) -> io::Result<Decoder<'static, BufReade
     Ok(decoder)
 }
 
-/// How a file that begins so is compressed.
+/// Returns the compression of a file that begins with `magic`.
 fn packing(magic: &[u8]) -> Option<Packing> {
     match *magic {
-        // RFC 1952, section 2.3.1; 8 is deflate, the only method there is.
+        // RFC 1952, section 2.3.1; 8 is deflate, the only method defined.
         [0x1F, 0x8B, 8, _] => Some(Packing::Gzip),
-        // RFC 8878, sections 3.1.1 and 3.1.2: a frame, or a skippable one in front of it.
+        // RFC 8878, sections 3.1.1 and 3.1.2: a frame, or a skippable frame before it.
         [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Some(Packing::Zstd),
         _ => None,
     }

@@ -1,26 +1,28 @@
-//! Time stamps: from the units of an interface to nanoseconds since the epoch.
+//! Time stamps: conversion from the units of an interface to nanoseconds since the epoch.
 
 use std::fmt;
 
-/// How fine an interface's time stamps are: the value of `if_tsresol` (draft-ietf-opsawg-pcapng, section 4.2).
+/// Resolution of an interface's time stamps: the value of `if_tsresol` (draft-ietf-opsawg-pcapng,
+/// section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Resolution(u8);
 
 impl Resolution {
-    /// Microseconds: what is meant where nothing is said.
+    /// Microseconds: the default.
     pub const MICROSECONDS: Self = Self(6);
     /// Nanoseconds.
     pub const NANOSECONDS: Self = Self(9);
-    /// Of a power of 2, not of 10.
+    /// Set for a power of 2 instead of 10.
     const BINARY: u8 = 0x80;
 
-    /// Of the octet in the file: the negated power of 10, or with the highest bit set of 2, that is a unit in seconds.
+    /// Creates a resolution from the octet in the file: the unit in seconds as a negated power of
+    /// 10, or of 2 if the highest bit is set.
     #[must_use]
     pub const fn new(octet: u8) -> Self {
         Self(octet)
     }
 
-    /// The octet in the file.
+    /// Returns the octet in the file.
     #[must_use]
     pub const fn octet(self) -> u8 {
         self.0
@@ -35,7 +37,7 @@ impl Resolution {
     }
 }
 
-/// As a unit: `10^-9 s`.
+/// Writes the unit: `10^-9 s`.
 impl fmt::Display for Resolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base = if self.is_binary() { 2 } else { 10 };
@@ -43,29 +45,29 @@ impl fmt::Display for Resolution {
     }
 }
 
-/// What makes nanoseconds of an interface's stamps.
+/// Converts an interface's time stamps to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     unit: Unit,
-    /// Added, in nanoseconds.
+    /// Offset to add, in nanoseconds.
     offset: i128,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// So many nanoseconds.
+    /// Nanoseconds per unit.
     Nanoseconds(u64),
-    /// So many to a nanosecond.
+    /// Units per nanosecond.
     Part(u128),
-    /// Two to the power of minus so many seconds.
+    /// Units of two to the power of minus this, in seconds.
     Binary(u32),
 }
 
-/// In a second.
+/// Nanoseconds per second.
 const NANOSECONDS: u64 = 1_000_000_000;
 
 impl Clock {
-    /// `offset` is in seconds.
+    /// Creates a clock; `offset` is in seconds.
     pub(super) fn new(resolution: Resolution, offset: i64) -> Self {
         let exponent = resolution.exponent();
         let unit = if resolution.is_binary() {
@@ -73,7 +75,7 @@ impl Clock {
         } else if exponent <= 9 {
             Unit::Nanoseconds(10u64.pow(9 - exponent))
         } else {
-            // A divisor that does not fit is more than any stamp.
+            // A divisor that overflows exceeds any time stamp.
             Unit::Part(10u128.saturating_pow(exponent - 9))
         };
         Self {
@@ -82,8 +84,8 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since the epoch of `stamp`, rounded down; `None` before the epoch, and behind the 584 years that
-    /// 64 bits hold.
+    /// Converts `stamp` to nanoseconds since the epoch, rounded down; `None` before the epoch, and
+    /// after the 584 years that 64 bits hold.
     #[inline]
     pub(super) fn nanoseconds(&self, stamp: u64) -> Option<u64> {
         if let Unit::Nanoseconds(factor) = self.unit
@@ -96,7 +98,7 @@ impl Clock {
 
     fn with_any(&self, stamp: u64) -> Option<u64> {
         let stamp = u128::from(stamp);
-        // 64 bits by 30 at most.
+        // 64 bits by at most 30 bits.
         let nanoseconds = match self.unit {
             Unit::Nanoseconds(factor) => stamp * u128::from(factor),
             Unit::Part(divisor) => stamp / divisor,
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_nothing_instead_of_something_else() {
+    fn out_of_range_time_stamps_are_none() {
         assert_eq!(nanoseconds(6, 0, u64::MAX), None);
         assert_eq!(nanoseconds(0, 0, 18_446_744_074), None);
         assert_eq!(nanoseconds(0x80, 0, u64::MAX), None);
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(nanoseconds(9, 1, u64::MAX), None);
         assert_eq!(nanoseconds(9, i64::MAX, 0), None);
         assert_eq!(nanoseconds(9, i64::MIN, u64::MAX), None);
-        // A stamp that only its offset brings into range.
+        // A time stamp that is in range only with its offset.
         let (far, near) = (20_000_000_000, 10_000_000_000);
         assert_eq!(
             nanoseconds(0, -10_000_000_000, far),

@@ -1,11 +1,13 @@
-//! The buffer between a source and the formats: a window over the octets of the file that only moves forward.
+//! The buffer between a source and the formats: a window over the octets of the file that only
+//! moves forward.
 
 use super::error::ReadErrorKind;
 use super::source::Source;
 use std::io::ErrorKind;
 use std::ops::Range;
 
-/// Octets of the buffer, until a block needs more. Small enough for a processor's cache, and room for any packet.
+/// Initial size of the buffer in octets; it grows if a block needs more. Small enough for a
+/// processor's cache, with room for any packet.
 const BUFFER_LEN: usize = 512 << 10;
 const _: () = assert!(super::MAX_PACKET + 1024 <= BUFFER_LEN);
 
@@ -13,15 +15,15 @@ const _: () = assert!(super::MAX_PACKET + 1024 <= BUFFER_LEN);
 pub(super) struct Window<'r> {
     source: Source<'r>,
     buffer: Vec<u8>,
-    /// The part of the buffer that is read, but not taken.
+    /// Range of the buffer that was read but not consumed.
     ready: Range<usize>,
-    /// Octets of the file, uncompressed, in front of the window.
+    /// Offset of the window in the uncompressed file, in octets.
     offset: u64,
-    /// The offset of the record that is looked at.
+    /// Offset of the current record.
     record: u64,
-    /// Whether the source has ended.
+    /// True if the source has ended.
     ended: bool,
-    /// Whether it ended where its compression says that it should not.
+    /// True if compressed data ended prematurely.
     cut: bool,
 }
 
@@ -42,23 +44,23 @@ impl<'r> Window<'r> {
         }
     }
 
-    /// Starts again with another source.
+    /// Restarts with another source.
     pub(super) fn restart(&mut self, source: Source<'r>) {
         let buffer = std::mem::take(&mut self.buffer);
         *self = Self::with_buffer(source, buffer);
     }
 
-    /// Octets of the file in front of the window.
+    /// Returns the offset of the window in the file, in octets.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Where the record that is looked at begins.
+    /// Returns the offset of the current record.
     pub(super) const fn record(&self) -> u64 {
         self.record
     }
 
-    /// Begins a record; `true` where there is none.
+    /// Begins a record; returns true if there is none.
     #[inline]
     pub(super) fn is_at_end(&mut self) -> Result<bool, ReadErrorKind> {
         self.record = self.offset;
@@ -71,7 +73,7 @@ impl<'r> Window<'r> {
         Ok(true)
     }
 
-    /// The next `len` octets, which stay.
+    /// Returns the next `len` octets without consuming them.
     #[inline]
     pub(super) fn need(&mut self, len: usize) -> Result<&[u8], ReadErrorKind> {
         if self.ready.len() < len && !self.fill(len)? {
@@ -81,26 +83,26 @@ impl<'r> Window<'r> {
         Ok(self.buffer.get(self.ready.start..end).unwrap_or_default())
     }
 
-    /// The next `N` octets, which stay.
+    /// Returns the next `N` octets without consuming them.
     #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Result<&[u8; N], ReadErrorKind> {
         self.need(N)?.first_chunk().ok_or(ReadErrorKind::Cut)
     }
 
-    /// What stands in the buffer and is not taken.
+    /// Returns the octets that are buffered and not consumed.
     #[inline]
     pub(super) fn ready(&self) -> &[u8] {
         self.buffer.get(self.ready.clone()).unwrap_or_default()
     }
 
-    /// Where in [`buffer`](Self::buffer) that begins.
+    /// Returns the offset of [`ready`](Self::ready) in [`buffer`](Self::buffer).
     #[inline]
     pub(super) const fn start(&self) -> usize {
         self.ready.start
     }
 
-    /// Moves behind `len` octets of those that [`need`](Self::need) has shown; returns their place in
-    /// [`buffer`](Self::buffer).
+    /// Consumes `len` octets of those that [`need`](Self::need) has returned; returns their range
+    /// in [`buffer`](Self::buffer).
     #[inline]
     pub(super) fn take(&mut self, len: usize) -> Range<usize> {
         let start = self.ready.start;
@@ -110,13 +112,14 @@ impl<'r> Window<'r> {
         start..end
     }
 
-    /// Has what was taken where it was, until octets are asked for that are not ready.
+    /// Returns the buffer. Consumed octets keep their position until octets are requested that are
+    /// not ready.
     #[inline]
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Moves behind `len` octets, without keeping them.
+    /// Skips `len` octets without keeping them.
     pub(super) fn skip(&mut self, mut len: usize) -> Result<(), ReadErrorKind> {
         while len > 0 {
             if self.ready.is_empty() && !self.fill(1)? {
@@ -127,7 +130,7 @@ impl<'r> Window<'r> {
         Ok(())
     }
 
-    /// Reads until `len` octets are ready; `false` where the source ends before.
+    /// Reads until `len` octets are ready; returns false if the source ends before.
     #[cold]
     #[inline(never)]
     fn fill(&mut self, len: usize) -> Result<bool, ReadErrorKind> {
