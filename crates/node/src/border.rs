@@ -1,22 +1,24 @@
-//! The border of a domain: drops fast congestion notifications that would come in or go out
-//! (draft-xiao-rtgwg-rocev2-fast-cnp section 5, a MUST for deployments; draft-xiao-rtgwg-proxy-congestion-notification
-//! section 6; draft-he-rtgwg-wan-fcn section 6 asks for a controlled domain, which the same filter keeps \[choice\]).
+//! The border of a domain: drops fast congestion notifications that would enter or leave it
+//! (draft-xiao-rtgwg-rocev2-fast-cnp section 5, a MUST for deployments;
+//! draft-xiao-rtgwg-proxy-congestion-notification section 6; draft-he-rtgwg-wan-fcn section 6 asks
+//! for a controlled domain, which the same filter maintains \[choice\]).
 //!
-//! Plain CNPs pass \[choice\]: a receiver in another domain answers its sender by them, and no draft speaks of them.
+//! Plain CNPs pass \[choice\]: a receiver in another domain answers its sender with them, and no
+//! draft mentions them.
 
 use crate::reasons::counters;
 use fcn_wire::{Frame, Message};
 
-/// Where a frame comes from or goes to.
+/// The side of the border from which a frame comes, or to which it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The node's own domain, the node itself included.
+    /// The node's own domain, including the node itself.
     Inside,
-    /// Another.
+    /// Another domain.
     Outside,
 }
 
-/// Which way a notification would have crossed the border.
+/// The direction in which a notification would have crossed the border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Crossing {
     /// From outside into the domain, or through it.
@@ -26,7 +28,7 @@ pub enum Crossing {
 }
 
 counters! {
-    /// What a border has dropped.
+    /// Notifications dropped by a border.
     pub struct Counters {
         /// Fast CNPs.
         pub fast_cnps: u64,
@@ -34,15 +36,15 @@ counters! {
         pub proxy_cns: u64,
         /// WAN FCNs.
         pub wan_fcns: u64,
-        /// Of all, those that came from outside.
+        /// Those of all kinds that came from outside.
         pub inbound: u64,
-        /// Of all, those that went out.
+        /// Those of all kinds that were leaving.
         pub outbound: u64,
     }
 }
 
 impl Counters {
-    /// All of them.
+    /// Returns the number of notifications dropped.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.inbound + self.outbound
@@ -56,8 +58,8 @@ pub struct Border {
 }
 
 impl Border {
-    /// Which way the frame crosses, where it is to be dropped; that is counted. Well-formed or not counts nothing: a broken
-    /// Fast CNP is none of the next domain's business either.
+    /// Returns the direction if the frame is to be dropped, and counts it. Malformed notifications
+    /// are dropped as well: a broken Fast CNP must not reach the next domain either.
     pub fn stops(&mut self, from: Side, to: Side, frame: &Frame<'_>) -> Option<Crossing> {
         let crossing = match (from, to) {
             (Side::Outside, _) => Crossing::Inbound,
@@ -78,7 +80,7 @@ impl Border {
         Some(crossing)
     }
 
-    /// What it has dropped so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -93,7 +95,7 @@ mod tests {
     use fcn_wire::proxy_cn::FiveTuple;
     use fcn_wire::{Opcode, Profile, Qp};
 
-    /// One of each kind, and what must pass: a plain CNP, and data.
+    /// One frame of each kind, and frames that must pass: a plain CNP, and data.
     fn frames() -> ([Vec<u8>; 3], [Vec<u8>; 2]) {
         let data = data(
             SENDER.into(),

@@ -1,5 +1,5 @@
-//! The ingress PE: labels the flows it tunnels through the WAN, and turns what comes back about a label into a CNP
-//! (draft-he-rtgwg-wan-fcn section 4.1). Encapsulating is the caller's business.
+//! The ingress PE: labels the flows that it tunnels through the WAN, and translates FCNs about a
+//! label into CNPs (draft-he-rtgwg-wan-fcn section 4.1). The caller does the encapsulation.
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
@@ -16,30 +16,32 @@ use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most flows that have a label at the same time: half of all labels.
+/// Maximum number of flows that have a label at the same time: half of all labels.
 pub const MAX_FLOWS: usize = 1 << 19;
 
-/// The settings.
+/// Configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The PE's address: source of its tunnels.
     pub address: Ipv6Addr,
-    /// Whether it answers FCNs. Default false.
+    /// Enables answering FCNs. Default false.
     pub enabled: bool,
-    /// How many FCNs it reads, and how often it tells a sender about one flow.
+    /// Limits on FCNs processed, and on CNPs to a sender about one flow.
     pub limits: Limits,
-    /// Flows that have a label at the same time, at most half of the 2²⁰ labels. Default 65 536.
+    /// Number of flows that have a label at the same time, at most half of the 2²⁰ labels. Default
+    /// 65 536.
     pub flows: usize,
-    /// Connections remembered, and as many flows whose acknowledgements are watched. Default 65 536.
+    /// Maximum number of connections remembered, and of flows whose acknowledgements are tracked.
+    /// Default 65 536.
     pub connections: usize,
     /// QPs at senders, by flow, that need not be learnt.
     pub qps: Vec<(FlowKey, Qp)>,
-    /// Who may send FCNs. Empty: anybody, which is right only where the domain's border filters.
+    /// Nodes that may send FCNs. Empty: any, which is only safe if the domain's border filters.
     pub congestion_points: Vec<Prefix>,
 }
 
 impl Config {
-    /// Everything at its default, for the PE at `address`.
+    /// Creates the default configuration for the PE at `address`.
     #[must_use]
     pub fn new(address: Ipv6Addr) -> Self {
         Self {
@@ -55,30 +57,30 @@ impl Config {
 }
 
 reasons! {
-    /// Why a frame did not become a CNP.
+    /// Reason why a frame did not become a CNP.
     Refused {
         /// The PE does not answer FCNs.
         Disabled = disabled,
-        /// Not an FCN.
+        /// The frame is not an FCN.
         NotANotification = not_a_notification,
-        /// Addressed to another node.
+        /// The FCN is addressed to another node.
         NotForUs = not_for_us,
-        /// Its source is not among the congestion points.
+        /// The source is not among the congestion points.
         NotAllowed = not_allowed,
-        /// More FCNs came than it reads.
+        /// The limit on FCNs is exceeded.
         TooMany = too_many,
-        /// No flow has that label (any more).
+        /// No flow has the label, or no longer.
         UnknownLabel = unknown_label,
         /// The QP at the sender is neither configured nor learnt.
         UnknownConnection = unknown_connection,
-        /// The last CNP of this flow was too recent.
+        /// The last CNP of the flow was too recent.
         TooSoon = too_soon,
     }
-    /// What an ingress PE has done and refused.
+    /// Counters of an ingress PE: actions and refusals.
     {
         /// CNPs sent.
         cnps,
-        /// Of these, those about a QP that was inferred from packets.
+        /// CNPs about a QP that was inferred from packets.
         inferred,
         /// Flows that were given a label.
         labelled,
@@ -91,7 +93,7 @@ reasons! {
 #[derive(Debug)]
 pub struct IngressPe {
     config: Config,
-    /// The QPs at senders, learnt from what passes by.
+    /// QPs at senders, learnt from passing packets.
     pub qps: SenderQps,
     labels: Labels,
     read: Bucket,
@@ -100,7 +102,7 @@ pub struct IngressPe {
 }
 
 impl IngressPe {
-    /// A PE that has seen nothing yet.
+    /// Creates a PE that has not processed any packet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let flows = config.flows.min(MAX_FLOWS);
@@ -114,10 +116,12 @@ impl IngressPe {
         }
     }
 
-    /// The outer flow label for packets of a flow: 20 bits, not 0, and no other live flow's.
+    /// Returns the outer flow label for packets of a flow: 20 bits, not 0, and different from those
+    /// of other live flows.
     ///
-    /// It is a hash of the flow, so that a flow keeps its path after a restart, unless another flow has the hash already.
-    /// Where the table is full, the flow labelled longest ago loses its label.
+    /// The label is a hash of the flow, so that a flow keeps its path after a restart, unless
+    /// another flow already has that hash. If the table is full, the least recently used flow loses
+    /// its label.
     pub fn label(&mut self, source: IpAddr, destination: IpAddr, dest_qp: Qp) -> u32 {
         let flow = FlowKey {
             sender: source,
@@ -133,11 +137,11 @@ impl IngressPe {
         label
     }
 
-    /// The CNP to send for the FCN in `frame`: in the name of the receiver, about the sender's QP, as a standard CNP that
-    /// the sender understands (section 4.1).
+    /// Returns the CNP to send for the FCN in `frame`: with the receiver's source address, about
+    /// the sender's QP, as a standard CNP that the sender understands (section 4.1).
     ///
     /// # Errors
-    /// Why there is none; each is counted.
+    /// The reason why there is none; each is counted.
     pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
         let answer = self.answer(now, frame);
         match answer {
@@ -182,14 +186,14 @@ impl IngressPe {
         })
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 }
 
-/// Which flow has which label.
+/// Assignment of labels to flows.
 #[derive(Debug)]
 struct Labels {
     by_flow: Table<FlowKey, u32>,
@@ -212,10 +216,10 @@ impl Labels {
         self.by_label.get(&label).copied()
     }
 
-    /// A label for a flow that has none, and whether another flow lost its label for it.
+    /// Assigns a label to a flow that has none; returns true if another flow lost its label for it.
     fn assign(&mut self, flow: FlowKey) -> (u32, bool) {
         let first = hash(&flow);
-        // At most half of the labels are in use, so that a free one is always found, and soon.
+        // At most half of the labels are in use, so that a free one is always found quickly.
         let label = (0..MAX_FLOW_LABEL)
             .map(|step| (first + step) % MAX_FLOW_LABEL + 1)
             .find(|label| !self.by_label.contains_key(label))
@@ -229,7 +233,8 @@ impl Labels {
     }
 }
 
-/// A hash of the flow from 0 to 2²⁰ − 2 (FNV-1a, 64 bits), the same on every machine and in every run.
+/// Returns a hash of the flow from 0 to 2²⁰ − 2 (FNV-1a, 64 bits), the same on every machine and in
+/// every run.
 fn hash(flow: &FlowKey) -> u32 {
     const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01B3;
@@ -241,7 +246,7 @@ fn hash(flow: &FlowKey) -> u32 {
     let hash = bytes.fold(OFFSET, |hash, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(PRIME)
     });
-    // The upper bits are the better mixed ones.
+    // The upper bits are mixed better.
     ((hash ^ hash >> 32) % u64::from(MAX_FLOW_LABEL)) as u32
 }
 

@@ -1,4 +1,5 @@
-//! How many notifications a node may send or take in: a least interval for each flow, and a rate with bursts for all together.
+//! Limits on notifications that a node sends or processes: a minimum interval for each flow, and a
+//! rate with bursts for all flows together.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -6,20 +7,23 @@ use fcn_observe::data::FlowKey;
 use fcn_observe::table::Table;
 use fcn_observe::time::{Time, nanos};
 
-/// The limits (draft-xiao-rtgwg-rocev2-fast-cnp section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6 and
-/// draft-he-rtgwg-wan-fcn section 6 recommend that there are some; the numbers are ours).
+/// Limits on notifications (draft-xiao-rtgwg-rocev2-fast-cnp section 5,
+/// draft-xiao-rtgwg-proxy-congestion-notification section 6 and draft-he-rtgwg-wan-fcn section 6
+/// recommend limits; the numbers are ours).
 ///
-/// A congestion point counts the notifications that it sends. A proxy node or an ingress PE counts those that it takes in, and
-/// the interval is that between its CNPs.
+/// A congestion point counts the notifications that it sends. A proxy node or an ingress PE counts
+/// those that it processes, and the interval is that between its CNPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Least time between two notifications about one flow. Default 50 µs, DCQCN's interval between CNPs.
+    /// Minimum time between two notifications about one flow. Default 50 µs, DCQCN's interval
+    /// between CNPs.
     pub interval: Duration,
-    /// Notifications a second about all flows together. Default 1 000 000.
+    /// Notifications per second about all flows together. Default 1 000 000.
     pub per_second: u32,
-    /// Notifications at once after a pause. Default 1000.
+    /// Maximum burst of notifications after a pause. Default 1000.
     pub burst: u32,
-    /// Flows remembered; where there are more, the one notified about longest ago is forgotten. Default 65 536.
+    /// Maximum number of flows remembered; beyond that, the flow notified about longest ago is
+    /// forgotten. Default 65 536.
     pub flows: usize,
 }
 
@@ -34,19 +38,19 @@ impl Default for Limits {
     }
 }
 
-/// Why a notification may not be sent.
+/// Reason why a notification may not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suppressed {
-    /// The last one about this flow was too recent.
+    /// The last notification about this flow was too recent.
     Flow,
     /// All flows together have used up the rate.
     Total,
 }
 
-/// Credit that one notification takes: a nanosecond at one notification a second earns 1.
+/// Credit for one notification: at a rate of one per second, a nanosecond earns 1.
 const ONE: u64 = 1_000_000_000;
 
-/// Notifications about all flows together: a token bucket.
+/// Token bucket for notifications about all flows together.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     per_second: u64,
@@ -66,7 +70,7 @@ impl Bucket {
         }
     }
 
-    /// Whether there may be one more now; if so it counts.
+    /// Returns true if one more is allowed now; it is then counted.
     pub(crate) fn admit(&mut self, now: Time) -> bool {
         let earned = nanos(now.saturating_sub(self.at)).saturating_mul(self.per_second);
         self.credit = self.credit.saturating_add(earned).min(self.capacity);
@@ -77,10 +81,10 @@ impl Bucket {
     }
 }
 
-/// The least time between two notifications about one flow.
+/// Minimum time between two notifications about one flow.
 ///
-/// Remembers a bounded number of flows. Where there are more, the one notified about longest ago is forgotten, and may
-/// be notified about too early: the limit in total then is the one that holds.
+/// Remembers a limited number of flows. Beyond that, the flow notified about longest ago is
+/// forgotten, and may be notified about too early; then only the total limit applies.
 #[derive(Debug)]
 pub struct Interval<K: Hash + Eq + Copy = FlowKey> {
     interval: Duration,
@@ -89,7 +93,7 @@ pub struct Interval<K: Hash + Eq + Copy = FlowKey> {
 }
 
 impl<K: Hash + Eq + Copy> Interval<K> {
-    /// Without flows.
+    /// Creates an interval without flows.
     #[must_use]
     pub fn new(interval: Duration, flows: usize) -> Self {
         Self {
@@ -99,7 +103,7 @@ impl<K: Hash + Eq + Copy> Interval<K> {
         }
     }
 
-    /// Whether the interval since the last notification about `flow` has passed.
+    /// True if the interval since the last notification about `flow` has passed.
     #[must_use]
     pub fn is_due(&self, now: Time, flow: K) -> bool {
         self.last
@@ -107,14 +111,14 @@ impl<K: Hash + Eq + Copy> Interval<K> {
             .is_none_or(|last| now.saturating_sub(*last) >= self.interval)
     }
 
-    /// Remembers that one is sent now.
+    /// Records that a notification is sent now.
     pub fn sent(&mut self, now: Time, flow: K) {
         if self.last.put(flow, now).is_some() {
             self.evicted += 1;
         }
     }
 
-    /// Whether a notification about `flow` may be sent now; if so it counts as sent.
+    /// Returns true if a notification about `flow` may be sent now; it is then recorded as sent.
     pub fn admit(&mut self, now: Time, flow: K) -> bool {
         let due = self.is_due(now, flow);
         if due {
@@ -123,14 +127,14 @@ impl<K: Hash + Eq + Copy> Interval<K> {
         due
     }
 
-    /// Flows that were forgotten because the table was full.
+    /// Returns the number of flows that were forgotten because the table was full.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 }
 
-/// Counts what may be sent.
+/// Applies the limits to notifications to be sent.
 #[derive(Debug)]
 pub struct Limiter<K: Hash + Eq + Copy = FlowKey> {
     flows: Interval<K>,
@@ -138,7 +142,7 @@ pub struct Limiter<K: Hash + Eq + Copy = FlowKey> {
 }
 
 impl<K: Hash + Eq + Copy> Limiter<K> {
-    /// With a full burst to begin with.
+    /// Creates a limiter that starts with a full burst.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -147,10 +151,10 @@ impl<K: Hash + Eq + Copy> Limiter<K> {
         }
     }
 
-    /// Whether a notification about `flow` may be sent now; if so it counts as sent.
+    /// Checks if a notification about `flow` may be sent now; if so, it is recorded as sent.
     ///
     /// # Errors
-    /// Which limit forbids it. A notification that is not sent uses up nothing.
+    /// The limit that forbids it. A notification that is not sent uses up nothing.
     pub fn admit(&mut self, now: Time, flow: K) -> Result<(), Suppressed> {
         if !self.flows.is_due(now, flow) {
             return Err(Suppressed::Flow);
@@ -162,7 +166,7 @@ impl<K: Hash + Eq + Copy> Limiter<K> {
         Ok(())
     }
 
-    /// Flows that were forgotten because the table was full.
+    /// Returns the number of flows that were forgotten because the table was full.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.flows.evicted()
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_goes_out_at_once_and_then_the_rate_holds() {
+    fn a_burst_is_admitted_at_once_and_then_the_rate_applies() {
         let limits = Limits {
             per_second: 1_000_000,
             burst: 3,
@@ -221,7 +225,7 @@ mod tests {
             [false, false]
         );
         assert_eq!([0; 2].map(|_| admit(micros(6))), [true, false]);
-        // A long pause earns one burst, not more.
+        // A long pause earns only one burst.
         assert_eq!(
             [0; 4].map(|_| admit(micros(1_000_000))),
             [true, true, true, false]
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_total_suppresses_does_not_start_the_flows_interval() {
+    fn total_limit_does_not_start_a_flows_interval() {
         let limits = Limits {
             per_second: 1_000_000,
             burst: 1,
@@ -258,7 +262,7 @@ mod tests {
         });
         assert!(limiter.admit(micros(0), flow(1)).is_ok());
         assert!(limiter.admit(micros(1), flow(2)).is_ok());
-        // Asking about flow 1 does not keep it.
+        // A query about flow 1 does not refresh it.
         assert_eq!(limiter.admit(micros(2), flow(1)), Err(Suppressed::Flow));
         assert_eq!(limiter.evicted(), 0);
         assert!(limiter.admit(micros(3), flow(3)).is_ok());

@@ -1,5 +1,6 @@
-//! The notification point: a receiver that answers CE marks with CNPs, or with Fast CNPs of its own
-//! (draft-xiao-rtgwg-rocev2-fast-cnp section 4 leaves open whether it needs to, and does not exclude it).
+//! The notification point: a receiver that answers CE marks with CNPs, or with its own Fast CNPs
+//! (draft-xiao-rtgwg-rocev2-fast-cnp section 4 leaves open whether it needs to, and does not
+//! exclude it).
 
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
@@ -10,15 +11,15 @@ use fcn_observe::time::Time;
 use fcn_wire::Qp;
 use std::net::IpAddr;
 
-/// The settings.
+/// Configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// N: least time between two CNPs of one flow. Default 50 µs (DCQCN section 3.1).
+    /// N: minimum time between two CNPs of one flow. Default 50 µs (DCQCN section 3.1).
     pub interval: Duration,
-    /// Flows remembered. Default 65 536.
+    /// Maximum number of flows remembered. Default 65 536.
     pub flows: usize,
-    /// Whether it sends Fast CNPs where data are IPv6: its own address is their source and original destination, so that
-    /// senders tell them from a switch's. Default false.
+    /// Enables Fast CNPs if data packets are IPv6. Their source and original destination are the
+    /// receiver's address, so that senders can distinguish them from a switch's. Default false.
     pub fast_cnp: bool,
 }
 
@@ -33,17 +34,17 @@ impl Default for Config {
 }
 
 counters! {
-    /// What a notification point has done.
+    /// Counters of a notification point.
     pub struct Counters {
-        /// Data packets seen.
+        /// Data packets received.
         pub packets: u64,
-        /// Of these, those marked CE.
+        /// Data packets marked CE.
         pub marked: u64,
-        /// CNPs sent, Fast CNPs included.
+        /// CNPs sent, including Fast CNPs.
         pub cnps: u64,
         /// Fast CNPs sent.
         pub fast_cnps: u64,
-        /// CE marks not answered: the last CNP of the flow was too recent.
+        /// CE marks not answered because the last CNP of the flow was too recent.
         pub suppressed: u64,
         /// Flows forgotten because the table was full.
         pub evicted: u64,
@@ -59,7 +60,7 @@ pub struct NotificationPoint {
 }
 
 impl NotificationPoint {
-    /// A receiver that has seen nothing yet.
+    /// Creates a receiver that has not processed any packet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -69,9 +70,11 @@ impl NotificationPoint {
         }
     }
 
-    /// The CNP or Fast CNP to send, if any, for a data packet that arrived. `sender_qp` is the QP at the sender.
+    /// Returns the CNP or Fast CNP to send, if any, for a data packet that arrived. `sender_qp` is
+    /// the QP at the sender.
     ///
-    /// DCQCN section 3.1: a marked packet is answered at once, unless a CNP for the flow went out less than N ago.
+    /// DCQCN section 3.1: a marked packet is answered immediately, unless a CNP for the flow was
+    /// sent less than N ago.
     pub fn on_data(
         &mut self,
         now: Time,
@@ -107,7 +110,7 @@ impl NotificationPoint {
         })
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn its_fast_cnps_are_its_own_and_for_ipv6_alone() {
+    fn fast_cnps_have_its_own_address_and_need_ipv6() {
         let mut node = NotificationPoint::new(Config {
             fast_cnp: true,
             ..Config::default()

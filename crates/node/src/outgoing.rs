@@ -1,4 +1,4 @@
-//! What roles send: decided here as small values, written as octets only when somebody wants them.
+//! Notifications that roles send: small values that are only encoded as octets on request.
 
 use fcn_observe::data::DataPacket;
 use fcn_wire::cnp::CnpRepr;
@@ -15,61 +15,62 @@ use std::net::{IpAddr, Ipv6Addr};
 pub enum Outgoing {
     /// A standard CNP (InfiniBand volume 1, Annex A17.9).
     Cnp {
-        /// Source address: the receiver's or the proxy's.
+        /// Source address: that of the receiver, the proxy or the congestion point.
         source: IpAddr,
-        /// The data sender.
+        /// Address of the data sender.
         destination: IpAddr,
-        /// The QP at the data sender.
+        /// QP at the data sender.
         qp: Qp,
     },
-    /// A Fast CNP (draft-xiao-rtgwg-rocev2-fast-cnp section 4), option 1 or 2 as the data packet had no trace or one.
+    /// A Fast CNP (draft-xiao-rtgwg-rocev2-fast-cnp section 4), with option 2 if the data packet
+    /// has a trace that fits, otherwise option 1.
     FastCnp {
-        /// The congestion point's loopback address, or the receiver's own.
+        /// Loopback address of the congestion point, or the receiver's address.
         source: Ipv6Addr,
-        /// The data sender.
+        /// Address of the data sender.
         destination: Ipv6Addr,
-        /// The data packet's destination.
+        /// Destination address of the data packet.
         original_destination: Ipv6Addr,
-        /// The data packet's DestQP.
+        /// DestQP of the data packet.
         qp: Qp,
     },
     /// A notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification section 4).
     ProxyCn {
-        /// The congestion point's address, of the proxy's family.
+        /// Address of the congestion point, of the proxy's family.
         source: IpAddr,
-        /// The proxy node.
+        /// Address of the proxy node.
         proxy: IpAddr,
-        /// The data packet's five-tuple.
+        /// Five-tuple of the data packet.
         tuple: FiveTuple,
         /// Congestion level, 0 to 7.
         level: u8,
     },
     /// A Fast CNP in the WAN (draft-he-rtgwg-wan-fcn section 4.2).
     WanFcn {
-        /// The congestion point's address.
+        /// Address of the congestion point.
         source: Ipv6Addr,
-        /// The ingress PE.
+        /// Address of the ingress PE.
         ingress: Ipv6Addr,
-        /// The outer flow label of the data packet, 20 bits.
+        /// Outer flow label of the data packet, 20 bits.
         flow_label: u32,
-        /// Congestion level, 1 to 7; 0: not given.
+        /// Congestion level, 1 to 7; 0 if not given.
         level: u8,
-        /// Whether the label also goes into the message's own IPv6 header.
+        /// If true, the label is also copied into the message's own IPv6 header.
         copy_flow_label: bool,
     },
 }
 
-/// What a notification takes from the data packet that it is about.
+/// Parts of a notification that are copied from the data packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct About<'a> {
-    /// IOAM option type and trace of the data packet: goes into a Fast CNP.
+    /// IOAM option type and trace of the data packet, copied into a Fast CNP.
     pub trace: Option<(OptType, &'a [u8])>,
-    /// The data packet from its IP header on: a proxy notification quotes its beginning.
+    /// The data packet from its IP header on, whose beginning a proxy notification quotes.
     pub invoking: &'a [u8],
 }
 
 impl<'a> About<'a> {
-    /// What there is to say about the data packet `packet` in `frame`.
+    /// Extracts the parts from the data packet `packet` in `frame`.
     #[must_use]
     pub fn new(packet: &DataPacket<'a>, frame: &Frame<'a>) -> Self {
         let bytes = frame.bytes();
@@ -82,14 +83,14 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Whether a Fast CNP cannot carry the trace: it does not fit option 2, or cannot be read as one.
+    /// True if a Fast CNP cannot carry the trace: it does not fit option 2, or is invalid.
     #[must_use]
     pub fn loses_trace(&self) -> bool {
         let option = self.option(Ipv6Addr::UNSPECIFIED);
         self.trace.is_some() && option.number() == 1
     }
 
-    /// The option of a Fast CNP about a packet to `original_destination`.
+    /// Returns the option of a Fast CNP about a packet to `original_destination`.
     fn option(&self, original_destination: Ipv6Addr) -> FastCnpRepr<'a> {
         FastCnpRepr::for_data_packet(original_destination, self.readable_trace()).0
     }
@@ -101,10 +102,12 @@ impl<'a> About<'a> {
 }
 
 impl Outgoing {
-    /// Longest IP packet that [`emit`](Self::emit) writes: a proxy notification over IPv6.
+    /// Maximum length of an IP packet written by [`emit`](Self::emit): that of a proxy notification
+    /// over IPv6.
     pub const MAX_LEN: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
 
-    /// Which kind of notification it is. A Fast CNP counts as one with option 1 here; [`emit`](Self::emit) says which.
+    /// Returns the kind of notification. A Fast CNP is always reported with option 1 here;
+    /// [`emit`](Self::emit) returns the actual one.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -115,7 +118,7 @@ impl Outgoing {
         }
     }
 
-    /// Source and destination address of the IP packet.
+    /// Returns source and destination address of the IP packet.
     #[must_use]
     pub const fn addresses(&self) -> (IpAddr, IpAddr) {
         match *self {
@@ -136,11 +139,11 @@ impl Outgoing {
         }
     }
 
-    /// Writes the whole IP packet to the beginning of `out`, and returns its length and kind.
+    /// Writes the complete IP packet to the beginning of `out`, and returns its length and kind.
     ///
     /// # Errors
-    /// `out` is too short ([`MAX_LEN`](Self::MAX_LEN) always suffices), the addresses are of two families, or a value is
-    /// wider than its field.
+    /// `out` is too short ([`MAX_LEN`](Self::MAX_LEN) always suffices), the addresses are of
+    /// different families, or a value is too wide for its field.
     pub fn emit(
         &self,
         about: &About<'_>,
@@ -216,7 +219,7 @@ mod tests {
     };
 
     #[test]
-    fn what_a_data_packet_says_of_itself_is_quoted_without_its_tunnel() {
+    fn a_data_packet_is_quoted_without_its_tunnel() {
         use crate::testing::{ICRC, build, ip, udp};
         use fcn_wire::bth::BthRepr;
         let inner = [
@@ -241,7 +244,7 @@ mod tests {
         (out[..len].to_vec(), kind)
     }
 
-    /// Reads what was emitted back: it must break no rule.
+    /// Parses an emitted packet, which must not violate any rule.
     fn read_back(bytes: &[u8]) -> Notification {
         let frame = Frame::parse(bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
         let notification = Notification::from_frame(&frame).unwrap();
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_cnp_has_option_2_exactly_where_the_trace_fits() {
+    fn a_fast_cnp_has_option_2_if_the_trace_fits() {
         for (len, want) in [
             (7, Kind::FastCnp1),
             (8, Kind::FastCnp2),
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_cnp_is_what_compose_builds() {
+    fn a_fast_cnp_equals_that_of_compose() {
         let option = FastCnpRepr::Option1 {
             original_destination: RECEIVER,
         };
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_reads_back_as_what_it_says() {
+    fn every_kind_round_trips() {
         let cnp = Outgoing::Cnp {
             source: Ipv4Addr::new(192, 0, 2, 2).into(),
             destination: Ipv4Addr::new(192, 0, 2, 1).into(),

@@ -1,11 +1,11 @@
-//! Values by IP prefix, found by address: the longest prefix that contains it.
+//! A map from IP prefixes to values, looked up by address: the longest matching prefix.
 
 use fcn_observe::access;
 use fcn_wire::pnc::Prefix;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Whether `address` is on the list; without a list, everybody is.
+/// Returns true if `address` is on the list, or the list is empty.
 pub(crate) fn is_allowed(list: &[Prefix], address: IpAddr) -> bool {
     list.is_empty() || access::lists(list, address)
 }
@@ -14,12 +14,12 @@ pub(crate) fn is_allowed(list: &[Prefix], address: IpAddr) -> bool {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrefixMap<T> {
     entries: BTreeMap<Prefix, T>,
-    /// How many prefixes there are of each length.
+    /// Number of prefixes of each length.
     lengths: BTreeMap<u8, usize>,
 }
 
 impl<T> PrefixMap<T> {
-    /// The value of `prefix`, made by `value` where there is none.
+    /// Returns the value of `prefix`, inserting that of `value` if there is none.
     pub(crate) fn get_or_insert(&mut self, prefix: Prefix, value: impl FnOnce() -> T) -> &mut T {
         let lengths = &mut self.lengths;
         self.entries.entry(prefix).or_insert_with(|| {
@@ -44,7 +44,7 @@ impl<T> PrefixMap<T> {
         }
     }
 
-    /// The longest prefix that contains `address`, and its value.
+    /// Returns the longest prefix that contains `address`, and its value.
     pub(crate) fn longest(&self, address: IpAddr) -> Option<(Prefix, &T)> {
         self.lengths.keys().rev().find_map(|bits| {
             let prefix = Prefix::new(address, *bits)?;
@@ -54,7 +54,7 @@ impl<T> PrefixMap<T> {
 }
 
 impl<T> FromIterator<(Prefix, T)> for PrefixMap<T> {
-    /// Of several values for one prefix the last counts.
+    /// If there are several values for a prefix, the last one counts.
     fn from_iter<I: IntoIterator<Item = (Prefix, T)>>(entries: I) -> Self {
         let entries = BTreeMap::from_iter(entries);
         let mut lengths = BTreeMap::new();

@@ -1,7 +1,9 @@
-//! The proxy node: turns congestion notifications of network nodes into CNPs that every RoCEv2 sender understands.
+//! The proxy node: translates congestion notifications of network nodes into CNPs that every RoCEv2
+//! sender understands.
 //!
-//! It is told about flows of other transports too (draft-xiao-rtgwg-proxy-congestion-notification section 1). What their
-//! senders are then told is the operator's choice; here they are counted \[choice\].
+//! It is also notified about flows of other transports
+//! (draft-xiao-rtgwg-proxy-congestion-notification section 1). Informing their senders is the
+//! operator's choice; here they are counted \[choice\].
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
@@ -17,27 +19,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// IP protocol number of UDP.
 const UDP: u8 = 17;
 
-/// The settings.
+/// Configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The proxy's IPv6 address.
+    /// IPv6 address of the proxy.
     pub address: Ipv6Addr,
-    /// Its IPv4 address, without which it cannot serve IPv4 senders.
+    /// IPv4 address of the proxy, without which it cannot serve IPv4 senders.
     pub address4: Option<Ipv4Addr>,
-    /// Whether it does anything. Default false.
+    /// Enables the proxy. Default false.
     pub enabled: bool,
-    /// How many notifications it reads, and how often it tells a sender about one flow.
+    /// Limits on notifications processed, and on CNPs to a sender about one flow.
     pub limits: Limits,
-    /// Connections remembered, and as many flows whose acknowledgements are watched. Default 65 536.
+    /// Maximum number of connections remembered, and of flows whose acknowledgements are tracked.
+    /// Default 65 536.
     pub connections: usize,
     /// QPs at senders, by flow, that need not be learnt.
     pub qps: Vec<(FlowKey, Qp)>,
-    /// Who may send notifications. Empty: anybody, which is right only where the domain's border filters.
+    /// Nodes that may send notifications. Empty: any, which is only safe if the domain's border
+    /// filters.
     pub congestion_points: Vec<Prefix>,
 }
 
 impl Config {
-    /// Everything at its default, for the proxy at `address`.
+    /// Creates the default configuration for the proxy at `address`.
     #[must_use]
     pub fn new(address: Ipv6Addr) -> Self {
         Self {
@@ -53,36 +57,37 @@ impl Config {
 }
 
 reasons! {
-    /// Why a frame did not become a CNP.
+    /// Reason why a frame did not become a CNP.
     Refused {
-        /// The proxy is off.
+        /// The proxy is disabled.
         Disabled = disabled,
-        /// Not a proxy notification.
+        /// The frame is not a proxy notification.
         NotANotification = not_a_notification,
-        /// Addressed to another node.
+        /// The notification is addressed to another node.
         NotForUs = not_for_us,
-        /// Its source is not among the congestion points.
+        /// The source is not among the congestion points.
         NotAllowed = not_allowed,
-        /// More notifications came than it reads.
+        /// The limit on notifications is exceeded.
         TooMany = too_many,
-        /// It breaks a rule of the draft gravely, or contradicts the packet it quotes.
+        /// The notification violates a rule of the draft with severity error, or contradicts the
+        /// packet that it quotes.
         Malformed = malformed,
-        /// It is about a flow that is not RoCEv2.
+        /// The notification is about a flow that is not RoCEv2.
         NotRoce = not_roce,
-        /// It does not quote the packet as far as its DestQP.
+        /// The quote of the packet ends before its DestQP.
         NoQp = no_qp,
         /// The QP at the sender is neither configured nor learnt.
         UnknownConnection = unknown_connection,
         /// The sender is IPv4, and the proxy has no IPv4 address.
         NoAddress = no_address,
-        /// The last CNP of this flow was too recent.
+        /// The last CNP of the flow was too recent.
         TooSoon = too_soon,
     }
-    /// What a proxy has done and refused.
+    /// Counters of a proxy: actions and refusals.
     {
         /// CNPs sent.
         cnps,
-        /// Of these, those about a QP that was inferred from packets.
+        /// CNPs about a QP that was inferred from packets.
         inferred,
     }
 }
@@ -91,7 +96,7 @@ reasons! {
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
-    /// The QPs at senders, learnt from what passes by.
+    /// QPs at senders, learnt from passing packets.
     pub qps: SenderQps,
     read: Bucket,
     interval: Interval,
@@ -99,7 +104,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that has seen nothing yet.
+    /// Creates a proxy that has not processed any packet.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -111,13 +116,13 @@ impl Proxy {
         }
     }
 
-    /// The CNP to send for the notification in `frame`.
+    /// Returns the CNP to send for the notification in `frame`.
     ///
-    /// It goes from the proxy's own address to the sender, about the sender's QP \[choice: how the proxy tells the sender
-    /// is beyond the draft's scope\].
+    /// It is sent from the proxy's own address to the sender, about the sender's QP \[choice: how
+    /// the proxy informs the sender is beyond the draft's scope\].
     ///
     /// # Errors
-    /// Why there is none; each is counted.
+    /// The reason why there is none; each is counted.
     pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
         let answer = self.answer(now, frame);
         match answer {
@@ -152,7 +157,8 @@ impl Proxy {
         })
     }
 
-    /// The flow that the notification in `frame` is about, if it is to be believed.
+    /// Returns the flow that the notification in `frame` is about, if the notification is
+    /// acceptable.
     fn subject(&mut self, now: Time, frame: &Frame<'_>) -> Result<FlowKey, Refused> {
         let profile = frame.profile();
         let datagram = frame
@@ -193,7 +199,7 @@ impl Proxy {
         })
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

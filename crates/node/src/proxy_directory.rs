@@ -1,15 +1,18 @@
-//! Which proxy node serves which sender, learnt from routing (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
+//! Directory of the proxy nodes of senders, learnt from routing
+//! (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
 //!
-//! The draft says that the flag is "set for the local host prefix of the originating node", and that the proxy is that of
-//! "the sender associated with that prefix", and not how: [`Reading`] has both readings. In BGP the characteristic belongs
-//! to the route's next hop, which serves the route's prefix, by either.
+//! The draft says that the flag is "set for the local host prefix of the originating node", and
+//! that the proxy is that of "the sender associated with that prefix", but not how they are
+//! associated: [`Reading`] has both readings. In BGP, the characteristic belongs to the route's
+//! next hop, which serves the route's prefix in either reading.
 //!
-//! A prefix that another router passes on (IS-IS down bit or re-advertisement flag, OSPF inter-area and external) no
-//! longer tells who its proxy is, and so serves only itself.
+//! A prefix that is passed on by another router (IS-IS down bit or re-advertisement flag, OSPF
+//! inter-area and external) no longer identifies its proxy, and so serves only itself.
 //!
-//! What an LSP or LSA says replaces what an older one of its said, until it is purged or its lifetime is over; a BGP route
-//! counts until it is withdrawn or its session ends by a NOTIFICATION or begins anew. A session that only breaks off (TCP's
-//! end, hold time) is not noticed before that. Routing messages are not authenticated here: only the domain's own may come in.
+//! An LSP or LSA replaces older versions of itself, and is valid until it is purged or its lifetime
+//! ends. A BGP route is valid until it is withdrawn, or its session ends by a NOTIFICATION or
+//! restarts. A session that just breaks off (end of TCP, hold time) is not noticed before that.
+//! Routing messages are not authenticated here: only those of the domain may be passed in.
 
 use crate::prefix_map::PrefixMap;
 use fcn_observe::routing::{self, Edition, each_edition};
@@ -21,37 +24,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Route type that does not say.
+/// Route type "unspecified".
 const OSPF2_UNSPECIFIED: u8 = 0;
 
-/// Which senders a node with PNC serves (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
+/// Senders that a node with PNC serves (draft-xiao-rtgwg-proxy-congestion-notification section
+/// 5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// The flag stands at the proxy's own host prefix: senders in any prefix that the same node advertises (the IS-IS
-    /// system ID or OSPF advertising router is the same) are served at that address \[choice\]. A host prefix with PNC
-    /// that is the sender's own also counts.
+    /// The flag is set for the proxy's own host prefix. Senders in any prefix that the same node
+    /// advertises (with the same IS-IS system ID or OSPF advertising router) are served at that
+    /// address \[choice\]. A host prefix with PNC that is the sender's own also counts.
     #[default]
     ProxyPrefix,
-    /// The flag stands at the sender's prefix: the node that advertises it with PNC serves the senders in it, and no
-    /// others. It is told at a host prefix that it advertises without the flag, as those with it are senders'; at none
-    /// where there is none \[choice\].
+    /// The flag is set for the sender's prefix. The node that advertises it with PNC serves the
+    /// senders in it, and no others. The node is notified at a host prefix that it advertises
+    /// without the flag, as those with it belong to senders; if it has none, it is not notified
+    /// \[choice\].
     SenderPrefix,
 }
 
-/// What the directory has counted.
+/// Counters of the directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Advertised prefixes read.
     pub advertisements: u64,
-    /// Of these, those with PNC.
+    /// Advertised prefixes with PNC.
     pub with_pnc: u64,
-    /// Prefixes not remembered because the directory was full: what it knows stays.
+    /// Prefixes not stored because the directory was full; existing ones are kept.
     pub refused: u64,
-    /// Messages that could not be read.
+    /// Messages that could not be parsed.
     pub malformed: u64,
 }
 
-/// Who advertises a prefix.
+/// The advertiser of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Advertiser {
     /// IS-IS system ID.
@@ -60,11 +65,11 @@ enum Advertiser {
     Ospf2(Ipv4Addr),
     /// OSPFv3 advertising router.
     Ospf3(Ipv4Addr),
-    /// The speaker at the other end of a BGP session.
+    /// Address of the BGP speaker at the remote end of a session.
     Bgp(IpAddr),
 }
 
-/// What says so, and takes it back as a whole.
+/// Unit of routing information that is withdrawn as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     /// An LSP or LSA.
@@ -73,28 +78,28 @@ enum Source {
     Session(IpAddr, IpAddr),
 }
 
-/// What a source has said.
+/// Information from a source.
 #[derive(Debug)]
 struct Said {
     advertiser: Advertiser,
-    /// The sequence number of its LSP or LSA.
+    /// Sequence number of the LSP or LSA.
     sequence: u32,
-    /// When it is out of date.
+    /// End of its lifetime.
     until: Option<Time>,
     prefixes: BTreeSet<Prefix>,
 }
 
-/// Who advertises a prefix, and where.
+/// Advertiser and source of an advertisement.
 type Place = (Advertiser, Source);
 
-/// How an advertiser has a prefix.
+/// The kind of an advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advertised {
-    /// It is the advertiser's own, with PNC or without.
+    /// The prefix belongs to the advertiser; with or without PNC.
     Own { pnc: bool },
-    /// It is somebody else's, with PNC or without.
+    /// The prefix belongs to another node; with or without PNC.
     PassedOn { pnc: bool },
-    /// A BGP route; its next hop where that has PNC.
+    /// A BGP route; its next hop if that has PNC.
     Route(Option<IpAddr>),
 }
 
@@ -102,16 +107,16 @@ enum Advertised {
 #[derive(Debug, Default)]
 pub struct ProxyDirectory {
     prefixes: PrefixMap<BTreeMap<Place, Advertised>>,
-    /// Host prefixes at which each IGP router is told as a proxy.
+    /// Host prefixes at which each IGP router is notified as a proxy.
     proxies: BTreeMap<Advertiser, BTreeSet<(IpAddr, Source)>>,
-    /// Sources of which there are prefixes.
+    /// Sources that have prefixes.
     sources: BTreeMap<Source, Said>,
-    /// Those that have a lifetime, by its end.
+    /// Sources with a lifetime, by its end.
     ends: BTreeSet<(Time, Source)>,
     reading: Reading,
-    /// The OPEN messages of BGP sessions.
+    /// State of BGP sessions from their OPEN messages.
     routing: Routing,
-    /// Pairs of prefix and place.
+    /// Number of pairs of prefix and place.
     len: usize,
     capacity: usize,
     profile: Profile,
@@ -119,8 +124,8 @@ pub struct ProxyDirectory {
 }
 
 impl ProxyDirectory {
-    /// An empty directory of at most `capacity` advertised prefixes. When it is full, new ones are refused and counted:
-    /// a flood of them then cannot drive out what is known.
+    /// Creates an empty directory of at most `capacity` advertised prefixes. When it is full, new
+    /// ones are refused and counted, so that a flood of them cannot displace existing ones.
     #[must_use]
     pub fn new(capacity: usize, reading: Reading, profile: Profile) -> Self {
         Self {
@@ -131,7 +136,7 @@ impl ProxyDirectory {
         }
     }
 
-    /// Learns from the IS-IS, OSPF or BGP message in `frame`; anything else is left alone.
+    /// Learns from the IS-IS, OSPF or BGP message in `frame`; other frames are ignored.
     pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         self.expire(now);
         let Some((protocol, _, bytes)) = frame.routing() else {
@@ -181,7 +186,7 @@ impl ProxyDirectory {
         }
     }
 
-    /// Forgets what is out of date.
+    /// Removes sources whose lifetime is over.
     pub fn expire(&mut self, now: Time) {
         while let Some((until, source)) = self.ends.first().copied()
             && until <= now
@@ -190,7 +195,8 @@ impl ProxyDirectory {
         }
     }
 
-    /// Forgets what an older edition said, unless this one is not newer; returns whether it is, and says something.
+    /// Removes the information of an older edition, unless this one is not newer. Returns true if
+    /// this edition is newer and not a purge.
     fn supersede(&mut self, edition: &Edition) -> bool {
         let source = Source::Igp(edition.source);
         let purges = edition.lifetime == Some(0);
@@ -203,7 +209,7 @@ impl ProxyDirectory {
         !purges
     }
 
-    /// Notes when what an edition said is out of date.
+    /// Records the lifetime of an edition.
     fn age(&mut self, now: Time, edition: &Edition) {
         let source = Source::Igp(edition.source);
         if let Some(said) = self.sources.get_mut(&source) {
@@ -216,7 +222,7 @@ impl ProxyDirectory {
         }
     }
 
-    /// Forgets all that a source said.
+    /// Removes all information from a source.
     fn take_back(&mut self, source: Source) {
         let Some(said) = self.sources.remove(&source) else {
             return;
@@ -250,7 +256,7 @@ impl ProxyDirectory {
             .prefixes
             .get_mut(prefix)
             .and_then(|places| places.get_mut(&place));
-        // A BGP route without PNC tells nothing that its absence would not.
+        // A BGP route without PNC is equivalent to its absence.
         if advertised == Advertised::Route(None) {
             self.forget(prefix, place);
             return;
@@ -301,7 +307,7 @@ impl ProxyDirectory {
         }
     }
 
-    /// Keeps the host prefixes at which each router can be told.
+    /// Updates the host prefixes at which each router can be notified.
     fn note_proxy(&mut self, prefix: Prefix, (advertiser, source): Place, advertised: Advertised) {
         let is_proxy = match self.reading {
             Reading::ProxyPrefix => advertised == (Advertised::Own { pnc: true }),
@@ -326,8 +332,9 @@ impl ProxyDirectory {
         }
     }
 
-    /// The proxy to tell about the flows of `sender`: that of the longest prefix it is in. Where several nodes advertise
-    /// that prefix, or a node has several addresses, one of the sender's family is preferred, then the lowest.
+    /// Returns the proxy to notify about the flows of `sender`: that of the longest matching
+    /// prefix. If several nodes advertise that prefix, or a node has several addresses, one of the
+    /// sender's family is preferred, then the lowest.
     #[must_use]
     pub fn proxy_for(&self, sender: IpAddr) -> Option<IpAddr> {
         let (prefix, places) = self.prefixes.longest(sender)?;
@@ -362,14 +369,14 @@ impl ProxyDirectory {
         }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 }
 
-/// Who advertises, and what it says; `speaker` sent the message.
+/// Returns the advertiser and the kind of an advertisement; `speaker` sent the message.
 fn reading(
     advertisement: &Advertisement<'_>,
     speaker: Option<IpAddr>,

@@ -1,6 +1,6 @@
-//! What a role counts, and why it did nothing: each reason with its counter, described once.
+//! Counters of a role, and reasons for refusals: each reason with its counter, documented once.
 
-/// Counters, and their names.
+/// Defines counters with their names.
 macro_rules! counters {
     (
         $(#[$about:meta])*
@@ -13,7 +13,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// The counters by name, in the order in which they are declared.
+            /// Returns the counters by name, in the order of declaration.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($counter), self.$counter),)*].into_iter()
             }
@@ -21,7 +21,8 @@ macro_rules! counters {
     };
 }
 
-/// An enumeration of reasons, and counters: those given in braces, then one for each reason.
+/// Defines an enumeration of reasons, and counters: those given in braces, then one for each
+/// reason.
 macro_rules! reasons {
     (
         $(#[$about:meta])*

@@ -1,5 +1,6 @@
-//! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
-//! inferred from UDP source ports and acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
+//! The QP at the sender, which is needed to translate a notification into a CNP: configured, learnt
+//! from RDMA CM, or inferred from UDP source ports and acknowledgements if the hosts exchanged QPs
+//! by other means \[choice: the drafts do not say how\].
 
 use fcn_observe::data::{DataPacket, FlowKey, Sequence, acknowledges, begins_answer};
 use fcn_observe::time::{Time, nanos};
@@ -8,28 +9,28 @@ use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// How the QP at the sender is known.
+/// Source of a sender's QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KnownBy {
-    /// By configuration, which outranks what packets say.
+    /// Configuration, which outranks packets.
     Configuration,
-    /// By the RDMA CM exchange.
+    /// The RDMA CM exchange.
     Cm,
-    /// By acknowledgements, or by the UDP source port: inferred.
+    /// Acknowledgements or the UDP source port: inferred.
     Packets,
 }
 
-/// The QPs at senders.
+/// QPs at senders.
 #[derive(Debug)]
 pub struct SenderQps {
     configured: HashMap<FlowKey, Qp>,
     resolver: Resolver,
-    /// The PSN of each flow's last packet.
+    /// PSN of each flow's last packet.
     seen: FlowTable<u32>,
 }
 
 impl SenderQps {
-    /// Knows those of `configured`, and learns those of at most `limit` connections.
+    /// Starts with the QPs of `configured`, and learns those of at most `limit` connections.
     pub(crate) fn new(configured: &[(FlowKey, Qp)], limit: usize) -> Self {
         Self {
             configured: configured.iter().copied().collect(),
@@ -38,7 +39,7 @@ impl SenderQps {
         }
     }
 
-    /// Learns from a frame that passes by: RDMA CM, data, acknowledgements.
+    /// Learns from a passing frame: RDMA CM, data, acknowledgements.
     pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         match frame.message() {
             Message::RdmaCm(..) => self.resolver.learn(frame),
@@ -66,10 +67,10 @@ impl SenderQps {
         }
     }
 
-    /// A data packet of `flow` passes by, from that UDP source port.
+    /// Processes a passing data packet of `flow` from that UDP source port.
     pub fn data(&mut self, now: Time, flow: FlowKey, port: u16, psn: u32) {
         let exchanged = self.resolver.connections().sender_qp(&flow);
-        // What is known needs no guess.
+        // A known QP need not be inferred.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
             let (last, begins) = (self.seen).data(flow, nanos(now), (Some(psn), port), || psn);
             *last = psn;
@@ -77,13 +78,14 @@ impl SenderQps {
         }
     }
 
-    /// An acknowledgement from a receiver to a QP at the sender passes by, from that UDP source port.
+    /// Processes a passing acknowledgement from a receiver to a QP at the sender, from that UDP
+    /// source port.
     pub fn acknowledged(&mut self, now: Time, to: (IpAddr, IpAddr, Qp), port: u16, psn: u32) {
         let psn = (nanos(now), psn);
         self.resolver.acknowledged(to, port, psn, &self.seen);
     }
 
-    /// The QP at the sender of `flow`; its connection counts as used.
+    /// Returns the QP at the sender of `flow`, and marks its connection as used.
     pub(crate) fn sender_qp(&mut self, flow: &FlowKey) -> Option<(Qp, KnownBy)> {
         if let Some(qp) = self.configured.get(flow) {
             return Some((*qp, KnownBy::Configuration));
@@ -113,7 +115,8 @@ mod tests {
         }
     }
 
-    /// A packet between the two hosts: data to the receiver, or an acknowledgement to the sender.
+    /// Builds a packet between the two hosts: data to the receiver, or an acknowledgement to the
+    /// sender.
     fn packet(opcode: Opcode, qp: u32, psn: u32) -> Vec<u8> {
         let (from, to) = match opcode {
             Opcode::RC_ACKNOWLEDGE => (RECEIVER, SENDER),
@@ -137,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_tell_qps_exchanged_out_of_band() {
+    fn acknowledgements_reveal_qps_exchanged_out_of_band() {
         let mut qps = SenderQps::new(&[], 16);
         for psn in [50_000, 50_001] {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
-            // Another flow between the same hosts, whose PSNs are far away.
+            // Another flow between the same hosts, with distant PSNs.
             pass(
                 &mut qps,
                 &packet(Opcode::RC_SEND_ONLY, 0x333, psn + 100_000),
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_is_believed_before_rdma_cm_and_that_before_acknowledgements() {
+    fn configuration_outranks_rdma_cm_and_that_acknowledgements() {
         let mut qps = SenderQps::new(&[(flow(0x222), Qp::truncate(7))], 16);
         assert_eq!(
             qps.sender_qp(&flow(0x222)),
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_qp_of_a_connection_taken_down_is_not_told() {
+    fn the_qp_of_a_closed_connection_is_unknown() {
         let mut qps = SenderQps::new(&[], 16);
         for message in Setup::v6().messages() {
             pass(&mut qps, &message);

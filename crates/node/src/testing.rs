@@ -1,10 +1,10 @@
-//! Frames and values that the tests of several roles share.
+//! Frames and values shared by the tests of several roles.
 
 use crate::reaction_point::telemetry::HopLoad;
 pub use fcn_observe::testing::*;
 use fcn_wire::ioam::{NodeValues, TraceRepr, TraceType};
 
-/// A hop with an empty queue, its capacity and throughput in 100 Mbit/s.
+/// Returns a hop with an empty queue; capacity and throughput in 100 Mbit/s.
 pub const fn hop(capacity_100mbps: u16, throughput_100mbps: u16) -> (HopLoad, u32) {
     let load = HopLoad {
         capacity_100mbps,
@@ -13,7 +13,7 @@ pub const fn hop(capacity_100mbps: u16, throughput_100mbps: u16) -> (HopLoad, u3
     (load, 0)
 }
 
-/// A pre-allocated trace without free room, with load and queue depth of each hop.
+/// Builds a pre-allocated trace without free space, with load and queue depth of each hop.
 pub fn trace(hops: &[(HopLoad, u32)]) -> Vec<u8> {
     let trace_type = TraceType::default().with(5).with(6);
     let mut list = vec![0; hops.len() * 8];

@@ -1,4 +1,5 @@
-//! The roles together: a data packet meets congestion, and its sender slows down, by each of the four ways.
+//! Tests of the roles together: a data packet meets congestion, and its sender slows down, with
+//! each of the mechanisms.
 
 use crate::congestion_point::{self, Ability, CongestionPoint, Marking};
 use crate::ingress_pe::{self, IngressPe};
@@ -40,7 +41,8 @@ fn packet() -> Vec<u8> {
     )
 }
 
-/// The verdict of a congestion point with a full queue on the data packet in `bytes`, and what it sends.
+/// Returns the verdict of a congestion point with a full queue on the data packet in `bytes`, and
+/// its notification.
 fn congest(
     set: impl FnOnce(&mut congestion_point::Config),
     bytes: &[u8],
@@ -65,7 +67,7 @@ fn emit(outgoing: Outgoing, about: &About<'_>) -> (Vec<u8>, Kind) {
     (out[..len].to_vec(), kind)
 }
 
-/// The sender's flow is slowed to half by the frame in `bytes`.
+/// Asserts that the frame in `bytes` halves the rate of the sender's flow.
 fn assert_slows(bytes: &[u8]) {
     let mut host = ReactionPoint::new(reaction_point::Config {
         fast_cnp: true,

@@ -1,23 +1,30 @@
-//! The congestion point: a switch that notices a deep queue, and marks packets or tells somebody.
+//! The congestion point: a switch that detects a deep queue, and marks packets or sends
+//! notifications.
 //!
-//! Settings and counters are in `config.rs`. How deep the queue is, and the random numbers, come from the caller.
+//! Configuration and counters are in `config.rs`. The caller provides the depth of the queue, and
+//! the random numbers.
 //!
-//! A packet that meets congestion is dealt with by the first of these that is switched on and applies \[choice: the
-//! drafts do not say how they go together\]:
-//! 1. WAN FCN to the ingress PE, where a tunnel's label names the flow and its ECN field is 01 or 10
-//!    (draft-he-rtgwg-wan-fcn section 4); the packet is not marked CE.
-//! 2. Notification to the proxy node, where one is known for the sender (draft-xiao-rtgwg-proxy-congestion-notification
-//!    section 5); not marked CE. Configured, else learnt from routing, else named by the packet: who can write it decides,
-//!    and anybody can write an option.
-//! 3. Fast CNP to the sender (draft-xiao-rtgwg-rocev2-fast-cnp section 4): a sender that handles them gets one and its
-//!    packet MUST NOT be marked CE; one that may or may not gets one, and its packet MAY be marked; the packets of one
-//!    that does not are marked.
-//! 4. A plain CNP to the sender, as switches that are sold today do, where the QP at the sender is known; not marked CE.
-//! 5. ECN CE, where the packet is ECN-capable.
+//! A packet that meets congestion is handled by the first of these that is enabled and applicable
+//! \[choice: the drafts do not say how they combine\]:
+//! 1. WAN FCN to the ingress PE, if a tunnel's label identifies the flow and its ECN field is 01 or
+//!    10 (draft-he-rtgwg-wan-fcn section 4); the packet is not marked CE.
+//! 2. Notification to the proxy node, if one is known for the sender
+//!    (draft-xiao-rtgwg-proxy-congestion-notification section 5); the packet is not marked CE. A
+//!    configured proxy takes precedence over one learnt from routing, and that over one named by
+//!    the packet: the order follows who can write it, and anyone can write an option.
+//! 3. Fast CNP to the sender (draft-xiao-rtgwg-rocev2-fast-cnp section 4). A sender that handles
+//!    them gets one, and its packet MUST NOT be marked CE. A sender whose ability is unknown gets
+//!    one, and its packet MAY be marked. The packets of a sender that does not handle them are
+//!    marked.
+//! 4. A plain CNP to the sender, as sent by switches on the market today, if the QP at the sender
+//!    is known; the packet is not marked CE.
+//! 5. ECN CE, if the packet is ECN-capable.
 //!
 //! A packet of any other transport is notified to the proxy, or marked.
 //!
-//! What the limiter suppresses changes nothing about the marking: a flow that is notified too often knows already.
+//! Notifications suppressed by a flow's own interval do not change the marking: the sender of a
+//! flow that is notified too often knows already. If the rate of all flows is used up, the packet
+//! is marked instead.
 
 mod config;
 #[cfg(test)]
@@ -39,32 +46,32 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// IP protocol number of UDP.
 const UDP: u8 = 17;
-/// How many values the caller's dice has.
+/// Number of values of the caller's dice.
 const DICE: f64 = (u32::MAX as f64) + 1.0;
 
-/// What is to happen to a data packet, and what is to be sent because of it.
+/// Treatment of a data packet, and the notification that it causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the packet met congestion.
+    /// True if the packet met congestion.
     pub congested: bool,
-    /// Whether to set the ECN field of the outermost IP header to CE.
+    /// True if the ECN field of the outermost IP header is to be set to CE.
     pub mark_ce: bool,
-    /// The notification to send.
+    /// Notification to send.
     pub notify: Option<Outgoing>,
 }
 
-/// A packet of a transport that is not RoCEv2.
+/// A packet of a transport other than RoCEv2.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherPacket {
-    /// Its five-tuple: the flow.
+    /// Five-tuple, which identifies the flow.
     pub tuple: FiveTuple,
     /// ECN field of the outermost IP header.
     pub ecn: Ecn,
-    /// The proxy node's address in the packet's Destination Options.
+    /// Address of the proxy node in the packet's Destination Options.
     pub proxy_option: Option<Ipv6Addr>,
 }
 
-/// What the limits count by.
+/// Key by which the limits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Topic {
     Roce(FlowKey),
@@ -78,14 +85,14 @@ pub struct CongestionPoint {
     senders: PrefixMap<Ability>,
     proxies: PrefixMap<IpAddr>,
     directory: ProxyDirectory,
-    /// The QPs at senders, learnt from what passes by.
+    /// QPs at senders, learnt from passing packets.
     pub qps: SenderQps,
     limiter: Limiter<Topic>,
     counters: Counters,
 }
 
 impl CongestionPoint {
-    /// A node that has seen nothing yet.
+    /// Creates a node that has not processed any packet.
     #[must_use]
     pub fn new(config: Config, profile: Profile) -> Self {
         Self {
@@ -99,8 +106,8 @@ impl CongestionPoint {
         }
     }
 
-    /// Decides about a data packet that joins an egress queue of `depth` octets, whose port has the thresholds `marking`.
-    /// `dice` is uniformly random.
+    /// Decides about a data packet that joins an egress queue of `depth` octets, whose port has the
+    /// thresholds `marking`. `dice` is uniformly random.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -124,7 +131,7 @@ impl CongestionPoint {
         verdict
     }
 
-    /// The same about a packet of another transport: its sender need not speak RoCEv2 to have a proxy
+    /// Decides about a packet of another transport: its sender need not use RoCEv2 to have a proxy
     /// (draft-xiao-rtgwg-proxy-congestion-notification section 1).
     pub fn on_other_packet(
         &mut self,
@@ -151,7 +158,7 @@ impl CongestionPoint {
         verdict
     }
 
-    /// Whether a packet that finds `depth` octets meets congestion; counts it.
+    /// Returns true if a packet that finds `depth` octets meets congestion; counts it.
     fn is_congested(&mut self, (depth, marking): (u64, &Marking), dice: u32) -> bool {
         self.counters.packets += 1;
         let probability = marking.probability(depth);
@@ -160,7 +167,7 @@ impl CongestionPoint {
         congested
     }
 
-    /// What was decided, as far as the limits and the packet's ECN field allow.
+    /// Returns the verdict on what was decided, within the limits and the packet's ECN field.
     fn verdict(
         &mut self,
         now: Time,
@@ -169,8 +176,9 @@ impl CongestionPoint {
         (notify, mark): (Option<Outgoing>, bool),
     ) -> Verdict {
         let admitted = notify.map(|outgoing| self.admit(now, topic, &outgoing));
-        // Where the rate of all flows together is used up, only a mark can tell the sender; the draft forbids it beside
-        // a Fast CNP alone. A flow's own interval needs none: that sender has just been told.
+        // If the rate of all flows together is used up, only a mark can inform the sender; the
+        // draft forbids it only in addition to a Fast CNP. A flow's own interval needs no mark: its
+        // sender was notified recently.
         let instead = admitted == Some(Err(Suppressed::Total));
         Verdict {
             congested: true,
@@ -184,19 +192,20 @@ impl CongestionPoint {
         self.directory.learn(now, frame);
     }
 
-    /// What was learnt from routing.
+    /// Returns the directory of proxies learnt from routing.
     #[must_use]
     pub const fn directory(&self) -> &ProxyDirectory {
         &self.directory
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What to send if the limits allow it, and whether to mark the packet.
+    /// Returns the notification to send if the limits allow it, and true if the packet is to be
+    /// marked.
     fn decide(
         &mut self,
         packet: &DataPacket<'_>,
@@ -297,7 +306,7 @@ impl CongestionPoint {
         })
     }
 
-    /// The proxy of `sender`, whose packet has `named` in its option.
+    /// Returns the proxy of `sender`, whose packet has `named` in its option.
     fn proxy_for(&mut self, sender: IpAddr, named: Option<Ipv6Addr>) -> Option<IpAddr> {
         if let Some((_, proxy)) = self.proxies.longest(sender) {
             return Some(*proxy);
@@ -317,7 +326,7 @@ impl CongestionPoint {
         None
     }
 
-    /// Whether `address` may be notified; counts where not.
+    /// Returns true if `address` may be notified; counts it if not.
     fn may_tell(&mut self, address: IpAddr) -> bool {
         let may = is_allowed(&self.config.tells, address);
         self.counters.not_to_be_told += u64::from(!may);
@@ -374,7 +383,7 @@ impl CongestionPoint {
         })
     }
 
-    /// Whether a packet with this ECN field is to be marked, if anything is; counts it.
+    /// Returns true if a packet with this ECN field can be marked; counts the result.
     fn may_mark(&mut self, ecn: Ecn) -> bool {
         if !self.config.ecn {
             return false;
@@ -387,7 +396,7 @@ impl CongestionPoint {
         ecn.is_ect()
     }
 
-    /// Whether the limits allow it; counts it.
+    /// Checks a notification against the limits, and counts the result.
     fn admit(&mut self, now: Time, topic: Topic, outgoing: &Outgoing) -> Result<(), Suppressed> {
         let admitted = self.limiter.admit(now, topic);
         self.counters.flows_evicted = self.limiter.evicted();

@@ -95,7 +95,8 @@ fn able(ability: Ability) -> Vec<(Prefix, Ability)> {
     vec![(Prefix::new(SENDER.into(), 48).unwrap(), ability)]
 }
 
-/// Verdict on a packet that meets a full queue, with whatever dice, a second after the last.
+/// Returns the verdict on a packet that meets a full queue one second after the previous packet;
+/// the dice do not matter.
 fn verdict(node: &mut CongestionPoint, packet: &DataPacket<'_>) -> (bool, Option<Outgoing>) {
     let now = Time::from_nanos(node.counters().packets * 1_000_000_000);
     let verdict = node.on_packet(now, packet, (FULL, &Marking::default()), u32::MAX);
@@ -196,7 +197,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
         config.senders = able(Ability::Able);
     });
     let at = |nanos| Time::from_nanos(nanos);
-    // Not even where it has just been told.
+    // Not even if it was notified recently.
     for (now, notify) in [
         (at(0), Some(fast_cnp())),
         (at(49_999), None),
@@ -224,7 +225,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
 }
 
 #[test]
-fn a_sender_nobody_knows_about_is_notified_and_may_be_marked() {
+fn an_unknown_sender_is_notified_and_may_be_marked() {
     for mark_unknown in [true, false] {
         let mut node = node(|config| {
             config.fast_cnp = true;
@@ -247,7 +248,7 @@ fn a_sender_that_does_not_handle_fast_cnps_is_only_marked() {
     let mut node = node(|config| {
         config.fast_cnp = true;
         config.senders = able(Ability::Unable);
-        // A longer prefix counts, wherever it stands.
+        // The longer prefix counts, whatever its position.
         config
             .senders
             .insert(0, (Prefix::host(RECEIVER.into()), Ability::Able));
@@ -281,7 +282,7 @@ fn without_ecn_nothing_is_marked() {
 }
 
 #[test]
-fn sources_that_are_no_node_are_not_told() {
+fn invalid_sources_are_not_notified() {
     let mut node = node(|config| {
         config.fast_cnp = true;
         config.proxy = true;
@@ -313,7 +314,7 @@ fn a_trace_that_does_not_fit_is_counted() {
 }
 
 #[test]
-fn wan_fcn_goes_to_the_ingress_of_tunnelled_ect_packets_alone() {
+fn wan_fcn_is_only_sent_for_tunnelled_ect_packets() {
     let mut node = node(|config| config.wan_fcn = true);
     assert_eq!(
         verdict(&mut node, &tunnelled(Ecn::Ect0)),
@@ -354,7 +355,7 @@ fn wan_fcn_goes_to_the_ingress_of_tunnelled_ect_packets_alone() {
 }
 
 #[test]
-fn with_labels_alone_the_ingress_is_the_configured_one() {
+fn without_ingress_in_the_packet_the_configured_one_is_notified() {
     let mut packet = tunnelled(Ecn::Ect0);
     packet.outer = Some(Outer {
         ingress: None,
@@ -371,7 +372,7 @@ fn with_labels_alone_the_ingress_is_the_configured_one() {
 }
 
 #[test]
-fn a_wan_fcn_without_a_level_says_0() {
+fn a_wan_fcn_without_a_level_has_level_0() {
     let mut node = node(|config| {
         config.wan_fcn = true;
         config.wan_level = false;
@@ -381,7 +382,7 @@ fn a_wan_fcn_without_a_level_says_0() {
 }
 
 #[test]
-fn only_those_on_the_list_are_notified_the_others_are_marked() {
+fn only_listed_nodes_are_notified() {
     let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
     let all = |config: &mut Config| {
         config.wan_fcn = true;
@@ -410,14 +411,14 @@ fn only_those_on_the_list_are_notified_the_others_are_marked() {
 }
 
 #[test]
-fn what_a_packet_or_routing_names_as_proxy_can_be_limited() {
+fn proxies_named_by_a_packet_can_be_restricted() {
     let named = DataPacket {
         proxy_option: Some(PROXY),
         ..data()
     };
     for (allowed, want, passed_over) in [
         (PROXY, (false, true), 0),
-        // Anybody can write an option: the packet is marked instead.
+        // Anyone can write an option: the packet is marked instead.
         (PE, (true, false), 1),
     ] {
         let mut node = node(|config| {
@@ -469,7 +470,7 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
         ..tuple
     };
     assert!(step(49, other, FULL).notify.is_some(), "another flow");
-    // Without a proxy there is nobody to tell: a Fast CNP is RoCEv2's.
+    // Without a proxy there is no node to notify: Fast CNPs are for RoCEv2.
     let unserved = FiveTuple {
         source: RECEIVER.into(),
         ..tuple
@@ -482,7 +483,7 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
 }
 
 #[test]
-fn the_proxy_is_the_configured_one_else_the_packets() {
+fn the_configured_proxy_outranks_the_packets() {
     let (configured, wide) = (Ipv6Addr::LOCALHOST.into(), IpAddr::from(PE));
     let mut node = node(|config| {
         config.proxy = true;
@@ -495,7 +496,7 @@ fn the_proxy_is_the_configured_one_else_the_packets() {
         proxy_option: Some(PROXY),
         ..data()
     };
-    // Anybody can write the option: it does not outrank the operator.
+    // Anyone can write the option: it does not outrank the operator.
     assert_eq!(
         verdict(&mut node, &named),
         (false, Some(proxy_cn(configured, SWITCH.into(), &named)))
@@ -510,7 +511,7 @@ fn the_proxy_is_the_configured_one_else_the_packets() {
         verdict(&mut node, &data()),
         (false, Some(proxy_cn(configured, SWITCH.into(), &data())))
     );
-    // An option that names no node is as good as none.
+    // An option that does not name a node is ignored.
     let nobody = DataPacket {
         proxy_option: Some(Ipv6Addr::UNSPECIFIED),
         ..elsewhere
@@ -558,7 +559,7 @@ fn wan_fcn_comes_before_proxy_and_proxy_before_fast_cnp() {
 }
 
 #[test]
-fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
+fn plain_cnps_need_a_known_qp_and_have_the_configured_source() {
     let qp = Qp::truncate(0x77);
     let v4 = Ipv4Addr::new(10, 0, 0, 9);
     for (packet, name, address4, source) in [
@@ -573,7 +574,7 @@ fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
             config.address4 = address4;
         });
         assert_eq!(verdict(&mut node, &packet), (true, None), "not known");
-        // Two acknowledgements tell.
+        // Two acknowledgements reveal the QP.
         for psn in [50_000, 50_001] {
             let (flow, now) = (packet.flow(), Time::from_nanos(psn.into()));
             node.qps.data(now, flow, 0, psn);
@@ -591,7 +592,7 @@ fn plain_cnps_name_a_qp_that_is_known_and_come_from_the_receiver_or_not() {
         assert_eq!(counters.cnp_unknown, 1);
         let elsewhere = Prefix::host(PE.into());
         node.config.tells = vec![elsewhere];
-        assert_eq!(verdict(&mut node, &packet), (true, None), "not to be told");
+        assert_eq!(verdict(&mut node, &packet), (true, None), "not permitted");
     }
     let mut configured = node(|config| {
         config.cnp = Some(CnpName::Receiver);
@@ -642,12 +643,12 @@ fn the_limits_hold_for_all_flows_together() {
         ),
         (3, 0, 1)
     );
-    // The sender's ability is not known, so all were marked.
+    // The sender's ability is unknown, so all were marked.
     assert_eq!(counters.marked, 6);
 }
 
 #[test]
-fn where_no_notification_is_left_a_mark_tells_the_sender() {
+fn packets_are_marked_when_the_total_limit_is_reached() {
     let mut node = node(|config| {
         config.fast_cnp = true;
         config.senders = able(Ability::Able);

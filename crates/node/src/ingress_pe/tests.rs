@@ -86,13 +86,13 @@ fn an_fcn_becomes_a_cnp_in_the_receivers_name() {
 }
 
 #[test]
-fn what_it_refuses_is_counted_by_its_reason() {
+fn refusals_are_counted_by_reason() {
     let mut pe = pe(|config| {
         config.congestion_points = vec![Prefix::host(SWITCH.into())];
     });
     let (known, unconnected) = (label6(&mut pe, 0x222), label6(&mut pe, 0x999));
     let mut stranger = fcn(PE, known);
-    // Two words of the address change places, so that the checksum stays right.
+    // Swaps two words of the address, so that the checksum stays correct.
     stranger[8..12].rotate_left(2);
     let unused = (1..)
         .find(|label| *label != known && *label != unconnected)
@@ -137,7 +137,7 @@ fn what_it_refuses_is_counted_by_its_reason() {
 }
 
 #[test]
-fn no_more_fcns_are_read_than_the_limit_lets_in() {
+fn fcns_processed_are_limited() {
     let mut pe = pe(|config| {
         config.limits.per_second = 1000;
         config.limits.burst = 2;
@@ -146,9 +146,9 @@ fn no_more_fcns_are_read_than_the_limit_lets_in() {
     });
     let known = label6(&mut pe, 0x222);
     let mut stranger = fcn(PE, known);
-    // Two words of the address change places, so that the checksum stays right.
+    // Swaps two words of the address, so that the checksum stays correct.
     stranger[8..12].rotate_left(2);
-    // Who may not notify uses nothing up.
+    // A node that may not notify does not use up the limit.
     for (micros, message, want) in [
         (0, &stranger, Some(Refused::NotAllowed)),
         (0, &fcn(PE, known), None),
@@ -162,14 +162,14 @@ fn no_more_fcns_are_read_than_the_limit_lets_in() {
 }
 
 #[test]
-fn a_level_of_0_is_none_and_slows_like_any() {
+fn an_fcn_without_a_level_is_answered() {
     let mut pe = pe(|_| {});
     let label = label6(&mut pe, 0x222);
     assert!(ask(&mut pe, 0, &fcn_of_level(PE, label, 0)).is_ok());
 }
 
 #[test]
-fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
+fn qps_are_learnt_from_acknowledgements_and_configuration() {
     let flow = |qp| FlowKey {
         sender: SENDER.into(),
         receiver: RECEIVER.into(),
@@ -201,7 +201,7 @@ fn by_default_it_is_off() {
 }
 
 #[test]
-fn a_flow_keeps_its_label_and_every_machine_gives_the_same() {
+fn labels_are_stable_and_machine_independent() {
     let mut first = pe(|_| {});
     let label = label6(&mut first, 0x222);
     assert_eq!(label6(&mut first, 0x222), label);
@@ -212,11 +212,11 @@ fn a_flow_keeps_its_label_and_every_machine_gives_the_same() {
 }
 
 #[test]
-fn when_full_the_flow_labelled_longest_ago_loses_its_label() {
+fn when_full_the_least_recently_used_flow_loses_its_label() {
     let mut pe = pe(|config| config.flows = 2);
     let one = label6(&mut pe, 0x222);
     label6(&mut pe, 2);
-    // Flow 1 is used once more, so flow 2 leaves.
+    // Flow 1 is used once more, so flow 2 is evicted.
     label6(&mut pe, 0x222);
     label6(&mut pe, 3);
     assert_eq!(pe.counters().evicted, 1);
@@ -243,7 +243,7 @@ fn half_of_all_labels_are_distinct_and_never_0() {
 }
 
 #[test]
-fn a_label_that_is_taken_is_passed_over() {
+fn a_label_in_use_is_skipped() {
     let flow = FlowKey {
         sender: SENDER.into(),
         receiver: RECEIVER.into(),
@@ -261,7 +261,7 @@ fn a_label_that_is_taken_is_passed_over() {
 
 proptest! {
     #[test]
-    fn hostile_messages_are_survived(bytes in mutated(vec![fcn(PE, KNOWN), Setup::v6().request()]), raw in proptest::collection::vec(any::<u8>(), 0..100)) {
+    fn hostile_messages_cause_no_other_cnp(bytes in mutated(vec![fcn(PE, KNOWN), Setup::v6().request()]), raw in proptest::collection::vec(any::<u8>(), 0..100)) {
         let mut pe = pe(|_| {});
         label6(&mut pe, 0x222);
         let _ = ask(&mut pe, 0, &raw);

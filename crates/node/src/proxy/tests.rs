@@ -27,7 +27,7 @@ fn proxy(set: impl FnOnce(&mut Config)) -> Proxy {
     proxy
 }
 
-/// A proxy notification about a data packet between these addresses to QP `qp`.
+/// Builds a proxy notification about a data packet between these addresses to QP `qp`.
 fn notification(
     to: IpAddr,
     (sender, receiver): (IpAddr, IpAddr),
@@ -131,7 +131,7 @@ fn by_default_it_is_off() {
 }
 
 #[test]
-fn what_it_refuses_is_counted_by_its_reason() {
+fn refusals_are_counted_by_reason() {
     let mut proxy = proxy(|config| {
         config.congestion_points = vec![Prefix::new(SWITCH.into(), 64).unwrap()];
     });
@@ -245,7 +245,7 @@ fn tuple6() -> FiveTuple {
 }
 
 #[test]
-fn without_an_ipv4_address_ipv4_senders_cannot_be_told() {
+fn without_an_ipv4_address_ipv4_senders_are_not_notified() {
     let mut proxy = proxy(|config| config.address4 = None);
     let message = notification(PROXY.into(), ends4(), 0x222, |_| {});
     assert_eq!(ask(&mut proxy, 0, &message), Err(Refused::NoAddress));
@@ -253,7 +253,7 @@ fn without_an_ipv4_address_ipv4_senders_cannot_be_told() {
 }
 
 #[test]
-fn no_more_notifications_are_read_than_the_limit_lets_in() {
+fn notifications_processed_are_limited() {
     let mut proxy = proxy(|config| {
         config.limits.per_second = 1000;
         config.limits.burst = 2;
@@ -262,7 +262,7 @@ fn no_more_notifications_are_read_than_the_limit_lets_in() {
     });
     let mut stranger = good();
     stranger[8] ^= 1;
-    // Who may not notify uses nothing up.
+    // A node that may not notify does not use up the limit.
     for (micros, message, want) in [
         (0, &stranger, Some(Refused::NotAllowed)),
         (0, &good(), None),
@@ -316,7 +316,7 @@ fn a_configured_qp_needs_no_connection_set_up() {
 
 proptest! {
     #[test]
-    fn hostile_messages_are_survived_and_only_ever_tell_a_connected_sender(bytes in mutated(vec![good(),
+    fn hostile_messages_only_notify_connected_senders(bytes in mutated(vec![good(),
         notification(PROXY.into(), ends4(), 0x222, |_| {}), notification(PROXY4.into(), ends4(), 0x222, |_| {})]))
     {
         let mut proxy = proxy(|_| {});
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_octets_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_octets_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut proxy = proxy(|_| {});
         prop_assert!(ask(&mut proxy, 0, &bytes).is_err());
     }

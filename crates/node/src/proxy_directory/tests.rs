@@ -1,4 +1,4 @@
-//! Tests of the directory: lists of routing messages, and the proxy known after each.
+//! Tests of the directory: lists of routing messages, and the proxy that is found after each.
 
 use super::*;
 use crate::testing::{build, ip, mutated, with_frame};
@@ -20,13 +20,13 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A sequence number: each message that a test makes is newer than those before.
+/// Returns a sequence number, so that each message of a test is newer than the previous ones.
 fn sequence() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0x8000_0000);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// What an advertised prefix says beside itself.
+/// Flag of an advertised prefix.
 #[derive(Clone, Copy)]
 enum Flag {
     No,
@@ -35,12 +35,12 @@ enum Flag {
     PncDown,
 }
 
-/// An Ethernet frame with the LSP of node `system`.
+/// Builds an Ethernet frame with the LSP of node `system`.
 fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
     fragment((system, 0), 1200, prefixes)
 }
 
-/// One of several LSPs of a node: system and number; remaining lifetime in seconds.
+/// Builds one of several LSPs of a node: system and number; remaining lifetime in seconds.
 fn fragment((system, number): (u8, u8), lifetime: u16, prefixes: &[(&str, Flag)]) -> Vec<u8> {
     let reach: Vec<_> = prefixes
         .iter()
@@ -177,7 +177,7 @@ fn bgp(speaker: &str, next_hop: &str, prefixes: &[&str], pnc: bool) -> Vec<u8> {
 }
 
 fn learn(directory: &mut ProxyDirectory, bytes: &[u8]) {
-    // LSPs are on Ethernet, the others begin at IP.
+    // LSPs are on Ethernet, the others start with IP.
     let link = if bytes.first() == Some(&1) {
         LinkType::Ethernet
     } else {
@@ -233,7 +233,7 @@ fn a_nodes_host_prefix_serves_the_senders_it_advertises() {
 }
 
 #[test]
-fn a_flag_that_is_gone_ends_it_and_may_come_again() {
+fn clearing_the_flag_ends_service_and_setting_it_resumes() {
     let mut directory = directory(&[]);
     for (flag, want) in [
         (Flag::Pnc, Some(address(PROXY))),
@@ -250,7 +250,7 @@ fn a_flag_that_is_gone_ends_it_and_may_come_again() {
 }
 
 #[test]
-fn the_longest_prefix_decides_even_where_it_has_no_proxy() {
+fn the_longest_prefix_decides_even_without_a_proxy() {
     let directory = directory(&[
         isis(1, &[("2001:db8::/32", Flag::No), (PROXY_HOST, Flag::Pnc)]),
         isis(2, &[("2001:db8:1::/64", Flag::No)]),
@@ -263,13 +263,13 @@ fn the_longest_prefix_decides_even_where_it_has_no_proxy() {
 }
 
 #[test]
-fn the_flag_on_a_prefix_that_is_no_hosts_names_no_proxy() {
+fn the_flag_needs_a_host_prefix() {
     let directory = directory(&[isis(1, &[("2001:db8:1::/64", Flag::Pnc)])]);
     assert_eq!(directory.proxy_for(address(SENDER)), None);
 }
 
 #[test]
-fn by_the_other_reading_the_flag_stands_at_the_senders_prefix() {
+fn in_the_other_reading_the_flag_is_set_for_the_senders_prefix() {
     let learnt = |prefixes: &[(&str, Flag)]| {
         let mut directory = ProxyDirectory::new(100, Reading::SenderPrefix, Profile::DEFAULT);
         learn(&mut directory, &isis(1, prefixes));
@@ -294,9 +294,9 @@ fn by_the_other_reading_the_flag_stands_at_the_senders_prefix() {
             proxy,
         ),
         (&[(own, Flag::Pnc), (PROXY_HOST, Flag::No)], proxy),
-        // What serves by the first reading.
+        // Serves in the other reading.
         (&[(net, Flag::No), (PROXY_HOST, Flag::Pnc)], None),
-        // Nowhere to be told.
+        // No address to notify.
         (&[(net, Flag::Pnc)], None),
         (&[(own, Flag::Pnc)], None),
         (&[(net, Flag::PncDown), (PROXY_HOST, Flag::No)], None),
@@ -324,7 +324,7 @@ fn a_proxy_of_the_senders_family_is_preferred() {
 }
 
 #[test]
-fn prefixes_passed_on_serve_only_themselves() {
+fn redistributed_prefixes_serve_only_themselves() {
     for flag in [Flag::PncDown, Flag::PncReadvertised] {
         let directory = directory(&[isis(
             1,
@@ -336,7 +336,7 @@ fn prefixes_passed_on_serve_only_themselves() {
 }
 
 #[test]
-fn ospf_advertising_routers_are_told_apart() {
+fn ospf_advertising_routers_are_distinguished() {
     let (intra, inter) = (1, 3);
     let directory = directory(&[
         ospf2(
@@ -419,7 +419,7 @@ fn a_bgp_next_hop_with_pnc_serves_its_routes() {
 }
 
 #[test]
-fn what_is_purged_replaced_or_too_old_is_forgotten() {
+fn purged_replaced_and_expired_information_is_removed() {
     let net = ("2001:db8:1::/64", Flag::No);
     let host = (PROXY_HOST, Flag::Pnc);
     let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
@@ -444,7 +444,7 @@ fn what_is_purged_replaced_or_too_old_is_forgotten() {
 }
 
 #[test]
-fn a_bgp_session_that_ends_takes_its_routes_along() {
+fn the_end_of_a_bgp_session_removes_its_routes() {
     let route = bgp(
         "10.9.0.1",
         "10.9.0.7",
@@ -452,7 +452,7 @@ fn a_bgp_session_that_ends_takes_its_routes_along() {
         true,
     );
     let known = |directory: &ProxyDirectory, sender| directory.proxy_for(address(sender)).is_some();
-    // The same TCP header, and another message behind it.
+    // The same TCP header, followed by another message.
     let message = |octets: &[u8], from: &str, to: &str| {
         let mut segment = vec![
             0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0,
@@ -481,7 +481,7 @@ fn a_bgp_session_that_ends_takes_its_routes_along() {
 }
 
 #[test]
-fn when_full_what_is_known_stays_and_can_still_change() {
+fn a_full_directory_keeps_and_updates_its_entries() {
     let mut directory = ProxyDirectory::new(2, Reading::ProxyPrefix, Profile::DEFAULT);
     learn(
         &mut directory,
@@ -504,7 +504,7 @@ fn when_full_what_is_known_stays_and_can_still_change() {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted() {
+fn malformed_messages_are_counted() {
     let mut bytes = ospf2(1, &[("10.0.0.1/32", 1, true)]);
     bytes[20 + 3] = 255;
     let directory = directory(&[bytes]);
@@ -537,7 +537,7 @@ fn messages() -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn hostile_messages_are_survived_and_the_books_stay_in_order(frames in proptest::collection::vec(mutated(messages()), 0..30)) {
+    fn hostile_messages_keep_the_tables_consistent(frames in proptest::collection::vec(mutated(messages()), 0..30)) {
         let mut directory = ProxyDirectory::new(5, Reading::ProxyPrefix, Profile::DEFAULT);
         for bytes in &frames {
             learn(&mut directory, bytes);

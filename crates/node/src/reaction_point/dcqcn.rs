@@ -1,47 +1,53 @@
-//! DCQCN's rate control at the sender (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
-//! section 3.1, equations 1 to 4 and the algorithm for the reaction point).
+//! DCQCN's rate control at the sender (Zhu et al., "Congestion Control for Large-Scale RDMA
+//! Deployments", SIGCOMM 2015, section 3.1, equations 1 to 4 and the algorithm for the reaction
+//! point).
 //!
-//! R_C is the rate in use, R_T the rate to return to, alpha the estimate of how congested the path is.
-//! - A CNP cuts the rate: R_T = R_C, R_C = R_C·(1 − alpha/2), alpha = (1 − g)·alpha + g (equation 1); both timers and
-//!   both counters start anew.
+//! R_C is the current rate, R_T the target rate, alpha the estimate of the path's congestion.
+//! - A CNP cuts the rate: R_T = R_C, R_C = R_C·(1 − alpha/2), alpha = (1 − g)·alpha + g (equation
+//!   1); both timers and both counters restart.
 //! - Without a CNP for K, alpha = (1 − g)·alpha, and again every K (equation 2).
-//! - Every T, and every B octets sent, the rate rises by one step. Each of the two counts its own steps:
+//! - Every T, and every B octets sent, the rate rises by one step. Timer and byte counter count
+//!   their own steps:
 //!   - fast recovery, for the first F steps of either: R_C = (R_T + R_C)/2 (equation 3);
 //!   - hyper increase, once both have counted more than F: R_T = R_T + R_HAI, then as above;
 //!   - additive increase otherwise: R_T = R_T + R_AI, then as above (equation 4).
 //!
-//! A flow starts at line rate, with alpha 1: the first CNP halves it. R_C and R_T never exceed the line rate, and R_C
-//! never falls below R_min. That CNPs come at most every N = 50 µs is the notification point's business. Between calls
-//! nothing runs: [`Dcqcn::advance`] applies what the timers owe.
+//! A flow starts at line rate, with alpha 1: the first CNP halves the rate. R_C and R_T never
+//! exceed the line rate, and R_C never falls below R_min. The notification point ensures that CNPs
+//! arrive at most every N = 50 µs. Nothing runs between calls: [`Dcqcn::advance`] applies pending
+//! timer steps.
 
 use core::time::Duration;
 use fcn_observe::time::{Time, nanos};
 
-/// Most timer steps that one [`Dcqcn::advance`] applies; the others stay owed. From R_min to 400 Gbit/s takes 10 000
-/// additive steps by the defaults.
+/// Maximum number of timer steps that one [`Dcqcn::advance`] applies; the others remain pending.
+/// From R_min to 400 Gbit/s takes 10 000 additive steps by default.
 const MAX_STEPS: u32 = 16_384;
-/// Closer to the line rate than this, in bit/s, counts as there: halving the gap alone would never end.
+/// Distance from the line rate, in bit/s, below which the line rate counts as reached: halving the
+/// gap alone would never end.
 const NEAR: f64 = 1.0;
 
-/// The parameters, under their published names. The defaults are the paper's, but for those marked as a choice.
+/// The parameters, under their published names. The defaults are the paper's, except those marked
+/// as a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// g: weight of a new observation in alpha, 0 to 1. Default 1/256.
     pub g: f64,
-    /// K: alpha decays when no CNP has come for this long. Default 55 µs; must exceed N, the interval between CNPs.
+    /// K: alpha decays if no CNP arrives for this long. Default 55 µs; must exceed N, the interval
+    /// between CNPs.
     pub k: Duration,
     /// T: period of the timer that raises the rate. Default 55 µs.
     pub t: Duration,
-    /// B: octets sent that raise the rate. Default 10 MB.
+    /// B: octets sent per rate increase. Default 10 MB.
     pub b: u64,
-    /// F: steps of fast recovery. Default 5.
+    /// F: number of steps of fast recovery. Default 5.
     pub f: u32,
     /// R_AI: additive increase, bit/s. Default 40 Mbit/s.
     pub r_ai: f64,
     /// R_HAI: hyper increase, bit/s. Default 400 Mbit/s \[choice: ten times R_AI\].
     pub r_hai: f64,
-    /// R_min: the rate never falls below, bit/s. Default 40 Mbit/s \[choice: the paper has no such limit; one additive
-    /// step\].
+    /// R_min: minimum rate, bit/s. Default 40 Mbit/s \[choice: the paper has no such limit; one
+    /// additive step\].
     pub r_min: f64,
 }
 
@@ -60,7 +66,7 @@ impl Default for Params {
     }
 }
 
-/// The rate of one flow.
+/// Rate control of one flow.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     params: Params,
@@ -70,7 +76,7 @@ pub struct Dcqcn {
     /// R_T.
     target: f64,
     alpha: f64,
-    /// When alpha last changed, and the rate timer last fired.
+    /// Time of the last change of alpha, and of the last expiry of the rate timer.
     alpha_at: Time,
     timer_at: Time,
     /// Steps counted by the timer and by octets since the last CNP.
@@ -78,14 +84,14 @@ pub struct Dcqcn {
     byte_steps: u32,
     /// Octets sent since the last byte step.
     octets: u64,
-    /// Whether the rate is below the line rate: otherwise no step changes anything.
+    /// True if the rate is below the line rate: otherwise steps have no effect.
     recovering: bool,
-    /// Whether a CNP has ever come: before, alpha stays 1.
+    /// True if a CNP has ever arrived: before, alpha stays 1.
     notified: bool,
 }
 
 impl Dcqcn {
-    /// A flow at line rate, in bit/s.
+    /// Creates a flow at line rate, in bit/s.
     #[must_use]
     pub const fn new(params: Params, line_rate: f64) -> Self {
         Self {
@@ -104,33 +110,33 @@ impl Dcqcn {
         }
     }
 
-    /// R_C, the rate in bit/s, as of the last [`advance`](Self::advance).
+    /// Returns R_C, the rate in bit/s, as of the last [`advance`](Self::advance).
     #[inline]
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// R_T, the rate to return to, in bit/s.
+    /// Returns R_T, the target rate in bit/s.
     #[must_use]
     pub const fn target(&self) -> f64 {
         self.target
     }
 
-    /// Alpha, 0 to 1.
+    /// Returns alpha, 0 to 1.
     #[must_use]
     pub const fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// A CNP: equation 1.
+    /// Processes a CNP: equation 1.
     pub fn on_cnp(&mut self, now: Time) {
         self.advance(now);
         let g = self.params.g;
         self.target = self.rate;
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
         self.alpha = (1.0 - g) * self.alpha + g;
-        // A clock that has gone back takes no timer with it.
+        // A clock that goes back does not set the timers back.
         self.alpha_at = self.alpha_at.max(now);
         self.timer_at = self.timer_at.max(now);
         self.timer_steps = 0;
@@ -140,7 +146,7 @@ impl Dcqcn {
         self.notified = true;
     }
 
-    /// That many octets were sent.
+    /// Counts octets sent.
     #[inline]
     pub fn on_sent(&mut self, octets: u32) {
         if self.recovering {
@@ -153,13 +159,13 @@ impl Dcqcn {
 
     #[cold]
     fn byte_counter(&mut self) {
-        // At most one step a packet, even where B is less than a packet's length.
+        // At most one step per packet, even if B is less than a packet's length.
         self.octets = (self.octets - self.params.b).min(self.params.b);
         self.byte_steps = self.byte_steps.saturating_add(1);
         self.step();
     }
 
-    /// Applies the timers up to `now`; a time before the last is taken as that one.
+    /// Applies the timers up to `now`. A time before the last one counts as the last one.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
@@ -183,18 +189,18 @@ impl Dcqcn {
         }
     }
 
-    /// Equation 2, as often as it is due.
+    /// Applies equation 2 as often as it is due.
     #[cold]
     fn decay(&mut self, now: Time) {
         let period = nanos(self.params.k).max(1);
         let times = nanos(now.saturating_sub(self.alpha_at)) / period;
         self.alpha_at += Duration::from_nanos(period.saturating_mul(times));
-        // After so many the power is 0 for any g worth the name.
+        // After that many, the power is 0 for any reasonable g.
         let times = i32::try_from(times).unwrap_or(i32::MAX);
         self.alpha *= (1.0 - self.params.g).powi(times);
     }
 
-    /// One step up: equation 3 or 4, or hyper increase. The counters have counted it already.
+    /// Applies one increase: equation 3 or 4, or hyper increase. The counters already include it.
     fn step(&mut self) {
         let (most, least) = (
             self.timer_steps.max(self.byte_steps),
@@ -213,7 +219,7 @@ impl Dcqcn {
         }
     }
 
-    /// When the rate next rises by itself.
+    /// Returns the time at which the rate next rises by itself.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.recovering
@@ -317,7 +323,7 @@ mod tests {
             send_b(&mut flow);
         }
         assert_eq!(flow.target(), target);
-        // The sixth step of one counter is additive, that of both is hyper.
+        // The sixth step of one counter is additive; that of both is hyper.
         send_b(&mut flow);
         assert_eq!(flow.target(), target + 40e6);
         flow.advance(after(5));
@@ -327,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cnp_starts_timers_and_counters_anew() {
+    fn a_cnp_restarts_timers_and_counters() {
         let mut flow = cut_once();
         flow.advance(after(8));
         for _ in 0..8 {
@@ -461,8 +467,8 @@ mod tests {
         }
 
         #[test]
-        fn alpha_settles_where_cnps_come_regularly(every in 2u64..10) {
-            // Between two CNPs it decays for `every` periods: a = (1-g)·(1-g)^every·a + g.
+        fn alpha_settles_with_regular_cnps(every in 2u64..10) {
+            // Between two CNPs, alpha decays for `every` periods: a = (1-g)·(1-g)^every·a + g.
             let mut flow = cut_once();
             for i in 1..=2000 {
                 flow.on_cnp(after(i * every));
@@ -472,7 +478,7 @@ mod tests {
         }
 
         #[test]
-        fn it_does_not_matter_how_often_one_looks(mut looks in proptest::collection::vec(0u64..10_000_000, 0..50)) {
+        fn the_number_of_calls_does_not_matter(mut looks in proptest::collection::vec(0u64..10_000_000, 0..50)) {
             let (mut often, mut once) = (cut_once(), cut_once());
             looks.sort_unstable();
             for look in &looks {

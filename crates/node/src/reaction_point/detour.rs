@@ -1,18 +1,20 @@
-//! Another path instead of a lower rate: what draft-xiao-rtgwg-rocev2-fast-cnp section 4 lets a sender do that knows how to
-//! get past the congested switch. How often, and for how long one waits to see what it has helped, is ours \[choice\].
+//! Another path instead of a lower rate: draft-xiao-rtgwg-rocev2-fast-cnp section 4 permits it to a
+//! sender that can bypass the congested switch. The number of attempts, and the time to wait for
+//! their effect, are ours \[choice\].
 
 use core::time::Duration;
 use fcn_observe::time::Time;
 
-/// When a flow takes another path.
+/// Conditions for changing the path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detour {
-    /// Paths that are tried in a row; the next Fast CNP slows the flow down. [`u32::MAX`]: none ever does. Default 3.
+    /// Maximum number of consecutive path changes; the next Fast CNP slows the flow down.
+    /// [`u32::MAX`]: no Fast CNP ever does. Default 3.
     pub tries: u32,
-    /// For so long after a change, Fast CNPs may be about packets that are still on the old path: a round trip. Default
-    /// 50 µs.
+    /// Time after a change in which Fast CNPs may be about packets that are still on the old path:
+    /// a round trip. Default 50 µs.
     pub hold: Duration,
-    /// After so long without a Fast CNP, tries count from the beginning. Default 1 ms.
+    /// Time without a Fast CNP after which attempts are counted from zero. Default 1 ms.
     pub rest: Duration,
 }
 
@@ -26,23 +28,23 @@ impl Default for Detour {
     }
 }
 
-/// What becomes of a switch's Fast CNP.
+/// Response to a switch's Fast CNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The flow takes another path.
+    /// The flow changes its path.
     Change,
-    /// It has just done so.
+    /// The flow has just changed its path.
     Wait,
-    /// It has tried enough of them.
+    /// The flow has used up its attempts.
     Slow,
 }
 
-/// A flow's detours.
+/// Path changes of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Detours {
-    /// Since the flow was opened.
+    /// Number of changes since the flow was opened.
     path: u32,
-    /// In a row.
+    /// Number of consecutive changes.
     tried: u32,
     changed: Option<Time>,
     notified: Option<Time>,
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_tries_paths_waits_for_each_and_then_slows_down_until_it_was_quiet() {
+    fn a_flow_slows_down_after_its_path_changes() {
         let detour = Detour {
             tries: 2,
             ..Detour::default()
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn without_end_it_never_slows_down() {
+    fn with_unlimited_tries_it_never_slows_down() {
         let detour = Detour {
             tries: u32::MAX,
             hold: Duration::ZERO,

@@ -1,8 +1,8 @@
-//! The reaction point: a sender that slows the flow down that a CNP or Fast CNP is about, or takes it past the congested
-//! switch (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
+//! The reaction point: a sender that slows down the flow named by a CNP or Fast CNP, or moves it to
+//! a path around the congested switch (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
 //!
-//! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. Which rate follows from them is in
-//! `dcqcn.rs` and `telemetry.rs`, whether another path is tried first in `detour.rs`.
+//! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. The resulting rate is
+//! computed in `dcqcn.rs` and `telemetry.rs`; `detour.rs` decides if another path is tried first.
 
 pub mod dcqcn;
 pub mod detour;
@@ -23,31 +23,32 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use telemetry::Telemetry;
 
-/// How the rate of a flow is controlled.
+/// Rate control of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
     /// DCQCN.
     Dcqcn(dcqcn::Params),
     /// From the telemetry in option 2, like HPCC.
     Telemetry(telemetry::Params),
-    /// Not at all: the rate stays the line rate.
+    /// None: the rate stays the line rate.
     Fixed,
 }
 
-/// The settings.
+/// Configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How rates are controlled. Default DCQCN.
+    /// Rate control. Default DCQCN.
     pub control: Control,
-    /// Whether Fast CNPs are acted upon. Default false.
+    /// Enables Fast CNPs. Default false.
     pub fast_cnp: bool,
-    /// Who may send Fast CNPs; empty: nobody. A receiver that sends Fast CNPs itself must be on it too.
+    /// Nodes that may send Fast CNPs; empty: none. A receiver that sends Fast CNPs itself must be
+    /// included.
     pub access_list: Vec<Prefix>,
-    /// Flows that can be open at the same time, at most 2²⁴. Default 65 536.
+    /// Maximum number of flows that can be open at the same time, at most 2²⁴. Default 65 536.
     pub flows: usize,
-    /// Whether a wrong ICRC makes a notification void. Default true.
+    /// If true, notifications with a wrong ICRC are ignored. Default true.
     pub verify_icrc: bool,
-    /// Whether a flow tries other paths when a switch tells it of congestion. Default not.
+    /// Settings for trying other paths when a switch notifies a flow of congestion. Default none.
     pub detour: Option<Detour>,
 }
 
@@ -65,7 +66,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether notifications lower rates or change paths.
+    /// True if notifications lower rates or change paths.
     #[must_use]
     pub const fn obeys(&self) -> bool {
         self.detour.is_some() || !matches!(self.control, Control::Fixed)
@@ -73,72 +74,75 @@ impl Config {
 }
 
 new_key_type! {
-    /// An open flow of a reaction point. That of a closed one finds nothing.
+    /// An open flow of a reaction point. The ID of a closed flow is never found.
     pub struct FlowId;
 }
 
-/// What came of a frame.
+/// Result of processing a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reaction {
-    /// It was a notification about that flow, and the flow's rate was set, in bit/s.
+    /// A notification about a flow, whose rate was set, in bit/s.
     Slowed {
         /// The flow.
         flow: FlowId,
-        /// Rate before.
+        /// Previous rate.
         from: f64,
-        /// Rate after.
+        /// New rate.
         to: f64,
     },
-    /// It was a Fast CNP of a switch, and the flow is to take another path: from now on its packets have another UDP source
-    /// port, or another flow label. The rate stays.
+    /// A Fast CNP of a switch. The flow is to take another path: from now on its packets have a
+    /// different UDP source port, or a different flow label. The rate is unchanged.
     Detoured {
         /// The flow.
         flow: FlowId,
-        /// How often it has changed its path, this time included.
+        /// Number of path changes of the flow, including this one.
         path: u32,
     },
-    /// Nothing, for this reason.
+    /// The frame was ignored, for this reason.
     Ignored(Ignored),
 }
 
 reasons! {
-    /// Why a frame was ignored.
+    /// Reason why a frame was ignored.
     Ignored {
-        /// Neither CNP nor Fast CNP.
+        /// Neither a CNP nor a Fast CNP.
         NotANotification = not_a_notification,
-        /// A Fast CNP, and they are switched off.
+        /// A Fast CNP, which are disabled.
         FeatureOff = feature_off,
         /// A Fast CNP from a source that is not on the access list.
         NotOnAccessList = not_on_access_list,
-        /// No flow is open for what it names.
+        /// No open flow matches.
         UnknownQp = unknown_qp,
-        /// Its ICRC is wrong.
+        /// The ICRC is wrong.
         BadIcrc = bad_icrc,
-        /// It cannot be read, or a Fast CNP breaks a rule gravely.
+        /// The frame cannot be parsed, or a Fast CNP violates a rule with severity error.
         Malformed = malformed,
-        /// It has an option that is not known here, and that has whoever does not know it discard it (RFC 8200 section 4.2).
+        /// The frame has an unknown option that demands discarding the packet (RFC 8200 section
+        /// 4.2).
         UnknownOption = unknown_option,
-        /// A Fast CNP of a switch, so soon after the flow has left a path that it may be about packets still there.
+        /// A Fast CNP of a switch, so soon after a path change that it may be about packets on the
+        /// old path.
         JustDetoured = just_detoured,
     }
-    /// What a reaction point has done and ignored.
+    /// Counters of a reaction point: actions and ignored frames.
     {
         /// CNPs acted upon.
         cnps,
         /// Fast CNPs acted upon.
         fast_cnps,
-        /// Of these, those that made a flow take another path instead of slowing down.
+        /// Fast CNPs that made a flow take another path instead of slowing down.
         detours,
         /// Flows opened.
         opened,
-        /// Flows not opened: the table was full.
+        /// Flows not opened because the table was full.
         table_full,
-        /// Flows not opened: one with the same QP, or the same receiver and QP there, is open.
+        /// Flows not opened because one with the same QP, or with the same receiver and QP there,
+        /// is open.
         duplicates,
     }
 }
 
-/// Most flows a table can hold: as many as there are QPs.
+/// Maximum number of flows in a table: the number of QPs.
 const MAX_FLOWS: usize = 1 << 24;
 
 /// The rate control of one flow.
@@ -192,7 +196,7 @@ struct Flow {
 
 /// A reaction point: one host's sending flows.
 ///
-/// Frames that are not for this host are its caller's to leave out.
+/// The caller must not pass frames that are not for this host.
 #[derive(Debug)]
 pub struct ReactionPoint {
     config: Config,
@@ -203,7 +207,7 @@ pub struct ReactionPoint {
 }
 
 impl ReactionPoint {
-    /// Without flows.
+    /// Creates a reaction point without flows.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -215,10 +219,11 @@ impl ReactionPoint {
         }
     }
 
-    /// Opens a flow from `own_qp` to `receiver_qp` at `receiver`, which starts at `line_rate` bit/s.
+    /// Opens a flow from `own_qp` to `receiver_qp` at `receiver`, which starts at `line_rate`
+    /// bit/s.
     ///
-    /// `None` where the table is full (flows that are open stay), or a flow with that QP or to that QP is open; each is
-    /// counted.
+    /// Returns `None` if the table is full (open flows stay), or a flow with that QP or to that QP
+    /// is open; each case is counted.
     pub fn open(
         &mut self,
         own_qp: Qp,
@@ -247,7 +252,7 @@ impl ReactionPoint {
         Some(flow)
     }
 
-    /// Closes a flow; one that is not open is left alone.
+    /// Closes a flow. Has no effect if it is not open.
     pub fn close(&mut self, flow: FlowId) {
         if let Some(closed) = self.flows.remove(flow) {
             self.by_qp.remove(&closed.own_qp);
@@ -255,7 +260,7 @@ impl ReactionPoint {
         }
     }
 
-    /// Acts upon a frame that arrived.
+    /// Processes a received frame.
     pub fn on_frame(&mut self, now: Time, frame: &Frame<'_>) -> Reaction {
         match self.react(now, frame) {
             Ok(reaction) => reaction,
@@ -273,7 +278,8 @@ impl ReactionPoint {
             }
             Message::Cnp(cnp) => {
                 self.check_icrc(frame)?;
-                // About the sender's own QP, whoever sends it: the receiver, a proxy node or an ingress PE.
+                // Names the sender's own QP, whichever node sent it: the receiver, a proxy node or
+                // an ingress PE.
                 let flow = self.by_qp.get(&cnp.dest_qp()).copied();
                 let reaction = self.slow(now, flow, None)?;
                 self.counters.cnps += 1;
@@ -283,7 +289,8 @@ impl ReactionPoint {
                 let receiver = self.accept(frame, &message)?;
                 let trace = message.parsed.ok().and_then(|option| option.trace());
                 let flow = self.by_receiver.get(&receiver).copied();
-                // The receiver's own Fast CNP tells of congestion, and of no switch to pass by (section 4).
+                // The receiver's own Fast CNP reports congestion, but no switch to bypass (section
+                // 4).
                 let by_switch = frame.ip().is_some_and(|ip| ip.source != receiver.0);
                 let detoured = match self.config.detour.filter(|_| by_switch) {
                     Some(detour) => self.detour(now, flow, &detour)?,
@@ -296,13 +303,13 @@ impl ReactionPoint {
                 self.counters.fast_cnps += 1;
                 Ok(reaction)
             }
-            // A CNP by its opcode, yet not as long as one.
+            // A CNP by its opcode, but not by its length.
             Message::Roce(bth, _) if bth.opcode() == Opcode::CNP => Err(Ignored::Malformed),
             _ => Err(Ignored::NotANotification),
         }
     }
 
-    /// The receiver and QP that a Fast CNP is about, if it is to be believed.
+    /// Returns the receiver and QP that a Fast CNP names, if it is acceptable.
     fn accept(
         &self,
         frame: &Frame<'_>,
@@ -335,12 +342,12 @@ impl ReactionPoint {
         match frame.verify_icrc() {
             Verdict::Good(_) => Ok(()),
             Verdict::Bad { .. } => Err(Ignored::BadIcrc),
-            // Lengths that contradict each other: nobody knows what the ICRC is to cover.
+            // Contradictory lengths: it is unclear what the ICRC covers.
             Verdict::Unchecked => Err(Ignored::Malformed),
         }
     }
 
-    /// Takes the flow to another path, where it has not tried enough of them.
+    /// Moves the flow to another path, unless it has used up its attempts.
     fn detour(
         &mut self,
         now: Time,
@@ -372,14 +379,14 @@ impl ReactionPoint {
         Ok(Reaction::Slowed { flow, from, to })
     }
 
-    /// The open flow that a notification names.
+    /// Returns the open flow that a notification names.
     fn named(&mut self, flow: Option<FlowId>) -> Result<(FlowId, &mut Flow), Ignored> {
         let flow = flow.ok_or(Ignored::UnknownQp)?;
         let open = self.flows.get_mut(flow).ok_or(Ignored::UnknownQp)?;
         Ok((flow, open))
     }
 
-    /// That many octets of the flow were sent.
+    /// Counts octets of the flow that were sent.
     #[inline]
     pub fn on_sent(&mut self, flow: FlowId, octets: u32) {
         if let Some(Controller::Dcqcn(dcqcn)) = self.flows.get_mut(flow).map(|f| &mut f.controller)
@@ -388,14 +395,14 @@ impl ReactionPoint {
         }
     }
 
-    /// The flow's rate in bit/s, with what timers owe applied; 0 where it is not open.
+    /// Returns the flow's rate in bit/s, after applying pending timers; 0 if the flow is not open.
     #[inline]
     pub fn rate(&mut self, now: Time, flow: FlowId) -> f64 {
         let open = self.flows.get_mut(flow);
         open.map_or(0.0, |open| open.controller.rate(now))
     }
 
-    /// When the flow's rate next rises by itself; `None` where it will not.
+    /// Returns the time at which the flow's rate next rises by itself; `None` if it will not.
     #[must_use]
     pub fn next_timer(&self, flow: FlowId) -> Option<Time> {
         match &self.flows.get(flow)?.controller {
@@ -405,13 +412,13 @@ impl ReactionPoint {
         }
     }
 
-    /// Whether rates stay as they are, whatever notifications come.
+    /// True if rates are fixed regardless of notifications.
     #[must_use]
     pub const fn is_fixed(&self) -> bool {
         matches!(self.config.control, Control::Fixed)
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

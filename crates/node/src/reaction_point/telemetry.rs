@@ -1,40 +1,44 @@
-//! Rate control from the IOAM trace of a Fast CNP, after HPCC (Li et al., "HPCC: High Precision Congestion Control",
-//! SIGCOMM 2019, algorithm 1; draft-miao-ccwg-hpcc).
+//! Rate control from the IOAM trace of a Fast CNP, after HPCC (Li et al., "HPCC: High Precision
+//! Congestion Control", SIGCOMM 2019, algorithm 1; draft-miao-ccwg-hpcc).
 //!
-//! HPCC sees every acknowledgement and steers a window. Here only congestion is told, so the same formulas steer a rate:
-//! - The utilisation of a hop is U = qlen/(B·T) + txRate/B; the greatest of all hops counts (MeasureInflight).
-//! - A notification with U ≥ η sets R = R_C/(U/η) + R_AI, one with less R = R_C + R_AI. R_C is the reference rate; it
-//!   becomes R at most once per T, so that several notifications about one round trip do not add up
-//!   (ComputeWind).
-//! - For each T without a notification the rate rises by R_AI, maxStage times; then by R_AI, 2·R_AI, 3·R_AI, … \[choice,
-//!   after DCQCN's hyper increase: HPCC then raises by the U that it measures, which nobody tells here, and a step towards
-//!   the line rate itself outruns the congestion points' interval between notifications\].
-//! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s) multiplies R_C by a fixed
-//!   factor, likewise at most once per T \[choice\].
+//! HPCC processes every acknowledgement and controls a window. Here only congestion is reported, so
+//! the same formulas control a rate:
+//! - The utilisation of a hop is U = qlen/(B·T) + txRate/B; the maximum over all hops counts
+//!   (MeasureInflight).
+//! - A notification with U ≥ η sets R = R_C/(U/η) + R_AI, one with less R = R_C + R_AI. R_C is the
+//!   reference rate. It is set to R at most once per T, so that several notifications about one
+//!   round trip do not add up (ComputeWind).
+//! - For each T without a notification the rate rises by R_AI, maxStage times; then by R_AI,
+//!   2·R_AI, 3·R_AI, … \[choice, after DCQCN's hyper increase: HPCC then raises the rate by the U
+//!   that it measures, which is not reported here, and a step towards the line rate itself outruns
+//!   the congestion points' interval between notifications\].
+//! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s)
+//!   multiplies R_C by a fixed factor, likewise at most once per T \[choice\].
 
 use core::time::Duration;
 use fcn_observe::time::{Time, nanos};
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
 
-/// Closer to the line rate than this, in bit/s, counts as there.
+/// Distance from the line rate, in bit/s, below which the line rate counts as reached.
 const NEAR: f64 = 1.0;
-/// Most steps up that one [`Telemetry::advance`] applies; the others stay owed.
+/// Maximum number of increases that one [`Telemetry::advance`] applies; the others remain pending.
 const MAX_STEPS: u32 = 4096;
 
-/// The parameters, under their published names. The defaults are HPCC's, but for those marked as a choice.
+/// The parameters, under their published names. The defaults are HPCC's, except those marked as a
+/// choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// η: utilisation to keep below. Default 0.95.
+    /// η: target utilisation. Default 0.95.
     pub eta: f64,
     /// T: base round-trip time. Default 13 µs.
     pub t: Duration,
     /// W_AI: additive increase in octets per T; R_AI = W_AI/T. Default 80.
     pub w_ai: f64,
-    /// maxStage: steps of additive increase before the rate is raised faster. Default 5.
+    /// maxStage: number of additive increases before the rate rises faster. Default 5.
     pub max_stage: u32,
-    /// Factor for the rate where a notification brings no telemetry. Default 0.5 \[choice\].
+    /// Factor for the rate if a notification has no telemetry. Default 0.5 \[choice\].
     pub fallback: f64,
-    /// The rate never falls below, bit/s. Default 40 Mbit/s \[choice\].
+    /// Minimum rate, bit/s. Default 40 Mbit/s \[choice\].
     pub r_min: f64,
 }
 
@@ -56,31 +60,32 @@ impl Params {
         self.t.max(Duration::from_nanos(1)).as_secs_f64()
     }
 
-    /// R_AI in bit/s.
+    /// Returns R_AI in bit/s.
     #[must_use]
     pub fn r_ai(&self) -> f64 {
         self.w_ai * 8.0 / self.t_seconds()
     }
 }
 
-/// How loaded a hop's link is: what a node of ours writes as namespace data (IOAM trace type bit 5) \[choice: IOAM has no
-/// field for it, and leaves the format of this one to the namespace\]. The queue depth (bit 6) goes with it, in octets.
+/// Load of a hop's link, which our nodes write as namespace data (IOAM trace type bit 5) \[choice:
+/// IOAM has no field for it, and leaves the format of this one to the namespace\]. The queue depth
+/// (bit 6) accompanies it, in octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HopLoad {
     /// Capacity of the egress link in units of 100 Mbit/s.
     pub capacity_100mbps: u16,
-    /// What the node sends over it in units of 100 Mbit/s.
+    /// Throughput of the node on that link in units of 100 Mbit/s.
     pub throughput_100mbps: u16,
 }
 
 impl HopLoad {
-    /// The 32 bits: capacity in the upper half, throughput in the lower.
+    /// Encodes the load in 32 bits: capacity in the upper half, throughput in the lower.
     #[must_use]
     pub const fn to_bits(self) -> u32 {
         (self.capacity_100mbps as u32) << 16 | self.throughput_100mbps as u32
     }
 
-    /// From the 32 bits.
+    /// Decodes the load from 32 bits.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self {
@@ -89,8 +94,8 @@ impl HopLoad {
         }
     }
 
-    /// Utilisation of the hop with `queue` octets waiting, where T takes `t` seconds: 1 is a full link without a queue.
-    /// `None` where the link has no capacity.
+    /// Returns the utilisation of the hop with `queue` octets waiting, if T is `t` seconds: 1 is a
+    /// full link without a queue. `None` if the capacity is 0.
     #[must_use]
     pub fn utilisation(self, queue: u32, t: f64) -> Option<f64> {
         if self.capacity_100mbps == 0 {
@@ -103,8 +108,9 @@ impl HopLoad {
     }
 }
 
-/// Utilisation of the most loaded hop in `trace`, where T takes `t` seconds. `None` where no hop tells its load, or the
-/// node list is ragged, so that nobody knows where its nodes begin.
+/// Returns the utilisation of the most loaded hop in `trace`, if T is `t` seconds. `None` if no hop
+/// reports its load, or the length of the node list is not a multiple of the nodes' length, so that
+/// their boundaries are unknown.
 #[must_use]
 pub fn worst_hop(trace: &Trace<'_>, t: f64) -> Option<f64> {
     let mut worst: Option<f64> = None;
@@ -124,7 +130,7 @@ fn utilisation(node: &Node<'_>, t: f64) -> Option<f64> {
     load.utilisation(node.queue_depth().unwrap_or(0), t)
 }
 
-/// The rate of one flow.
+/// Rate control of one flow.
 #[derive(Clone, Debug)]
 pub struct Telemetry {
     params: Params,
@@ -133,16 +139,16 @@ pub struct Telemetry {
     rate: f64,
     /// R_C.
     reference: f64,
-    /// When the reference rate was last set by a notification.
+    /// Time at which a notification last set the reference rate.
     reference_at: Option<Time>,
-    /// When the rate last changed, or was last notified about.
+    /// Time of the last rate change or notification.
     changed_at: Time,
-    /// incStage: steps of additive increase since the last notification.
+    /// incStage: number of additive increases since the last notification.
     stage: u32,
 }
 
 impl Telemetry {
-    /// A flow at line rate, in bit/s.
+    /// Creates a flow at line rate, in bit/s.
     #[must_use]
     pub const fn new(params: Params, line_rate: f64) -> Self {
         Self {
@@ -156,14 +162,14 @@ impl Telemetry {
         }
     }
 
-    /// R, the rate in bit/s, as of the last [`advance`](Self::advance).
+    /// Returns R, the rate in bit/s, as of the last [`advance`](Self::advance).
     #[inline]
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// A notification, with the trace of the data packet where it has one.
+    /// Processes a notification, with the trace of the data packet if it has one.
     pub fn on_notification(&mut self, now: Time, trace: Option<&Trace<'_>>) {
         self.advance(now);
         let due = self
@@ -184,7 +190,7 @@ impl Telemetry {
         self.stage = 0;
     }
 
-    /// Applies what has come due by `now`; a time before the last is taken as that one.
+    /// Applies increases that are due by `now`. A time before the last one counts as the last one.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if self.rate < self.line_rate && now.saturating_sub(self.changed_at) >= self.params.t {
@@ -206,7 +212,7 @@ impl Telemetry {
         }
     }
 
-    /// When the rate next rises by itself.
+    /// Returns the time at which the rate next rises by itself.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         (self.rate < self.line_rate).then(|| self.changed_at.saturating_add(self.params.t))
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_of_a_hop_has_one_format() {
+    fn hop_load_has_a_fixed_format() {
         let load = hop(1000, 900).0;
         assert_eq!(load.to_bits(), 1000 << 16 | 900);
         assert_eq!(HopLoad::from_bits(load.to_bits()), load);
@@ -277,7 +283,7 @@ mod tests {
             notify(&mut flow, after(1), &worst);
             assert!(close(flow.rate(), once));
         }
-        // A better word within the same T counts from the same reference.
+        // A lower load within the same T is applied to the same reference.
         notify(&mut flow, Time::from_nanos(25_999), &[hop(1000, 1000)]);
         assert!(close(flow.rate(), LINE * 0.95 + R_AI));
         let rate = flow.rate();
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_without_loads_is_as_good_as_none() {
+    fn a_trace_without_loads_is_treated_as_absent() {
         let no_load = trace(&[
             (HopLoad::from_bits(NOT_AVAILABLE), 9),
             (HopLoad::default(), 9),

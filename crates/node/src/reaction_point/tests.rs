@@ -73,7 +73,7 @@ fn ignored(ignored: Ignored) -> Reaction {
 }
 
 #[test]
-fn a_switchs_fast_cnp_may_detour_a_flow_a_receivers_slows_it() {
+fn only_a_switchs_fast_cnp_detours_a_flow() {
     let (mut host, flow) = host(|config| {
         config.access_list.push(Prefix::host(RECEIVER.into()));
         config.detour = Some(Detour {
@@ -86,7 +86,7 @@ fn a_switchs_fast_cnp_may_detour_a_flow_a_receivers_slows_it() {
     let steps = [
         (0, &fast_cnp(), Reaction::Detoured { flow, path: 1 }),
         (1, &fast_cnp(), ignored(Ignored::JustDetoured)),
-        // The receiver's, and a plain CNP: nothing to pass by.
+        // The receiver's Fast CNP, and a plain CNP: no switch to bypass.
         (1, &by_receiver, slowed(LINE, LINE / 2.0)),
         (1, &cnp(OWN), slowed(LINE / 2.0, LINE / 4.0)),
         (50, &fast_cnp(), slowed(LINE / 4.0, LINE / 8.0)),
@@ -114,7 +114,7 @@ fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
         react(&mut host, at(1), &fast_cnp()),
         slowed(flow, LINE / 2.0, LINE / 4.0)
     );
-    // Option 2 as well, and over IPv4 a plain CNP.
+    // Option 2 as well, and a plain CNP over IPv4.
     let bytes = trace(&[hop(1000, 900)]);
     let about = About {
         trace: Some((OptType::Preallocated, &bytes)),
@@ -158,7 +158,7 @@ fn by_default_fast_cnps_are_ignored() {
 #[test]
 fn only_listed_sources_may_send_fast_cnps() {
     let from_receiver = fast_cnp_from(RECEIVER, &About::default());
-    // Nobody is listed by default, not even the receiver.
+    // No node is listed by default, not even the receiver.
     let (mut host_without, _) = host(|config| config.access_list = Config::default().access_list);
     for bytes in [fast_cnp(), from_receiver.clone()] {
         assert_eq!(
@@ -201,7 +201,7 @@ fn in_hop_by_hop(options: &[OptionPart<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn fast_cnps_that_break_a_rule_gravely_are_malformed() {
+fn fast_cnps_that_violate_a_rule_are_malformed() {
     let option = OptionPart::FastCnp(FastCnpRepr::Option1 {
         original_destination: RECEIVER,
     });
@@ -227,7 +227,7 @@ fn fast_cnps_that_break_a_rule_gravely_are_malformed() {
             Part::Bytes(&[0x81; 40]),
             ICRC,
         ]),
-        // No CNP: cut short, and longer than one.
+        // Not a CNP: truncated, and longer than one.
         fine[..fine.len() - 1].to_vec(),
         build(&[
             ip(RECEIVER.into(), SENDER.into()),
@@ -243,7 +243,7 @@ fn fast_cnps_that_break_a_rule_gravely_are_malformed() {
 }
 
 #[test]
-fn options_that_demand_it_have_a_notification_discarded() {
+fn unknown_options_that_demand_discarding_are_obeyed() {
     let (mut host, _) = host(|_| {});
     let known = OptionPart::FastCnp(FastCnpRepr::Option1 {
         original_destination: RECEIVER,
@@ -258,7 +258,7 @@ fn options_that_demand_it_have_a_notification_discarded() {
             ICRC,
         ])
     };
-    // To be skipped by whoever does not know it.
+    // An unknown option that is to be skipped.
     let skipped = react(&mut host, at(1), &cnp(0x1F));
     assert!(matches!(skipped, Reaction::Slowed { .. }));
     let unlike = in_destination_options(&[known, unknown(0x4B)]);
@@ -270,7 +270,7 @@ fn options_that_demand_it_have_a_notification_discarded() {
 }
 
 #[test]
-fn other_frames_are_no_notifications() {
+fn other_frames_are_not_notifications() {
     let (mut host, _) = host(|_| {});
     let data = data(RECEIVER.into(), SENDER.into(), Opcode::RC_SEND_ONLY, OWN);
     for bytes in [&data[..], &[]] {
@@ -283,9 +283,9 @@ fn other_frames_are_no_notifications() {
 }
 
 #[test]
-fn qps_that_no_flow_has_are_unknown() {
+fn qps_without_a_flow_are_unknown() {
     let (mut host, _) = host(|_| {});
-    // A plain CNP names the sender's QP, a Fast CNP the receiver's: neither is taken for the other.
+    // A plain CNP names the sender's QP, a Fast CNP the receiver's; they must not be confused.
     let steps = [
         cnp(PEER),
         {
@@ -315,7 +315,7 @@ fn qps_that_no_flow_has_are_unknown() {
 }
 
 #[test]
-fn a_wrong_icrc_makes_a_notification_void_unless_it_is_not_looked_at() {
+fn a_wrong_icrc_is_rejected_if_it_is_verified() {
     for verify in [true, false] {
         let (mut host, _) = host(|config| config.verify_icrc = verify);
         for mut bytes in [cnp(OWN), fast_cnp()] {
@@ -329,7 +329,7 @@ fn a_wrong_icrc_makes_a_notification_void_unless_it_is_not_looked_at() {
         }
         assert_eq!(host.counters().bad_icrc, if verify { 2 } else { 0 });
     }
-    // Whatever the reading of the ICRC.
+    // In every reading of the ICRC.
     let (mut host, _) = host(|_| {});
     for reading in fcn_wire::icrc::Reading::ALL {
         let option = OptionPart::FastCnp(FastCnpRepr::Option1 {
@@ -350,7 +350,7 @@ fn a_wrong_icrc_makes_a_notification_void_unless_it_is_not_looked_at() {
 }
 
 #[test]
-fn a_full_table_refuses_and_keeps_what_is_open() {
+fn a_full_table_refuses_and_keeps_open_flows() {
     let (mut host, flow) = host(|config| config.flows = 2);
     let receiver = IpAddr::from(RECEIVER);
     let mut open = |own, peer| host.open(Qp::truncate(own), receiver, Qp::truncate(peer), LINE);
@@ -384,7 +384,7 @@ fn a_full_table_refuses_and_keeps_what_is_open() {
         react(&mut host, at(0), &cnp(Qp::truncate(2))),
         ignored(Ignored::UnknownQp)
     );
-    // What a closed flow had can be opened again.
+    // The QPs of a closed flow can be used again.
     host.close(third);
     assert!(
         host.open(Qp::truncate(2), receiver, Qp::truncate(3), LINE)
@@ -411,7 +411,7 @@ fn rates_recover_by_time_and_octets() {
 }
 
 #[test]
-fn telemetry_comes_with_option_2_alone() {
+fn only_option_2_carries_telemetry() {
     let bytes = trace(&[hop(1000, 1000)]);
     let about = About {
         trace: Some((OptType::Preallocated, &bytes)),
@@ -439,7 +439,7 @@ fn telemetry_comes_with_option_2_alone() {
 }
 
 #[test]
-fn a_fixed_rate_stays_what_it_is() {
+fn a_fixed_rate_does_not_change() {
     let (mut host, flow) = host(|config| config.control = Control::Fixed);
     let reaction = react(&mut host, at(1), &cnp(OWN));
     assert_eq!(
@@ -460,7 +460,7 @@ fn a_fixed_rate_stays_what_it_is() {
 
 proptest! {
     #[test]
-    fn hostile_frames_are_survived_and_slow_only_the_open_flow(
+    fn hostile_frames_slow_only_the_open_flow(
         frames in proptest::collection::vec(mutated(vec![cnp(OWN), fast_cnp()]), 1..20), verify: bool)
     {
         let (mut host, flow) = host(|config| config.verify_icrc = verify);
@@ -468,7 +468,7 @@ proptest! {
         for bytes in &frames {
             match react(&mut host, at(1), bytes) {
                 Reaction::Slowed { flow: slowed, from, to } => prop_assert!(slowed == flow && to <= from && to >= 40e6),
-                Reaction::Detoured { .. } => prop_assert!(false, "nobody asked for it"),
+                Reaction::Detoured { .. } => prop_assert!(false, "detours are off"),
                 Reaction::Ignored(_) => seen += 1,
             }
         }
@@ -478,7 +478,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_octets_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_octets_are_ignored(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let (mut host, _) = host(|_| {});
         prop_assert!(matches!(react(&mut host, at(1), &bytes), Reaction::Ignored(_)));
     }
