@@ -1,4 +1,4 @@
-//! The command line: commands and options. `commands.rs` carries them out.
+//! The command line: commands and options. `commands.rs` executes them.
 
 pub use crate::emulate::Role;
 use crate::mirror::Mirroring;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Plays congestion scenarios of RoCEv2 networks, into capture files in virtual time, or onto a link
+/// Plays congestion scenarios of RoCEv2 networks into capture files in virtual time, or onto a link
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-gen",
@@ -21,7 +21,7 @@ use std::time::Duration;
     after_long_help = EXAMPLES,
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -40,7 +40,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the built-in scenarios
@@ -52,7 +52,8 @@ pub enum Command {
     /// Play a scenario into a pcapng file
     #[command(after_long_help = WRITE_EXAMPLES)]
     Write(Write),
-    /// Send a scenario on a link: a simulation in real time, or a stress as fast as the link takes it
+    /// Send a scenario on a link: a simulation in real time, or a stress scenario as fast as the
+    /// link accepts it
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Box<Run>),
     /// Play a scenario under several mechanisms and compare the figures
@@ -61,7 +62,8 @@ pub enum Command {
     /// Play one node of a scenario on real links: a switch, host, proxy or provider edge
     #[command(after_long_help = EMULATE_EXAMPLES)]
     Emulate(Box<Emulate>),
-    /// Check a device against the drafts, rule by rule: a switch, host, proxy or provider edge at the other end
+    /// Check a device against the drafts, rule by rule, as its link peer: a switch, host, proxy or
+    /// provider edge
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(Box<Check>),
 }
@@ -126,7 +128,7 @@ pub struct List {
     pub json: bool,
 }
 
-/// Which scenario, and what to change in it.
+/// The scenario, and changes to its parameters.
 #[derive(Debug, Args)]
 pub struct Chosen {
     /// A built-in scenario, or a scenario file
@@ -140,7 +142,7 @@ pub struct Chosen {
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Which scenario.
+    /// The scenario.
     #[command(flatten)]
     pub chosen: Chosen,
     /// Print the scenario's file, as a starting point for your own
@@ -154,7 +156,7 @@ pub struct Show {
 /// Options of `write`.
 #[derive(Debug, Args)]
 pub struct Write {
-    /// Which scenario.
+    /// The scenario.
     #[command(flatten)]
     pub chosen: Chosen,
     /// The pcapng file to write; `-` is standard output
@@ -166,14 +168,15 @@ pub struct Write {
     /// Also write the ground truth to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
-    /// What may be replaced.
+    /// Files that may be overwritten.
     #[command(flatten)]
     pub replacing: Replacing,
     /// Keep at most this many octets of each packet; 0 keeps all
     #[arg(long = "snap-length", alias = "snap-len", value_name = "OCTETS")]
     pub snap_len: Option<u32>,
-    /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
-    /// of them (sflow:N: one in N); truth and report describe the original frames
+    /// Write frames as a switch mirrors them (erspan1, erspan2, erspan3, gre, nvgre, geneve,
+    /// vxlan-gpe, gtpu), or as samples (sflow:N: one in N); truth and report describe the original
+    /// frames
     #[arg(long, value_name = "HOW", value_parser = Mirroring::read)]
     pub mirror: Option<Mirroring>,
     /// Print the report as JSON
@@ -188,10 +191,10 @@ pub struct Write {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("pace"))]
 pub struct Run {
-    /// Which scenario.
+    /// The scenario.
     #[command(flatten)]
     pub chosen: Chosen,
-    /// Where to.
+    /// The link, or the file instead of it.
     #[command(flatten)]
     pub link: LinkOptions,
     /// Send at this rate: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
@@ -200,7 +203,7 @@ pub struct Run {
     /// Send at the interface's link speed
     #[arg(long, group = "pace")]
     pub line_rate: bool,
-    /// Send as fast as the link takes it [default for a stress]
+    /// Send as fast as the link accepts packets [default for a stress]
     #[arg(long, group = "pace")]
     pub top: bool,
     /// Send at the simulation's own times [default for a simulation]
@@ -218,7 +221,7 @@ pub struct Run {
     /// Repeat a simulation or gallery, or continue a stress, until interrupted
     #[arg(long, conflicts_with = "count")]
     pub forever: bool,
-    /// How.
+    /// The manner of sending.
     #[command(flatten)]
     pub manner: Manner,
     /// Destination MAC address [default: the simulation's; 02:00:00:00:00:02 for a stress]
@@ -230,14 +233,16 @@ pub struct Run {
     /// Keep a simulation's MAC addresses
     #[arg(long, conflicts_with = "peer_mac")]
     pub keep_macs: bool,
-    /// Send what passes this vantage point of a simulation, or `all` [default: the first]
+    /// Send the packets captured at this vantage point of a simulation, or `all` [default: the
+    /// first]
     #[arg(long, value_name = "NAME")]
     pub vantage: Option<String>,
     /// Seed of all random decisions
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
-    /// Write frames as a switch's mirror sends its copies (erspan1, erspan2, erspan3, gre, nvgre, geneve, vxlan-gpe, gtpu), or samples
-    /// of them (sflow:N: one in N), only to a file; truth and report describe the original frames
+    /// Write frames as a switch mirrors them (erspan1, erspan2, erspan3, gre, nvgre, geneve,
+    /// vxlan-gpe, gtpu), or as samples (sflow:N: one in N), only to a file; truth and report
+    /// describe the original frames
     #[arg(long, value_name = "HOW", value_parser = Mirroring::read, conflicts_with = "iface")]
     pub mirror: Option<Mirroring>,
     /// Write the ground truth to this file, as JSON, once all of a simulation has been sent
@@ -254,17 +259,19 @@ pub struct Run {
 /// Options of `emulate`.
 #[derive(Debug, Args)]
 pub struct Emulate {
-    /// What to be
+    /// The role to play
     #[arg(value_enum)]
     pub role: Role,
-    /// The interface of a link of the node, in the order of its links in the scenario, or to the neighbour named; give one for each, or a
-    /// switch a single one, by which it sends back
+    /// The interface of one of the node's links: assigned in the order of the links in the
+    /// scenario, or to the named neighbour. Give one for each link; a switch may have a single one,
+    /// on which it also sends back
     #[arg(long, value_name = "IF[=NODE]", required = true)]
     pub iface: Vec<String>,
-    /// The scenario that the node is of: a built-in one, or a file [default: senders, a switch and a receiver with a slow link]
+    /// The scenario that contains the node: a built-in one, or a file [default: senders, a switch
+    /// and a receiver with a slow link]
     #[arg(long, value_name = "NAME|FILE")]
     pub config: Option<String>,
-    /// Which node of the scenario [default: the only one that can play the role]
+    /// The node of the scenario to play [default: the only one that can play the role]
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
     /// Change a parameter of the scenario; may be given several times
@@ -276,28 +283,30 @@ pub struct Emulate {
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
-    /// Go on until interrupted
+    /// Continue until interrupted
     #[arg(long, conflicts_with = "duration")]
     pub forever: bool,
-    /// Send Fast CNPs, or obey them, where the scenario has the node do so
+    /// Send Fast CNPs, or obey them, if the node does so in the scenario
     #[arg(long)]
     pub enable_fast_cnp: bool,
-    /// Notify proxy nodes, or be one, where the scenario has the node do so
+    /// Notify proxy nodes, or act as one, if the node does so in the scenario
     #[arg(long)]
     pub enable_proxy: bool,
-    /// Send FCNs to ingress PEs, or translate them, where the scenario has the node do so
+    /// Send FCNs to ingress PEs, or translate them, if the node does so in the scenario
     #[arg(long)]
     pub enable_wan_fcn: bool,
     /// How to send and receive
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,
-    /// Go on even if a default route uses the interface
+    /// Continue even if a default route uses the interface
     #[arg(long)]
     pub allow_default_route: bool,
-    /// Destination MAC address until the neighbour was seen [default: the scenario's]
+    /// Destination MAC address until a frame from the neighbour is received [default: the
+    /// scenario's]
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub peer_mac: Option<[u8; 6]>,
-    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics meanwhile; a port alone is served to this machine only
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics while running; a port alone
+    /// listens on this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = fcn_tool::metrics::read_address)]
     pub prometheus: Option<SocketAddr>,
     /// Print the report as JSON
@@ -311,17 +320,18 @@ pub struct Emulate {
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// What the device is
+    /// The role of the device
     #[arg(value_enum)]
     pub role: Role,
-    /// The interface at a link of the device, in the order of its links in the scenario, or to the neighbour named, which is played;
-    /// give one for each
+    /// The interface connected to one of the device's links: assigned in the order of the links in
+    /// the scenario, or to the named neighbour, which is played. Give one for each link
     #[arg(long, value_name = "IF[=NODE]", required_unless_present = "dry_run")]
     pub iface: Vec<String>,
-    /// The scenario that the device is a node of: a built-in one, or a file [default: as for emulate; proxy and wan-fcn for those roles]
+    /// The scenario that contains the device as a node: a built-in one, or a file [default: as for
+    /// emulate; proxy and wan-fcn for those roles]
     #[arg(long, value_name = "NAME|FILE")]
     pub config: Option<String>,
-    /// Which node of the scenario it is [default: the only one that can play the role]
+    /// The device's node in the scenario [default: the only one that can play the role]
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
     /// Change a parameter of the scenario; may be given several times
@@ -330,37 +340,39 @@ pub struct Check {
     /// Let time run X times as fast: rates are X times the scenario's
     #[arg(long, value_name = "X", default_value = "1", value_parser = quantity::factor)]
     pub speed: f64,
-    /// The device is as it was delivered: test that what has to be off by default is off
+    /// The device is in its default configuration: test that features that must be off by default
+    /// are off
     #[arg(long)]
     pub off: bool,
-    /// Notifications a second about one flow that are not too many, at the scenario's speed
+    /// Maximum acceptable notifications per second about one flow, at the scenario's speed
     #[arg(long, value_name = "N", default_value_t = fcn_observe::rules::FLOW_RATE, value_parser = clap::value_parser!(u32).range(1..))]
     pub flow_rate: u32,
-    /// Only tests whose name is or begins with one of these, separated by commas
+    /// Run only tests whose name equals or begins with one of these, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// No tests whose name is or begins with one of these
+    /// Skip tests whose name equals or begins with one of these
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub skip: Vec<String>,
-    /// End with an error also if something was not tested
+    /// Also end with an error if something was not tested
     #[arg(long)]
     pub strict: bool,
-    /// List the tests, and what would be sent; send nothing
+    /// List the tests and the packets that would be sent; send nothing
     #[arg(long)]
     pub dry_run: bool,
     /// How to send and receive
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,
-    /// Go on even if a default route uses the interface
+    /// Continue even if a default route uses the interface
     #[arg(long)]
     pub allow_default_route: bool,
-    /// Destination MAC address of all that is sent [default: the scenario's]
+    /// Destination MAC address of all packets sent [default: the scenario's]
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub peer_mac: Option<[u8; 6]>,
-    /// Also write report.json, junit.xml and packets.pcapng (all that passed, with comments where a test failed) into this folder
+    /// Also write report.json, junit.xml and packets.pcapng (all packets sent and received, with
+    /// comments where a test failed) into this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// What may be replaced.
+    /// Files that may be overwritten.
     #[command(flatten)]
     pub replacing: Replacing,
     /// Print the report as JSON
@@ -371,7 +383,7 @@ pub struct Check {
     pub quiet: bool,
 }
 
-/// Reads a seed. TOML, in which scenarios are written, has no larger integers.
+/// Parses a seed. Its maximum is the largest integer in TOML, the format of scenario files.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
     let seed = text.parse().ok().filter(|seed| *seed <= MOST);
@@ -381,13 +393,13 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// Which scenario.
+    /// The scenario.
     #[command(flatten)]
     pub chosen: Chosen,
     /// Only these mechanisms, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub mechanisms: Vec<String>,
-    /// Play each with this many seeds; shows median and range
+    /// Play each mechanism with this many seeds; shows median and range
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
     /// Compare once for each value of a parameter
@@ -396,10 +408,11 @@ pub struct Compare {
     /// Also draw queue and rate over time into this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Also write a page to send, one HTML file that needs no network: the figures, with charts of queue and rate over time
+    /// Also write a self-contained HTML page that needs no network: the figures, with charts of
+    /// queue and rate over time
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// What may be replaced.
+    /// Files that may be overwritten.
     #[command(flatten)]
     pub replacing: Replacing,
     /// Print JSON
@@ -420,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declaration_is_sound() {
+    fn clap_definition_is_valid() {
         Cli::command().debug_assert();
     }
 

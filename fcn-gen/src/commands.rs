@@ -1,4 +1,4 @@
-//! The commands: has the work done that the command line asks for, and prints what comes of it.
+//! Executes the commands of the command line and prints their results.
 
 use crate::check;
 use crate::cli::{self, Cli, Command};
@@ -16,7 +16,7 @@ use fcn_tool::failure::{Failure, Result};
 use fcn_tool::progress::Progress;
 use std::ffi::OsString;
 
-/// Does what `args` ask for.
+/// Executes the command in `args`.
 pub(crate) fn act(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
     match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli.command, console),
@@ -104,7 +104,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     } else {
         report.text()
     };
-    // Where the capture is on standard output, nothing else is.
+    // If the capture goes to standard output, nothing else may.
     say(if to_stdout { console.err } else { console.out }, &text)
 }
 

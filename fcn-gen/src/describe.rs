@@ -1,4 +1,5 @@
-//! Scenarios described: the list of built-in ones, and all about one, as text or JSON. README.md describes the JSON.
+//! Descriptions of scenarios: the list of the built-in ones, and all details of one, as text or
+//! JSON. README.md describes the JSON.
 
 use crate::emulate::Role;
 use crate::scenario::model::Simulation;
@@ -12,13 +13,13 @@ use std::collections::BTreeMap;
 pub const LIST_SCHEMA: &str = "fcn-gen/list";
 /// Name of the schema of one scenario's description.
 pub const SHOW_SCHEMA: &str = "fcn-gen/show";
-/// Version of both: raised when a field changes its meaning or goes away.
+/// Version of both schemas: raised when a field changes its meaning or is removed.
 pub const DESCRIBE_VERSION: u32 = 1;
 
-/// Widest lines of parameters, in characters.
+/// Maximum width of the lines of parameters, in characters.
 const WIDTH: u16 = 118;
 
-/// The list for people: name and what it is, a line each.
+/// Returns the list as text: one line per scenario, with name and description.
 #[must_use]
 pub fn list<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let scenarios: Vec<_> = scenarios.into_iter().collect();
@@ -33,7 +34,7 @@ pub fn list<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> Stri
         .collect()
 }
 
-/// The list for programs: name, what it is, and its kind ([`builtin::kind`]).
+/// Returns the list as JSON: name, description and kind ([`builtin::kind`]) of each scenario.
 ///
 /// [`builtin::kind`]: crate::scenario::builtin::kind
 #[must_use]
@@ -48,7 +49,8 @@ pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str, &'a 
     })
 }
 
-/// All about a scenario, for people. `arguments` are its name or file, and what was set.
+/// Returns all details of a scenario as text. `arguments` are its name or file, and the changed
+/// parameters.
 #[must_use]
 pub fn show(scenario: &Scenario, arguments: (&str, &[String])) -> String {
     let mut parts = vec![
@@ -68,7 +70,7 @@ pub fn show(scenario: &Scenario, arguments: (&str, &[String])) -> String {
     parts.join("\n")
 }
 
-/// The text with one line end at its end; nothing where there is none.
+/// Returns the text ending with exactly one line feed; an empty text stays empty.
 fn text_block(text: &str) -> String {
     let text = text.trim_end();
     if text.is_empty() {
@@ -96,7 +98,8 @@ fn parameters(scenario: &Scenario) -> String {
     lines.collect()
 }
 
-/// The command that writes the scenario with these arguments; a stress, which has no end, is sent.
+/// Returns the command that plays the scenario with these arguments: `write`, or `run` for a
+/// stress, which has no end.
 #[must_use]
 pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
     let (command, to) = match scenario.play {
@@ -112,7 +115,7 @@ pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -122,7 +125,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// All about a scenario, for programs.
+/// Returns all details of a scenario as JSON.
 #[must_use]
 pub fn show_json(scenario: &Scenario, arguments: (&str, &[String])) -> Value {
     json!({
@@ -165,7 +168,8 @@ fn play(play: &Play) -> Value {
     }
 }
 
-/// What it takes to build the network elsewhere: each node with its addresses and the roles that it can play, and each link.
+/// Returns the data needed to rebuild the network elsewhere: each node with its addresses and the
+/// roles that it can play, and each link.
 fn network(simulation: &Simulation) -> Value {
     let nodes = simulation.nodes.iter().enumerate().map(|(id, node)| {
         json!({

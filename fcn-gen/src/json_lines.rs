@@ -1,17 +1,18 @@
-//! JSON that people can read in a diff: a line for each member of the document, and for each element of its lists.
-//! What the documents hold is decided elsewhere.
+//! JSON that is readable in a diff: one line for each member of the document, and for each element
+//! of its lists. The content of the documents is defined elsewhere.
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
 
-/// Depth down to which every value gets a line: the document's members, and the elements of its lists.
+/// Depth down to which every value gets its own line: the document's members, and the elements of
+/// its lists.
 const LINES: usize = 2;
 
-/// The document `value`, ending with a line feed.
+/// Serialises the document `value`, ending with a line feed.
 ///
 /// # Errors
-/// A value that JSON cannot say.
+/// The value cannot be represented in JSON.
 pub fn to_vec<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()))?;
@@ -19,11 +20,12 @@ pub fn to_vec<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Where the writer is.
+/// State of the writer.
 #[derive(Default)]
 struct Lines {
     depth: usize,
-    /// Whether there was a value, which the closing bracket has to go behind on a line of its own.
+    /// True if the current list or object has a value, so that its closing bracket goes on its own
+    /// line.
     any: bool,
 }
 
@@ -95,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_for_each_member_and_for_each_element_of_its_lists() {
+    fn each_member_and_list_element_has_its_own_line() {
         let document = json!({"a": 1, "list": [{"x": [1, 2], "y": {}}, {"x": [[3, 4]]}], "none": [], "s": "t"});
         let text = String::from_utf8(to_vec(&document).unwrap()).unwrap();
         assert_eq!(

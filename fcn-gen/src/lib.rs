@@ -1,4 +1,5 @@
-//! Congestion scenarios of RoCEv2 networks: what is played (`scenario`), how (`sim`), and what is written about it.
+//! Congestion scenarios of RoCEv2 networks: their definition (`scenario`), their simulation
+//! (`sim`), and the files and reports written from them.
 #![forbid(unsafe_code)]
 
 pub mod check;

@@ -1,18 +1,18 @@
-//! The link's MAC addresses in frames that have those of a simulation; and whether frames fit the link.
+//! Rewrites the MAC addresses of simulated frames for a link, and checks that frames fit the link.
 
-/// Octets of the two addresses and the EtherType.
+/// Octets of the two MAC addresses and the EtherType.
 const HEADER: usize = 14;
 /// Octets of a VLAN tag.
 const TAG: usize = 4;
 /// EtherTypes of VLAN tags: IEEE 802.1Q and 802.1ad.
 const TAGS: [u16; 2] = [0x8100, 0x88A8];
 
-/// What replaces the addresses of frames.
+/// New MAC addresses for frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Source address, where it changes.
+    /// New source address, if it changes.
     pub source: Option<[u8; 6]>,
-    /// Destination address, where it changes; a group's stays.
+    /// New destination address, if it changes; group addresses are kept.
     pub destination: Option<[u8; 6]>,
 }
 
@@ -33,25 +33,26 @@ impl Rewrite {
     }
 }
 
-/// What a link does with frames.
+/// Properties of a link that decide how frames are rewritten and which ones it can carry.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// New addresses.
+    /// New addresses of the frames.
     pub rewrite: Rewrite,
-    /// Its MTU; none for a capture file.
+    /// MTU of the link; `None` for a capture file.
     pub mtu: Option<usize>,
-    /// Octets of the longest frame that its slots hold.
+    /// Length of the longest frame that fits the link's slots, in octets.
     pub longest: usize,
 }
 
 impl Link {
-    /// Whether it takes `frame`.
+    /// Returns true if the link can carry `frame`.
     pub fn takes(&self, frame: &[u8]) -> bool {
         frame.len() <= self.longest && self.mtu.is_none_or(|mtu| fits(frame, mtu))
     }
 }
 
-/// Whether a link whose MTU is `mtu` octets takes `frame`: its headers and tags are not counted.
+/// Returns true if `frame` fits an MTU of `mtu` octets, which does not include Ethernet header and
+/// VLAN tags.
 fn fits(frame: &[u8], mtu: usize) -> bool {
     let is_tag = |at: &usize| {
         let kind = frame.get(*at..).and_then(|rest| rest.first_chunk());
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_keep_their_address() {
+    fn group_addresses_are_kept() {
         let rewrite = Rewrite {
             source: Some([2; 6]),
             destination: Some([4; 6]),

@@ -1,4 +1,4 @@
-//! `fcn-gen`: everything is in the library.
+//! `fcn-gen`: calls the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Frames as a switch shows them: copies inside ERSPAN, GRE or another tunnel, or samples by sFlow.
+//! Mirrored frames: copies in ERSPAN, GRE or another tunnel, or sFlow samples, as a switch sends
+//! them.
 
 use fcn_link::file_transmit::Wrap;
 use fcn_tool::quantity;
@@ -11,32 +12,32 @@ use rustc_hash::FxHashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 
-/// Where copies and samples go.
+/// Destination of copies and samples.
 const COLLECTOR: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 254));
-/// Octets of a frame that a sample has at most, as switches are usually set.
+/// Maximum length of a frame's header in a sample, in octets: the usual setting of switches.
 const SAMPLED_HEADER: usize = 128;
-/// Octets of a datagram at most: what Ethernet takes, but for some room for headers.
+/// Maximum length of a datagram in octets: below the Ethernet MTU, with some room for headers.
 const LONGEST_DATAGRAM: usize = 1_400;
-/// How long a sample waits for others to share its datagram, in nanoseconds. Switches let it wait for up to a second, whose time
-/// stamps are worth less.
+/// Time that a sample waits for others to share its datagram, in nanoseconds. Real switches wait
+/// for up to a second, which makes their time stamps less accurate.
 const PATIENCE: u64 = 1_000_000;
-/// Octets of the FCS, which sFlow counts and does not send.
+/// Length of the FCS in octets, which sFlow counts but does not send.
 const FCS: u32 = 4;
 
-/// How a switch shows frames.
+/// Kind of mirroring by a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirroring {
-    /// By copies of all of them.
+    /// Copies of all frames, in this encapsulation.
     Copies(Encapsulation),
-    /// By samples, of so many one.
+    /// Samples: one in this many frames.
     Sflow(NonZeroU32),
 }
 
 impl Mirroring {
-    /// Reads it: an encapsulation by its name, `sflow`, or `sflow:N`.
+    /// Parses an encapsulation's name, `sflow`, or `sflow:N`.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a kind of mirroring.
     pub fn read(text: &str) -> Result<Self, String> {
         if let Some(one_in) = text.strip_prefix("sflow:") {
             return quantity::one_in(one_in).map(Self::Sflow);
@@ -52,38 +53,38 @@ impl Mirroring {
     }
 }
 
-/// A switch at each place that frames were seen at.
+/// One mirroring switch per capture point.
 pub struct Mirrors {
     how: Mirroring,
     seed: u64,
     profile: Profile,
-    /// Copies so far of each.
+    /// Number of copies sent so far, by capture point.
     copies: FxHashMap<u32, u32>,
     agents: FxHashMap<u32, Agent>,
 }
 
-/// The address of the switch at a place.
+/// Returns the address of the switch at a capture point.
 fn switch(place: u32) -> IpAddr {
     Ipv4Addr::new(198, 51, 100, (place % 250) as u8 + 1).into()
 }
 
 impl Mirrors {
-    /// Switches that show frames in that way; the seed decides what they sample.
+    /// Creates switches that mirror frames in this way; the seed decides which frames they sample.
     #[must_use]
     pub fn new(how: Mirroring, seed: u64) -> Self {
         Self {
             how,
             seed,
-            // Which messages are ours makes no difference.
+            // The profile's code points make no difference here.
             profile: Profile::DEFAULT,
             copies: FxHashMap::default(),
             agents: FxHashMap::default(),
         }
     }
 
-    /// Writes what is sent of an Ethernet frame of `wire_len` octets, seen at a place at a time, to `out`, and returns how many
-    /// octets it has on the wire; nothing is written where there is nothing to send yet. What a mirror cannot carry stays as it
-    /// is.
+    /// Writes the mirrored form of an Ethernet frame of `wire_len` octets, captured at a capture
+    /// point at a time, to `out`, and returns its length on the wire in octets. Writes nothing if
+    /// there is nothing to send yet. A frame that the tunnel cannot carry is written unchanged.
     pub fn copy(
         &mut self,
         (place, at): (u32, u64),
@@ -110,7 +111,7 @@ impl Mirrors {
             encapsulation,
             source: switch(place),
             destination: COLLECTOR,
-            // Of ten bits.
+            // The field has ten bits.
             session: (place % 1023) as u16 + 1,
             port: (place % 1023) as u16 + 1,
             sequence: *sequence,
@@ -128,20 +129,20 @@ impl Mirrors {
         wire_len
     }
 
-    /// Whether they sample.
+    /// Returns true if the switches send samples, not copies.
     #[must_use]
     pub const fn samples(&self) -> bool {
         matches!(self.how, Mirroring::Sflow(_))
     }
 
-    /// Whether they sample, and have not sampled anything.
+    /// Returns true if the switches send samples, but have sampled nothing so far.
     #[must_use]
     pub fn has_sampled_nothing(&self) -> bool {
         self.samples() && self.agents.values().all(|agent| agent.samples == 0)
     }
 
-    /// Writes what still waits to `out`, once there are no more frames, and returns its place and time: in the order of time,
-    /// until there is nothing.
+    /// Writes the next pending datagram to `out` after the last frame, and returns its capture
+    /// point and time. Datagrams come in the order of time; returns `None` when all are written.
     pub fn rest(&mut self, out: &mut Vec<u8>) -> Option<(u32, u64)> {
         out.clear();
         let waiting = (self.agents.iter_mut()).filter(|(_, agent)| !agent.waiting.is_empty());
@@ -161,17 +162,18 @@ impl Wrap for Mirrors {
     }
 }
 
-/// The agent of a switch, which samples what comes in by one port.
+/// The sFlow agent of a switch, which samples frames received on one port.
 struct Agent {
     header: DatagramRepr,
     port: u32,
     rng: Xoshiro256PlusPlus,
     pool: u32,
     samples: u32,
-    /// What waits to be sent, and its octets in a datagram.
+    /// Pending samples (sample, length of the frame on the wire, header), and the length of their
+    /// datagram in octets.
     waiting: Vec<(FlowSample, u32, Vec<u8>)>,
     octets: usize,
-    /// When the first and the last of it came.
+    /// Times of the first and the last pending sample.
     first: u64,
     last: u64,
 }
@@ -200,7 +202,8 @@ impl Agent {
     fn see(&mut self, at: u64, frame: &[u8], wire_len: u32, one_in: NonZeroU32) {
         self.pool = self.pool.wrapping_add(1);
         self.header.uptime = (at / 1_000_000) as u32;
-        // The upper half of a product with a random number of 32 bits is below the factor, each as often.
+        // The upper half of the product with a random 32-bit number is uniformly distributed below
+        // the factor.
         if (u64::from(self.rng.next_u32()) * u64::from(one_in.get())) >> 32 != 0 {
             return;
         }
@@ -226,7 +229,8 @@ impl Agent {
         self.waiting.push((sample, wire_len, header.to_vec()));
     }
 
-    /// Whether what waits has waited long enough, or another sample might find no room.
+    /// Returns true if the pending samples have waited long enough, or one more sample might not
+    /// fit the datagram.
     fn is_due(&self, at: u64) -> bool {
         let longest = raw(0, &[0; SAMPLED_HEADER]).sample_len();
         !self.waiting.is_empty()
@@ -240,7 +244,7 @@ impl Agent {
             return;
         };
         for (sample, wire_len, header) in self.waiting.drain(..) {
-            // There is room, or it would have been sent before.
+            // The sample fits: otherwise the datagram would have been sent before.
             let _ = writer.push(&sample, &raw(wire_len, &header));
         }
         self.octets = self.header.header_len();
@@ -266,8 +270,8 @@ mod tests {
     use super::*;
     use fcn_wire::{Frame, LinkType};
 
-    /// Samples of so many frames of 1,000 octets, 10 µs apart, from two places in turn: datagrams with their place and time, and
-    /// how many samples each has.
+    /// Samples `frames` frames of 1,000 octets, 10 µs apart, alternately from two capture points;
+    /// returns the datagrams, each with capture point, time and number of samples.
     fn sampled(one_in: u32, frames: u64, seed: u64) -> Vec<((u32, u64), usize)> {
         let one_in = NonZeroU32::new(one_in).unwrap();
         let mut mirrors = Mirrors::new(Mirroring::Sflow(one_in), seed);
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_is_sampled_where_it_is_one_in_one() {
+    fn one_in_one_samples_every_frame() {
         let all = sampled(1, 1_003, 7);
         assert_eq!(all.iter().map(|(_, count)| count).sum::<usize>(), 1_003);
         assert!(all.is_sorted_by_key(|((_, at), _)| *at));
@@ -306,13 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn chance_decides_by_the_seed() {
+    fn sampling_depends_on_the_seed() {
         let (one, other) = (sampled(10, 20_000, 1), sampled(10, 20_000, 2));
         assert_eq!(one, sampled(10, 20_000, 1));
         assert_ne!(one, other);
         for all in [one, other] {
             let count: usize = all.iter().map(|(_, count)| count).sum();
-            // 2,000, and five standard deviations.
+            // The expected 2,000, within five standard deviations.
             assert!(count.abs_diff(2_000) < 225, "{count}");
         }
     }

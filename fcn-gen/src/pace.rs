@@ -5,19 +5,19 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest that packets which are due stay in the writer's buffer.
+/// Maximum time that due packets stay in the writer's buffer.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
-/// How often a waiting pacer looks whether it was stopped.
+/// Interval at which a waiting pacer checks if it was stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What comes before a packet.
+/// Action required before a packet is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Nothing.
+    /// Write it immediately.
     Now,
-    /// Those before it are to be seen.
+    /// Flush the packets before it.
     Flush,
-    /// Those before it are to be seen, and then it is to be waited until this time.
+    /// Flush the packets before it, then wait until this time.
     FlushAndWait(Instant),
 }
 
@@ -26,15 +26,16 @@ pub enum Turn {
 pub struct Pacer<'a> {
     pipe: &'a File,
     stop: &'a AtomicBool,
-    /// How many times as fast as real time.
+    /// Speed relative to real time.
     speed: f64,
-    /// When the first packet was due.
+    /// Time at which the first packet was due.
     began: Option<Instant>,
     flushed: Instant,
 }
 
 impl<'a> Pacer<'a> {
-    /// For packets that go into `pipe`, `speed` times as fast as in real time, until `stop`.
+    /// Creates a pacer for packets written to `pipe`, `speed` times as fast as real time, until
+    /// `stop`.
     #[must_use]
     pub fn new(pipe: &'a File, speed: f64, stop: &'a AtomicBool) -> Self {
         Self {
@@ -46,11 +47,11 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// What comes before the packet of `since` nanoseconds after the beginning.
+    /// Returns the action required before the packet at `since` nanoseconds after the beginning.
     pub fn before(&mut self, since: u64) -> Turn {
         let now = Instant::now();
         let began = *self.began.get_or_insert(now);
-        // Beyond any duration, it is never due.
+        // A time beyond the maximum duration is never reached.
         let after = Duration::try_from_secs_f64(since as f64 / 1e9 / self.speed);
         let due = began.checked_add(after.unwrap_or(Duration::MAX));
         match due {
@@ -66,7 +67,7 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// Waits; whether there is still somebody to wait for.
+    /// Waits until `until`; returns false if it was stopped or the pipe's reader is gone.
     pub fn wait(&mut self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -81,7 +82,7 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// Whether nobody reads the pipe any more; waits for that for so long.
+/// Returns true if the pipe has no reader any more; waits for that for at most `wait`.
 #[must_use]
 pub fn unread(pipe: &File, wait: Duration) -> bool {
     let mut polled = [PollFd::new(pipe, PollFlags::empty())];
@@ -89,7 +90,7 @@ pub fn unread(pipe: &File, wait: Duration) -> bool {
         tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: wait.subsec_nanos().into(),
     };
-    // A signal ends it early, which is as good as nothing heard.
+    // A signal ends the wait early, which is harmless.
     poll(&mut polled, Some(&wait)).is_ok_and(|heard| heard > 0)
 }
 
@@ -105,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_due_go_and_others_wait() {
+    fn due_packets_are_written_and_others_wait() {
         let (mut reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 0.5, &stop);
         assert!(matches!(pacer.before(0), Turn::Now | Turn::Flush));
         let began = pacer.began.unwrap();
-        // 10 ms of the simulation take 20.
+        // 10 ms of the simulation take 20 ms.
         let Turn::FlushAndWait(until) = pacer.before(10_000_000) else {
             panic!("due at once");
         };
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn waiting_ends_when_stopped_or_unread() {
         let (reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 1e-6, &stop);

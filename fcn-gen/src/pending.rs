@@ -1,28 +1,30 @@
-//! A file that appears whole or not at all: written under a temporary name, and renamed at the end.
+//! A file that appears completely or not at all: written under a temporary name, and renamed at the
+//! end.
 
 use fcn_link::temporary::Unfinished;
 use fcn_tool::failure::{Failure, Result};
 use std::io::Write;
 use std::path::Path;
 
-/// A file to be. Dropped before [`finish`](Self::finish), it leaves nothing.
+/// A file that does not exist yet. If dropped before [`finish`](Self::finish), it leaves nothing
+/// behind.
 #[derive(Debug)]
 pub struct Pending(Unfinished);
 
 impl Pending {
-    /// Makes sure that `path` can be written, before the work that fills it.
+    /// Checks that `path` can be written before the work that produces its content.
     ///
     /// # Errors
-    /// It cannot.
+    /// The file cannot be created.
     pub fn create(path: &Path) -> Result<Self> {
         let file = Unfinished::create(path).map(Self);
         file.map_err(|error| Failure::io("write", path, &error))
     }
 
-    /// Writes it.
+    /// Writes the file.
     ///
     /// # Errors
-    /// It cannot be written; nothing is left of it.
+    /// The file cannot be written; nothing of it remains.
     pub fn finish(self, text: &[u8]) -> Result {
         let Self(mut file) = self;
         let name = file.name().to_owned();
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_when_it_is_finished_and_not_before() {
+    fn file_appears_only_when_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         drop(Pending::create(&path).unwrap());
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_before_the_work() {
+    fn unwritable_path_is_reported_on_creation() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no/such/a.json");
         assert!(
@@ -90,7 +92,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_device_is_a_failure_and_stays_a_device() {
+    fn full_device_is_a_failure_and_stays_a_device() {
         let full = Path::new("/dev/full");
         let failure = Pending::create(full).unwrap().finish(b"x").unwrap_err();
         assert!(failure.to_string().contains("/dev/full"));

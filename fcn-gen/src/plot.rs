@@ -1,6 +1,7 @@
-//! A comparison drawn as SVG: egress queue and total rate over time, and the reaction time over the parameter.
+//! A comparison drawn as SVG: egress queue and total rate over time, and the reaction time over the
+//! parameter.
 //!
-//! Drawing only; the same comparison gives the same octets.
+//! Drawing only; equal comparisons give identical octets.
 
 use crate::compare::figures::{REACTION_TIME, Unit, show};
 use crate::compare::{Comparison, Group};
@@ -14,20 +15,20 @@ use plotters::prelude::*;
 
 /// Width of the drawing, in pixels.
 const WIDTH: u32 = 1_100;
-/// Height of a row of panels.
+/// Height of a row of panels, in pixels.
 const ROW: u32 = 340;
-/// Height of the title.
+/// Height of the title, in pixels.
 const TITLE: u32 = 44;
-/// Height of the legend.
+/// Height of the legend, in pixels.
 const LEGEND: u32 = 34;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = core::result::Result<(), Box<dyn std::error::Error>>;
 
-/// The comparison as an SVG document.
+/// Draws the comparison as an SVG document.
 ///
 /// # Errors
-/// What the drawing library refuses.
+/// The drawing library fails.
 pub fn svg(comparison: &Comparison) -> Result<String> {
     let rows = comparison.groups.len() + usize::from(comparison.over.is_some());
     let height = TITLE + LEGEND + ROW * u32::try_from(rows).unwrap_or(u32::MAX / ROW / 2);
@@ -90,7 +91,8 @@ fn heading(comparison: &Comparison) -> String {
     }
 }
 
-/// Okabe and Ito's palette, which people with colour blindness can tell apart.
+/// Returns the mechanism's colour from Okabe and Ito's palette, which people with colour blindness
+/// can distinguish.
 const fn colour(mechanism: Mechanism) -> RGBColor {
     match mechanism {
         Mechanism::None => RGBColor(0, 0, 0),
@@ -104,7 +106,7 @@ const fn colour(mechanism: Mechanism) -> RGBColor {
     }
 }
 
-/// The mechanisms that were played in any group, in the order of the comparison.
+/// Returns the mechanisms that were played in any group, in the order of the comparison.
 fn played(comparison: &Comparison) -> Vec<Mechanism> {
     let mut found = Vec::new();
     for (mechanism, _) in comparison.groups.iter().flat_map(Group::played) {
@@ -130,7 +132,7 @@ fn stroke(mechanism: Mechanism) -> ShapeStyle {
     colour(mechanism).stroke_width(2)
 }
 
-/// Places on the axes.
+/// Points of a line, in the units of the axes.
 type Series = Vec<(f64, f64)>;
 
 fn draw_over_time(
@@ -165,8 +167,8 @@ fn draw_over_time(
     chart(area, &caption, x, &|x| plain(*x), y, &lines, false)
 }
 
-/// Lines over axes, each of which has its range and its name, the one from left to right so many labels. With `dots`, the
-/// points are seen, too.
+/// Draws lines over axes. Each axis has a range and a name; `x_labels` is the number of labels of
+/// the horizontal one. With `dots`, the points are drawn, too.
 fn chart<X, Y>(
     area: &Area<'_>,
     caption: &str,
@@ -199,7 +201,8 @@ where
         .draw()?;
     for (place, (mechanism, series)) in lines.iter().enumerate() {
         chart.draw_series(LineSeries::new(series.iter().copied(), stroke(*mechanism)))?;
-        // Smaller and smaller, so that all are seen where several reacted as soon.
+        // Decreasing radius, so that all dots are visible if several mechanisms have the same
+        // reaction time.
         let radius = 3 + i32::try_from(lines.len() - 1 - place).unwrap_or(0);
         let dot = |point: &(f64, f64)| Circle::new(*point, radius, colour(*mechanism).filled());
         chart.draw_series(series.iter().filter(|_| dots).map(dot))?;
@@ -207,7 +210,8 @@ where
     Ok(())
 }
 
-/// The unit that suits an axis that ends after `seconds`, and how many of it make a second.
+/// Returns the unit for a time axis that ends after `seconds`, and the number of these units per
+/// second.
 fn time_scale(seconds: f64) -> (&'static str, f64) {
     if seconds < 1e-3 {
         ("µs", 1e6)
@@ -218,12 +222,13 @@ fn time_scale(seconds: f64) -> (&'static str, f64) {
     }
 }
 
-/// A number without needless decimals.
+/// Formats a number with at most three decimals, without trailing zeros.
 fn plain(value: f64) -> String {
     ((value * 1e3).round() / 1e3).to_string()
 }
 
-/// The reaction time of each mechanism over the parameter's values, evenly spaced in the order given.
+/// Draws the reaction time of each mechanism over the parameter's values, evenly spaced in the
+/// given order.
 fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
     let times = |mechanism: Mechanism| -> Series {
         let of_group = |(index, group): (usize, &Group)| {
@@ -253,7 +258,8 @@ fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
             .map_or_else(String::new, ToString::to_string)
     };
     let (name, unit) = ("onset to first cut", Unit::Nanoseconds);
-    // Over distances, reaction times span decades; a time of 0 has no place on a logarithmic axis.
+    // Over distances, reaction times span decades; a time of 0 cannot be shown on a logarithmic
+    // axis.
     if least > 0.0 && top / least > 20.0 {
         let y = (least / 1.5..top * 1.5).log_scale();
         chart(area, &caption, x, &place, (y, name, unit), &lines, true)
@@ -263,7 +269,7 @@ fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
     }
 }
 
-/// An axis of so many evenly spaced places, labelled at each: 0, 1, …
+/// An axis with this many evenly spaced positions, each labelled: 0, 1, …
 #[derive(Clone, Copy)]
 struct Places(usize);
 
@@ -292,7 +298,7 @@ mod tests {
     use super::*;
     use crate::compare::fixtures::{comparison, comparison_over, row};
 
-    /// The texts of an SVG document, which must be well-formed as far as its tags nest.
+    /// Returns the texts of an SVG document, after checking that its tags nest.
     fn texts(svg: &str) -> Vec<&str> {
         assert!(svg.starts_with("<svg "), "{}", &svg[..60]);
         let mut open = Vec::new();
@@ -358,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_parameter_its_values_are_on_an_axis() {
+    fn parameter_values_are_on_an_axis() {
         let svg = svg(&comparison_over()).unwrap();
         let texts = texts(&svg);
         for label in [
@@ -382,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_comparison_gives_the_same_octets() {
+    fn equal_comparisons_give_identical_octets() {
         assert_eq!(
             svg(&comparison_over()).unwrap(),
             svg(&comparison_over()).unwrap()
@@ -390,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_failure() {
+    fn empty_comparison_is_drawn() {
         let mut empty = comparison_over();
         for group in &mut empty.groups {
             group.rows = vec![row(Mechanism::None, &[None])];

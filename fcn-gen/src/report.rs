@@ -1,4 +1,4 @@
-//! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
+//! The report of `write`, as a table or as JSON. README.md describes the JSON.
 
 use crate::truth::VantageTruth;
 use crate::units::Ps;
@@ -9,44 +9,45 @@ use std::time::Duration;
 
 /// Name of the schema.
 pub const REPORT_SCHEMA: &str = "fcn-gen/report";
-/// Its version: raised when a field changes its meaning or goes away.
+/// Version of the schema: raised when a field changes its meaning or is removed.
 pub const REPORT_VERSION: u32 = 1;
 
-/// What was written.
+/// Summary of a written capture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`REPORT_SCHEMA`].
     pub schema: String,
     /// [`REPORT_VERSION`].
     pub version: u32,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The mechanism; none for a gallery.
+    /// The mechanism; `None` for a gallery.
     pub mechanism: Option<String>,
-    /// The seed; none for a gallery.
+    /// The seed; `None` for a gallery.
     pub seed: Option<u64>,
     /// The capture file; `-` for standard output.
     pub file: String,
     /// The ground truth's file.
     pub truth: Option<String>,
-    /// Packets captured.
+    /// Number of packets captured.
     pub packets: u64,
-    /// Their octets on the wire.
+    /// Octets of these packets on the wire.
     pub octets: u64,
-    /// The capture's interfaces.
+    /// Interfaces of the capture.
     pub interfaces: Vec<VantageTruth>,
-    /// Packets in the capture that are notifications, by kind. One that passes two vantage points is there twice.
+    /// Notifications in the capture, by kind. One that passes two vantage points is counted twice.
     pub notifications: BTreeMap<String, u64>,
-    /// Length of the simulation in nanoseconds; of a gallery, from its first packet to its last.
+    /// Length of the simulation in nanoseconds; of a gallery, the time from its first packet to its
+    /// last.
     pub simulated_ns: u64,
-    /// How long that took, in nanoseconds.
+    /// Time that the run took, in nanoseconds.
     pub took_ns: u64,
-    /// Packets captured in a second of that.
+    /// Packets captured per second of the run.
     pub packets_per_second: f64,
 }
 
 impl Report {
-    /// The report for people: a line for each fact.
+    /// Returns the report as text: one line per fact.
     #[must_use]
     pub fn text(&self) -> String {
         let mut lines = vec![("scenario", self.scenario.clone())];
@@ -87,10 +88,10 @@ impl Report {
             .collect()
     }
 
-    /// The report for programs.
+    /// Returns the report as JSON.
     ///
     /// # Errors
-    /// It has a number that JSON does not.
+    /// The report contains a number that JSON cannot represent.
     pub fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }

@@ -1,5 +1,6 @@
-//! Routing messages of a proxy node, as galleries and simulations have them: IS-IS, OSPFv2, OSPFv3 and BGP. Which prefixes
-//! they tell of, and when, is decided there; the formats are the wire crate's.
+//! Routing messages of a proxy node in galleries and simulations: IS-IS, OSPFv2, OSPFv3 and BGP.
+//! The callers decide which prefixes are advertised, and when; the wire crate implements the
+//! formats.
 
 use fcn_wire::Result;
 use fcn_wire::compose::Part;
@@ -10,20 +11,20 @@ use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp_update, ospf2, ospf3};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Level 2 intermediate systems (ISO 10589).
+/// MAC address of all level 2 intermediate systems (ISO 10589).
 pub const ALL_L2: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15];
 const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
 const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 5);
-/// First sequence number of OSPF (RFC 2328 section 12.1.6).
+/// First LSA sequence number of OSPF (RFC 2328 section 12.1.6).
 const FIRST_SEQUENCE: u32 = 0x8000_0001;
 /// Metric of every prefix.
 pub const METRIC: u32 = 10;
-/// LLC of IS-IS.
+/// LLC header of IS-IS.
 const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
 /// DSCP 48, not ECN-capable.
 const CLASS: u8 = 48 << 2;
 
-/// A prefix of an LSP.
+/// Returns a prefix of an LSP.
 pub const fn reach(kind: ReachKind, prefix: Prefix, flags: Option<&[u8]>) -> ReachRepr<'_> {
     ReachRepr {
         kind,
@@ -34,7 +35,7 @@ pub const fn reach(kind: ReachKind, prefix: Prefix, flags: Option<&[u8]>) -> Rea
     }
 }
 
-/// The LSP of a system at a level, as LLC and PDU.
+/// Builds the LSP of a system at a level, as LLC header and PDU.
 pub fn lsp(
     level: Level,
     system: u32,
@@ -54,7 +55,7 @@ pub fn lsp(
     Ok([&LLC[..], &repr.to_bytes()?].concat())
 }
 
-/// An OSPFv2 LS Update of a router in an area; `number` counts its updates from 0.
+/// Builds an OSPFv2 LS Update of a router in an area; `number` counts its updates from 0.
 pub fn ospf2_update(
     (router, area): (Ipv4Addr, Ipv4Addr),
     number: u32,
@@ -76,7 +77,7 @@ pub fn ospf2_update(
     repr.to_bytes()
 }
 
-/// An OSPFv2 packet.
+/// Returns the layers of an OSPFv2 packet.
 pub const fn ospf2(source: Ipv4Addr, bytes: &[u8]) -> [Part<'_>; 2] {
     let ip = Part::Ipv4 {
         source,
@@ -89,7 +90,8 @@ pub const fn ospf2(source: Ipv4Addr, bytes: &[u8]) -> [Part<'_>; 2] {
     [ip, carried(next_header::OSPF, bytes)]
 }
 
-/// An OSPFv3 LS Update of a router in an area, from its link-local address; `number` counts its updates from 0.
+/// Builds an OSPFv3 LS Update of a router in an area, from its link-local address; `number` counts
+/// its updates from 0.
 pub fn ospf3_update(
     (router, area): (Ipv4Addr, Ipv4Addr),
     source: Ipv6Addr,
@@ -114,7 +116,7 @@ pub fn ospf3_update(
     repr.to_bytes(source, ALL_SPF6)
 }
 
-/// An OSPFv3 packet from a link-local address.
+/// Returns the layers of an OSPFv3 packet from a link-local address.
 pub const fn ospf3(source: Ipv6Addr, bytes: &[u8]) -> [Part<'_>; 2] {
     let ip = Part::Ipv6 {
         source,
@@ -126,7 +128,7 @@ pub const fn ospf3(source: Ipv6Addr, bytes: &[u8]) -> [Part<'_>; 2] {
     [ip, carried(next_header::OSPF, bytes)]
 }
 
-/// Octets that an IP header announces, or an IEEE 802.3 length.
+/// Returns a payload that follows an IP header with this protocol number, or an IEEE 802.3 length.
 pub const fn carried(protocol: u8, bytes: &[u8]) -> Part<'_> {
     Part::Payload {
         ether_type: 0,
@@ -135,7 +137,7 @@ pub const fn carried(protocol: u8, bytes: &[u8]) -> Part<'_> {
     }
 }
 
-/// A BGP UPDATE for `prefixes` by `next_hop`, with attribute 39 for `characteristics_of`.
+/// Builds a BGP UPDATE for `prefixes` by `next_hop`, with attribute 39 for `characteristics_of`.
 pub fn update(
     prefixes: &[Prefix],
     next_hop: IpAddr,

@@ -1,11 +1,12 @@
-//! From the command line to the exit code: Wireshark's questions to an external capture, or a command of ours.
+//! Entry point from command line to exit code: answers Wireshark's extcap requests, or runs a
+//! command.
 
 use crate::commands::act;
 use crate::extcap;
 use fcn_tool::console::{Console, conclude};
 use std::ffi::OsString;
 
-/// Does what `args` ask for (the first is the program's name); returns the exit code.
+/// Runs the command in `args` (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let done = if extcap::is_extcap(&args) {
@@ -25,7 +26,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    /// Exit code, standard output, standard error.
+    /// Returns exit code, standard output and standard error.
     fn run_with(words: &str, colour: bool) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let code = run(
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_failure() {
+    fn help_and_version_succeed() {
         let (code, out, err) = run_with("fcn-gen --version", false);
         assert_eq!((code, err.as_str()), (0, ""));
         assert_eq!(out, format!("fcn-gen {}\n", fcn_tool::version()));
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn ctrl_c_is_caught_before_a_file_is_begun() {
+    fn ctrl_c_is_caught_before_a_file_is_created() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.pcap");
         let begun = || fs::read_dir(folder.path()).unwrap().count();
@@ -104,7 +105,8 @@ mod tests {
                 },
             );
             assert!(is_caught.get());
-            // A gallery has so few packets that it may be at its end before it looks.
+            // A gallery has so few packets that it may be finished before it checks for the
+            // interruption.
             let is_short = what == ["formats"];
             let err = String::from_utf8(err).unwrap();
             assert!(code == 130 || is_short && code == 0, "{code}: {err}");
@@ -114,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_for_terminals() {
+    fn colour_is_only_for_terminals() {
         let (_, _, err) = run_with("fcn-gen frobnicate", true);
         assert!(err.starts_with("\x1b[1;31mfcn-gen:\x1b[0m "), "{err}");
     }
 
-    /// Fails as standard output does in these cases.
+    /// A writer that fails as standard output does in these cases.
     struct Failing(io::ErrorKind);
 
     impl Write for Failing {
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nobody_reads_is_no_failure_but_a_full_disk_is() {
+    fn broken_pipe_succeeds_and_full_disk_fails() {
         for (kind, expected) in [
             (io::ErrorKind::BrokenPipe, 0),
             (io::ErrorKind::StorageFull, 1),

@@ -1,4 +1,5 @@
-//! The ground truth of a capture, for monitors: what a simulation did, or which packets a gallery has. TRUTH.md describes the JSON.
+//! The ground truth of a capture, for monitors: the events of a simulation, or the packets of a
+//! gallery. TRUTH.md describes the JSON.
 
 use crate::gallery::{self, Capture, EPOCH};
 use crate::json_lines;
@@ -9,39 +10,40 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// No flow, no trace, no frame, where one is told by its number.
+/// Index that stands for no flow, no trace or no frame.
 pub const NONE: u32 = u32::MAX;
 
 /// Name of the ground truth's schema.
 pub const TRUTH_SCHEMA: &str = "fcn-gen/truth";
-/// Version of the ground truth's schema: raised when a field changes its meaning or goes away.
+/// Version of the ground truth's schema: raised when a field changes its meaning or is removed.
 pub const TRUTH_VERSION: u32 = 1;
-/// What was sent, marked, notified and obeyed, known without decoding a packet.
+/// Packets sent, marked, notified and obeyed, recorded without decoding a packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// [`TRUTH_SCHEMA`].
+    /// The schema's name, [`TRUTH_SCHEMA`].
     pub schema: String,
-    /// [`TRUTH_VERSION`].
+    /// The schema's version, [`TRUTH_VERSION`].
     pub version: u32,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// Mechanism, by its [`id`](crate::scenario::model::Mechanism::id).
+    /// [`id`](crate::scenario::model::Mechanism::id) of the mechanism.
     pub mechanism: String,
     /// Seed.
     pub seed: u64,
     /// Length of the simulation in nanoseconds.
     pub duration_ns: u64,
-    /// Nanoseconds since 1970 at which it begins: time stamps in the capture are this much later.
+    /// Start of the simulation in nanoseconds since 1970, added to all time stamps in the capture.
     pub epoch_ns: u64,
-    /// The capture's interfaces, in the file's order.
+    /// Interfaces of the capture, in the file's order.
     pub vantage_points: Vec<VantageTruth>,
     /// The flows.
     pub flows: Vec<FlowTruth>,
-    /// Notifications that passed a vantage point, one entry for each combination of what they say.
+    /// Notifications that passed a vantage point, one entry for each combination of fields.
     pub notifications: Vec<NotificationTruth>,
-    /// What each switch did.
+    /// Statistics of each switch.
     pub switches: Vec<SwitchTruth>,
-    /// Packets that break a rule on purpose: frame number in the capture (from 1) and the rules' identifiers.
+    /// Packets that break a rule on purpose: frame number in the capture (from 1), and the
+    /// identifiers of the rules.
     #[serde(default)]
     pub findings: BTreeMap<u64, Vec<String>>,
 }
@@ -51,47 +53,47 @@ pub struct Truth {
 pub struct VantageTruth {
     /// Name of the pcapng interface: `node:peer`.
     pub name: String,
-    /// Packets captured.
+    /// Number of packets captured.
     pub packets: u64,
-    /// Their octets on the wire.
+    /// Octets of these packets on the wire.
     pub octets: u64,
 }
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowTruth {
-    /// Its name in the scenario.
+    /// Name of the flow in the scenario.
     pub name: String,
-    /// Sender's address.
+    /// Address of the sender.
     pub sender: IpAddr,
-    /// Receiver's address.
+    /// Address of the receiver.
     pub receiver: IpAddr,
-    /// QP at the sender: what a CNP names.
+    /// QP at the sender, named by a CNP.
     pub sender_qp: u32,
-    /// QP at the receiver: what data packets and Fast CNPs name.
+    /// QP at the receiver, named by data packets and Fast CNPs.
     pub receiver_qp: u32,
     /// UDP source port of the data packets.
     pub source_port: u16,
-    /// Whether the sender answers notifications with a lower rate or another path.
+    /// True if the sender responds to notifications with a lower rate or another path.
     pub obeys: bool,
-    /// Data packets that the sender put on its link, those sent again included.
+    /// Data packets that the sender put on its link, including retransmissions.
     pub packets_sent: u64,
-    /// Those sent again.
+    /// Retransmissions among them.
     pub packets_again: u64,
-    /// Octets of payload that the receiver took in order.
+    /// Octets of payload that the receiver accepted in order.
     pub octets_delivered: u64,
-    /// Data packets that reached the receiver marked CE.
+    /// Data packets that arrived at the receiver marked CE.
     pub ce_received: u64,
     /// Messages acknowledged.
     pub messages_done: u64,
     /// Notifications that reached the sender and slowed this flow, by kind.
     pub slowed_by: BTreeMap<String, u64>,
-    /// When the sender first slowed down, in nanoseconds from the start.
+    /// Time of the first rate reduction by the sender, in nanoseconds from the start.
     pub first_slowed_ns: Option<u64>,
-    /// Fast CNPs that made it take another path instead.
+    /// Fast CNPs after which the sender used another path instead of slowing down.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub detours: u64,
-    /// Data packets at each vantage point, where there were any.
+    /// Data packets at each vantage point that captured any.
     pub seen: Vec<SeenTruth>,
     /// The sender's rate in bit/s at evenly spaced times: `[nanoseconds, rate]`.
     pub rate: Vec<(u64, u64)>,
@@ -107,11 +109,11 @@ const fn is_zero(number: &u64) -> bool {
 pub struct SeenTruth {
     /// Index in `vantage_points`.
     pub vantage_point: usize,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their octets on the wire.
+    /// Octets of these packets on the wire.
     pub octets: u64,
-    /// Those marked CE (in the innermost IP header).
+    /// Packets marked CE (in the innermost IP header).
     pub ce: u64,
     /// Packets by whole second since 1970.
     pub packets_by_second: BTreeMap<u64, u64>,
@@ -124,59 +126,60 @@ pub struct NotificationTruth {
     pub vantage_point: usize,
     /// `cnp`, `fast_cnp_1`, `fast_cnp_2`, `proxy_cn` or `wan_fcn`.
     pub kind: String,
-    /// Source of the packet.
+    /// Source address of the notification.
     pub notifier: IpAddr,
-    /// Destination of the packet.
+    /// Destination address of the notification.
     pub told: IpAddr,
-    /// The data sender that is to slow down, where the message names it.
+    /// The data sender that should slow down, if the message names it.
     pub sender: Option<IpAddr>,
-    /// The QP that the message names.
+    /// QP named by the message.
     pub qp: Option<u32>,
-    /// Whose QP that is: `sender` or `receiver`.
+    /// Owner of that QP: `sender` or `receiver`.
     pub qp_side: Option<String>,
-    /// The outer flow label that an FCN names.
+    /// Outer flow label named by an FCN.
     pub flow_label: Option<u32>,
-    /// The flow that it is about, by name, where there is one (a spoofed notification may be about none).
+    /// Name of the flow concerned, if there is one (a spoofed notification may concern no flow).
     pub flow: Option<String>,
-    /// Who made it, whatever it says of itself, by its [`id`](MadeBy::id); nothing in a gallery.
+    /// [`id`](MadeBy::id) of the node that generated the notification, regardless of its source
+    /// address; `None` in a gallery.
     #[serde(default)]
     pub made_by: Option<String>,
-    /// Congestion level, where the format has one: how many of each.
+    /// Notifications by congestion level, if the format has one.
     pub levels: BTreeMap<u8, u64>,
-    /// How many.
+    /// Number of notifications.
     pub total: u64,
-    /// How many in each whole second since 1970.
+    /// Notifications in each whole second since 1970.
     pub by_second: BTreeMap<u64, u64>,
 }
 
-/// What a switch did.
+/// Statistics of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchTruth {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// Packets that it forwarded.
+    /// Packets forwarded.
     pub forwarded: u64,
-    /// Packets that found their queue full.
+    /// Packets dropped because their queue was full.
     pub dropped: u64,
-    /// Packets that it marked CE.
+    /// Packets marked CE.
     pub marked: u64,
-    /// Notifications that it sent, by kind.
+    /// Notifications sent, by kind.
     pub notified: BTreeMap<String, u64>,
-    /// Notifications that it was due to send and held back: the rate limits.
+    /// Notifications suppressed by the rate limits.
     pub held_back: u64,
-    /// Fast CNPs that it stopped at the domain's border.
+    /// Fast CNPs stopped at the domain's border.
     pub stopped_at_border: u64,
-    /// PFC frames that it sent.
+    /// PFC frames sent.
     pub pauses: u64,
-    /// Deepest egress queue, in octets.
+    /// Maximum depth of the egress queues, in octets.
     pub peak_queue: u64,
 }
 
 impl Truth {
-    /// The JSON document, of lines that people can read.
+    /// Serialises the truth as a JSON document with human-readable lines.
     ///
     /// # Errors
-    /// It has a number that JSON does not.
+    /// The truth contains a number that JSON cannot represent.
     pub fn document(&self) -> Result<Vec<u8>> {
         json_lines::to_vec(self).map_err(|error| {
             Failure::failed("cannot write the truth as JSON").and(error.to_string())
@@ -185,7 +188,7 @@ impl Truth {
 }
 
 fcn_wire::identified! {
-    /// Who made a notification, whatever it says of itself.
+    /// Node that generated a notification, regardless of its source address.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     MadeBy {
         /// The receiver of the flow.
@@ -196,36 +199,36 @@ fcn_wire::identified! {
         Proxy = "proxy",
         /// An ingress PE.
         IngressPe = "ingress_pe",
-        /// A host that the scenario has inject it.
+        /// A host that injects it, according to the scenario.
         Injected = "injected",
     }
 }
 
-/// A notification as the truth counts it.
+/// A notification as counted in the truth.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Note {
     /// Kind.
     pub kind: Kind,
-    /// Source of the packet.
+    /// Source address of the packet.
     pub notifier: IpAddr,
-    /// Destination of the packet.
+    /// Destination address of the packet.
     pub told: IpAddr,
-    /// The sender meant, where it is named.
+    /// The sender concerned, if named.
     pub sender: Option<IpAddr>,
-    /// The QP named, and whose it is.
+    /// The QP named, and its owner.
     pub qp: Option<(u32, Side)>,
     /// Flow label named.
     pub flow_label: Option<u32>,
     /// Congestion level.
     pub level: Option<u8>,
-    /// Index of the flow that it is about, or [`NONE`].
+    /// Index of the flow concerned, or [`NONE`].
     pub flow: u32,
-    /// Who made it, where that is known.
+    /// The node that generated it, if known.
     pub made_by: Option<MadeBy>,
 }
 
 impl Note {
-    /// Of a notification that was read.
+    /// Creates the entry for a decoded notification.
     #[must_use]
     pub fn from_notification(gist: &Notification, flow: u32, made_by: Option<MadeBy>) -> Self {
         Self {
@@ -245,12 +248,13 @@ impl Note {
     }
 }
 
-/// Notifications by vantage point and what they say, an entry for all that differ in level and time alone.
+/// Notifications by vantage point and content; those that differ only in level and time share an
+/// entry.
 #[derive(Debug, Default)]
 pub struct Notifications(BTreeMap<(usize, Note), NotificationTruth>);
 
 impl Notifications {
-    /// Counts one, in a second since 1970; `flow` is the name of the flow that it is about.
+    /// Counts a notification in a second since 1970; `flow` is the name of the flow concerned.
     pub fn count(&mut self, vantage_point: usize, second: u64, note: &Note, flow: Option<&str>) {
         let mut note = note.clone();
         let level = note.level.take();
@@ -277,18 +281,18 @@ impl Notifications {
         }
     }
 
-    /// The entries.
+    /// Returns the entries.
     #[must_use]
     pub fn into_entries(self) -> Vec<NotificationTruth> {
         self.0.into_values().collect()
     }
 }
 
-/// What stands for the mechanism in the truth of a gallery, where none is at work.
+/// Mechanism in the truth of a gallery, which has none.
 pub const GALLERY_MECHANISM: &str = "gallery";
 
-/// The truth about a gallery's packets, whose code points are `profile`'s: what they notify, and which rules they break on
-/// purpose.
+/// Returns the truth about a gallery's packets with the code points of `profile`: the
+/// notifications, and the rules broken on purpose.
 #[must_use]
 pub fn of_gallery(scenario: &str, capture: &Capture, profile: &Profile) -> Truth {
     let links = capture.links();
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_stand_under_their_frame_number() {
+    fn findings_are_keyed_by_frame_number() {
         let (capture, truth) = truth_of("malformed");
         assert!(!truth.findings.is_empty());
         for (frame, rules) in &truth.findings {

@@ -1,4 +1,5 @@
-//! Quantities of a simulation as integers: picoseconds, bits per second, octets; from text and as text.
+//! Quantities of a simulation as integers (picoseconds, bits per second, octets), with parsing and
+//! formatting.
 
 use core::fmt;
 use core::ops::Add;
@@ -7,37 +8,37 @@ use fcn_observe::time::nanos;
 use fcn_tool::quantity::{self, Kind, PREFIXES, SIZES, TIMES, Units};
 use serde::{Deserialize, Deserializer};
 
-/// A point in virtual time, or a span of it: picoseconds since the simulation's start.
+/// A point in virtual time or a duration: picoseconds since the simulation's start.
 ///
-/// Picoseconds, so that an octet at 800 Gbit/s (10 ps) is exact; 64 bits of them last 213 days.
+/// In picoseconds, the time of an octet at 800 Gbit/s (10 ps) is exact; 64 bits last for 213 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ps(pub u64);
 
 impl Ps {
-    /// The end of time.
+    /// The maximum time.
     pub const MAX: Self = Self(u64::MAX);
-    /// A second.
+    /// One second.
     pub const SECOND: Self = Self(1_000_000_000_000);
 
-    /// From nanoseconds.
+    /// Converts nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Self(nanoseconds.saturating_mul(1_000))
     }
 
-    /// Whole nanoseconds, rounded down.
+    /// Returns whole nanoseconds, rounded down.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Seconds.
+    /// Returns seconds.
     #[must_use]
     pub fn as_seconds_f64(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
-    /// What is left of `self` behind `earlier`; nothing where that is later.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
@@ -73,17 +74,17 @@ impl fmt::Display for Ps {
     }
 }
 
-/// So many units of this size, three decimals at most.
+/// Returns `value` in units of `size`, rounded to three decimals.
 fn rounded(value: u64, size: u64) -> f64 {
     (value as f64 / size as f64 * 1e3).round() / 1e3
 }
 
-/// A link's rate: bits per second, not 0.
+/// A link's rate in bits per second, not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(core::num::NonZeroU64);
 
 impl Rate {
-    /// `None` for 0.
+    /// Creates a rate; `None` for 0.
     #[must_use]
     pub const fn new(bits_per_second: u64) -> Option<Self> {
         match core::num::NonZeroU64::new(bits_per_second) {
@@ -92,19 +93,19 @@ impl Rate {
         }
     }
 
-    /// Bits per second.
+    /// Returns bits per second.
     #[must_use]
     pub const fn bits_per_second(self) -> u64 {
         self.0.get()
     }
 
-    /// Bits per second, for those who need them so.
+    /// Returns bits per second as a non-zero integer.
     #[must_use]
     pub const fn non_zero(self) -> core::num::NonZeroU64 {
         self.0
     }
 
-    /// How long `octets` take, rounded up.
+    /// Returns the transmission time of `octets`, rounded up.
     #[must_use]
     pub fn time(self, octets: u64) -> Ps {
         let bits = u128::from(octets) * 8 * 1_000_000_000_000;
@@ -126,15 +127,16 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Lengths of fibre as the time that light takes through it: 5 µs a kilometre (a refractive index of 1.5).
+/// Units of fibre length, as the propagation delay of light: 5 µs a kilometre (a refractive index
+/// of 1.5).
 const DISTANCES: Units = &[("m", 5_000), ("km", 5_000_000)];
-/// Longest duration of anything: an hour.
+/// Maximum duration: an hour.
 const LONGEST: Ps = Ps(3_600 * Ps::SECOND.0);
-/// Longest delay of a link: a second, that is 200,000 km of fibre.
+/// Maximum delay of a link: a second, that is 200,000 km of fibre.
 const LONGEST_DELAY: Ps = Ps::SECOND;
-/// Fastest link: 10 Tbit/s.
+/// Maximum link rate: 10 Tbit/s.
 const FASTEST: u64 = 10_000_000_000_000;
-/// Largest size: a tebibyte.
+/// Maximum size: a tebibyte.
 pub(crate) const LARGEST: u64 = 1 << 40;
 
 fn duration(text: &str) -> Result<Ps, String> {
@@ -175,11 +177,11 @@ fn at_most(text: &str, value: u64, most: u64, shown: &str) -> Result<u64, String
     Ok(value)
 }
 
-/// A link's delay, as a time or as a length of fibre.
+/// A link's delay, given as a time or as a length of fibre.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delay(pub Ps);
 
-/// Octets, from `FROM` to `TO`.
+/// A size in octets, from `FROM` to `TO`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size<const FROM: u64 = 0, const TO: u64 = LARGEST>(pub u64);
 
@@ -218,7 +220,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn serialisation_time_is_exact_where_it_can_be_and_never_short() {
+    fn serialisation_time_is_exact_or_rounded_up() {
         let rate = Rate::new(100_000_000_000).unwrap();
         assert_eq!(rate.time(1), Ps(80));
         assert_eq!(rate.time(1_086), Ps(86_880));
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_shown_in_the_unit_that_fits() {
+    fn quantities_are_shown_in_a_fitting_unit() {
         assert_eq!(Ps(999).to_string(), "999 ps");
         assert_eq!(Ps::from_nanos(1_500).to_string(), "1.5 µs");
         assert_eq!(Ps(2_000_000_000_000).to_string(), "2 s");
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_as_people_write_them() {
+    fn quantities_are_parsed() {
         assert_eq!(duration("50us"), Ok(Ps::from_nanos(50_000)));
         assert_eq!(duration("1.5 ms"), Ok(Ps::from_nanos(1_500_000)));
         assert_eq!(duration("2s"), Ok(Ps(2 * Ps::SECOND.0)));
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_what_would() {
+    fn errors_name_the_expected_format() {
         for (got, part) in [
             (duration("50"), "is not a valid time"),
             (duration("-5us"), "negative"),

@@ -1,6 +1,6 @@
-//! Plays a scenario into a capture file, and the ground truth beside it: both, or neither.
+//! Plays a scenario into a capture file with its ground truth: both are written, or neither.
 //!
-//! When packets go into a pipe that somebody watches is in `pace.rs`.
+//! `pace.rs` decides when packets go into a pipe that is read in real time.
 
 use crate::gallery::{self, EPOCH, Selection};
 use crate::mirror::{Mirroring, Mirrors};
@@ -24,41 +24,41 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is to be written.
+/// Parameters of a write.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The scenario.
     pub source: Source,
-    /// What to change in it: `key=value`.
+    /// Changed parameters: `key=value`.
     pub sets: Vec<String>,
-    /// Seed, instead of the scenario's.
+    /// Seed that replaces the scenario's.
     pub seed: Option<u64>,
-    /// Octets kept of each packet, instead of the scenario's; 0: all.
+    /// Octets kept of each packet, instead of the scenario's setting; 0 keeps all.
     pub snap_len: Option<u32>,
-    /// The ground truth's file.
+    /// File of the ground truth.
     pub truth: Option<PathBuf>,
-    /// Write frames as switches show them.
+    /// Mirroring applied to frames, if any.
     pub mirror: Option<Mirroring>,
 }
 
-/// Where the capture goes.
+/// Destination of the capture.
 pub enum Output<'a> {
-    /// Into a file, which is there whole or not at all.
+    /// A file, which appears completely or not at all.
     File(PathBuf),
-    /// To a writer: standard output.
+    /// A writer: standard output.
     Writer(&'a mut (dyn Write + Send)),
-    /// To a writer, each packet when it is due.
+    /// A writer that gets each packet when it is due.
     Paced(&'a mut (dyn Write + Send), Pacer<'a>),
 }
 
-/// Gets how much of how much virtual time is over.
+/// Callback for progress: elapsed and total virtual time.
 pub type Progress<'a> = &'a dyn Fn(Ps, Ps);
 
-/// Plays `request` into `output`; stops where `stop` says so, and leaves nothing then.
+/// Plays `request` into `output`; ends with an error once `stop` is set.
 ///
 /// # Errors
-/// The scenario cannot be loaded or fails, the capture or the truth cannot be written, no packet was captured, or it was
-/// stopped. Neither file is left then.
+/// The scenario cannot be loaded or fails, the capture or the truth cannot be written, no packet
+/// was captured, or it was stopped. Neither file remains then.
 pub fn write(
     request: &Request,
     output: Output<'_>,
@@ -77,7 +77,8 @@ pub fn write(
         Output::Writer(_) | Output::Paced(..) => None,
     };
     check_truth(request.truth.as_deref(), path.as_deref())?;
-    // Taken before the work, so that nobody waits for a simulation whose truth has no place.
+    // Created before the work, so that an unwritable truth file is reported before a long
+    // simulation.
     let pending = request.truth.as_deref().map(Pending::create).transpose()?;
     let played = match &scenario.play {
         Play::Simulation(simulation) => {
@@ -106,7 +107,7 @@ pub fn write(
     ))
 }
 
-/// Gives both files their names; where the second does not get its own, the first is taken back.
+/// Gives both files their final names; if the second rename fails, removes the first file.
 fn finish(
     writer: CaptureWriter<'_>,
     path: Option<&Path>,
@@ -127,7 +128,7 @@ fn finish(
     result
 }
 
-/// Loads the scenario with everything that the request changes.
+/// Loads the scenario with all changes of the request.
 pub(crate) fn load(request: &Request) -> Result<Scenario> {
     let scenario = scenario::load(&request.source, &request.sets)?;
     if let Play::Gallery(_) = scenario.play {
@@ -147,7 +148,7 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
     Ok(scenario::load(&request.source, &sets)?)
 }
 
-/// Refuses a truth that would go to standard output, or where the capture goes.
+/// Refuses a truth that would go to standard output, or into the capture's file.
 pub(crate) fn check_truth(truth: Option<&Path>, capture: Option<&Path>) -> Result {
     let Some(truth) = truth else { return Ok(()) };
     no_stdout("--truth", truth)?;
@@ -161,7 +162,7 @@ pub(crate) fn check_truth(truth: Option<&Path>, capture: Option<&Path>) -> Resul
     }
 }
 
-/// Refuses `-` where only a file will do.
+/// Refuses `-` for an option that requires a file.
 pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
     if path == Path::new("-") {
         return Err(Failure::usage(option).and("-").and("name a file"));
@@ -169,7 +170,8 @@ pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
     Ok(())
 }
 
-/// Whether two paths name one file, which need not exist yet; devices may well serve for both.
+/// Returns true if two paths name the same file, which need not exist yet; devices may be used for
+/// both.
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
         let folder = fs::canonicalize(folder_of(path)).ok();
@@ -180,7 +182,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     one.is_some() && one == other && one.is_none_or(|path| !path.exists() || path.is_file())
 }
 
-/// The capture file's writer.
+/// Opens the capture file's writer.
 fn open<'w, 'i>(
     output: Output<'w>,
     comment: &str,
@@ -215,11 +217,11 @@ fn capture_failure(error: fcn_link::capture_file::Error) -> Failure {
     }
 }
 
-/// Passes what a simulation captures on to the file.
+/// Writes the packets captured by a simulation to the file.
 struct FileSink<'a, 'w> {
     writer: &'a mut CaptureWriter<'w>,
     pacer: Option<Pacer<'w>>,
-    /// The simulation's start in time stamps.
+    /// The simulation's start as a time stamp.
     epoch: u64,
     /// Mirrors, and buffers for a frame and its copy.
     mirrors: Option<(Mirrors, [Vec<u8>; 2])>,
@@ -227,7 +229,7 @@ struct FileSink<'a, 'w> {
 }
 
 impl FileSink<'_, '_> {
-    /// Waits until a packet of that time is due, with those before it written.
+    /// Flushes the packets before, and waits until a packet of that time is due.
     fn wait(&mut self, at: u64) -> Result {
         let Some(pacer) = &mut self.pacer else {
             return Ok(());
@@ -276,7 +278,7 @@ impl Sink for FileSink<'_, '_> {
     }
 }
 
-/// Writes what switches have not sent yet.
+/// Writes the samples still pending in the mirrors.
 fn write_rest(mirrors: Option<(Mirrors, [Vec<u8>; 2])>, writer: &mut CaptureWriter<'_>) -> Result {
     let Some((mut mirrors, [_, mut rest])) = mirrors else {
         return Ok(());
@@ -305,7 +307,7 @@ fn play_simulation<'w>(
         Output::Paced(writer, pacer) => (Output::Writer(writer), Some(pacer)),
         output => (output, None),
     };
-    // Of frames that long, datagrams with samples may be longer.
+    // Datagrams with samples may be longer than the snap length of frames.
     let samples = mirrors.as_ref().is_some_and(Mirrors::samples);
     let snap_len = if samples { 0 } else { simulation.snap_len };
     let mut writer = open(output, &scenario.about, interfaces, snap_len)?;
@@ -327,7 +329,7 @@ fn play_simulation<'w>(
             Ok((writer, outcome.truth))
         }
         Err(error) => Err(match error.downcast::<Failure>() {
-            // The sink's own.
+            // An error of the sink itself.
             Ok(failure) => *failure,
             Err(error) => Failure::failed("the simulation failed")
                 .and(&scenario.name)
