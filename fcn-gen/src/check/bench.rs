@@ -1,5 +1,6 @@
-//! What stands around a device under test: frames to send, each at its time, nodes of the scenario that answer it, and the record
-//! of all that passed. Frames and the time come in, frames go out; nothing here waits or reads a clock.
+//! The environment of a device under test: frames sent to it at given times, scenario nodes that
+//! respond to it, and a record of all traffic. Frames and the time come in, frames go out; nothing
+//! here waits or reads a clock.
 
 use super::plan::{Plan, What};
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
@@ -14,37 +15,38 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// Frames that a record holds; what comes then is counted alone.
+/// Maximum number of frames in a record; further frames are only counted.
 const MOST_FRAMES: usize = 1 << 19;
-/// Octets that it holds.
+/// Maximum number of octets in a record.
 const MOST_OCTETS: usize = 1 << 29;
 
-/// A frame that passed a link of the device.
+/// A frame on a link of the device.
 #[derive(Clone, Debug)]
 pub struct Passed {
-    /// When it came in at the latest, or was sent.
+    /// Latest possible time of arrival, or the time of sending.
     pub at: Ps,
-    /// When it came in at the earliest: the link had been empty then.
+    /// Earliest possible time of arrival: the link was last found empty then.
     pub since: Ps,
-    /// The device's link.
+    /// Index of the device's link.
     pub link: usize,
-    /// Whether the device sent it.
+    /// True if the device sent it.
     pub by_device: bool,
     octets: Range<usize>,
 }
 
-/// All that passed, in order.
+/// All frames on the device's links, in order.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The frames.
     pub frames: Vec<Passed>,
     octets: Vec<u8>,
-    /// Frames for which there was no room.
+    /// Frames not recorded because a limit was reached.
     pub left_out: u64,
 }
 
 impl Record {
-    /// Adds a frame, as far as there is room: when it was there at the latest and at the earliest, on which link, and who sent it.
+    /// Adds a frame, unless a limit is reached: its latest and earliest possible time, its link,
+    /// and whether the device sent it.
     pub fn add(&mut self, (at, since): (Ps, Ps), link: usize, by_device: bool, bytes: &[u8]) {
         if self.frames.len() >= MOST_FRAMES || self.octets.len() + bytes.len() > MOST_OCTETS {
             self.left_out += 1;
@@ -61,20 +63,20 @@ impl Record {
         });
     }
 
-    /// The octets of a frame.
+    /// Returns the octets of a frame.
     #[must_use]
     pub fn bytes(&self, frame: &Passed) -> &[u8] {
         self.octets.get(frame.octets.clone()).unwrap_or_default()
     }
 
-    /// The frames, each with its number from 0 and its octets.
+    /// Returns the frames, each with its index and octets.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Passed, &[u8])> {
         let frames = self.frames.iter().enumerate();
         frames.map(|(index, frame)| (index, frame, self.bytes(frame)))
     }
 }
 
-/// Where frames of a node around the device go.
+/// Far end of a link of a played node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Device(usize),
@@ -84,37 +86,37 @@ enum End {
 struct Peer<'s> {
     node: NodeId,
     live: LiveNode<'s>,
-    /// By link of the node: what is at its other end.
+    /// Far end of each link of the node.
     ends: Vec<Option<End>>,
 }
 
-/// A frame under way: when it is there, its number, where that is.
+/// A frame in transit: its time of arrival, its sequence number, and its destination.
 type OnTheWay = Reverse<(Ps, u64, bool, usize, usize, Vec<u8>)>;
 
-/// A device's surroundings.
+/// The environment of a device.
 pub struct Bench<'s> {
     simulation: &'s Simulation,
     plan: Plan,
     peers: Vec<Peer<'s>>,
-    /// The next frame of the plan.
+    /// Index of the next frame of the plan.
     next: usize,
     macs: Vec<[u8; 6]>,
     device_mac: Option<[u8; 6]>,
     on_the_way: BinaryHeap<OnTheWay>,
     number: u64,
     leaving: Vec<(usize, Vec<u8>)>,
-    /// The outer flow labels that the device gives flows, where the plan asks for them.
+    /// Outer flow labels that the device assigns to flows, if the plan needs them.
     labels: BTreeMap<FlowKey, u32>,
-    /// By step: how late a frame of it was sent at most.
+    /// Maximum lateness of the frames sent in each step.
     late: Vec<Ps>,
-    /// What has passed.
+    /// The frames so far.
     pub record: Record,
     now: Ps,
 }
 
 impl<'s> Bench<'s> {
-    /// The surroundings of `device`, at whose links the bench has these MAC addresses. `simulation` is the plan's own: what is not to
-    /// be played in its nodes is switched off there.
+    /// Creates the environment of `device`, with the bench's MAC addresses on the device's links.
+    /// `simulation` is the plan's own: behaviour that its nodes must not show is disabled there.
     #[must_use]
     pub fn new(
         simulation: &'s Simulation,
@@ -129,7 +131,7 @@ impl<'s> Bench<'s> {
             let links: Vec<usize> = LiveNode::links(simulation, *node).collect();
             let end = |link: &usize| {
                 if is_host {
-                    // Nothing is between hosts and a host.
+                    // The hosts are directly connected to a host under test.
                     return Some(End::Device(0));
                 }
                 if let Some(own) = own_links.iter().position(|own| own == link) {
@@ -171,7 +173,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// The device has sent a frame on its `link`. It came in after `since`, when nothing was there.
+    /// Processes a frame sent by the device on its `link`. It arrived after `since`, when the link
+    /// was empty.
     pub fn on_frame(&mut self, now: Ps, since: Ps, link: usize, bytes: &[u8]) {
         self.on_timer(now);
         self.record.add((now, since), link, true, bytes);
@@ -207,7 +210,7 @@ impl<'s> Bench<'s> {
         self.on_timer(now);
     }
 
-    /// Does what is due.
+    /// Processes all due events.
     pub fn on_timer(&mut self, now: Ps) {
         self.now = now;
         loop {
@@ -252,7 +255,7 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// When something is due next.
+    /// Returns the time of the next event.
     pub fn next_timer(&mut self) -> Option<Ps> {
         let peers = self.peers.iter_mut();
         let timers = peers.filter_map(|peer| peer.live.next_timer());
@@ -261,12 +264,12 @@ impl<'s> Bench<'s> {
         timers.chain(planned).chain(arrival).min()
     }
 
-    /// The frames to send now, each with the device's link.
+    /// Returns the frames to send now, each with the device's link.
     pub fn leaving(&mut self) -> std::vec::Drain<'_, (usize, Vec<u8>)> {
         self.leaving.drain(..)
     }
 
-    /// Whether the plan is over.
+    /// Returns true if the plan is complete.
     #[must_use]
     pub fn is_over(&self, now: Ps) -> bool {
         now >= self.plan.end
@@ -284,7 +287,8 @@ impl<'s> Bench<'s> {
         &self.simulation.profile
     }
 
-    /// The plan with the steps that were done until then, in time where that counts, and what passed.
+    /// Returns the plan with the steps completed by then, and the record. If the plan requires
+    /// punctuality, steps sent too late are removed.
     #[must_use]
     pub fn end(mut self, until: Ps) -> (Plan, Record) {
         let most = self.plan.punctual.unwrap_or(Ps::MAX);
@@ -296,7 +300,7 @@ impl<'s> Bench<'s> {
         (self.plan, self.record)
     }
 
-    /// Why a node around the device cannot go on, where one cannot.
+    /// Returns the reason why a played node cannot continue, if there is one.
     pub fn failure(&mut self) -> Option<String> {
         self.peers.iter_mut().find_map(|peer| peer.live.failure())
     }
@@ -329,7 +333,7 @@ impl<'s> Bench<'s> {
         self.leaving.push((link, bytes));
     }
 
-    /// Takes what a node around the device sends.
+    /// Delivers the frames sent by a played node.
     fn take(&mut self, index: usize) {
         let Peer { live, ends, .. } = &mut self.peers[index];
         let mut leaving = Vec::new();
@@ -348,7 +352,7 @@ impl<'s> Bench<'s> {
     }
 }
 
-/// A frame, parsed.
+/// Parses an Ethernet frame.
 #[must_use]
 pub fn parse<'a>(bytes: &'a [u8], profile: &'a Profile) -> Frame<'a> {
     Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)

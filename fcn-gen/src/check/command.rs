@@ -1,4 +1,4 @@
-//! The command: the scenario, the interfaces, the loop, the reports.
+//! The `check` command: scenario, interfaces, main loop and reports.
 
 use super::bench::{Bench, parse};
 use super::plan::{Plan, Setup, surroundings};
@@ -18,16 +18,17 @@ use fcn_wire::Profile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The longest wait, so that stopping is never late.
+/// Maximum wait, so that interruptions are handled promptly.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// How long a device that begins by itself may take to.
+/// Time limit for the first packet of a device that begins by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Does what `options` ask for.
+/// Runs `check` with these options.
 ///
 /// # Errors
-/// The scenario is none, a link cannot be opened or fails, a test is failed, nothing could be tested, or someone stopped it.
+/// The scenario is invalid, a link cannot be opened or fails, a test fails, nothing could be
+/// tested, or the check was interrupted.
 pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let (name, simulation, device) = network(options)?;
     let mut setup = Setup::new(&simulation, device, options.role, options.off);
@@ -131,7 +132,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     conclude(&ran.ended, report::counts(&outcomes), options.strict)
 }
 
-/// The scenario's name, the network around the device, and which node that is.
+/// Returns the scenario's name, the network around the device, and the device's node.
 fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
     let usual = match options.role {
         Role::Proxy => Some("proxy"),
@@ -145,7 +146,7 @@ fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
     Ok((scenario.name, simulation, device))
 }
 
-/// The network as it is played around the device.
+/// Returns the network as it is played around the device.
 pub fn prepared(simulation: &Simulation, device: NodeId, role: Role, flow_rate: u32) -> Simulation {
     let mut simulation = surroundings(simulation, device);
     if role == Role::Receiver {
@@ -154,7 +155,7 @@ pub fn prepared(simulation: &Simulation, device: NodeId, role: Role, flow_rate: 
     simulation
 }
 
-/// Leaves the tests that are asked for.
+/// Keeps the tests selected by the options.
 fn select(setup: &mut Setup<'_>, options: &Check) -> Result {
     let is_named = |test: &Test, name: &str| test.id().starts_with(name);
     for name in options.only.iter().chain(&options.skip) {
@@ -180,7 +181,7 @@ fn select(setup: &mut Setup<'_>, options: &Check) -> Result {
     Ok(())
 }
 
-/// Carries a plan out, `speed` times as fast as it says; `tell` hears what time of the plan it is.
+/// Executes a plan at `speed` times its own speed; `tell` is called with the plan's current time.
 fn run<C: Clock>(
     mut bench: Bench<'_>,
     wire: &mut impl Wire,
@@ -213,7 +214,7 @@ fn run<C: Clock>(
         if stop.load(Ordering::Relaxed) {
             break Ended::Interrupted;
         }
-        // What is there is read before the end, however late that is noticed.
+        // Frames already received are read before the end, even if the end is noticed late.
         match turn(&mut bench, wire, clock, (start, speed), &mut since) {
             Ok(()) if bench.is_over(now) => break Ended::Done,
             Ok(()) => {}
@@ -222,7 +223,7 @@ fn run<C: Clock>(
     };
     let nanoseconds = clock.now() - start;
     let until = Ps((nanoseconds as f64 * 1e3 * speed) as u64);
-    // What was not done to its end tells nothing.
+    // Incomplete steps say nothing.
     let (plan, record) = bench.end(until);
     Ran {
         ended,
@@ -232,7 +233,8 @@ fn run<C: Clock>(
     }
 }
 
-/// Waits for a device that begins by itself: what came in with its first RoCEv2 packet.
+/// Waits for a device that begins by itself; returns the frames read together with its first RoCEv2
+/// packet.
 fn first_heard<C: Clock>(
     wire: &mut impl Wire,
     clock: &mut C,
@@ -258,7 +260,7 @@ fn first_heard<C: Clock>(
     Ok(heard)
 }
 
-/// Takes what is there, sends what is due, and waits.
+/// Reads the frames that are available, sends what is due, and waits.
 fn turn<C: Clock>(
     bench: &mut Bench<'_>,
     wire: &mut impl Wire,
@@ -307,7 +309,8 @@ fn turn<C: Clock>(
     Ok(())
 }
 
-/// Well only where something was tested, and all of it is passed.
+/// Succeeds only if at least one test was run and none failed; with `strict`, all tests must have
+/// been run.
 fn conclude(ended: &Ended, [passed, noted, failed, untested]: [usize; 4], strict: bool) -> Result {
     let tests = |count: usize| fcn_tool::quantity::counted(count as u64, "test");
     match ended {
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_tested_is_an_error_where_that_is_asked_for() {
+    fn untested_is_an_error_if_strict() {
         let said = |counts, strict| match conclude(&Ended::Done, counts, strict) {
             Ok(()) => String::new(),
             Err(failure) => failure.to_string(),

@@ -1,5 +1,5 @@
-//! A congestion point: data that meet congestion at it, each packet of the main step with a QP of its own, so that a notification
-//! tells which packet caused it.
+//! Check of a congestion point: sends data that meet congestion at the device. In the main step
+//! each packet has its own QP, so that a notification identifies the packet that caused it.
 
 mod data;
 mod verdict;
@@ -23,29 +23,30 @@ use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Rule};
 use std::net::IpAddr;
 
-/// First outer flow label of them.
+/// First outer flow label of the data packets.
 const FIRST_LABEL: u32 = 0x1_0000;
-/// Packets of a step behind those that fill the queue.
+/// Packets of a step after those that fill the queue.
 const PACKETS: u64 = 200;
-/// The most packets of a step.
+/// Maximum number of packets in a step.
 const MOST_PACKETS: u64 = 20_000;
-/// Payload of a data packet at most: it fits an interface of 1500 octets with what is around it.
+/// Maximum payload of a data packet in octets: with all headers it fits an interface MTU of 1500
+/// octets.
 const PAYLOAD: u16 = 1_024;
-/// Notifications of others that are sent at the border.
+/// Number of foreign notifications sent across the border.
 const LEAKS: u64 = 20;
-/// What the bench's own node writes into traces.
+/// Data that the played node writes into traces.
 const TRACE: TraceType = TraceType::from_bits(0).with(0).with(1).with(6);
-/// The step in which every packet has a QP of its own.
+/// Step in which every packet has its own QP.
 const EACH: &str = "each";
-/// Likewise, with an IOAM trace.
+/// Step in which every packet has its own QP and an IOAM trace.
 const TRACED: &str = "traced";
-/// The step of one flow alone.
+/// Step with a single flow.
 const ONE: &str = "one-flow";
-/// Data whose outer ECN field is 00.
+/// Step with data whose outer ECN field is 00.
 const INCAPABLE: &str = "not-capable";
-/// Data that come from outside.
+/// Step with data from outside of the domain.
 const FOREIGN: &str = "foreign";
-/// Notifications that cross the border.
+/// Step with notifications that cross the border.
 const LEAKING: &str = "leaking";
 
 fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
@@ -55,10 +56,10 @@ fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
     }
 }
 
-/// What is going to be sent.
+/// Plans the check.
 ///
 /// # Errors
-/// No flow passes the device, or nothing would meet congestion there.
+/// No flow passes the device, or no data would meet congestion there.
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let mut plan = Plan::new(setup.device);
     let name = &setup.simulation.nodes[setup.device].name;
@@ -84,7 +85,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         .and(name)
         .and("choose a mechanism (--set mechanism=fast-cnp)"));
     }
-    // Routers around it tell of proxies.
+    // The routers around the device advertise proxies.
     let nodes = setup.simulation.nodes.iter().enumerate();
     let routers = nodes.filter(|(node, values)| {
         *node != setup.device && matches!(values.kind, NodeKind::Switch(_))
@@ -120,11 +121,11 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         .ports
         .get(&egress)
         .map_or(200_000, |port| port.marking.kmax);
-    // So much has to come in until so much waits.
+    // Octets that have to arrive until this many are queued.
     let until_full = |octets: u64| (octets as f64 / (1.0 - goes as f64 / comes as f64)) as u64;
     let payload = PAYLOAD.min(first.flow.mtu);
     let count = |payload: u16| (until_full(kmax) / u64::from(payload) + PACKETS).min(MOST_PACKETS);
-    // As long as what waits takes to leave, and a little more.
+    // Time that the queue takes to drain, with some margin.
     let drain = setup.rate(first.to).time(2 * kmax + 100_000) + Ps::from_nanos(1_000_000);
     let mut maker = Maker {
         setup,
@@ -215,7 +216,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
                 .filter_map(|link| inside.iter().find(|way| way.from == *link))
                 .copied()
                 .collect();
-            // As many packets as it takes to exceed the limit.
+            // The payload is limited, so that enough packets are sent to exceed the rate limit.
             let least = u64::from(setup.flow_rate) * 8 * 4;
             let largest = (comes / least.max(1)).saturating_sub(200);
             let payload = payload
@@ -247,7 +248,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// How long routers around the device may take until proxies are known.
+/// Returns the time that routers around the device may take to advertise proxies.
 fn settling(setup: &Setup<'_>) -> Ps {
     if !kinds(setup).contains(&Kind::ProxyCn) {
         return Ps::from_nanos(100_000);
@@ -255,7 +256,7 @@ fn settling(setup: &Setup<'_>) -> Ps {
     Ps(setup.simulation.advertise_interval.0 * 3) + Ps::from_nanos(100_000)
 }
 
-/// Notifications of each kind from outside to inside, and from inside to outside.
+/// Builds notifications of each kind from outside to inside the domain, and from inside to outside.
 fn leaks(
     setup: &Setup<'_>,
     kinds: &[Kind],
@@ -291,7 +292,7 @@ fn leaks(
     frames
 }
 
-/// A notification of that kind about a flow.
+/// Builds a notification of that kind about a flow.
 fn notification(setup: &Setup<'_>, kind: Kind, carrier: &Carrier, flow: &Flow) -> Vec<u8> {
     let profile = &setup.simulation.profile;
     emitted(|out| match kind {

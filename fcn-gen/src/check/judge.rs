@@ -1,4 +1,5 @@
-//! From what passed to what each test comes to: how findings of frames count, and what the roles' own judges say in.
+//! Computes the result of each test from the recorded frames: counts the findings of frames, and
+//! applies the roles' own verdicts.
 
 use super::bench::{Passed, Record, parse};
 use super::plan::{Setup, unchanging};
@@ -15,42 +16,42 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 fcn_wire::identified! {
-    /// What a test comes to.
+    /// Result of a test.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     Grade {
-        /// As it should be.
+        /// As required.
         Passed = "passed",
-        /// Worth knowing; nobody demands otherwise.
+        /// Worth reporting, but not forbidden.
         Noted = "noted",
-        /// Broken.
+        /// Violated.
         Failed = "failed",
-        /// Nothing was there to tell by.
+        /// Nothing was observed that allows a verdict.
         Untested = "not_tested",
     }
 }
 
-/// What became of one test.
+/// Result of one test, with details.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The test.
     pub test: Test,
-    /// What it comes to.
+    /// The result.
     pub grade: Grade,
-    /// Why, where it is not passed.
+    /// Reason, unless it passed.
     pub why: String,
-    /// The frames of the record that show it, from 0; a few of many.
+    /// Indices of the recorded frames that show it; the first few if there are many.
     pub frames: Vec<usize>,
-    /// How many there are.
+    /// Number of occurrences.
     pub times: usize,
 }
 
-/// Why there is nothing to tell a statement by, where its step is missing.
+/// Reason why a statement could not be tested if its step is missing.
 pub const NOT_DONE: &str =
     "its step was not done to its end, or this machine was late with it (a lower --speed helps)";
-/// Frames named for one outcome.
+/// Maximum number of frames named in one outcome.
 const MOST_NAMED: usize = 8;
 
-/// What is known of each test so far.
+/// Intermediate results of the tests.
 #[derive(Default)]
 pub struct Ledger {
     broken: BTreeMap<Test, (String, Vec<usize>, usize)>,
@@ -58,7 +59,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The test is broken, as these frames show.
+    /// Records a violation, shown by these frames.
     pub fn fail(&mut self, test: Test, why: impl FnOnce() -> String, frames: &[usize]) {
         let (_, named, times) = (self.broken.entry(test)).or_insert_with(|| (why(), Vec::new(), 0));
         for frame in frames {
@@ -69,37 +70,37 @@ impl Ledger {
         *times += 1;
     }
 
-    /// A statement does not hold.
+    /// Records that a statement does not hold.
     pub fn fails(&mut self, statement: Statement, why: impl FnOnce() -> String, frames: &[usize]) {
         self.fail(Test::Statement(statement), why, frames);
     }
 
-    /// Something was there to tell by.
+    /// Records that a test could be judged.
     pub fn tried(&mut self, test: Test) {
         self.tried.insert(test, Ok(()));
     }
 
-    /// There was something to tell a statement by.
+    /// Records that statements could be judged.
     pub fn tries(&mut self, statements: &[Statement]) {
         for statement in statements {
             self.tried(Test::Statement(*statement));
         }
     }
 
-    /// Why there is nothing to tell these by, unless something else was.
+    /// Records why these statements could not be judged, unless there is a result already.
     pub fn cannot(&mut self, statements: &[Statement], why: &str) {
         for statement in statements {
             self.cannot_test(Test::Statement(*statement), why);
         }
     }
 
-    /// The same of one test.
+    /// Records why a test could not be judged, unless there is a result already.
     pub fn cannot_test(&mut self, test: Test, why: &str) {
         let known = self.tried.entry(test);
         known.or_insert_with(|| Err(why.to_owned()));
     }
 
-    /// A statement that holds or does not, as a condition says.
+    /// Records whether a statement holds, according to a condition.
     pub fn holds(
         &mut self,
         statement: Statement,
@@ -113,7 +114,7 @@ impl Ledger {
         }
     }
 
-    /// What a test comes to, by what was entered.
+    /// Returns the outcome of a test, based on the recorded results.
     pub fn outcome(&mut self, test: Test) -> Outcome {
         let (grade, why, frames, times) =
             match (self.broken.remove(&test), self.tried.remove(&test)) {
@@ -145,20 +146,20 @@ impl Ledger {
     }
 }
 
-/// A frame of the device that it did not merely pass on.
+/// A frame sent by the device.
 pub struct Own<'a> {
-    /// Its number.
+    /// Index of the frame in the record.
     pub index: usize,
-    /// When, and where.
+    /// Its time and link.
     pub passed: &'a Passed,
-    /// Itself.
+    /// The parsed frame.
     pub frame: Frame<'a>,
-    /// What it notifies of.
+    /// The notification in it, if it is one.
     pub notification: Option<Notification>,
 }
 
 impl Own<'_> {
-    /// Whether it is of that kind, well-formed or not.
+    /// Returns true if it is a notification of that kind, well-formed or not.
     #[must_use]
     pub fn is_of(&self, kind: Kind) -> bool {
         matches!(
@@ -171,15 +172,15 @@ impl Own<'_> {
     }
 }
 
-/// The frames that the device made, and those it passed on, of a record.
+/// The device's frames in a record: those it generated, and those it forwarded.
 pub struct Sorted<'a> {
-    /// Made by the device.
+    /// Generated by the device.
     pub own: Vec<Own<'a>>,
-    /// Passed on.
+    /// Forwarded by the device.
     pub forwarded: Vec<Own<'a>>,
 }
 
-/// Sorts the frames of the device.
+/// Separates the frames that the device generated from those that it forwarded.
 #[must_use]
 pub fn sort<'a>(setup: &'a Setup<'_>, record: &'a Record) -> Sorted<'a> {
     let profile = &setup.simulation.profile;
@@ -218,7 +219,7 @@ pub fn sort<'a>(setup: &'a Setup<'_>, record: &'a Record) -> Sorted<'a> {
     Sorted { own, forwarded }
 }
 
-/// The families that a frame belongs to.
+/// Returns the families of messages that a frame belongs to.
 fn families(frame: &Frame<'_>) -> Vec<Family> {
     let mut families = vec![];
     match frame.message() {
@@ -249,14 +250,15 @@ fn families(frame: &Frame<'_>) -> Vec<Family> {
     families
 }
 
-/// Judges by the rules of the list: each frame by itself, then those over several.
+/// Judges by the list of rules: first each frame by itself, then rules over several packets.
 pub fn by_rules(setup: &Setup<'_>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     let own = super::statements::families(setup.role);
     let all = Rule::ALL
         .iter()
         .filter(|rule| !Rule::SEVERAL.contains(rule));
     let all: Vec<Rule> = all.copied().collect();
-    // What a device writes into packets that it passes on is its own as well: node data of a trace, a tunnel.
+    // Data that a device writes into forwarded packets are its own as well: node data of a trace, a
+    // tunnel.
     let written = sorted
         .forwarded
         .iter()
@@ -283,7 +285,7 @@ pub fn by_rules(setup: &Setup<'_>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     }
 }
 
-/// Notifications that have crossed the border of the device's domain.
+/// Judges notifications that have crossed the border of the device's domain.
 fn crossings(setup: &Setup<'_>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     let nodes = setup.simulation.nodes.iter().enumerate();
     let inside = nodes.filter(|(index, _)| setup.is_inside(*index));
@@ -304,7 +306,8 @@ fn crossings(setup: &Setup<'_>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     }
 }
 
-/// When frames came in, by their numbers: those of one look at the link are taken as coming evenly since the look before.
+/// Estimates the arrival times of frames: frames read from a link at the same time are taken as
+/// evenly distributed since the previous read.
 #[must_use]
 pub fn spread(frames: &[&Own<'_>]) -> Vec<Ps> {
     let mut times = Vec::with_capacity(frames.len());
@@ -324,7 +327,7 @@ pub fn spread(frames: &[&Own<'_>]) -> Vec<Ps> {
     times
 }
 
-/// Holds notifications to the limit on their rate about one flow; returns the frames that exceed it.
+/// Returns the frames that exceed the limit on the rate of notifications about one flow.
 #[must_use]
 pub fn over_rate(frames: &[&Own<'_>], rate: u32) -> Option<Vec<usize>> {
     let mut rates: HashMap<(IpAddr, RowKey), NotifierRate> = HashMap::new();
@@ -342,7 +345,8 @@ pub fn over_rate(frames: &[&Own<'_>], rate: u32) -> Option<Vec<usize>> {
     (!beyond.is_empty()).then_some(beyond)
 }
 
-/// The same for congestion points, by the rule of the kind. `tried`: more came to be told of than the limit lets through.
+/// Judges the notification rate of congestion points by the rule for their kind. `tried` is true if
+/// there was more congestion to report than the limit permits.
 pub fn rates(setup: &Setup<'_>, frames: &[&Own<'_>], tried: bool, ledger: &mut Ledger) {
     let Some(duties) = frames
         .iter()
@@ -364,7 +368,7 @@ pub fn rates(setup: &Setup<'_>, frames: &[&Own<'_>], tried: bool, ledger: &mut L
     }
 }
 
-/// The data packets among frames.
+/// Returns the data packets among frames.
 pub fn data<'o, 'a>(frames: &'o [Own<'a>]) -> impl Iterator<Item = (&'o Own<'a>, DataPacket<'a>)> {
     let data = |seen: &'o Own<'a>| Some((seen, DataPacket::from_frame(&seen.frame)?));
     frames.iter().filter_map(data)

@@ -1,4 +1,4 @@
-//! What a check is going to send, step by step, and which tests each step is for.
+//! The plan of a check: the frames to send, step by step, and the tests that each step serves.
 
 use super::statements::{Statement, Test, tests};
 use crate::emulate::{Enabled, Role};
@@ -16,49 +16,49 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-/// Octets around a frame on the wire: preamble, FCS, gap.
+/// Octets that surround a frame on the wire: preamble, FCS, gap.
 pub const AROUND: usize = 24;
-/// An address that nobody trusts (RFC 3849).
+/// A source address that is not on any access list (RFC 3849).
 pub const STRANGER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 1);
-/// As late as frames may be of a step in which milliseconds count.
+/// Maximum lateness of frames in a step in which milliseconds matter.
 pub const PUNCTUAL: Ps = Ps::from_nanos(500_000);
 /// Longer than any check.
 const FOREVER: Ps = Ps(100_000 * Ps::SECOND.0);
-/// The longest notification.
+/// Maximum length of a notification in octets.
 const LONGEST: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
 
-/// What is tested, and how.
+/// Subject and parameters of a check.
 #[derive(Debug)]
 pub struct Setup<'s> {
-    /// The network that the device is a node of.
+    /// The network that contains the device.
     pub simulation: &'s Simulation,
-    /// Which node.
+    /// The device's node.
     pub device: NodeId,
-    /// As what.
+    /// The role in which it is tested.
     pub role: Role,
-    /// Whether it is as it was delivered, nothing enabled.
+    /// True if the device is in its default configuration, with nothing enabled.
     pub off: bool,
-    /// Notifications a second that one notifier may send about one flow.
+    /// Maximum notifications per second that one notifier may send about one flow.
     pub flow_rate: u32,
-    /// The tests to do.
+    /// The tests to run.
     pub wanted: BTreeSet<Test>,
-    /// By node: the device's link towards it.
+    /// The device's link towards each node.
     towards: Vec<Option<usize>>,
 }
 
-/// A flow through the device, and the device's links that it comes and goes by.
+/// A flow through the device, with the device's links on its path.
 #[derive(Clone, Copy)]
 pub struct Way<'s> {
     /// The flow.
     pub flow: &'s Flow,
-    /// Where it comes from.
+    /// Index of the ingress link.
     pub from: usize,
-    /// Where it goes.
+    /// Index of the egress link.
     pub to: usize,
 }
 
 impl<'s> Setup<'s> {
-    /// A source that the sender believes.
+    /// Returns a source address on the sender's access list.
     pub fn listed(&self) -> Option<Ipv6Addr> {
         let NodeKind::Host(host) = &self.simulation.nodes[self.device].kind else {
             return None;
@@ -70,7 +70,7 @@ impl<'s> Setup<'s> {
         })
     }
 
-    /// Every test that this role has, on this device.
+    /// Creates a setup with all tests of this role.
     #[must_use]
     pub fn new(simulation: &'s Simulation, device: NodeId, role: Role, off: bool) -> Self {
         let live = LiveNode::new(simulation, device, Vec::new(), None);
@@ -86,14 +86,14 @@ impl<'s> Setup<'s> {
         }
     }
 
-    /// Whether one of these statements is to be tested.
+    /// Returns true if one of these statements is to be tested.
     #[must_use]
     pub fn wants(&self, statements: &[Statement]) -> bool {
         let mut statements = statements.iter();
         statements.any(|statement| self.wanted.contains(&Test::Statement(*statement)))
     }
 
-    /// Whether a rule of these families is to be tested that one packet can break.
+    /// Returns true if a rule of these families that a single packet can break is to be tested.
     #[must_use]
     pub fn wants_family(&self, families: &[Family]) -> bool {
         self.wanted.iter().any(|test| match test {
@@ -104,7 +104,7 @@ impl<'s> Setup<'s> {
         })
     }
 
-    /// Whether one of these rules is to be tested.
+    /// Returns true if one of these rules is to be tested.
     #[must_use]
     pub fn wants_rule(&self, rules: &[Rule]) -> bool {
         rules
@@ -112,7 +112,8 @@ impl<'s> Setup<'s> {
             .any(|rule| self.wanted.contains(&Test::Rule(*rule)))
     }
 
-    /// Whether the scenario has the device do what a test is about: with one mechanism it sends no messages of another.
+    /// Returns true if the test concerns behaviour that the scenario gives the device: with one
+    /// mechanism it sends no messages of another.
     #[must_use]
     pub fn applies(&self, test: Test) -> bool {
         let own = kinds(self);
@@ -124,7 +125,7 @@ impl<'s> Setup<'s> {
         let has = |kind: Kind| match self.role {
             Role::CongestionPoint | Role::Receiver => own.contains(&kind),
             Role::Proxy | Role::IngressPe => true,
-            // Without an access list it believes nobody.
+            // Without an access list, a sender accepts no notifications.
             Role::Sender => {
                 let mut flows = flows.clone();
                 kind == Kind::FastCnp1
@@ -141,7 +142,7 @@ impl<'s> Setup<'s> {
                     Some(("wanfcn", _)) => Some(Kind::WanFcn),
                     _ => None,
                 };
-                // That a receiver must not do it by default holds whatever the scenario has it do.
+                // The restrictions on a receiver's default configuration apply in every scenario.
                 let is_receiver = self.role == Role::Receiver;
                 let has = kind.is_none_or(has) || is_receiver && statement.is_off();
                 has && statement.is_off() == self.off
@@ -169,13 +170,13 @@ impl<'s> Setup<'s> {
         }
     }
 
-    /// The device's link towards a node.
+    /// Returns the device's link towards a node.
     #[must_use]
     pub fn towards(&self, node: NodeId) -> Option<usize> {
         self.towards.get(node).copied().flatten()
     }
 
-    /// The flows through the device.
+    /// Returns the flows through the device.
     #[must_use]
     pub fn ways(&self) -> Vec<Way<'s>> {
         let flows = self.simulation.flows.iter();
@@ -186,7 +187,7 @@ impl<'s> Setup<'s> {
         ways.collect()
     }
 
-    /// The rate of a link of the device.
+    /// Returns the rate of a link of the device.
     #[must_use]
     pub fn rate(&self, link: usize) -> Rate {
         let mut links = LiveNode::links(self.simulation, self.device);
@@ -194,7 +195,7 @@ impl<'s> Setup<'s> {
         self.simulation.links[link].rate
     }
 
-    /// The neighbour at a link of the device.
+    /// Returns the neighbour at a link of the device.
     #[must_use]
     pub fn neighbour(&self, link: usize) -> NodeId {
         let mut links = LiveNode::links(self.simulation, self.device);
@@ -202,7 +203,7 @@ impl<'s> Setup<'s> {
         self.simulation.links[link].other_end(self.device)
     }
 
-    /// Whether the device has a neighbour outside of its domain.
+    /// Returns true if the device has a neighbour outside of its domain.
     #[must_use]
     pub fn has_border(&self) -> bool {
         let links = LiveNode::links(self.simulation, self.device).enumerate();
@@ -211,7 +212,7 @@ impl<'s> Setup<'s> {
             .any(|(link, _)| !self.is_inside(self.neighbour(link)))
     }
 
-    /// Whether a node is in the device's domain.
+    /// Returns true if a node is in the device's domain.
     #[must_use]
     pub fn is_inside(&self, node: NodeId) -> bool {
         let nodes = &self.simulation.nodes;
@@ -219,87 +220,88 @@ impl<'s> Setup<'s> {
     }
 }
 
-/// What a frame of the plan is.
+/// Content of a planned frame.
 pub enum What {
     /// These octets.
     Octets(Vec<u8>),
-    /// Made of the outer flow label that the device gives a flow.
+    /// Built when the outer flow label that the device assigns to a flow is known.
     Labelled {
         /// The flow.
         flow: FlowKey,
-        /// Makes it.
+        /// Builds the frame from the label.
         make: Box<dyn Fn(u32) -> Option<Vec<u8>>>,
     },
 }
 
 /// A frame to send.
 pub struct Planned {
-    /// When.
+    /// Time of sending.
     pub at: Ps,
-    /// By which link of the device.
+    /// The device's link on which it arrives.
     pub link: usize,
-    /// What.
+    /// The content.
     pub what: What,
 }
 
-/// A data packet that is going to be sent.
+/// A data packet of the plan.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// The flow, whose QP no other packet has but those of one step.
+    /// The flow. Its QP is used by no other packet, except those of one step.
     pub flow: FlowKey,
-    /// The device's link that the sender itself is at the other end of, if it is.
+    /// The device's link to the sender, if the sender is a neighbour.
     pub link: Option<usize>,
     /// UDP source port.
     pub port: u16,
-    /// ECN field, the outer one where there is a tunnel.
+    /// ECN field; with a tunnel, that of the outer header.
     pub ecn: u8,
-    /// The trace in it.
+    /// The IOAM trace in the packet.
     pub trace: Option<Vec<u8>>,
-    /// The outer flow label, and the tunnel's beginning.
+    /// Outer flow label, and the tunnel's start address.
     pub outer: Option<(u32, Ipv6Addr)>,
     /// The packet from its own IP header on.
     pub packet: Vec<u8>,
 }
 
-/// A step: what is done, to see what.
+/// A step of a check.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its name.
+    /// Identifier of the step.
     pub id: &'static str,
-    /// What is done.
+    /// Description of the step.
     pub what: String,
-    /// When.
+    /// Time of the step.
     pub time: Range<Ps>,
-    /// Frames that the plan sends in it, beside those of nodes that are played.
+    /// Number of frames sent by the plan itself, without those of played nodes.
     pub frames: usize,
 }
 
-/// What is going to be done.
+/// The plan of a check.
 pub struct Plan {
     /// The device.
     pub device: NodeId,
-    /// The nodes that are played around it.
+    /// The nodes played around the device.
     pub peers: Vec<NodeId>,
-    /// The frames, by time.
+    /// The frames, in the order of time.
     pub frames: Vec<Planned>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// Data packets among the frames.
+    /// The data packets among the frames.
     pub sent: Vec<Sent>,
-    /// When data of nodes that are played are marked CE on their way to the device.
+    /// Period in which data of played nodes are marked CE on their way to the device.
     pub marks: Option<Range<Ps>>,
-    /// Whether frames need the device's labels.
+    /// True if frames depend on the device's flow labels.
     pub learns_labels: bool,
-    /// Whether it begins with the device's first packet: before it there is nobody to tell.
+    /// True if the plan begins with the device's first packet, because there is no sender to notify
+    /// before.
     pub waits: bool,
-    /// How late a step's frames may be sent at most, where its verdict depends on when they were.
+    /// Maximum lateness of a step's frames, if the verdict depends on their times.
     pub punctual: Option<Ps>,
-    /// When it is over.
+    /// End of the plan.
     pub end: Ps,
 }
 
 impl Plan {
-    /// Nothing yet.
+    /// Creates an empty plan.
     #[must_use]
     pub const fn new(device: NodeId) -> Self {
         Self {
@@ -316,7 +318,7 @@ impl Plan {
         }
     }
 
-    /// Adds a step of that length at the end, with its frames.
+    /// Appends a step of that length with its frames.
     pub fn step(&mut self, id: &'static str, what: String, lasts: Ps, frames: Vec<Planned>) {
         let begin = self.end;
         self.end = begin + lasts;
@@ -330,7 +332,7 @@ impl Plan {
         self.frames.sort_by_key(|planned| planned.at);
     }
 
-    /// Octets of the longest frame of its own.
+    /// Returns the length of the plan's longest frame in octets.
     #[must_use]
     pub fn longest(&self) -> usize {
         let lengths = self.frames.iter().map(|planned| match &planned.what {
@@ -340,7 +342,7 @@ impl Plan {
         lengths.max().unwrap_or(0)
     }
 
-    /// When a step takes place, where it does.
+    /// Returns the time of a step, if the plan has it.
     #[must_use]
     pub fn time(&self, id: &str) -> Option<Range<Ps>> {
         let step = self.steps.iter().find(|step| step.id == id)?;
@@ -348,8 +350,8 @@ impl Plan {
     }
 }
 
-/// The scenario as it is played around the device: nobody but the device notifies or reacts, and flows are slow enough to pass
-/// unhindered.
+/// Returns the scenario as it is played around the device: no other node notifies or reacts, and
+/// flows are slow enough not to meet congestion.
 #[must_use]
 pub fn surroundings(simulation: &Simulation, device: NodeId) -> Simulation {
     let mut simulation = simulation.clone();
@@ -384,7 +386,7 @@ pub fn surroundings(simulation: &Simulation, device: NodeId) -> Simulation {
     simulation
 }
 
-/// A frame of an IP packet, from and to the MAC addresses that the scenario has for these nodes.
+/// Puts an IP packet into a frame, with the MAC addresses that the scenario gives these nodes.
 #[must_use]
 pub fn framed((from, to): (NodeId, NodeId), packet: &[u8]) -> Vec<u8> {
     let is_v4 = packet.first().is_some_and(|first| first >> 4 == 4);
@@ -402,7 +404,7 @@ pub fn framed((from, to): (NodeId, NodeId), packet: &[u8]) -> Vec<u8> {
     compose::packet(&parts, &fcn_wire::Profile::DEFAULT).unwrap_or_default()
 }
 
-/// The IP packet that an emitter writes.
+/// Returns the IP packet written by an emitter.
 pub fn emitted(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
     let mut out = vec![0; LONGEST];
     let len = write(&mut out).unwrap_or_default();
@@ -410,7 +412,7 @@ pub fn emitted(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<
     out
 }
 
-/// A plain CNP about the sender's QP of `flow`, from its receiver.
+/// Builds a plain CNP about the sender's QP of `flow`, from its receiver.
 #[must_use]
 pub fn cnp(simulation: &Simulation, flow: &Flow) -> Vec<u8> {
     let carrier = Carrier::new(flow.destination, flow.source);
@@ -418,7 +420,8 @@ pub fn cnp(simulation: &Simulation, flow: &Flow) -> Vec<u8> {
     emitted(|out| emit::cnp(&carrier, &cnp, &simulation.profile, out))
 }
 
-/// The kinds of notification that the device sends because of congestion, by the scenario.
+/// Returns the kinds of notification that the device sends because of congestion, according to the
+/// scenario.
 #[must_use]
 pub fn kinds(setup: &Setup<'_>) -> Vec<Kind> {
     match &setup.simulation.nodes[setup.device].kind {
@@ -439,7 +442,8 @@ pub fn kinds(setup: &Setup<'_>) -> Vec<Kind> {
     }
 }
 
-/// Octets of an IP packet with what may change on the way taken as 0: ECN, hop limit, IPv4's header checksum.
+/// Returns the octets of an IP packet with the fields that routers may change set to 0: ECN, hop
+/// limit, IPv4's header checksum.
 #[must_use]
 pub fn unchanging(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();

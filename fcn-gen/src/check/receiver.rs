@@ -1,4 +1,5 @@
-//! A receiver: the scenario's senders write to it, and in one step all their data are marked CE on the way.
+//! Check of a receiver: the scenario's senders write to it, and in one step all their data are
+//! marked CE on the way.
 
 use super::bench::{Record, parse};
 use super::judge::{Ledger, NOT_DONE, Own, Sorted, over_rate};
@@ -12,22 +13,23 @@ use fcn_wire::{Kind, Subject};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// The step in which nothing is marked.
+/// Step in which no data are marked.
 const UNMARKED: &str = "unmarked";
-/// The step in which all data are.
+/// Step in which all data are marked.
 const MARKED: &str = "marked";
-/// How long each takes.
+/// Length of each step.
 const LASTS: Ps = Ps::from_nanos(4_000_000);
-/// Octets of a data packet around its payload.
+/// Octets of a data packet without its payload.
 const HEADERS: u64 = 14 + 40 + 8 + 12 + 16 + 4;
 
-/// The flows that end at the device.
+/// Returns the flows that end at the device.
 fn flows<'s>(setup: &Setup<'s>) -> impl Iterator<Item = &'s Flow> + use<'s> {
     let (flows, device) = (&setup.simulation.flows, setup.device);
     flows.iter().filter(move |flow| flow.to == device)
 }
 
-/// Lets the flows to the device be as fast as it takes to see whether its CNPs are limited, where their links are.
+/// Raises the rates of the flows to the device enough to show if its CNPs are rate-limited, as far
+/// as the links permit.
 pub fn hasten(simulation: &mut Simulation, device: usize, flow_rate: u32) {
     for index in 0..simulation.flows.len() {
         let flow = &simulation.flows[index];
@@ -52,7 +54,7 @@ pub fn hasten(simulation: &mut Simulation, device: usize, flow_rate: u32) {
     }
 }
 
-/// What is going to be done.
+/// Plans the check.
 ///
 /// # Errors
 /// No flow ends at the device.

@@ -1,4 +1,5 @@
-//! What is said of a check: before it, and at its end for people, as JSON, as JUnit XML, and as packets.
+//! The output of a check: the announcement before it, and the report as text, JSON, JUnit XML, and
+//! packets.
 
 use super::bench::Record;
 use super::judge::{Grade, Outcome};
@@ -19,70 +20,70 @@ use std::time::Duration;
 
 /// Name of the schema.
 pub const CHECK_SCHEMA: &str = "fcn-gen/check";
-/// Its version: raised when a field changes its meaning or goes away.
+/// Version of the schema: raised when a field changes its meaning or is removed.
 pub const CHECK_VERSION: u32 = 1;
 
-/// Names of the files in a folder.
+/// Names of the files in the output folder.
 const REPORT: &str = "report.json";
 const JUNIT: &str = "junit.xml";
 const PACKETS: &str = "packets.pcapng";
 
-/// Why a check ended.
+/// Reason for the end of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All was done.
+    /// The plan was completed.
     Done,
-    /// Somebody stopped it.
+    /// It was interrupted.
     Interrupted,
     /// A link failed, or a packet could not be built.
     Failed(String),
 }
 
-/// A check that ended.
+/// Result of running a plan.
 pub struct Ran {
-    /// Why.
+    /// Reason for the end.
     pub ended: Ended,
-    /// What was planned.
+    /// The plan, with its completed steps.
     pub plan: Plan,
-    /// What passed.
+    /// The recorded frames.
     pub record: Record,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub nanoseconds: u64,
 }
 
-/// What a report consists of.
+/// Names of the report's files.
 pub const FILES: [&str; 3] = [REPORT, JUNIT, PACKETS];
 
-/// What is checked.
+/// Description of the check.
 pub struct About<'a> {
-    /// As what.
+    /// Role of the device.
     pub role: &'static str,
-    /// The node's name.
+    /// Name of the device's node.
     pub device: &'a str,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: &'a str,
-    /// Whether it is as it was delivered.
+    /// True if the device is in its default configuration.
     pub off: bool,
-    /// How fast time runs.
+    /// Speed relative to the scenario's time.
     pub speed: f64,
 }
 
-/// A link, at the end.
+/// Statistics of a link at the end.
 #[derive(Serialize)]
 pub struct LinkReport {
     /// The interface.
     pub interface: String,
-    /// The node that was played at it.
+    /// The node played on it.
     pub peer: String,
-    /// How frames came in and left.
+    /// Method of sending and receiving frames.
     pub mode: String,
-    /// Frames that the link did not take.
+    /// Frames that the link did not accept.
     pub refused: u64,
-    /// Frames that came in and were lost because they were not fetched in time; null: not known.
+    /// Received frames lost because they were not read in time; null if unknown.
     pub lost: Option<u64>,
 }
 
-/// How many passed, are worth knowing, failed, and could not be tested.
+/// Counts the outcomes by grade: passed, noted, failed, untested.
 pub fn counts(outcomes: &[Outcome]) -> [usize; 4] {
     [Grade::Passed, Grade::Noted, Grade::Failed, Grade::Untested].map(|grade| {
         outcomes
@@ -129,7 +130,7 @@ fn steps_text(plan: &Plan) -> String {
     text
 }
 
-/// What is going to be done, before it is.
+/// Describes the plan before it is run.
 pub fn announcement<'p>(
     about: &About<'_>,
     plan: &Plan,
@@ -147,7 +148,7 @@ pub fn announcement<'p>(
     text
 }
 
-/// The tests, and what would be sent.
+/// Describes the tests and the packets that would be sent.
 pub fn dry_text(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> String {
     let mut text = heading(about);
     let tests: Vec<_> = setup
@@ -197,7 +198,7 @@ fn steps_json(plan: &Plan) -> Vec<Value> {
     plan.steps.iter().map(step).collect()
 }
 
-/// The same for programs.
+/// Returns the same as [`dry_text`] as JSON.
 pub fn dry_json(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
     let tests = setup.wanted.iter().filter(|test| setup.applies(**test));
     let tests = tests
@@ -216,15 +217,15 @@ pub fn dry_json(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
     })
 }
 
-/// Frame numbers as Wireshark counts them.
+/// Frame numbers as Wireshark counts them, from 1.
 fn numbers(outcome: &Outcome) -> Vec<usize> {
     outcome.frames.iter().map(|frame| frame + 1).collect()
 }
 
-/// The report for programs.
+/// Returns the report as JSON.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// The report cannot be represented in JSON.
 pub fn json(
     about: &About<'_>,
     ran: &Ran,
@@ -275,7 +276,7 @@ fn ended(ended: &Ended) -> &str {
     }
 }
 
-/// The report for people: what failed or is worth knowing first, with the reason and the frames.
+/// Returns the report as text: failed and noted tests first, with reasons and frames.
 pub fn text(
     ran: &Ran,
     links: &[LinkReport],
@@ -295,7 +296,7 @@ pub fn text(
         Grade::Passed => 2,
         Grade::Untested => 3,
     };
-    // What is not tested for the same reason stands together.
+    // Tests not run for the same reason are grouped.
     sorted.sort_by_key(|outcome| match outcome.grade {
         Grade::Untested => (3, outcome.why.as_str()),
         grade => (place(grade), ""),
@@ -360,7 +361,7 @@ pub fn text(
 /// Writes the files of a report.
 ///
 /// # Errors
-/// One cannot be written.
+/// A file cannot be written.
 pub fn write(
     folder: &Path,
     whole: &Value,
@@ -374,7 +375,7 @@ pub fn write(
         .map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// All that passed, with comments at the frames that show what failed.
+/// Writes all recorded frames to a capture file, with comments on the frames that show failures.
 fn packets(
     path: &Path,
     links: &[LinkReport],
@@ -438,7 +439,7 @@ fn packets(
     Ok(())
 }
 
-/// The report as JUnit XML.
+/// Returns the report as JUnit XML.
 pub fn junit(about: &About<'_>, outcomes: &[Outcome]) -> String {
     let [_, _, failed, untested] = counts(outcomes);
     let suite = escaped(&format!("fcn-gen check {}", about.role));

@@ -1,4 +1,4 @@
-//! What each role's check does: its plan, and its own judge behind the rules that hold for all.
+//! Dispatch by role: its plan, and its own judge after the rules that apply to all roles.
 
 use super::bench::Record;
 use super::judge::{Grade, Ledger, Outcome, by_rules, sort};
@@ -7,7 +7,7 @@ use super::{congestion_point, receiver, sender, translator};
 use crate::emulate::Role;
 use fcn_tool::failure::Result;
 
-/// What is going to be done.
+/// Plans the check for the setup's role.
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     match setup.role {
         Role::CongestionPoint => congestion_point::plan(setup),
@@ -17,7 +17,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     }
 }
 
-/// Judges what passed.
+/// Judges a record.
 #[must_use]
 pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
     let sorted = sort(setup, record);
@@ -36,7 +36,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
         }
     }
     let outcomes = setup.wanted.iter().map(|test| ledger.outcome(*test));
-    // What the device need not do here, and does wrongly, is wrong all the same.
+    // A failure counts even if the scenario does not require the behaviour of the device.
     outcomes
         .filter(|outcome| {
             setup.applies(outcome.test) || !matches!(outcome.grade, Grade::Passed | Grade::Untested)

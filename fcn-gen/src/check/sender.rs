@@ -1,4 +1,5 @@
-//! A sender: it writes to the scenario's receivers, is told to slow down, rightly and wrongly, and its rates are measured.
+//! Check of a sender: it writes to the scenario's receivers and gets valid and invalid
+//! notifications, while its rates are measured.
 
 use super::judge::{Ledger, Sorted, data};
 use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
@@ -16,30 +17,31 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-/// Somebody else to whom nothing is sent.
+/// Another address, to which nothing is sent.
 const ELSEWHERE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 2);
-/// How long data flow before anything else.
+/// Time that data flow before the first step.
 const BEFORE: Ps = Ps::from_nanos(8_000_000);
-/// How long a step lasts.
+/// Length of a step.
 const LASTS: Ps = Ps::from_nanos(4_000_000);
-/// Of a step, what may pass until the sender has reacted.
+/// Time within a step that the sender may take to react.
 const REACTION: Ps = Ps::from_nanos(1_000_000);
-/// How long rates are measured.
+/// Length of a rate measurement.
 const WINDOW: Ps = Ps::from_nanos(3_000_000);
-/// Time between notifications, which come all the while: a sender that recovers in between is measured as one that obeys.
+/// Time between notifications, which are sent during the whole step, so that a sender that recovers
+/// quickly still has a lower rate.
 const GAP: Ps = Ps::from_nanos(25_000);
-/// A rate below so much of the one before is a lower one.
+/// A rate below this fraction of the previous one counts as lower.
 const LOWER: f64 = 0.8;
-/// Packets that it takes before a message to tell by those behind it.
+/// Minimum number of packets before a message for a comparison with those after it.
 const FEWEST: usize = 8;
 
-/// The flows that begin at the device.
+/// Returns the flows that begin at the device.
 fn flows<'s>(setup: &Setup<'s>) -> Vec<&'s Flow> {
     let flows = setup.simulation.flows.iter();
     flows.filter(|flow| flow.from == setup.device).collect()
 }
 
-/// What a step says to the sender.
+/// Message sent to the sender in a step.
 #[derive(Clone, Copy)]
 enum Message {
     Cnp,
@@ -50,7 +52,8 @@ enum Message {
     },
 }
 
-/// A step: its name, the flow that it is about by its place, what it says, and the statements it is for.
+/// A step: its identifier, the index of its flow, its message, its description, and the statements
+/// tested.
 struct Step {
     id: &'static str,
     flow: usize,
@@ -61,7 +64,7 @@ struct Step {
     others: Option<Statement>,
 }
 
-/// The steps.
+/// Returns the steps.
 fn steps(setup: &Setup<'_>) -> Vec<Step> {
     use Statement as S;
     let listed = setup.listed();
@@ -140,7 +143,7 @@ fn steps(setup: &Setup<'_>) -> Vec<Step> {
     all
 }
 
-/// What is going to be done.
+/// Plans the check.
 ///
 /// # Errors
 /// No flow begins at the device.
@@ -205,7 +208,7 @@ fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
     let deep = NodeValues {
         hop_limit: 63,
         node_id: 1,
-        // A link that is full, and a queue.
+        // A full link with a queue.
         namespace_data: 0x0064_0064,
         transit_delay: 50_000,
         queue_depth: 200_000,

@@ -1,5 +1,6 @@
-//! What the drafts say, statement by statement: which rules of the list it comes to, which test of this module shows it, or why
-//! nobody sees it from outside. The tests of a role, and the page in `docs/`, are made from this and the list of rules.
+//! The statements of the drafts. Each names the rules of the list that it corresponds to, a test of
+//! this module, or the reason why it cannot be observed from outside. The tests of a role and the
+//! page in `docs/` are generated from these statements and the list of rules.
 
 use crate::emulate::Role;
 use clap::ValueEnum;
@@ -9,45 +10,45 @@ use fcn_wire::{Rule, Severity};
 use std::fmt::Write as _;
 
 fcn_wire::identified! {
-    /// How strongly a source says it.
+    /// Requirement level of a statement.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     Force {
         /// MUST, MUST NOT.
         Must = "must",
         /// SHOULD, RECOMMENDED.
         Should = "should",
-        /// It describes what nodes do.
+        /// A description of a node's behaviour.
         Says = "says",
-        /// It is silent, and this project chose.
+        /// The source is silent; this project's choice.
         Chosen = "chosen",
     }
 }
 
-/// How a statement is seen from outside.
+/// How a statement can be observed from outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// By a test of its own, at these roles.
+    /// By its own test, for these roles.
     Test(&'static [Role]),
     /// By these rules of the list.
     Rules(&'static [Rule]),
-    /// Not at all, and why.
+    /// Not at all, for this reason.
     Not(&'static str),
 }
 
-/// What the list says about one statement.
+/// Entry of the list for one statement.
 #[derive(Debug)]
 pub struct Info {
     /// Stable identifier, dotted, lower case.
     pub id: &'static str,
     /// The draft; `None` for another source, which `section` names.
     pub draft: Option<&'static Draft>,
-    /// Where in it.
+    /// Section in the source.
     pub section: &'static str,
-    /// How strongly.
+    /// Requirement level.
     pub force: Force,
-    /// What is demanded.
+    /// The requirement.
     pub text: &'static str,
-    /// How it is seen.
+    /// How it is observed.
     pub seen: Seen,
 }
 
@@ -58,10 +59,10 @@ macro_rules! statements {
         pub enum Statement { $( #[doc = $text] $name, )+ }
 
         impl Statement {
-            /// All of them.
+            /// All statements.
             pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
 
-            /// What the list says about it.
+            /// Returns the statement's entry in the list.
             #[must_use]
             pub const fn info(self) -> &'static Info {
                 const INFO: &[Info] = &[ $( Info {
@@ -241,13 +242,13 @@ statements! {
 }
 
 impl Statement {
-    /// Whether it is one about how a device is delivered, before anything is enabled.
+    /// Returns true if it concerns a device's default configuration, before anything is enabled.
     #[must_use]
     pub fn is_off(self) -> bool {
         self.info().id.ends_with(".off_by_default")
     }
 
-    /// Its source.
+    /// Returns its source: draft and section.
     #[must_use]
     pub fn source(self) -> String {
         let Info { draft, section, .. } = self.info();
@@ -258,7 +259,7 @@ impl Statement {
     }
 }
 
-/// Something that a device passes or fails.
+/// A test that a device passes or fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     /// No frame breaks this rule.
@@ -268,7 +269,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// Its name in reports and for `--only` and `--skip`.
+    /// Returns its name for reports, `--only` and `--skip`.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -277,7 +278,7 @@ impl Test {
         }
     }
 
-    /// Where what it tests is written.
+    /// Returns the source of the tested requirement.
     #[must_use]
     pub fn section(self) -> String {
         match self {
@@ -286,7 +287,7 @@ impl Test {
         }
     }
 
-    /// Of a rule, how it is broken; of a statement, what it says.
+    /// Returns the text: for a rule, how it is broken; for a statement, the requirement.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -295,14 +296,14 @@ impl Test {
         }
     }
 
-    /// Whether breaking it is no more than worth knowing.
+    /// Returns true if breaking it is only worth a note.
     #[must_use]
     pub fn is_note(self) -> bool {
         matches!(self, Self::Rule(rule) if rule.info().severity == Severity::Note)
     }
 }
 
-/// The families of messages that a role sends, or writes into those that it passes on.
+/// Returns the families of messages that a role sends, or writes into packets that it forwards.
 #[must_use]
 pub const fn families(role: Role) -> &'static [Family] {
     use Family::{Cnp, FastCnp, Ioam, Packet, Pnc, ProxyAddress, ProxyCn, Roce, WanFcn};
@@ -315,7 +316,7 @@ pub const fn families(role: Role) -> &'static [Family] {
     }
 }
 
-/// Rules over several packets that a bench at one device sees.
+/// Rules over several packets that can be observed at one device.
 const SEVERAL: [Rule; 7] = [
     Rule::FastCnpMarked,
     Rule::FastCnpRate,
@@ -326,7 +327,7 @@ const SEVERAL: [Rule; 7] = [
     Rule::WanFcnBorder,
 ];
 
-/// Why no role is tested against a rule; `None`: one is.
+/// Returns the reason why no role is tested against a rule; `None` if one is.
 #[must_use]
 pub fn untested(rule: Rule) -> Option<&'static str> {
     if tests(Role::value_variants()).any(|(_, test)| test == Test::Rule(rule)) {
@@ -346,7 +347,7 @@ pub fn untested(rule: Rule) -> Option<&'static str> {
     })
 }
 
-/// The tests of these roles.
+/// Returns the tests of these roles.
 pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
     roles.iter().flat_map(|role| {
         let seen = |rule: &Rule| match Rule::SEVERAL.contains(rule) {
@@ -364,7 +365,7 @@ pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
     })
 }
 
-/// The page in `docs/` about what is tested and what cannot be.
+/// Returns the page in `docs/` about the tests and what they cannot cover.
 #[must_use]
 pub fn page() -> String {
     let mut text = String::from(
@@ -434,7 +435,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn identifiers_are_unique_and_rules_that_statements_name_are_tested() {
+    fn identifiers_are_unique_and_named_rules_are_tested() {
         let ids = Statement::ALL.iter().map(|s| s.info().id);
         let ids: Vec<_> = ids
             .chain(Rule::ALL.iter().map(|rule| rule.info().id))
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_made_from_the_list() {
+    fn page_matches_the_list() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/conformance.md");
         if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
             fs::write(&path, page()).unwrap();

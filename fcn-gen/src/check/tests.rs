@@ -1,4 +1,4 @@
-//! Checks of our own roles in virtual time, as they should be and broken in one way each.
+//! Checks of our own roles in virtual time, correct and with one fault each.
 
 use super::bench::{Bench, Record, parse};
 use super::command::prepared;
@@ -27,7 +27,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Duration;
 
-/// All of it.
+/// All features enabled.
 const ALL: Enabled = Enabled {
     fast_cnp: true,
     proxy: true,
@@ -63,15 +63,15 @@ fn network(case: &Case) -> (Simulation, NodeId) {
     (*simulation, device)
 }
 
-/// What becomes of a frame: none, one or several.
+/// Changes a frame into none, one or several frames.
 type Alter = Box<dyn Fn(&[u8]) -> Vec<Vec<u8>>>;
-/// What becomes of the device's configuration.
+/// Changes the device's configuration.
 type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
-/// A frame of the device under way: when it is there, its number, its link.
+/// A frame of the device in transit: its time of arrival, its sequence number, its link.
 type OnTheWay = Reverse<(Ps, u64, usize, Vec<u8>)>;
 
-/// What the device does otherwise than ours: to its configuration, to each frame that it sends, by another of its two links where that
-/// says so, and to each that it hears.
+/// Faults of the device, relative to ours: in its configuration, in each frame sent, in the choice
+/// between its two links, and in each frame received.
 struct Broken {
     configured: Configure,
     sends: Alter,
@@ -83,7 +83,7 @@ fn as_it_is() -> Alter {
     Box::new(|bytes| vec![bytes.to_vec()])
 }
 
-/// As it should be.
+/// A device without faults.
 fn sound() -> Broken {
     Broken {
         configured: Box::new(|_, _| ()),
@@ -183,12 +183,12 @@ fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {
     checked_only(case, off, broken, None)
 }
 
-/// The same with that test alone.
+/// Runs a check with only that test.
 fn checked_only(case: &Case, off: bool, broken: &Broken, only: Option<Test>) -> Vec<Outcome> {
     checked_late(case, off, broken, only, Ps(0))
 }
 
-/// The same where links are read so long after they were empty.
+/// Runs a check in which links are read this long after they were empty.
 fn checked_late(
     case: &Case,
     off: bool,
@@ -314,7 +314,7 @@ const IN_WAN: Case = case(Role::CongestionPoint, "wan-fcn", Some("p1"), &[]);
 const FAST_RECEIVER: Case = case(Role::Receiver, "receiver-fast-cnp", None, &[]);
 const PROXY: Case = case(Role::Proxy, "proxy", None, &[]);
 const INGRESS: Case = case(Role::IngressPe, "wan-fcn", Some("pe1"), &[]);
-/// All of them.
+/// All cases.
 const CASES: [Case; 17] = [
     SWITCH,
     TRACES,
@@ -336,8 +336,8 @@ const CASES: [Case; 17] = [
 ];
 
 #[test]
-fn a_translator_is_not_blamed_for_what_was_read_late() {
-    // With one flow, a CNP does not tell by itself which notification it answers.
+fn translator_is_not_blamed_for_frames_read_late() {
+    // With one flow, a CNP alone does not show which notification it answers.
     for case in [
         case(Role::Proxy, "proxy", None, &["host.s.count=1"]),
         case(Role::IngressPe, "wan-fcn", Some("pe1"), &["senders=1"]),
@@ -353,7 +353,7 @@ fn a_translator_is_not_blamed_for_what_was_read_late() {
     }
 }
 
-/// And every test of the list applies to one of the cases.
+/// Also checks that every test of the list applies to one of the cases.
 #[test]
 fn our_roles_pass_every_test() {
     let mut passed = BTreeSet::new();
@@ -386,9 +386,9 @@ fn our_roles_pass_every_test() {
     assert_eq!(never, [], "{never:#?}");
 }
 
-/// What a test needs is done for it alone, too.
+/// The traffic that a test needs is also sent if it is the only test.
 #[test]
-fn each_test_can_be_made_alone() {
+fn each_test_can_run_alone() {
     for case in [
         TRACES,
         BORDER,
@@ -414,7 +414,7 @@ fn each_test_can_be_made_alone() {
     }
 }
 
-/// The frame with its Fast CNP written anew, where it is one.
+/// Returns the frame with its Fast CNP rewritten, if it is one.
 fn fast_cnp(
     bytes: &[u8],
     change: impl Fn(&mut Carrier, &mut FastCnpRepr<'_>, &mut CnpRepr),
@@ -435,7 +435,7 @@ fn fast_cnp(
     [&bytes[..14], &packet].concat()
 }
 
-/// The same of a plain CNP.
+/// Returns the frame with its plain CNP rewritten, if it is one.
 fn cnp(bytes: &[u8], change: impl Fn(&mut Carrier, &mut CnpRepr)) -> Vec<u8> {
     let frame = parse(bytes, &Profile::DEFAULT);
     let (Message::Cnp(cnp), Some(ip)) = (frame.message(), frame.ip()) else {
@@ -450,7 +450,7 @@ fn cnp(bytes: &[u8], change: impl Fn(&mut Carrier, &mut CnpRepr)) -> Vec<u8> {
     [&bytes[..14], &packet].concat()
 }
 
-/// The same of a notification to a proxy.
+/// Returns the frame with its notification to a proxy rewritten, if it is one.
 fn proxy_cn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut ProxyCnRepr<'_>)) -> Vec<u8> {
     let frame = parse(bytes, &Profile::DEFAULT);
     let (Message::ProxyCn(message), Some(ip)) = (frame.message(), frame.ip()) else {
@@ -465,7 +465,7 @@ fn proxy_cn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut ProxyCnRepr<'_>)) -
     [&bytes[..14], &packet].concat()
 }
 
-/// The same of an FCN.
+/// Returns the frame with its FCN rewritten, if it is one.
 fn wan_fcn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut WanFcnRepr)) -> Vec<u8> {
     let frame = parse(bytes, &Profile::DEFAULT);
     let (Message::WanFcn(message), Some(ip)) = (frame.message(), frame.ip()) else {
@@ -489,9 +489,9 @@ fn is_fast_cnp(bytes: &[u8]) -> bool {
     )
 }
 
-/// What a device as it should be does not show is not tested, and says why.
+/// Behaviour that a correct device does not show is reported as not tested, with a reason.
 #[test]
-fn what_cannot_be_seen_is_not_failed() {
+fn unobservable_behaviour_is_not_failed() {
     let own = |sets| case(Role::CongestionPoint, "link", None, sets);
     for (case, test, why) in [
         (own(&["ip=4"]), "fastcnp.sent", "no Fast CNP for IPv4"),
@@ -509,9 +509,9 @@ fn what_cannot_be_seen_is_not_failed() {
     }
 }
 
-/// A receiver that says nothing did not answer; one whose answers are of no use did.
+/// A receiver without CNPs did not answer; one with unusable CNPs did.
 #[test]
-fn a_receiver_that_answers_is_not_said_to_be_silent() {
+fn answering_receiver_is_not_reported_silent() {
     let spoilt = sends(|bytes| {
         let mut bytes = bytes.to_vec();
         *bytes.last_mut().unwrap() ^= 1;
@@ -525,9 +525,9 @@ fn a_receiver_that_answers_is_not_said_to_be_silent() {
     }
 }
 
-/// A packet or two before a message are no rate.
+/// One or two packets before a message are not enough for a rate.
 #[test]
-fn a_flow_that_hardly_sends_is_not_judged() {
+fn flow_with_few_packets_is_not_judged() {
     let slow = case(
         Role::Sender,
         "link",
@@ -544,7 +544,7 @@ fn a_flow_that_hardly_sends_is_not_judged() {
 }
 
 #[test]
-fn reasons_are_of_what_was_seen() {
+fn reasons_match_the_record() {
     let outcome = |broken: &Broken, test: &str| {
         let outcomes = checked(&TRACES, false, broken);
         let found = outcomes
@@ -552,7 +552,7 @@ fn reasons_are_of_what_was_seen() {
             .find(|outcome| outcome.test.id() == test);
         found.unwrap()
     };
-    // About QPs that nobody has.
+    // About QPs that no flow has.
     let elsewhere = sends(|bytes| fast_cnp(bytes, |_, _, cnp| cnp.bth.dest_qp = Qp::truncate(5)));
     for test in ["fastcnp.trace.copied", "fastcnp.ce.also_marked"] {
         let outcome = outcome(&elsewhere, test);
@@ -562,7 +562,7 @@ fn reasons_are_of_what_was_seen() {
             outcome.why
         );
     }
-    // Of a type that is not set.
+    // With an option type that is not configured.
     let other_type = sends(|bytes| {
         let mut bytes = bytes.to_vec();
         let is_ours = is_fast_cnp(&bytes);
@@ -585,7 +585,7 @@ const fn next(qp: Qp) -> Qp {
     Qp::truncate(qp.get() + 1)
 }
 
-/// A device with that fault fails these tests, and no other.
+/// Checks that a device with that fault fails exactly these tests.
 fn fails(case: Case, off: bool, fault: &str, broken: &Broken, expected: &[&str]) {
     let outcomes = checked(&case, off, broken);
     let found: BTreeSet<_> = ids(&outcomes, Grade::Failed).into_iter().collect();
@@ -600,7 +600,7 @@ fn fails(case: Case, off: bool, fault: &str, broken: &Broken, expected: &[&str])
 }
 
 #[test]
-fn a_broken_congestion_point_is_caught_at_what_it_breaks() {
+fn broken_congestion_point_is_detected() {
     let no_limit = || switched(|switch| switch.congestion.limits.interval = Duration::ZERO);
     let fast = |change: fn(&mut Carrier, &mut FastCnpRepr<'_>, &mut CnpRepr)| {
         sends(move |bytes| fast_cnp(bytes, change))
@@ -704,7 +704,7 @@ fn a_broken_congestion_point_is_caught_at_what_it_breaks() {
         }),
         &["rocev2.icrc.bad"],
     );
-    // No draft demands either.
+    // No draft requires either.
     fails(
         SWITCH,
         false,
@@ -777,7 +777,7 @@ static OTHER_TRACE: [u8; 8 + 48] = {
 };
 
 #[test]
-fn a_broken_congestion_point_is_caught_by_proxy_and_in_the_wan() {
+fn broken_congestion_point_is_detected_by_proxy_and_wan() {
     let no_limit = || switched(|switch| switch.congestion.limits.interval = Duration::ZERO);
     let proxy = |change: fn(&mut Carrier, &mut ProxyCnRepr<'_>)| {
         sends(move |bytes| proxy_cn(bytes, change))
@@ -906,7 +906,7 @@ fn a_broken_congestion_point_is_caught_by_proxy_and_in_the_wan() {
 }
 
 #[test]
-fn a_broken_receiver_is_caught_at_what_it_breaks() {
+fn broken_receiver_is_detected() {
     let plain = |change: fn(&mut Carrier, &mut CnpRepr)| sends(move |bytes| cnp(bytes, change));
     let fast = |change: fn(&mut Carrier, &mut FastCnpRepr<'_>, &mut CnpRepr)| {
         sends(move |bytes| fast_cnp(bytes, change))
@@ -998,7 +998,7 @@ fn a_broken_receiver_is_caught_at_what_it_breaks() {
 }
 
 #[test]
-fn a_broken_sender_is_caught_at_what_it_breaks() {
+fn broken_sender_is_detected() {
     fails(
         SENDER,
         false,
@@ -1089,7 +1089,7 @@ fn a_broken_sender_is_caught_at_what_it_breaks() {
 }
 
 #[test]
-fn a_broken_translator_is_caught_at_what_it_breaks() {
+fn broken_translator_is_detected() {
     let plain = |change: fn(&mut Carrier, &mut CnpRepr)| sends(move |bytes| cnp(bytes, change));
     let (other_qp, elsewhere) = (
         || plain(|_, cnp| cnp.bth.dest_qp = next(cnp.bth.dest_qp)),
@@ -1238,12 +1238,13 @@ fn a_broken_translator_is_caught_at_what_it_breaks() {
     );
 }
 
-/// A device that sends one packet of the gallery of defects fails the rules that this breaks, and no other rule; each rule is broken by
-/// one of them.
+/// A device that sends one packet of the gallery of defects fails exactly the rules that the packet
+/// breaks; each rule is broken by one of the packets.
 #[test]
-fn each_rule_that_one_packet_can_break_is_caught_alone() {
+fn each_single_packet_rule_is_detected_alone() {
     let mut caught = BTreeSet::new();
-    // Three rules take code points that the drafts forbid: packets break more than they say then.
+    // Three rules need code points that the drafts forbid; with these, packets break more rules
+    // than they list.
     let forced = "force = true\nfast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
     for forced in [None, Some(Profile::from_toml(forced).unwrap())] {
         let mut defects = Selection::all_of("malformed");

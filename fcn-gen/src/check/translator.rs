@@ -1,4 +1,5 @@
-//! A proxy node or an ingress PE: flows are set up through it, then it is told of congestion, rightly and wrongly.
+//! Check of a proxy node or an ingress PE: flows are set up through it, then it gets valid and
+//! invalid notifications of congestion.
 
 use super::judge::{Ledger, Own, Sorted, data, over_rate};
 use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
@@ -19,16 +20,16 @@ use fcn_wire::{Kind, Opcode, Profile, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Notifications about one flow that come at once, and the time between them.
+/// Number of notifications about one flow in a burst, and the time between them.
 const BURST: u64 = 300;
 const GAP: Ps = Ps::from_nanos(10_000);
-/// Notifications of the other steps, and the time between them.
+/// Number of notifications in the other steps, and the time between them.
 const FEW: u64 = 10;
 const PAUSE: Ps = Ps::from_nanos(100_000);
-/// How long a device may take to answer.
+/// Time that a device may take to answer.
 const ANSWER: Ps = Ps::from_nanos(2_000_000);
 
-/// What a role tests by.
+/// Names and statements of a role.
 struct Names {
     called: &'static str,
     sent: Statement,
@@ -63,7 +64,7 @@ const fn names(role: Role) -> Names {
     }
 }
 
-/// Whom the device believes.
+/// Returns the access list of the device.
 fn believed<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
     let NodeKind::Switch(switch) = &setup.simulation.nodes[setup.device].kind else {
         return &[];
@@ -75,7 +76,8 @@ fn believed<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
     }
 }
 
-/// A congestion point on the way out that the device believes.
+/// Returns a congestion point on the egress side that is on the device's access list; any if the
+/// list is empty.
 fn notifier(setup: &Setup<'_>, link: usize) -> Option<NodeId> {
     let nodes = setup.simulation.nodes.iter().enumerate();
     let list = believed(setup);
@@ -88,7 +90,7 @@ fn notifier(setup: &Setup<'_>, link: usize) -> Option<NodeId> {
     able.next().map(|(node, _)| node)
 }
 
-/// A message to a proxy about a flow, and the packet to quote in it.
+/// Returns a message to a proxy about a flow, and the packet to quote in it.
 #[must_use]
 pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, Vec<u8>) {
     let five_tuple = FiveTuple {
@@ -124,10 +126,10 @@ pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, V
     )
 }
 
-/// What is going to be done.
+/// Plans the check.
 ///
 /// # Errors
-/// No flow passes the device, or nobody could tell it.
+/// No flow passes the device, or no node could notify it.
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let simulation = setup.simulation;
     let mut plan = Plan::new(setup.device);
@@ -189,7 +191,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     };
     let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |way| way.flow);
     use Statement as S;
-    // First, as an answer to what was said before may be late.
+    // This step comes first, because answers to earlier notifications may be late.
     if !setup.off && setup.wants(&[names.access_list]) {
         let what = " from a source that is not on the access list";
         add(
@@ -220,7 +222,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// A notification to the device.
+/// Builds a notification to the device.
 fn notification(
     setup: &Setup<'_>,
     by: NodeId,
@@ -268,7 +270,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
         .iter()
         .filter(|own| own.is_of(Kind::Cnp))
         .collect();
-    // What may have come in time has: it is read late on a busy machine.
+    // Includes all frames that may have arrived in time: a busy machine reads them late.
     let within = |id: &str| {
         let time = plan.time(id)?;
         let overlaps = |own: &&&Own<'_>| own.passed.at >= time.start && own.passed.since < time.end;
@@ -348,9 +350,9 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
         ledger.tries(&[names.limited]);
     }
     if let (Some(mut obeyed), Some(time)) = (within("stranger"), plan.time("stranger")) {
-        // What was read later may answer what came next.
+        // Frames read later may answer the next step.
         obeyed.retain(|own| own.passed.at < time.end);
-        // About the flow that it spoke of, where that is another one than others speak of.
+        // Only about the flow named in this step, if no other step names it.
         if let Some(Way { flow, .. }) = ways.get(1) {
             let named = (Subject::SenderQp(flow.sender_qp), flow.source);
             let told = |own: &Own<'_>| own.notification.map(|n| (n.subject, n.destination));
@@ -378,7 +380,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
     }
 }
 
-/// What an ingress PE does beside translating.
+/// Judges the behaviour of an ingress PE besides translation.
 fn ingress(
     setup: &Setup<'_>,
     reserved: Option<Vec<&Own<'_>>>,
@@ -402,7 +404,7 @@ fn ingress(
             continue;
         };
         let inner = own.frame.ip().map_or(0, Ip::ecn);
-        // The device may meet congestion itself, and mark it outside.
+        // The device may meet congestion itself, and mark the outer header.
         let marked = data.ecn == fcn_observe::Ecn::Ce && inner != 0;
         let copied = marked || data.ecn.bits() == inner;
         let why = || {

@@ -1,5 +1,6 @@
-//! Proxy nodes that advertise themselves: IS-IS and OSPF flooded from switch to switch, BGP to each switch. The messages
-//! are `fcn_wire::pnc`'s; adjacencies, sessions and refreshes are not played.
+//! Advertisements of proxy nodes: IS-IS and OSPF flooded from switch to switch, BGP sent to each
+//! switch. The messages are those of `fcn_wire::pnc`; adjacencies, sessions and refreshes are not
+//! simulated.
 
 use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
@@ -13,16 +14,16 @@ use fcn_wire::pnc::{Level, Prefix, bgp, isis, ospf2, ospf3};
 use fcn_wire::{Frame, LinkType, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// MAC address of the OSPF routers' IPv4 group.
+/// MAC address of the OSPF routers' IPv4 group (AllSPFRouters).
 const ALL_SPF4_MAC: [u8; 6] = [0x01, 0x00, 0x5E, 0x00, 0x00, 0x05];
-/// MAC address of the OSPF routers' IPv6 group.
+/// MAC address of the OSPF routers' IPv6 group (AllSPFRouters).
 const ALL_SPF6_MAC: [u8; 6] = [0x33, 0x33, 0x00, 0x00, 0x00, 0x05];
 /// The OSPF area: the backbone.
 const AREA: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
-/// Port that a proxy's BGP sessions come from.
+/// TCP port of a proxy's end of its BGP sessions.
 const BGP_SOURCE: u16 = 50_179;
 
-/// Whether a proxy is made known by routing.
+/// Returns true if a proxy is advertised by routing.
 pub const fn is_advertised(proxy: &Proxying) -> bool {
     !matches!(
         proxy.known_by,
@@ -31,7 +32,7 @@ pub const fn is_advertised(proxy: &Proxying) -> bool {
 }
 
 impl World<'_> {
-    /// A proxy node advertises itself, and plans to do it again.
+    /// Sends a proxy node's advertisement, and schedules the next one.
     pub(super) fn advertise(&mut self, node: u32) {
         let simulation = self.simulation;
         let Some(NodeKind::Switch(switch)) = simulation.nodes.get(node as usize).map(|n| &n.kind)
@@ -62,7 +63,7 @@ impl World<'_> {
         self.pass_on(node, NONE, &octets);
     }
 
-    /// A flooded message reaches a switch: it learns, and passes on what is new to it.
+    /// Processes a flooded message at a switch: learns from it, and forwards it if it is new.
     pub(super) fn flood(&mut self, node: u32, came_by: u32, packet: Packet, origin: (u32, u32)) {
         let octets = self.octets.at(packet.extra).cloned();
         self.discard(&packet);
@@ -92,7 +93,7 @@ impl World<'_> {
         self.pass_on(node, came_by, &octets);
     }
 
-    /// Sends a flooded message to every neighbouring switch but the one that it came from.
+    /// Sends a flooded message to every neighbouring switch except the one it came from.
     fn pass_on(&mut self, node: u32, came_by: u32, octets: &Octets) {
         for port in self.nodes[node as usize].switch().ports.clone() {
             let peer = self.ports[port as usize].peer;
@@ -100,14 +101,15 @@ impl World<'_> {
                 continue;
             }
             let mut packet = self.frame_to(peer, octets.clone());
-            // Routing protocols stay on the link.
+            // Routing protocols are link-local.
             packet.hops = 1;
             self.ports[port as usize].enqueue(packet);
             self.kick(port);
         }
     }
 
-    /// An UPDATE to every other switch: the served prefixes with the proxy as next hop, which has the capability.
+    /// Sends an UPDATE to every other switch: the served prefixes with the proxy as next hop, which
+    /// has the capability.
     fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
         let simulation = self.simulation;
         let built = update_of(proxy, &simulation.profile);
@@ -143,7 +145,8 @@ impl World<'_> {
     }
 }
 
-/// What a proxy advertises: its own host prefixes and those that it serves, the flags `pnc` at the ones or the others.
+/// Returns the prefixes that a proxy advertises: its own host prefixes and those that it serves.
+/// Depending on the reading of the draft, one group or the other has the flags `pnc`.
 fn prefixes(
     proxy: &Proxying,
     pnc: &'static [u8],

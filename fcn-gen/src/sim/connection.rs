@@ -1,7 +1,8 @@
-//! A reliable connection (InfiniBand volume 1, section 9.7) as far as RDMA WRITE needs it: which packet comes next, what
-//! was acknowledged, what is sent again. When packets leave is the NIC's business (`host.rs`).
+//! A reliable connection (InfiniBand volume 1, section 9.7) as far as RDMA WRITE needs it: the next
+//! packet, acknowledgements, retransmissions. The NIC (`host.rs`) decides when packets leave.
 //!
-//! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the first PSN, modulo 2²⁴.
+//! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the
+//! first PSN, modulo 2²⁴.
 
 use super::hash::mix;
 use crate::scenario::model::Flow;
@@ -11,48 +12,49 @@ use fcn_wire::bth::MAX_24;
 use fcn_wire::{Opcode, Qp};
 use std::collections::BTreeMap;
 
-/// Where a connection stands.
+/// Stage of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// Not begun.
     #[default]
     Idle,
-    /// ConnectRequest sent, so often.
+    /// ConnectRequest sent this many times.
     Connecting(u8),
-    /// Data flow.
+    /// Open for data.
     Open,
-    /// DisconnectRequest sent, so often.
+    /// DisconnectRequest sent this many times.
     Disconnecting(u8),
-    /// Over.
+    /// Closed.
     Closed,
 }
 
-/// The receiver's end, as its sender knows it: by the scenario, until a ConnectReply says otherwise.
+/// The receiver's end as recorded by the sender: taken from the scenario, until a ConnectReply
+/// differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Communication ID.
     pub id: u32,
     /// QP.
     pub qp: Qp,
-    /// The PSN that data begin with.
+    /// PSN of the first data packet.
     pub first_psn: u32,
-    /// Where it may be written.
+    /// Memory region that may be written.
     pub region: Region,
 }
 
-/// A memory region of a receiver: messages fill it one after another, and start over.
+/// A memory region of a receiver: messages fill it one after another, and then start over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
-    /// Its key.
+    /// Remote key.
     pub rkey: u32,
-    /// Octets.
+    /// Length in octets.
     pub len: u32,
 }
 
 impl Peer {
-    /// As the scenario has it.
+    /// Returns the receiver's end as defined by the scenario.
     const fn new(flow: &Flow) -> Self {
         Self {
             id: 0,
@@ -70,82 +72,83 @@ impl Peer {
 /// Both ends of a connection.
 #[derive(Debug, Default)]
 pub struct Connection {
-    /// What a ConnectReply has said of the receiver.
+    /// The receiver's end, learnt from a ConnectReply.
     pub learnt: Option<Peer>,
-    /// Where it stands.
+    /// Current stage.
     pub stage: Stage,
-    /// Whether it was ever open.
+    /// True if it was ever open.
     pub opened: bool,
-    /// Its place in the sender's reaction point.
+    /// The flow's identifier in the sender's reaction point.
     pub control: Option<FlowId>,
-    /// Packets a message.
+    /// Packets per message.
     pub packets_a_message: u64,
-    /// Packets to send in all; `u64::MAX`: no end yet.
+    /// Total number of packets to send; `u64::MAX` if there is no end.
     pub total: u64,
-    /// The next packet to send.
+    /// Index of the next packet to send.
     pub next: u64,
-    /// Packets acknowledged.
+    /// Number of packets acknowledged.
     pub acknowledged: u64,
-    /// Packets sent at least once.
+    /// Number of packets sent at least once.
     pub sent: u64,
-    /// When pacing lets the next packet go.
+    /// Time at which pacing permits the next packet.
     pub due: Ps,
-    /// How often its packets have got other values for switches to choose by, modulo 256.
+    /// Number of changes to the header fields used by switches for path selection, modulo 256.
     pub path: u8,
-    /// Whether the NIC has it in a list or an event.
+    /// True if the flow is in a list of the NIC or waits for an event.
     pub queued: bool,
-    /// When the sender gives up waiting for an acknowledgement.
+    /// Time at which the sender stops waiting for an acknowledgement.
     pub deadline: Ps,
-    /// Whether a timeout is planned.
+    /// True if a timeout is scheduled.
     pub timer: bool,
-    /// Receiver: the packet it waits for.
+    /// Receiver: index of the expected packet.
     pub expected: u64,
-    /// Receiver: it has asked for that packet already.
+    /// Receiver: true if a NAK for that packet has been sent.
     pub nak_sent: bool,
-    /// Receiver on a link: it knows where the flow is, by its beginning or by its first packet seen.
+    /// Receiver on a link: true if the position in the flow is known, from its beginning or from
+    /// the first packet received.
     pub joined: bool,
     /// Counts for the ground truth.
     pub counts: Counts,
 }
 
-/// What the ground truth wants to know of a connection.
+/// Counters of a connection for the ground truth.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Data packets sent.
     pub packets: u64,
-    /// Those sent before.
+    /// Retransmissions among them.
     pub again: u64,
     /// Octets delivered in order.
     pub delivered: u64,
-    /// Of these, those of the warm-up.
+    /// Octets among them delivered during the warm-up.
     pub warm: u64,
-    /// How long it waited since the warm-up, whenever a retransmission timeout ended that.
+    /// Time spent waiting since the warm-up, as far as a retransmission timeout ended the wait.
     pub waited: Ps,
     /// Data packets that arrived marked CE.
     pub ce: u64,
-    /// Fast CNPs that made it take another path.
+    /// Fast CNPs after which it changed its path.
     pub detours: u64,
-    /// Notifications that slowed it, by kind.
+    /// Notifications that slowed the flow, by kind.
     pub slowed: BTreeMap<&'static str, u64>,
-    /// When it was first slowed.
+    /// Time of the first rate reduction.
     pub first_slowed: Option<Ps>,
-    /// Samples of its rate.
+    /// Samples of the flow's rate.
     pub rate: Vec<(u64, u64)>,
 }
 
-/// What a receiver does about a data packet.
+/// Response of a receiver to a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing.
     Nothing,
     /// Acknowledge everything up to this packet.
     Ack(u64),
-    /// Ask for this packet.
+    /// Request this packet.
     Nak(u64),
 }
 
 impl Connection {
-    /// A connection that has not begun.
+    /// Creates a connection that has not begun.
     pub fn new(flow: &Flow) -> Self {
         let packets_a_message = u64::from(flow.message.div_ceil(u32::from(flow.mtu)).max(1));
         let total = flow
@@ -158,18 +161,18 @@ impl Connection {
         }
     }
 
-    /// The receiver's end.
+    /// Returns the receiver's end.
     pub fn peer(&self, flow: &Flow) -> Peer {
         self.learnt.unwrap_or_else(|| Peer::new(flow))
     }
 
-    /// The PSN of packet `index`.
+    /// Returns the PSN of packet `index`.
     pub fn psn(&self, flow: &Flow, index: u64) -> u32 {
         let first = self.peer(flow).first_psn;
         (u64::from(first).wrapping_add(index) & u64::from(MAX_24)) as u32
     }
 
-    /// Address that the message of packet `index` is written to.
+    /// Returns the address that the message of packet `index` is written to.
     pub fn address(&self, flow: &Flow, index: u64) -> u64 {
         let Region { address, len, .. } = self.peer(flow).region;
         let fit = (len / flow.message.max(1)).max(1);
@@ -177,30 +180,30 @@ impl Connection {
         address.wrapping_add(place * u64::from(flow.message))
     }
 
-    /// Whether it has a packet to send that its window allows.
+    /// Returns true if there is a packet to send within the window.
     pub fn may_send(&self, flow: &Flow) -> bool {
         self.stage == Stage::Open
             && self.next < self.total
             && self.next - self.acknowledged < u64::from(flow.window.max(1))
     }
 
-    /// Whether everything was sent and acknowledged.
+    /// Returns true if everything was sent and acknowledged.
     pub const fn is_done(&self) -> bool {
         self.acknowledged >= self.total
     }
 
-    /// Whether nothing is sent any more, nor waited for.
+    /// Returns true if it neither sends nor waits for anything.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Idle | Stage::Closed)
     }
 
-    /// Posts no further message: the one begun is finished.
+    /// Stops posting messages; the current one is completed.
     pub fn stop(&mut self) {
         let begun = self.sent.div_ceil(self.packets_a_message) * self.packets_a_message;
         self.total = self.total.min(begun);
     }
 
-    /// The next packet: its number, and whether it asks for an acknowledgement.
+    /// Returns the index of the next packet, and whether it requests an acknowledgement.
     pub fn send(&mut self, flow: &Flow) -> (u64, bool) {
         let index = self.next;
         self.next += 1;
@@ -213,8 +216,9 @@ impl Connection {
         (index, last || every || at_window)
     }
 
-    /// A receiver on a link sees a first packet. Where it cannot be one of the flow's first, for which the beginning was lost,
-    /// this receiver was started anew: it goes on from there, or both would wait for ever.
+    /// Joins a flow at the first packet received on a link. If the packet cannot be among the
+    /// flow's first, whose beginning may have been lost, this receiver was restarted: it continues
+    /// at that packet, since otherwise both ends would wait for ever.
     pub fn join(&mut self, flow: &Flow, number: u32) {
         let index = u64::from(number.wrapping_sub(self.psn(flow, 0)) & MAX_24);
         if flow.rdma_cm || index >= u64::from(flow.window.max(1)) {
@@ -223,10 +227,10 @@ impl Connection {
         self.joined = true;
     }
 
-    /// What the receiver does about packet `index` with `payload` octets.
+    /// Returns the receiver's response to packet `index` with `payload` octets.
     pub fn receive(&mut self, index: u64, payload: u32, ack_request: bool) -> Answer {
         if index > self.expected {
-            // One negative acknowledgement for each gap (section 9.7.5.2.3).
+            // One negative acknowledgement per gap (section 9.7.5.2.3).
             let first = !std::mem::replace(&mut self.nak_sent, true);
             return if first {
                 Answer::Nak(self.expected)
@@ -239,7 +243,7 @@ impl Connection {
             self.nak_sent = false;
             self.counts.delivered += u64::from(payload);
         }
-        // A duplicate, too: what is there already is acknowledged again.
+        // Duplicates are acknowledged again, too.
         if ack_request {
             Answer::Ack(self.expected - 1)
         } else {
@@ -247,7 +251,8 @@ impl Connection {
         }
     }
 
-    /// Takes an acknowledgement of everything up to `index`; says whether it is news.
+    /// Processes an acknowledgement of everything up to `index`; returns true if it acknowledges
+    /// new packets.
     pub fn acknowledge(&mut self, index: u64) -> bool {
         let news = index >= self.acknowledged && index < self.sent;
         if news {
@@ -257,7 +262,7 @@ impl Connection {
         news
     }
 
-    /// Goes back to packet `index`, which the receiver asks for.
+    /// Goes back to packet `index`, requested by the receiver.
     pub fn go_back(&mut self, index: u64) -> bool {
         let valid = index >= self.acknowledged && index < self.sent;
         if valid {
@@ -267,7 +272,7 @@ impl Connection {
         valid
     }
 
-    /// The opcode of packet `index`.
+    /// Returns the opcode of packet `index`.
     pub const fn opcode(&self, index: u64) -> Opcode {
         let place = index % self.packets_a_message;
         match (place == 0, place + 1 == self.packets_a_message) {
@@ -278,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// Octets of payload of packet `index`.
+    /// Returns the payload length of packet `index` in octets.
     pub fn payload(&self, flow: &Flow, index: u64) -> u32 {
         let mtu = u32::from(flow.mtu);
         if index % self.packets_a_message + 1 < self.packets_a_message {
@@ -289,8 +294,9 @@ impl Connection {
     }
 }
 
-/// UDP source port and IPv6 flow label of a flow's data packets after so many changes of path: what switches choose among
-/// equal ways by. The first are the scenario's; ports stay in the dynamic range (RFC 6335), and a label is never 0.
+/// Returns UDP source port and IPv6 flow label of a flow's data packets after `path` changes of
+/// path: the fields that switches use to choose among equal-cost paths. The initial values are the
+/// scenario's. Ports stay in the dynamic range (RFC 6335), and a label is never 0.
 pub const fn entropy(flow: &Flow, path: u8) -> (u16, u32) {
     if path == 0 {
         return (flow.source_port, flow.flow_label);
@@ -346,7 +352,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_message_is_cut_by_the_mtu() {
+    fn messages_are_segmented_by_mtu() {
         let (flow, connection) = open();
         let cut: Vec<_> = (0..6)
             .map(|i| {
@@ -388,7 +394,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_window_stops_the_sender_until_it_hears() {
+    fn window_stops_the_sender_until_acknowledged() {
         let (flow, mut c) = open();
         let asks: Vec<_> =
             std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
@@ -405,7 +411,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_gap_is_asked_for_once_and_filled() {
+    fn gap_causes_one_nak_and_is_filled() {
         let (flow, mut c) = open();
         for _ in 0..4 {
             c.send(&flow);
@@ -429,7 +435,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn each_path_has_a_port_and_a_label_of_its_own() {
+    fn each_path_has_its_own_port_and_label() {
         let flow = flow();
         assert_eq!(entropy(&flow, 0), (flow.source_port, flow.flow_label));
         let mut ports: Vec<u16> = (1..=16).map(|path| entropy(&flow, path).0).collect();
@@ -440,7 +446,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stopping_finishes_the_message_begun() {
+    fn stopping_completes_the_current_message() {
         let (flow, mut c) = open();
         c.total = u64::MAX;
         c.stop();

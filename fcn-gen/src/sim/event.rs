@@ -1,61 +1,64 @@
-//! What happens when: the queue of events in virtual time. What they do is the nodes' business.
+//! The queue of events in virtual time. The nodes implement the events.
 
 use crate::units::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that is going to happen.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// The packet first on its way out of this port reaches the other end.
+    /// The first packet in transit from this port arrives at the other end.
     Arrive(u32),
     /// This port can send its next packet.
     Free(u32),
-    /// A pause of this port's class may be over.
+    /// A pause of this port's class may have expired.
     PauseEnds(u32, u8),
-    /// This switch's port repeats a pause that its peer still needs.
+    /// This switch's port repeats a pause that is still needed.
     PauseAgain(u32, u8),
     /// A flow begins.
     Start(u32),
-    /// A flow posts no further message.
+    /// A flow stops posting messages.
     Stop(u32),
-    /// A flow's pacing lets it send.
+    /// A flow's pacing permits its next packet.
     Due(u32),
-    /// A flow has waited for an acknowledgement, or for an answer of RDMA CM.
+    /// A flow's wait for an acknowledgement, or for an answer of RDMA CM, times out.
     Timeout(u32),
-    /// The next packet of an injection.
+    /// The next packet of an injection is due.
     Inject(u32),
     /// A proxy node advertises itself.
     Advertise(u32),
-    /// A notification is made, and leaves: its place on the pool of those.
+    /// A notification is complete, and leaves: its index in the pool of pending notifications.
     Notify(u32),
-    /// The warm-up is over.
+    /// The warm-up ends.
     WarmedUp,
-    /// Half of the time behind the warm-up is over.
+    /// Half of the time after the warm-up has passed.
     HalfCounted,
-    /// Series take a sample.
+    /// The time series are sampled.
     Sample,
 }
 
-/// An event in the queue: when it happens, its number, and what. Later ones are less, since the heap gives out the greatest.
+/// An event in the queue: time, sequence number, event. Reversed order, since the heap returns the
+/// greatest first.
 type Planned = Reverse<(Ps, u64, Event)>;
 
-/// Picoseconds of a slot, as a power of two: 8.2 ns, so that a slot seldom holds more than a few events.
+/// Duration of a slot in picoseconds, as a power of two: 8.2 ns, so that a slot seldom holds more
+/// than a few events.
 const SLOT_BITS: u32 = 13;
-/// Slots of the wheel: 67 µs, longer than most packets' next step.
+/// Number of slots in the wheel: 67 µs, longer than most packets' next step.
 const SLOTS: usize = 8_192;
-/// Slots that one word of the map of used slots covers.
+/// Number of slots per word of the map of used slots.
 const WORD: usize = 64;
 
-/// Events in the order in which they happen; at the same time, in the order in which they were planned.
+/// Events in the order of time; events at the same time come in the order in which they were
+/// scheduled.
 ///
-/// A wheel of slots for what happens soon, a heap for what happens later: most events are a packet's next step, and
-/// a heap of all of them is the greater part of a simulation's time.
+/// A timing wheel for events in the near future, a heap for later ones: most events are a packet's
+/// next step, and a heap of all of them would take most of a simulation's run time.
 #[derive(Debug)]
 pub struct Events {
     slots: Vec<Vec<Planned>>,
     used: [u64; SLOTS / WORD],
-    /// The slot, counted from the start of time, whose events are in `present`.
+    /// Number of the slot, counted from the start of time, whose events are in `present`.
     at: u64,
     /// The events of that slot, the next one last.
     present: Vec<Planned>,
@@ -77,7 +80,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Plans `event`, now or later.
+    /// Schedules `event` for `at`, now or later.
     pub fn plan(&mut self, at: Ps, event: Event) {
         self.planned += 1;
         let planned = Reverse((at, self.planned, event));
@@ -94,7 +97,7 @@ impl Events {
         }
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn next(&mut self) -> Option<(Ps, Event)> {
         loop {
             if let Some(Reverse((at, _, event))) = self.present.pop() {
@@ -104,7 +107,7 @@ impl Events {
         }
     }
 
-    /// Goes to the next slot that holds an event, of the wheel or of the heap.
+    /// Advances to the next slot that holds an event, in the wheel or in the heap.
     fn turn(&mut self) -> Option<()> {
         let soon = self.next_used();
         let late = self.later.peek();
@@ -123,12 +126,12 @@ impl Events {
         {
             self.present.extend(self.later.pop());
         }
-        // Numbers are unique: nothing is left to chance.
+        // Sequence numbers are unique, so the order is deterministic.
         self.present.sort_unstable();
         Some(())
     }
 
-    /// The first slot behind the present one that holds an event.
+    /// Returns the first used slot after the present one.
     fn next_used(&self) -> Option<u64> {
         let start = (self.at as usize + 1) % SLOTS;
         let first = start / WORD;
@@ -156,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn events_come_in_time_and_then_in_the_order_planned() {
+    fn events_come_by_time_then_in_scheduling_order() {
         let mut events = Events::default();
         events.plan(Ps(5), Event::Start(1));
         events.plan(Ps(3), Event::Start(2));
@@ -174,14 +177,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_wheel_agrees_with_a_sorted_list(
+        fn wheel_agrees_with_sorted_list(
             steps in proptest::collection::vec((0_u64..300_000_000, 0_u8..4), 1..300)
         ) {
             let mut events = Events::default();
             let mut list: Vec<(u64, u32)> = Vec::new();
             let mut now = 0;
             for (number, (ahead, take)) in steps.into_iter().enumerate() {
-                // Mostly soon, now and then beyond the wheel's turn.
+                // Mostly soon, sometimes beyond one turn of the wheel.
                 let at = now + if number % 3 == 0 { ahead } else { ahead % 20_000 };
                 events.plan(Ps(at), Event::Start(number as u32));
                 list.push((at, number as u32));

@@ -1,7 +1,8 @@
-//! The octets of packets, made when a vantage point (or a node that quotes a packet) asks for them.
+//! The octets of packets, built on demand for a vantage point or for a node that quotes a packet.
 //!
-//! Data and acknowledgements come from a template for each layout; what changes from packet to packet is patched, the ICRC
-//! too, so that the payload is copied and never summed. What they mean is decided elsewhere.
+//! Data and acknowledgements are built from a template per layout. Fields that change from packet
+//! to packet are patched, including the ICRC, so that the payload is copied but never summed. The
+//! meaning of packets is defined elsewhere.
 
 use super::connection::{Connection, entropy};
 use super::packet::{Octets, Packet, PacketKind, Pool, Trace};
@@ -21,9 +22,9 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::net::Ipv6Addr;
 
-/// The longest payload of a packet: the largest path MTU of InfiniBand.
+/// Maximum payload of a packet in octets: the largest path MTU of InfiniBand.
 const LONGEST_PAYLOAD: usize = 4_096;
-/// What messages consist of: it says where in the packet one looks.
+/// Payload of messages: each octet shows its offset in the packet.
 static PAYLOAD: [u8; LONGEST_PAYLOAD] = {
     let mut payload = [0; LONGEST_PAYLOAD];
     let mut i = 0;
@@ -39,7 +40,8 @@ const ACK: u8 = 0x1F;
 const NAK_SEQUENCE: u8 = 0x60;
 /// Entropy label indicator (RFC 6790).
 const ENTROPY_LABEL_INDICATOR: u32 = 7;
-/// Octets of the longest headers in front of a packet's own: Ethernet, IPv6, UDP, VXLAN, Ethernet.
+/// Maximum length in octets of the headers in front of a packet's own: Ethernet, IPv6, UDP, VXLAN,
+/// Ethernet.
 const LONGEST_LINK: usize = 2 * ethernet::LEN + ipv6::LEN + udp::LEN + udp::VXLAN_LEN;
 
 type Made = Result<(), TemplateError>;
@@ -47,16 +49,16 @@ type Made = Result<(), TemplateError>;
 /// A tunnel between two provider edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Where packets get in.
+    /// Node at the start of the tunnel.
     pub ingress: usize,
-    /// Where they get out.
+    /// Node at the end of the tunnel.
     pub egress: usize,
-    /// How.
+    /// Kind of tunnel.
     pub tunnel: Tunnel,
 }
 
 impl Path {
-    /// Octets that it adds to a frame.
+    /// Returns the octets that the tunnel adds to a frame.
     pub const fn overhead(&self) -> u32 {
         match self.tunnel {
             Tunnel::Srv6 => (ipv6::LEN + routing::SEGMENTS + 16) as u32,
@@ -66,15 +68,15 @@ impl Path {
     }
 }
 
-/// What is around a packet in a tunnel.
+/// Tunnel encapsulation of a packet.
 pub struct Around {
-    /// Where the tunnel begins and ends.
+    /// Start and end of the tunnel.
     pub ends: (Ipv6Addr, Ipv6Addr),
-    /// How.
+    /// Kind of tunnel.
     pub tunnel: Tunnel,
     /// Traffic class of its IP header.
     pub traffic_class: u8,
-    /// What tells flows apart: flow label or entropy label, and the UDP source port.
+    /// Entropy fields: flow label or entropy label, and the UDP source port.
     pub label: u32,
     pub udp_source: u16,
     /// Hop limit of its IP header, or TTL of its labels.
@@ -82,8 +84,9 @@ pub struct Around {
 }
 
 impl Around {
-    /// Has `put` write a packet, `inner`: behind Ethernet's `link` header and the tunnel's, in one that carries frames behind an
-    /// Ethernet header `inside`, too.
+    /// Calls `put` with the layers of a packet: Ethernet's `link` header, the tunnel's headers, and
+    /// `inner`. A tunnel that carries frames has the Ethernet header `inside` in front of `inner`,
+    /// too.
     pub fn put<T>(
         self,
         [link, inside, inner]: [Part<'_>; 3],
@@ -120,52 +123,52 @@ impl Around {
     }
 }
 
-/// What packets have in common that differ only in fields of a [`Template`].
+/// Properties shared by packets that differ only in fields of a [`Template`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Layout {
     opcode: Opcode,
     is_v6: bool,
     payload: u32,
-    /// Of a RETH.
+    /// Message length in a RETH, in octets.
     message: u32,
-    /// Of an AETH.
+    /// Syndrome of an AETH.
     syndrome: u8,
     proxy_option: Option<Ipv6Addr>,
 }
 
-/// What changes from packet to packet.
+/// Fields that change from packet to packet.
 #[derive(Clone, Copy)]
 struct Values {
     carrier: Carrier,
     qp: Qp,
     psn: u32,
     ack_request: bool,
-    /// Of a RETH.
+    /// Fields of a RETH.
     address: u64,
     rkey: u32,
-    /// Of an AETH.
+    /// Field of an AETH.
     msn: u32,
 }
 
-/// Makes octets of packets.
+/// Builds the octets of packets.
 pub struct Frames<'s> {
     simulation: &'s Simulation,
     paths: Vec<Path>,
     templates: FxHashMap<Layout, Template>,
 }
 
-/// What packets refer to.
+/// Data that packets refer to.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Connections by flow.
     pub connections: &'a [Connection],
     /// Octets of other packets.
     pub octets: &'a Pool<Octets>,
-    /// IOAM traces.
+    /// IOAM traces of data packets.
     pub traces: &'a Pool<Trace>,
 }
 
-/// Octets written one after another, as far as there is room: a snap length cuts.
+/// An output that is truncated at its end, as by a snap length.
 struct Out<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -182,15 +185,15 @@ impl Out<'_> {
     }
 }
 
-/// The MAC address of a node: locally administered, its number in the last octets. On real links, its peers send there where nobody
-/// was seen.
+/// Returns the MAC address of a node: locally administered, with its number in the last octets. On
+/// real links, its peers use it as the destination until they have received a frame from it.
 pub const fn mac(node: usize) -> [u8; 6] {
     let [.., a, b, c] = (node as u32 + 1).to_be_bytes();
     [0x02, 0xFC, 0x00, a, b, c]
 }
 
 impl<'s> Frames<'s> {
-    /// Nothing built yet.
+    /// Creates a builder without templates.
     pub fn new(simulation: &'s Simulation, paths: Vec<Path>) -> Self {
         Self {
             simulation,
@@ -199,13 +202,13 @@ impl<'s> Frames<'s> {
         }
     }
 
-    /// A tunnel.
+    /// Returns a tunnel.
     pub fn path(&self, tunnel: u32) -> Option<&Path> {
         self.paths.get(tunnel as usize)
     }
 
-    /// Octets of the frame of a packet of `flow`, outside of tunnels, with so much payload and a trace of `trace` octets
-    /// (0: none).
+    /// Returns the frame length in octets of a packet of `flow` outside of tunnels, with this
+    /// payload and a trace of `trace` octets (0 if there is none).
     pub fn len(flow: &Flow, opcode: Opcode, payload: u32, trace: usize) -> u32 {
         let ip = if flow.source.is_ipv4() {
             ipv4::LEN
@@ -224,7 +227,8 @@ impl<'s> Frames<'s> {
         len as u32 + payload.next_multiple_of(4)
     }
 
-    /// Writes the frame of `packet` on its way from one node to another, as much of it as `out` has room for.
+    /// Writes the frame of `packet` on its way from one node to another, truncated to the length of
+    /// `out`.
     pub fn write(
         &mut self,
         packet: &Packet,
@@ -248,14 +252,14 @@ impl<'s> Frames<'s> {
         self.network(packet, context, &mut out)
     }
 
-    /// The packet from its own IP header on, without the tunnel around it.
+    /// Builds the packet from its own IP header on, without the tunnel around it.
     pub fn quote(&mut self, packet: &Packet, context: Context<'_>, into: &mut Vec<u8>) -> Made {
         let tunnel = self
             .paths
             .get(packet.tunnel as usize)
             .map_or(0, Path::overhead);
         into.clear();
-        // What is octets may be in a tunnel that was entered elsewhere.
+        // A packet of octets may be in a tunnel that it entered elsewhere.
         if packet.kind == PacketKind::Frame
             && let Some(octets) = context.octets.at(packet.extra)
             && let Some(seen) = &octets.seen
@@ -275,7 +279,7 @@ impl<'s> Frames<'s> {
         }
     }
 
-    /// The headers in front of the packet's own: Ethernet's, and those of the tunnel that it is in.
+    /// Writes the headers in front of the packet's own: Ethernet, and those of its tunnel.
     fn link(
         &self,
         packet: &Packet,
@@ -310,7 +314,7 @@ impl<'s> Frames<'s> {
             traffic_class: self.traffic_class(packet) & 0xFC | packet.outer_ecn,
             label: packet.label,
             hop_limit: packet.outer_hops,
-            // Entropy in the port, as RFC 7348 section 5 advises.
+            // The port carries entropy, as RFC 7348 section 5 recommends.
             udp_source: 0xC000 | (packet.label & 0x3FFF) as u16,
         };
         let inside = Part::Ethernet {
@@ -320,7 +324,7 @@ impl<'s> Frames<'s> {
         around.put([ethernet, inside, inner], put)
     }
 
-    /// Traffic class of the packet's own header.
+    /// Returns the traffic class of the packet's own header.
     fn traffic_class(&self, packet: &Packet) -> u8 {
         match self.simulation.flows.get(packet.flow as usize) {
             Some(flow) if packet.kind != PacketKind::Frame => flow.dscp << 2 | packet.ecn,
@@ -328,7 +332,7 @@ impl<'s> Frames<'s> {
         }
     }
 
-    /// The packet's own headers and what follows them.
+    /// Writes the packet's own headers, and what follows them.
     fn network(&mut self, packet: &Packet, context: Context<'_>, out: &mut Out<'_>) -> Made {
         match packet.kind {
             PacketKind::Frame => {
@@ -349,7 +353,7 @@ impl<'s> Frames<'s> {
         }
     }
 
-    /// Data or an acknowledgement.
+    /// Writes a data packet or an acknowledgement.
     fn roce(&mut self, packet: &Packet, context: Context<'_>, out: &mut Out<'_>) -> Made {
         let index = packet.flow as usize;
         let simulation = self.simulation;
@@ -360,7 +364,7 @@ impl<'s> Frames<'s> {
         };
         let (layout, values) = describe(packet, flow, connection);
         if let Some((opt_type, body)) = context.traces.in_packet(packet) {
-            // Built anew: its length may change at every node.
+            // Built without a template, since the trace may grow at every node.
             let ioam = [OptionPart::Ioam(IoamOption {
                 reserved: 0,
                 opt_type,
@@ -398,7 +402,7 @@ impl<'s> Frames<'s> {
     }
 }
 
-/// What a packet of `flow` says.
+/// Returns layout and field values of a packet of `flow`.
 fn describe(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Values) {
     let is_data = packet.kind == PacketKind::Data;
     let peer = connection.peer(flow);
@@ -468,7 +472,7 @@ fn template(
     Template::new(bytes, LinkType::RawIp, &simulation.profile, &fields)
 }
 
-/// A packet, from its IP header on.
+/// Builds a packet from its IP header on.
 fn build(
     simulation: &Simulation,
     layout: Layout,

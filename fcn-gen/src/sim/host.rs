@@ -1,5 +1,5 @@
-//! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
-//! answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
+//! The hosts: a NIC that paces flows by the rate of their reaction point, acknowledges received
+//! data, and answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
 use super::connection::{Answer, Stage};
 use super::event::Event;
@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// A host.
+/// State of a host.
 pub struct HostState {
     pub port: u32,
     pub reaction: ReactionPoint,
@@ -32,7 +32,7 @@ pub struct HostState {
 }
 
 impl HostState {
-    /// A host whose NIC is this port.
+    /// Creates a host whose NIC is this port.
     pub fn new(host: &Host, port: u32) -> Self {
         Self {
             port,
@@ -45,12 +45,13 @@ impl HostState {
         }
     }
 
-    /// What its notification point answers to a packet marked CE of a flow of this QP at the sender.
+    /// Returns the notification point's answer to a CE-marked packet of a flow with this QP at the
+    /// sender.
     pub fn answer_to_ce(&mut self, now: Time, packet: &DataPacket<'_>, qp: Qp) -> Option<Outgoing> {
         self.notification.as_mut()?.on_data(now, packet, qp)
     }
 
-    /// What its roles have counted.
+    /// Returns the counters of its roles.
     pub fn counters(&self) -> Counters {
         let reaction = self.reaction.counters().named().collect();
         let mut all = vec![("reaction_point", reaction)];
@@ -66,7 +67,7 @@ impl World<'_> {
         self.nodes[node as usize].host()
     }
 
-    /// Whether a flow of this node waits for the NIC.
+    /// Returns true if a flow of this node waits for the NIC.
     pub(super) fn has_ready_flow(&self, node: u32) -> bool {
         match &self.nodes[node as usize] {
             State::Host(host) => !host.ready.is_empty(),
@@ -74,7 +75,7 @@ impl World<'_> {
         }
     }
 
-    /// A flow's present rate in bit/s; 0 while it is not open.
+    /// Returns a flow's present rate in bit/s; 0 while it is not open.
     pub(super) fn rate_of(&mut self, flow: usize) -> f64 {
         let connection = &self.connections[flow];
         let (Some(id), Stage::Open) = (connection.control, connection.stage) else {
@@ -87,14 +88,14 @@ impl World<'_> {
         self.host(node).reaction.rate(now, id)
     }
 
-    /// Puts a packet of the host's own on its link, as soon as that is free.
+    /// Sends a packet of the host's own as soon as its link is free.
     pub(super) fn host_sends(&mut self, node: u32, packet: Packet) {
         let port = self.host(node).port;
         self.ports[port as usize].enqueue(packet);
         self.kick(port);
     }
 
-    /// A flow joins the NIC's list, or waits until its pacing lets it.
+    /// Adds a flow to the NIC's list, or makes it wait until its pacing permits a packet.
     pub(super) fn make_ready(&mut self, flow: u32) {
         let simulation = self.simulation;
         let values = &simulation.flows[flow as usize];
@@ -114,7 +115,7 @@ impl World<'_> {
         self.kick(port);
     }
 
-    /// The NIC is free: the next flow in line sends a packet.
+    /// Lets the next flow in line send a packet; the NIC must be free.
     pub(super) fn send_data(&mut self, node: u32, port: u32) {
         let simulation = self.simulation;
         while let Some(flow) = self.host(node).ready.pop_front() {
@@ -166,7 +167,7 @@ impl World<'_> {
         };
         let took = self.ports[port as usize].sending(len);
         let link = self.ports[port as usize].rate.bits_per_second() as f64;
-        // What the wire carries for this packet, as the rate counts it.
+        // Octets that the packet takes on the wire, which the rate includes.
         let octets = (took.0 as f64 * link / 8e12) as u32;
         let reaction = &mut self.host(node).reaction;
         let rate = control.map_or(link, |id| {
@@ -184,7 +185,8 @@ impl World<'_> {
         self.queue_again(node, port, flow);
     }
 
-    /// Behind its packet, a flow lines up again or waits; then the NIC goes on where something waits.
+    /// Queues a flow again after its packet, or makes it wait; then lets the NIC continue if
+    /// another flow is ready.
     fn queue_again(&mut self, node: u32, port: u32, flow: u32) {
         let simulation = self.simulation;
         let free = self.ports[port as usize].busy_until;
@@ -203,7 +205,7 @@ impl World<'_> {
         }
     }
 
-    /// A trace that no node has written into.
+    /// Creates a trace that no node has written into.
     fn empty_trace(&mut self, ioam: IoamTrace) -> u32 {
         let node_len = IoamTrace::TYPE.node_len();
         let units = node_len * usize::from(ioam.nodes);
@@ -229,7 +231,7 @@ impl World<'_> {
         place
     }
 
-    /// A packet reaches a host.
+    /// Processes a packet that arrives at a host.
     pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
         if packet.to == node && packet.tunnel == NONE {
             match packet.kind {
@@ -269,7 +271,7 @@ impl World<'_> {
         self.host_sends(node, acknowledgement);
     }
 
-    /// The notification point: CE on a flow's packet.
+    /// Processes a CE-marked packet at the notification point.
     fn congestion_experienced(&mut self, node: u32, packet: &Packet) {
         let simulation = self.simulation;
         let values = &simulation.flows[packet.flow as usize];
@@ -287,7 +289,7 @@ impl World<'_> {
         }
     }
 
-    /// An acknowledgement, or one that asks for a packet again.
+    /// Processes an acknowledgement or a NAK.
     fn receive_answer(&mut self, packet: &Packet) {
         let values = &self.simulation.flows[packet.flow as usize];
         let connection = &mut self.connections[packet.flow as usize];
@@ -307,9 +309,9 @@ impl World<'_> {
         }
     }
 
-    /// Notifications, connection management, and whatever else comes as octets.
+    /// Processes notifications, connection management, and other packets of octets.
     fn receive_frame(&mut self, node: u32, packet: &Packet) {
-        // Taken out while they are read: what they cause may need the pool.
+        // Taken out of the pool while they are read, since the responses may need the pool.
         let Some(octets) = self.octets.at_mut(packet.extra).map(std::mem::take) else {
             return;
         };
@@ -356,7 +358,8 @@ impl World<'_> {
         }
     }
 
-    /// ICMPv6 Parameter Problem, code 2, to whoever sent an option that this host does not know (RFC 8200 section 4.2).
+    /// Sends ICMPv6 Parameter Problem, code 2, to the sender of an option that this host does not
+    /// recognise (RFC 8200 section 4.2).
     fn answer_unknown_option(&mut self, node: u32, octets: &Octets, notifier: IpAddr) {
         let IpAddr::V6(destination) = notifier else {
             return;
@@ -370,7 +373,7 @@ impl World<'_> {
         }
     }
 
-    /// Flows that waited for a class to be let go.
+    /// Resumes the flows that waited for a paused class.
     pub(super) fn resume_flows(&mut self, node: u32, class: u8) {
         let State::Host(host) = &mut self.nodes[node as usize] else {
             return;
@@ -382,7 +385,8 @@ impl World<'_> {
         }
     }
 
-    /// A flow has waited: for an acknowledgement, or for an answer to its ConnectRequest.
+    /// Handles a timeout of a flow that waited for an acknowledgement, or for an answer to its
+    /// ConnectRequest.
     pub(super) fn timeout(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
@@ -404,7 +408,7 @@ impl World<'_> {
         }
     }
 
-    /// Plans a flow's timeout, where none is planned.
+    /// Schedules a flow's timeout, unless one is scheduled already.
     pub(super) fn plan_timeout(&mut self, flow: u32, at: Ps) {
         let timer = &mut self.connections[flow as usize].timer;
         if !std::mem::replace(timer, true) {
@@ -412,7 +416,7 @@ impl World<'_> {
         }
     }
 
-    /// The next packet of an injection.
+    /// Sends the next packet of an injection.
     pub(super) fn inject(&mut self, index: u32) {
         let simulation = self.simulation;
         let injection = &simulation.injections[index as usize];

@@ -1,12 +1,14 @@
-//! One node of a simulation on real links: the same states as in virtual time, but the rest of the network is what comes in and
-//! goes out as octets.
+//! One node of a simulation on real links: the same states as in virtual time, but the rest of the
+//! network is reached by frames that are received and sent as octets.
 //!
-//! What this node sends leaves by [`Leaving`] frames, each with the time at which it arrives at the other end of the link that
-//! the scenario describes (its rate, queue and delay are played, faults too). What comes is told to [`LiveNode::on_frame`].
-//! A switch passes on octets as they came, of whoever sent them, marks them in place, and reads what its roles want to know from
-//! the octets. A host plays the scenario's flows that begin or end at it. Neither waits nor reads a clock.
+//! The node's own packets leave as [`Leaving`] frames, each with the time of its arrival at the
+//! other end of the scenario's link (its rate, queue and delay are simulated, and faults too).
+//! Received frames are passed to [`LiveNode::on_frame`]. A switch forwards octets as received,
+//! regardless of their sender, marks them in place, and takes the data for its roles from the
+//! octets. A host plays the scenario's flows that begin or end at it. Neither waits nor reads a
+//! clock.
 //!
-//! What the scenario plays elsewhere is not known here: its figures of other nodes stay 0.
+//! The state of the scenario's other nodes is unknown here: their figures stay 0.
 
 mod responder;
 
@@ -30,32 +32,33 @@ use fcn_wire::{Frame, Kind, Layer, LinkType, Message, ip};
 use responder::Responder;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Neighbours' MAC addresses remembered.
+/// Maximum number of neighbours whose MAC addresses are stored.
 const NEIGHBOURS: usize = 65_536;
-/// Buffers kept for the next frames.
+/// Maximum number of buffers kept for further frames.
 const SPARE: usize = 4_096;
-/// Octets of an Ethernet header.
+/// Length of an Ethernet header in octets.
 const ETHERNET: usize = ethernet::LEN;
-/// Class of what no flow of the scenario has the DSCP of.
+/// Class of packets whose DSCP is not used by any flow of the scenario.
 const BEST_EFFORT: u8 = 0;
 
-/// A frame on its way out.
+/// A frame to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaving {
     /// The node's link, in the scenario's order.
     pub link: usize,
-    /// When it is at the other end.
+    /// Time of arrival at the other end.
     pub at: Ps,
-    /// Its Ethernet header, where that is not among `octets`: of what is passed on as it came.
+    /// Its Ethernet header, if that is not part of `octets`: for frames forwarded as received.
     pub header: Option<[u8; ETHERNET]>,
-    /// Its octets. [`LiveNode::give_back`] takes the room back.
+    /// Its octets. [`LiveNode::give_back`] reuses the buffer.
     pub octets: Vec<u8>,
-    /// Of a notification: its kind, when what it answers came in, and when it left into the link.
+    /// For a notification: its kind, the arrival time of the packet that it answers, and the time
+    /// at which it was put on the link.
     pub reaction: Option<(Kind, Ps, Ps)>,
 }
 
 impl Leaving {
-    /// Its Ethernet header as far as that is apart, and its other octets.
+    /// Returns its separate Ethernet header, which may be empty, and its other octets.
     #[must_use]
     pub fn parts(&self) -> (&[u8], &[u8]) {
         let header = self.header.as_ref();
@@ -63,10 +66,10 @@ impl Leaving {
     }
 }
 
-/// What roles have counted: by role, counters by name.
+/// Counters of the roles: by role, counters by name.
 pub type Counters = Vec<(&'static str, Vec<(&'static str, u64)>)>;
 
-/// Counters, and their names.
+/// Defines a struct of counters with their names.
 macro_rules! counted {
     ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $counter:ident,)* }) => {
         $(#[$about])*
@@ -76,7 +79,7 @@ macro_rules! counted {
         }
 
         impl $name {
-            /// The counters by name.
+            /// Returns the counters by name.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($counter), self.$counter),)*].into_iter()
             }
@@ -86,40 +89,41 @@ macro_rules! counted {
 use counted;
 
 counted! {
-    /// What a live node took no part in, and why. Frames.
+    /// Frames that a live node ignored, by reason.
     PassedOver {
-        /// For another node than this host.
+        /// Addressed to another node than this host.
         not_for_us,
-        /// To a QP that no flow of the scenario has, or from somebody else than that flow's other end.
+        /// To a QP that no flow of the scenario has, or not from the other end of that flow.
         unknown_qp,
         /// RoCEv2 with a wrong ICRC.
         bad_icrc,
-        /// Data of another length, or a PSN far from what is expected.
+        /// Data of another length, or with a PSN far from the expected one.
         out_of_place,
-        /// Could not be read.
+        /// Frames that could not be parsed.
         unreadable,
     }
 }
 
-/// What a world needs to know to be one node's.
+/// State that a world needs to be a single live node.
 pub(super) struct Live {
     pub node: u32,
-    /// Own MAC addresses, by link of the node.
+    /// The node's own MAC addresses, by link.
     macs: Vec<[u8; 6]>,
-    /// Where packets go whose neighbour has not been seen; else the MAC address that the scenario gives its node.
+    /// Destination MAC address for IP addresses from which no frame has been received; if `None`,
+    /// the MAC address that the scenario gives the destination node.
     peer: Option<[u8; 6]>,
-    /// By IP address: the MAC address that it was seen behind.
+    /// MAC address of each IP address, taken from received frames.
     neighbours: Table<IpAddr, [u8; 6]>,
-    /// By DSCP.
+    /// Traffic class by DSCP.
     classes: [u8; 64],
     leaving: Vec<Leaving>,
-    /// Room that frames have left.
+    /// Buffers to reuse.
     spare: Vec<Vec<u8>>,
-    /// Whether all links of this switch are one interface.
+    /// True if all links of this switch are one interface.
     is_one: bool,
-    /// The frame that is being dealt with: where it came in, when, and from which MAC address.
+    /// The frame being processed: its ingress port, arrival time, and source MAC address.
     cause: Option<(u32, Ps, [u8; 6])>,
-    /// For connections that the scenario has not, and for what a sender's peers ask of it.
+    /// Serves connections that are not in the scenario, and requests of a sender's peers.
     responder: Responder,
     passed_over: PassedOver,
 }
@@ -133,8 +137,9 @@ pub struct LiveNode<'s> {
 }
 
 impl<'s> LiveNode<'s> {
-    /// `node` of the simulation, whose links have these MAC addresses at this end, in the scenario's order. Where packets go
-    /// whose neighbour has not been seen is `peer`, else the scenario's own MAC address of the node.
+    /// Creates `node` of the simulation, with these MAC addresses on its links, in the scenario's
+    /// order. `peer` is the destination MAC address for IP addresses from which no frame has been
+    /// received; if `None`, it is the MAC address that the scenario gives the destination node.
     #[must_use]
     pub fn new(
         simulation: &'s Simulation,
@@ -171,15 +176,16 @@ impl<'s> LiveNode<'s> {
         }
     }
 
-    /// Has a switch play all its links on one interface: link 0, with its first MAC address. What comes to that address goes back
-    /// out, from it to the address behind which its destination was last seen; everything else is passed over.
+    /// Makes a switch use one interface for all its links: link 0, with its first MAC address.
+    /// Frames to that address are sent back from it to the address from which their destination was
+    /// last received; all other frames are ignored.
     pub fn reflect(&mut self) {
         if let Some(live) = &mut self.world.live {
             live.is_one = true;
         }
     }
 
-    /// The links of `node`, in the order in which ports are numbered.
+    /// Returns the links of `node`, in the order in which ports are numbered.
     pub fn links(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = usize> + '_ {
         let links = simulation.links.iter().enumerate();
         links
@@ -187,7 +193,7 @@ impl<'s> LiveNode<'s> {
             .map(|(index, _)| index)
     }
 
-    /// The node's link towards another one; `None`: no route leads there.
+    /// Returns the node's link towards another one; `None` if no route leads there.
     #[must_use]
     pub fn towards(&self, to: NodeId) -> Option<usize> {
         let live = self.world.live.as_ref()?;
@@ -198,7 +204,7 @@ impl<'s> LiveNode<'s> {
         self.ports.iter().position(|own| *own == port)
     }
 
-    /// A frame has come in by the node's `link`.
+    /// Processes a frame received on the node's `link`.
     pub fn on_frame(&mut self, now: Ps, link: usize, bytes: &[u8]) {
         self.on_timer(now);
         if let Some(&port) = self.ports.get(link) {
@@ -209,7 +215,7 @@ impl<'s> LiveNode<'s> {
         }
     }
 
-    /// Does what is due.
+    /// Processes all due events.
     pub fn on_timer(&mut self, now: Ps) {
         while let Some((at, event)) = self.next.take().or_else(|| self.world.events.next()) {
             if at > now {
@@ -221,7 +227,7 @@ impl<'s> LiveNode<'s> {
         }
     }
 
-    /// When something is due next.
+    /// Returns the time of the next event.
     pub fn next_timer(&mut self) -> Option<Ps> {
         if self.next.is_none() {
             self.next = self.world.events.next();
@@ -229,14 +235,15 @@ impl<'s> LiveNode<'s> {
         self.next.map(|(at, _)| at)
     }
 
-    /// Whatever happens now may plan something before what was to come next.
+    /// Returns the next event to the queue, since new events may be scheduled before it.
     fn put_back(&mut self) {
         if let Some((at, event)) = self.next.take() {
             self.world.events.plan(at, event);
         }
     }
 
-    /// Posts no further message; [`is_quiet`](Self::is_quiet) says when the connections are taken down.
+    /// Stops posting messages; [`is_quiet`](Self::is_quiet) returns true when the connections are
+    /// taken down.
     pub fn stop(&mut self, now: Ps) {
         self.on_timer(now);
         self.put_back();
@@ -249,7 +256,7 @@ impl<'s> LiveNode<'s> {
         self.on_timer(now);
     }
 
-    /// Whether none of the flows that begin here sends or waits for an answer.
+    /// Returns true if none of the flows that begin here sends or waits for an answer.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let flows = self.world.simulation.flows.iter();
@@ -259,20 +266,20 @@ impl<'s> LiveNode<'s> {
             .all(|(_, connection)| connection.is_over())
     }
 
-    /// Whether a flow's connection that begins here was ever open.
+    /// Returns true if the connection of any flow that begins here was ever open.
     #[must_use]
     pub fn has_opened(&self) -> bool {
         self.world.connections.iter().any(|c| c.opened)
     }
 
-    /// Appends the frames that leave to `frames`.
+    /// Appends the frames to send to `frames`.
     pub fn take_leaving(&mut self, frames: &mut Vec<Leaving>) {
         if let Some(live) = &mut self.world.live {
             frames.append(&mut live.leaving);
         }
     }
 
-    /// Takes back the room of a frame that has left.
+    /// Takes back the buffer of a sent frame.
     pub fn give_back(&mut self, octets: Vec<u8>) {
         if let Some(live) = &mut self.world.live
             && live.spare.len() < SPARE
@@ -281,20 +288,20 @@ impl<'s> LiveNode<'s> {
         }
     }
 
-    /// What was passed over.
+    /// Returns the counters of ignored frames.
     #[must_use]
     pub fn passed_over(&self) -> PassedOver {
         let live = self.world.live.as_ref();
         live.map_or_else(PassedOver::default, |live| live.passed_over)
     }
 
-    /// Why it cannot go on, where it cannot.
+    /// Returns the reason why the node cannot continue, if there is one.
     pub fn failure(&mut self) -> Option<String> {
         self.world.failed.take().map(|failure| failure.to_string())
     }
 
-    /// Payload delivered here in order so far, in octets; the sum of the rates of flows that begin here, in bit/s; the
-    /// deepest queue of data now, in octets.
+    /// Returns the payload delivered in order here so far, in octets; the sum of the rates of flows
+    /// that begin here, in bit/s; and the present depth of the deepest queue of data, in octets.
     pub fn figures(&mut self) -> (u64, f64, u64) {
         let world = &mut self.world;
         let delivered = world.connections.iter().map(|c| c.counts.delivered).sum();
@@ -311,7 +318,7 @@ impl<'s> LiveNode<'s> {
         (delivered, rate, deepest.max().unwrap_or(0))
     }
 
-    /// What the roles have counted, by role and counter.
+    /// Returns the counters of the roles, by role and counter.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let live = self.world.live.as_ref();
@@ -329,7 +336,7 @@ impl<'s> LiveNode<'s> {
         }
     }
 
-    /// The truth and the figures, as far as this node knows them.
+    /// Returns the truth and the figures, as far as they are known at this node.
     #[must_use]
     pub fn end(self, name: &str) -> Outcome {
         self.world.end(name)
@@ -342,7 +349,7 @@ impl World<'_> {
         live.is_some_and(|live| live.node == node as u32)
     }
 
-    /// A frame of octets has come in by a port of this node.
+    /// Processes a frame received on a port of this node.
     fn octets_arrive(&mut self, port: u32, bytes: &[u8]) {
         let Some(live) = &mut self.live else { return };
         let (Some(source), Some(ether_type)) = (mac(bytes, 6), ether_type(bytes)) else {
@@ -377,7 +384,7 @@ impl World<'_> {
         }
         let port = match &mut self.live {
             Some(live) if live.is_one => {
-                // It came by the link towards its sender, where that is known.
+                // It is treated as coming from the link towards its sender, if known.
                 let from = frame.ip().and_then(|ip| self.addresses.get(&ip.source));
                 let towards =
                     from.and_then(|from| self.routes.port(node as usize, *from as usize, || 0));
@@ -402,7 +409,8 @@ impl World<'_> {
         }
     }
 
-    /// A frame for a host: data and acknowledgements of its flows, and what says of itself what it is.
+    /// Processes a frame at a host: data and acknowledgements of its flows, and self-contained
+    /// messages.
     fn host_takes(&mut self, node: u32, frame: &Frame<'_>) {
         let simulation = self.simulation;
         let own = &simulation.nodes[node as usize];
@@ -499,14 +507,15 @@ impl World<'_> {
         }
     }
 
-    /// A connection of a sender is open, on which its receiver may ask, too.
+    /// Registers a sender's open connection with the responder, since its receiver may send
+    /// requests, too.
     pub(super) fn is_opened(&mut self, values: &Flow, peer: &Peer) {
         let Some(live) = &mut self.live else { return };
         let (responder, ends) = (&mut live.responder, (values.destination, peer.id));
         responder.opened(self.now, values.sender_qp, ends, peer.qp, values.first_psn);
     }
 
-    /// Connection management of a connection that the scenario has not.
+    /// Answers connection management of a connection that is not in the scenario.
     pub(super) fn respond_to_management(
         &mut self,
         node: u32,
@@ -528,7 +537,7 @@ impl World<'_> {
         self.answer(node, ip.source, answer);
     }
 
-    /// A packet to a QP that is none of the scenario's, or not for whoever sent it.
+    /// Answers a packet to a QP that is not the scenario's, or not from that QP's peer.
     fn respond(&mut self, node: u32, frame: &Frame<'_>, roce: &Roce<'_>) {
         let (ip, live) = (frame.ip(), &mut self.live);
         let known = ip.zip(live.as_mut()).and_then(|(ip, live)| {
@@ -560,7 +569,7 @@ impl World<'_> {
         }
     }
 
-    /// A frame for a switch: it learns from it, and passes it on or takes it in.
+    /// Processes a frame at a switch: learns from it, and forwards or consumes it.
     fn switch_takes(&mut self, node: u32, came_by: u32, frame: &Frame<'_>, ether_type: u16) {
         let now = self.now.into();
         let state = self.nodes[node as usize].switch();
@@ -612,7 +621,7 @@ impl World<'_> {
         };
         let mut ecn = inner.map_or(0, |ip| ip.ecn());
         if begin != ETHERNET {
-            // Out of its tunnel; congestion met inside stays known (RFC 6040).
+            // Decapsulated; congestion met in the tunnel stays marked (RFC 6040).
             let is_v4 = inner.is_some_and(|ip| ip.source.is_ipv4());
             octets.ether_type = if is_v4 {
                 ethernet::IPV4
@@ -684,7 +693,7 @@ impl World<'_> {
         }
     }
 
-    /// Where the inner packet of a frame begins, where it leaves its tunnel here.
+    /// Returns the offset of a frame's inner packet, if it leaves its tunnel here.
     fn way_out(&self, node: u32, frame: &Frame<'_>, outermost: Option<usize>) -> Option<usize> {
         let NodeKind::Switch(switch) = &self.simulation.nodes[node as usize].kind else {
             return None;
@@ -701,16 +710,16 @@ impl World<'_> {
                 let own = self.simulation.nodes[node as usize].ipv6;
                 destination_at(frame.bytes(), outer) == Some(own.into())
             }
-            // No header names the end: it is where no tunnel goes on.
+            // No header names the tunnel's end: it is here if no tunnel continues.
             Some(_) => is_mpls && self.routes.tunnel(node as usize, host as usize).is_none(),
             None => false,
         };
         ours.then_some(inner.start)
     }
 
-    /// Sends a switch's packet for which no route is known by every other port, as a bridge does.
+    /// Floods a switch's packet without a known route to all other ports, like a bridge.
     pub(super) fn flood_octets(&mut self, node: u32, packet: Packet) {
-        // Rare, and of few ports, but for a bump in the wire, whose only other port that is.
+        // Rare, and with few ports; a bump in the wire has only one other port.
         let ports = &self.nodes[node as usize].switch().ports;
         let mut others = ports.iter().copied().filter(|port| *port != packet.came_by);
         let (Some(first), rest) = (others.next(), others.collect::<Vec<_>>()) else {
@@ -725,7 +734,8 @@ impl World<'_> {
         self.egress(node, first, packet);
     }
 
-    /// The port by which what a packet answers came in, where packets go whose destination no route leads to.
+    /// Returns the ingress port of the packet that `packet` answers, to which it goes if no route
+    /// leads to its destination.
     pub(super) fn port_of_cause(&self, packet: &Packet) -> Option<u32> {
         let noted = self
             .octets
@@ -734,13 +744,13 @@ impl World<'_> {
         noted.or_else(|| self.cause()).map(|(_, port)| port)
     }
 
-    /// When what is being answered came in, and by which port.
+    /// Returns arrival time and ingress port of the packet being answered.
     pub(super) fn cause(&self) -> Option<(Ps, u32)> {
         let (port, at, _) = self.live.as_ref()?.cause?;
         Some((at, port))
     }
 
-    /// Puts a packet on a real link, at whose other end it is at `arrival`.
+    /// Puts a packet on a real link, with its time of arrival at the other end.
     pub(super) fn leave(&mut self, index: u32, arrival: Ps, packet: &Packet) {
         let port = &self.ports[index as usize];
         let (node, peer) = (port.node as usize, port.peer as usize);
@@ -778,7 +788,7 @@ impl World<'_> {
             header[..6].copy_from_slice(&destination);
             header[6..12].copy_from_slice(&source);
             header[12..].copy_from_slice(&octets.ether_type.to_be_bytes());
-            // What came goes on as it is, and its place gets this room.
+            // Received octets are sent unchanged; the pool entry gets this buffer instead.
             std::mem::swap(&mut room, &mut octets.bytes);
             header
         });
@@ -823,7 +833,8 @@ impl World<'_> {
         self.live = Some(live);
     }
 
-    /// The MAC address that a packet of this node's own goes to, which has been written as `frame`.
+    /// Returns the destination MAC address for a packet of this node's own, already written to
+    /// `frame`.
     fn link_address(&self, live: &mut Live, packet: &Packet, peer: usize, frame: &[u8]) -> [u8; 6] {
         let destination = destination_at(frame, ETHERNET);
         if let Some(known) = destination.and_then(|address| live.neighbours.get(&address)) {
@@ -841,7 +852,7 @@ impl World<'_> {
             .unwrap_or(frames::mac(node))
     }
 
-    /// A port's place among those of its node.
+    /// Returns a port's index among those of its node.
     fn place(simulation: &Simulation, node: usize, port: u32) -> usize {
         LiveNode::links(simulation, node)
             .position(|link| link == port as usize / 2)
@@ -849,7 +860,8 @@ impl World<'_> {
     }
 }
 
-/// Whether octets in a place are an IP packet, rather than something that a tunnel of IP does not carry.
+/// Returns true if pooled octets are an IP packet, and false for protocols that a tunnel of IP does
+/// not carry.
 fn packet_type(octets: &super::packet::Pool<Octets>, place: u32) -> Option<bool> {
     let ether_type = octets.at(place)?.ether_type;
     Some(matches!(ether_type, ethernet::IPV4 | ethernet::IPV6))
@@ -864,7 +876,7 @@ fn ether_type(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(*octets))
 }
 
-/// Destination address of the IP header at `at`.
+/// Returns the destination address of the IP header at `at`.
 fn destination_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
     let header = bytes.get(at..)?;
     match header.first()? >> 4 {
@@ -880,7 +892,7 @@ fn destination_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
     }
 }
 
-/// ECN field of the IP header at `at`.
+/// Returns the ECN field of the IP header at `at`.
 fn ecn_at(bytes: &[u8], at: usize) -> Option<u8> {
     let header = bytes.get(at..)?;
     let class = match header.first()? >> 4 {
@@ -890,7 +902,8 @@ fn ecn_at(bytes: &[u8], at: usize) -> Option<u8> {
     Some(class & 3)
 }
 
-/// The packet with this PSN that is nearest to packet `near`. `None`: before the first.
+/// Returns the index of the packet with this PSN that is nearest to packet `near`; `None` if it
+/// would be before the first.
 fn index_of((flow, connection): (&Flow, &Connection), near: u64, number: u32) -> Option<u64> {
     let ahead = number.wrapping_sub(connection.psn(flow, near)) & MAX_24;
     let half = 1 << 23;
@@ -901,7 +914,8 @@ fn index_of((flow, connection): (&Flow, &Connection), near: u64, number: u32) ->
     }
 }
 
-/// Whether it is part of an RDMA WRITE without immediate data, which is what flows consist of.
+/// Returns true if the opcode belongs to an RDMA WRITE without immediate data, which flows consist
+/// of.
 fn is_write(opcode: Opcode) -> bool {
     [
         Opcode::RC_WRITE_FIRST,

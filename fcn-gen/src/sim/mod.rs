@@ -1,7 +1,9 @@
-//! The simulation: nodes, links and flows in virtual time. Same seed, same bytes; where one looks changes nothing.
+//! The simulation: nodes, links and flows in virtual time. Equal seeds give equal bytes; vantage
+//! points do not affect the result.
 //!
-//! Nodes decide by the roles of `fcn-node`; notifications and RDMA CM travel as octets that their receivers parse, data
-//! as values whose octets are made at vantage points. Hosts are in `host.rs`, switches in `switch.rs`.
+//! Nodes decide by the roles of `fcn-node`. Notifications and RDMA CM travel as octets that their
+//! receivers parse, data as values whose octets are built at vantage points. Hosts are in
+//! `host.rs`, switches in `switch.rs`.
 
 mod advertise;
 mod connection;
@@ -46,34 +48,34 @@ use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 use switch::SwitchState;
 
-/// A packet at a vantage point.
+/// A packet captured at a vantage point.
 pub struct Captured<'a> {
     /// Index of the vantage point.
     pub vantage_point: usize,
-    /// Nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub at: u64,
     /// Octets on the wire (without FCS).
     pub wire_len: u32,
-    /// Octets to keep.
+    /// Number of octets to keep.
     pub len: usize,
     /// Writes the packet's first `len` octets.
     pub fill: &'a mut dyn FnMut(&mut [u8]),
 }
 
-/// Where captured packets go.
+/// Destination of captured packets.
 pub trait Sink {
-    /// Takes a packet.
+    /// Processes a captured packet.
     ///
     /// # Errors
-    /// What keeps it from being written; the simulation stops.
+    /// The packet cannot be written; the simulation stops.
     fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>>;
 }
 
-/// Plays `simulation`; packets that pass a vantage point go to `sink`, where there is one. `progress` gets the
-/// virtual time now and then, and stops the simulation by returning `false`.
+/// Plays `simulation`; packets that pass a vantage point go to `sink`, if there is one. `progress`
+/// is called with the virtual time at intervals, and stops the simulation by returning `false`.
 ///
 /// # Errors
-/// What `sink` says; [`NoConnection`].
+/// An error of `sink`, or [`NoConnection`].
 pub fn play(
     simulation: &Simulation,
     name: &str,
@@ -111,7 +113,7 @@ pub fn play(
     }
 }
 
-/// No flow's connection opened for as long as was played: congestion had nothing to meet.
+/// Error: no flow's connection opened during the simulation, so that there was no congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoConnection(pub Ps);
 
@@ -128,20 +130,20 @@ impl Display for NoConnection {
 
 impl Error for NoConnection {}
 
-/// Events between two reports of progress.
+/// Number of events between two reports of progress.
 const PROGRESS_EVERY: u32 = 1 << 16;
 
-/// A notification that is being made: by which node, of which kind, about which flow.
+/// A notification being generated: its node, kind and flow, and the packet.
 type Pending = (u32, Kind, u32, Packet);
 
-/// A node's state.
+/// State of a node.
 enum State {
     Host(Box<HostState>),
     Switch(Box<SwitchState>),
 }
 
 impl State {
-    /// That of a node which sends or receives a flow's packets.
+    /// Returns the state of a node that sends or receives a flow's packets.
     fn host(&mut self) -> &mut HostState {
         match self {
             Self::Host(host) => host,
@@ -149,7 +151,7 @@ impl State {
         }
     }
 
-    /// That of a node which forwards packets.
+    /// Returns the state of a node that forwards packets.
     fn switch(&mut self) -> &mut SwitchState {
         match self {
             Self::Switch(switch) => switch,
@@ -158,7 +160,7 @@ impl State {
     }
 }
 
-/// Everything there is.
+/// State of the whole simulation.
 struct World<'s> {
     simulation: &'s Simulation,
     now: Ps,
@@ -175,17 +177,17 @@ struct World<'s> {
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
     addresses: FxHashMap<IpAddr, u32>,
-    /// By sender and QP there, by receiver and QP there: the flow.
+    /// Flow by sender and its QP, and by receiver and its QP.
     qps: FxHashMap<(IpAddr, u32), u32>,
-    /// The first Fast CNP seen about each flow, for those who replay it.
+    /// The first Fast CNP about each flow, for replays.
     first_fast_cnps: FxHashMap<u32, Vec<u8>>,
-    /// The data packet that a notification quotes.
+    /// Buffer for the data packet quoted by a notification.
     scratch: Vec<u8>,
-    /// The notification that is being written.
+    /// Buffer for a notification.
     emitted: Vec<u8>,
-    /// Notifications that are being made.
+    /// Notifications being generated.
     pending: Pool<Option<Pending>>,
-    /// What makes it one node's, on real links.
+    /// State of a single node on real links.
     live: Option<Box<live::Live>>,
 }
 
@@ -269,7 +271,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Plans what the scenario says, of all nodes or of `only` one.
+    /// Schedules the scenario's events, of all nodes or of `only` one.
     fn begin(&mut self, only: Option<NodeId>) {
         let is_meant = |node: NodeId| only.is_none_or(|only| only == node);
         let (simulation, events) = (self.simulation, &mut self.events);
@@ -338,7 +340,7 @@ impl<'s> World<'s> {
         recorder.close(name, self.connections, &self.ports)
     }
 
-    /// From now on what is delivered and sent counts.
+    /// Starts counting delivered and sent data.
     fn warmed_up(&mut self) {
         for connection in &mut self.connections {
             connection.counts.warm = connection.counts.delivered;
@@ -346,7 +348,7 @@ impl<'s> World<'s> {
         self.recorder.warm = Totals::at(self.now, &self.connections, &self.ports);
     }
 
-    /// The next sample of each series.
+    /// Takes the next sample of each series.
     fn sample(&mut self) {
         let mut sum = 0.0;
         for flow in 0..self.connections.len() {
@@ -356,14 +358,14 @@ impl<'s> World<'s> {
             self.connections[flow].counts.rate.push((at, rate as u64));
         }
         self.recorder.metrics.rate_over_time.push((self.now, sum));
-        // A queue that nobody joins in the next interval is there all the same.
+        // A queue without arrivals in the next interval still has a depth.
         let deepest = self.ports.iter().map(Port::deepest).max();
         self.recorder.still_queued(self.now, deepest.unwrap_or(0));
         let next = self.now + self.recorder.interval;
         self.events.plan(next, Event::Sample);
     }
 
-    /// Puts a packet on the wire: the port's transmitter must be free.
+    /// Puts a packet on the wire; the port's transmitter must be free.
     fn transmit(&mut self, index: u32, packet: Packet) {
         let port = &mut self.ports[index as usize];
         let sending = port.sending(packet.len);
@@ -393,7 +395,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// How much later a packet on a faulty link arrives; nothing where it does not.
+    /// Returns the additional delay of a packet on a faulty link; `None` if it is lost.
     fn fault_delay(&mut self, index: u32) -> Option<Ps> {
         let mut later = Ps(0);
         for &(start, stop, kind) in &self.ports[index as usize].faults {
@@ -416,7 +418,7 @@ impl<'s> World<'s> {
         Some(later)
     }
 
-    /// A packet reaches the other end of a port's link.
+    /// Processes a packet's arrival at the other end of a port's link.
     fn arrive(&mut self, index: u32) {
         let (packet, next) = self.ports[index as usize].take_arrived(self.now);
         if let Some(at) = next {
@@ -428,7 +430,7 @@ impl<'s> World<'s> {
         if let Some(point) = port.watched_there {
             self.capture(point, &packet, (from, node));
         }
-        // The node's own port on that link.
+        // The receiving node's own port on that link.
         let came_by = index ^ 1;
         if packet.class == packet::MAC_CONTROL {
             self.paused_by_peer(came_by, &packet);
@@ -441,7 +443,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Lets a port send its next packet, now or as soon as it is done with the present one.
+    /// Makes a port send its next packet, now or as soon as the current one is sent.
     fn kick(&mut self, index: u32) {
         let port = &mut self.ports[index as usize];
         if port.busy_until > self.now {
@@ -460,7 +462,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Plans to send the next packet behind the present one.
+    /// Schedules the next packet after the current one.
     fn plan_free(&mut self, index: u32) {
         let port = &mut self.ports[index as usize];
         if !port.free_planned {
@@ -505,20 +507,21 @@ impl<'s> World<'s> {
         }
     }
 
-    /// What was built; where it could not be, the simulation ends with the reason, rather than without the packet.
+    /// Returns the packet built; on failure the simulation ends with an error, instead of
+    /// continuing without the packet.
     fn built<T>(&mut self, what: &str, result: fcn_wire::Result<T>) -> Option<T> {
         result
             .map_err(|error| self.failed = Some(format!("cannot build {what}: {error}").into()))
             .ok()
     }
 
-    /// A packet is lost.
+    /// Counts a lost packet.
     fn lose(&mut self, packet: &Packet) {
         self.recorder.metrics.lost += 1;
         self.discard(packet);
     }
 
-    /// Gives back what a packet keeps on the pools.
+    /// Releases a packet's entries in the pools.
     fn discard(&mut self, packet: &Packet) {
         match packet.kind {
             PacketKind::Frame => self.octets.release(packet.extra),
@@ -527,10 +530,10 @@ impl<'s> World<'s> {
         }
     }
 
-    /// A packet of octets, from `node` to the node with `destination`; nothing where nobody has that address.
+    /// Returns a packet of octets to the node with address `destination`; `None` if no node has it.
     fn frame(&mut self, destination: IpAddr, octets: Octets) -> Option<Packet> {
         let known = self.addresses.get(&destination).copied();
-        // On real links there are others than the scenario's nodes.
+        // On real links there are other hosts than the scenario's nodes.
         let to = known.or(self.live.as_ref().map(|_| NONE))?;
         Some(self.frame_to(to, octets))
     }
@@ -543,7 +546,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// The packet that says `outgoing`; `about` the data packet that it is about, where its kind quotes it.
+    /// Builds the packet of a notification `outgoing`; `about` is the data packet concerned, quoted
+    /// by some kinds.
     fn notification(
         &mut self,
         by: MadeBy,
@@ -591,10 +595,10 @@ impl<'s> World<'s> {
         Some(packet)
     }
 
-    /// What the ground truth says about a notification.
+    /// Returns the ground truth's entry for a notification.
     fn note(&self, by: MadeBy, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
         let (notifier, destination) = outgoing.addresses();
-        // The packet that a proxy notification quotes names the QP.
+        // The packet quoted by a proxy notification names the QP.
         let about = self.simulation.flows.get(flow as usize);
         let (sender, qp, flow_label, level) = match *outgoing {
             Outgoing::Cnp { qp, .. } => (Some(destination), Some((qp, Side::Sender)), None, None),
@@ -605,7 +609,7 @@ impl<'s> World<'s> {
                 let qp = about.map(|flow| (flow.receiver_qp, Side::Receiver));
                 (Some(tuple.source), qp, None, Some(level))
             }
-            // Level 0 says that there is none.
+            // Level 0 means that there is no congestion.
             Outgoing::WanFcn {
                 flow_label, level, ..
             } => (
@@ -628,7 +632,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// The flow about which a notification is.
+    /// Returns the flow that a notification concerns.
     fn flow_of(&self, outgoing: &Outgoing) -> u32 {
         let key = match *outgoing {
             Outgoing::Cnp {
@@ -645,7 +649,7 @@ impl<'s> World<'s> {
     }
 }
 
-/// Whether a random number falls below a probability.
+/// Returns true if a random number is below a probability.
 fn below(random: u64, probability: f64) -> bool {
     // 53 bits are exact in a double.
     ((random >> 11) as f64) < probability * (1_u64 << 53) as f64

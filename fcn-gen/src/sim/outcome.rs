@@ -1,104 +1,110 @@
-//! The result of a simulation: the ground truth for monitors, and the figures by which mechanisms are compared.
+//! The result of a simulation: the ground truth for monitors, and the figures for comparing
+//! mechanisms.
 //!
-//! Both are collected while packets pass and stay bounded: counts, and series of a fixed number of samples.
+//! Both are collected while packets pass, in bounded memory: counts, and series of a fixed number
+//! of samples.
 
 use crate::truth::Truth;
 use crate::units::Ps;
 use fcn_wire::Kind;
 use std::collections::BTreeMap;
 
-/// Samples of each series over a simulation.
+/// Number of samples in each series.
 pub const SAMPLES: usize = 200;
 
 /// A finished simulation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the capture must show.
+    /// Ground truth of the capture.
     pub truth: Truth,
-    /// Figures to compare by.
+    /// Figures for comparisons.
     pub metrics: Metrics,
 }
 
-/// Figures by which mechanisms compare.
+/// Figures for comparing mechanisms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// When a queue of a congestion point first went above Kmin.
+    /// Time at which a queue of a congestion point first exceeded Kmin.
     pub onset: Option<Ps>,
-    /// When a sender first slowed down after that.
+    /// Time of the first rate reduction after that.
     pub first_cut: Option<Ps>,
-    /// Deepest egress queue of any switch, in octets.
+    /// Maximum depth of any switch's egress queues, in octets.
     pub peak_queue: u64,
-    /// How long the deepest queue was above its Kmax, in all.
+    /// Total time in which the deepest queue was above its Kmax.
     pub above_kmax: Ps,
-    /// Data that waited at the port of a switch where most did, on average over the time after the warm-up, in octets.
+    /// Average of the data queued at a switch's port after the warm-up, in octets; at the port with
+    /// the highest average.
     pub mean_queue: f64,
-    /// When all flows were done; `None` where some never were. Where it is known, figures of the time after the warm-up are
-    /// those of the whole time until then.
+    /// Time at which all flows were complete; `None` if some never were. If present, figures for
+    /// the time after the warm-up cover the whole time until completion.
     pub completion: Option<Ps>,
-    /// Payload delivered in order after the warm-up, all flows, in bit/s.
+    /// Payload delivered in order after the warm-up, sum of all flows, in bit/s.
     pub goodput: f64,
-    /// The time after the warm-up, halved; `None` where all flows were done.
+    /// The two halves of the time after the warm-up; `None` if all flows were complete.
     pub halves: Option<[Half; 2]>,
-    /// What flows waited for retransmission timeouts in that time.
+    /// Retransmission timeouts of the flows in that time.
     pub timeouts: Timeouts,
-    /// Share of the time after the warm-up in which the busiest egress port of a switch sent, 0 to 1.
+    /// Share of the time after the warm-up in which the busiest egress port of a switch was
+    /// sending, 0 to 1.
     pub utilisation: f64,
     /// Goodput of each flow, by name, in the scenario's order.
     pub by_flow: Vec<(String, f64)>,
-    /// Notifications about a flow of which another node had notified less than 50 µs before.
+    /// Notifications about a flow that another node had notified less than 50 µs before.
     pub repeated: u64,
-    /// Jain's index over the flows' goodput: 1 is equal shares.
+    /// Jain's fairness index over the flows' goodput: 1 means equal shares.
     pub fairness: f64,
     /// Notifications sent, by kind.
     pub notifications: BTreeMap<Kind, u64>,
     /// Data packets marked CE.
     pub marked: u64,
-    /// Packets lost to full queues and faults.
+    /// Packets lost because of full queues and faults.
     pub lost: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub again: u64,
     /// PFC frames sent.
     pub pauses: u64,
-    /// Packets that all nodes put on links.
+    /// Packets put on links by all nodes.
     pub packets: u64,
-    /// Deepest egress queue of any switch over time: the largest in each interval, octets.
+    /// Depth of the deepest egress queue of any switch over time: the maximum in each interval, in
+    /// octets.
     pub queue_over_time: Vec<(Ps, u64)>,
-    /// Sum of all senders' rates over time, bit/s.
+    /// Sum of all senders' rates over time, in bit/s.
     pub rate_over_time: Vec<(Ps, f64)>,
 }
 
-/// What a half of the time counted came to.
+/// Figures of one half of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Half {
-    /// Payload delivered in order, all flows, in bit/s.
+    /// Payload delivered in order, sum of all flows, in bit/s.
     pub goodput: f64,
-    /// Data that waited at the port that [`Metrics::mean_queue`] is of, on average, in octets.
+    /// Average of the data queued at the port of [`Metrics::mean_queue`], in octets.
     pub queue: f64,
-    /// Sum of all senders' rates, on average, in bit/s.
+    /// Average sum of all senders' rates, in bit/s.
     pub rate: f64,
 }
 
-/// How long the flows that are not done waited for retransmission timeouts.
+/// Retransmission timeouts of the incomplete flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timeouts {
-    /// Share of their time, 0 to 1.
+    /// Share of their time spent waiting, 0 to 1.
     pub share: f64,
-    /// How many of the longest of these timeouts fit into the time counted, one after the other.
+    /// Number of the longest of these timeouts that fit the measured time consecutively.
     pub rounds: f64,
 }
 
 impl Timeouts {
-    /// The share of a figure that they leave to chance.
+    /// Returns the uncertainty that they add to a figure, as a share of it.
     ///
-    /// Flows that lose packets together stand still together, and each timeout decides anew which of them go on, if any: all
-    /// of them draw no more often than one flow. So `share` times `rounds` are the independent draws; the share is known to
-    /// its value over their square root, or to its value where they are less than one.
+    /// Flows that lose packets together stall together, and each timeout decides anew which of them
+    /// continue, if any: as a group they have no more random draws than a single flow. `share`
+    /// times `rounds` is therefore the number of independent draws; the relative error of the share
+    /// is one over its square root, or at most 1 if there is less than one draw.
     #[must_use]
     pub fn chance(&self) -> f64 {
         self.share.min((self.share / self.rounds).sqrt())
     }
 
-    /// How many rounds it takes until chance is down to this.
+    /// Returns the number of rounds after which the uncertainty is down to `chance`.
     #[must_use]
     pub fn rounds_for(&self, chance: f64) -> f64 {
         self.share / chance.powi(2)
@@ -106,14 +112,14 @@ impl Timeouts {
 }
 
 impl Metrics {
-    /// From the onset of congestion to the first cut.
+    /// Returns the time from the onset of congestion to the first rate reduction.
     #[must_use]
     pub fn reaction_time(&self) -> Option<Ps> {
         Some(self.first_cut?.since(self.onset?))
     }
 
-    /// By how much `what` still changed within the time counted: that of the later half against that of the earlier, as a
-    /// share of the greater; below 0 where it fell.
+    /// Returns the change of `what` within the measured time: the later half compared to the
+    /// earlier, as a share of the greater; negative if it fell.
     #[must_use]
     pub fn drift(&self, what: fn(&Half) -> f64) -> f64 {
         let Some(halves) = &self.halves else {
@@ -132,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_wears_off_with_the_rounds_and_never_exceeds_what_was_waited() {
+    fn chance_decreases_with_rounds_and_is_at_most_the_share() {
         let chance = |share, rounds| Timeouts { share, rounds }.chance();
         assert_eq!(Timeouts::default().chance(), 0.0);
         assert_eq!(chance(0.04, 0.5), 0.04);

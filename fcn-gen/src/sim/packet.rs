@@ -1,5 +1,5 @@
-//! A packet on its way: what nodes decide by, and where to find the rest. Its octets are made in `frames.rs`, when
-//! somebody looks.
+//! A packet in transit: the fields by which nodes decide, and references to the rest. Its octets
+//! are built in `frames.rs` on demand.
 
 pub use crate::truth::NONE;
 use crate::truth::Note;
@@ -10,24 +10,26 @@ use fcn_wire::ioam::OptType;
 use fcn_wire::proxy_cn::FiveTuple;
 use std::ops::Range;
 
-/// Queues of a port: one a traffic class, and one for MAC control, which nothing pauses.
+/// Number of queues of a port: one per traffic class, and one for MAC control, which is never
+/// paused.
 pub const QUEUES: usize = 9;
 /// The queue of PFC frames.
 pub const MAC_CONTROL: u8 = 8;
 /// The class of notifications, connection management and routing.
 pub const CONTROL: u8 = 7;
-/// Hop limit that senders start with.
+/// Initial hop limit.
 pub const HOPS: u8 = 64;
-/// ECN field of a packet that met congestion.
+/// ECN field of a packet that met congestion: CE.
 pub const CE: u8 = 0b11;
 /// ECN field of a packet that may be marked: ECT(0).
 pub const ECT0: u8 = 0b10;
-/// Octets that a frame costs on a link beside those captured: preamble, FCS and the gap between frames.
+/// Octets that a frame takes on a link besides those captured: preamble, FCS and the gap between
+/// frames.
 pub const WIRE_OVERHEAD: u32 = 8 + 4 + 12;
-/// The shortest frame, without its FCS.
+/// Minimum length of a frame without its FCS, in octets.
 pub const SHORTEST_FRAME: u32 = 60;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Data of its flow.
@@ -43,42 +45,42 @@ pub enum PacketKind {
 /// A packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// What it is.
+    /// Its kind.
     pub kind: PacketKind,
-    /// Queue that it waits in.
+    /// Class of the queue in which it waits.
     pub class: u8,
     /// ECN field of its own IP header.
     pub ecn: u8,
     /// ECN field of the tunnel's IP header.
     pub outer_ecn: u8,
-    /// Hop limit left.
+    /// Remaining hop limit.
     pub hops: u8,
-    /// Hop limit left in the tunnel's header.
+    /// Remaining hop limit of the tunnel's header.
     pub outer_hops: u8,
-    /// Asks for an acknowledgement.
+    /// True if it requests an acknowledgement.
     pub ack_request: bool,
-    /// Data: changes of path before it (`connection::entropy`).
+    /// Data: number of path changes before it (`connection::entropy`).
     pub path: u8,
     /// Its flow, or [`NONE`].
     pub flow: u32,
-    /// Octets of the frame as it is on this link, without FCS.
+    /// Length of the frame on this link in octets, without FCS.
     pub len: u32,
-    /// The node that it is for.
+    /// The destination node.
     pub to: u32,
-    /// The tunnel that it is in, or [`NONE`].
+    /// Its tunnel, or [`NONE`].
     pub tunnel: u32,
     /// Flow label of the tunnel's header.
     pub label: u32,
-    /// The port by which it came to the node that holds it, or [`NONE`].
+    /// The ingress port at the present node, or [`NONE`].
     pub came_by: u32,
-    /// Data: its IOAM trace on the [`Pool`], or [`NONE`]. Frame: its octets there.
+    /// Data: index of its IOAM trace in the [`Pool`], or [`NONE`]. Frame: index of its octets.
     pub extra: u32,
-    /// Data: packets of the flow before it. Acknowledgements: that of the data packet meant.
+    /// Data: index of the packet in its flow. Acknowledgements: index of the data packet concerned.
     pub index: u64,
 }
 
 impl Packet {
-    /// A packet on its first link, outside of tunnels.
+    /// Creates a packet on its first link, outside of tunnels.
     pub const fn new(kind: PacketKind, to: u32, len: u32) -> Self {
         Self {
             kind,
@@ -101,50 +103,52 @@ impl Packet {
     }
 }
 
-/// Octets of a packet that is neither data nor acknowledgement, and what to count it as.
+/// Octets of a packet that is neither data nor an acknowledgement, with the information for
+/// counting it.
 #[derive(Clone, Debug, Default)]
 pub struct Octets {
-    /// From behind the Ethernet header on.
+    /// The octets after the Ethernet header.
     pub bytes: Vec<u8>,
     /// EtherType, or 0 for an IEEE 802.3 length.
     pub ether_type: u16,
-    /// Destination MAC address that is not the next node's.
+    /// Destination MAC address, if it is not the next node's.
     pub multicast: Option<[u8; 6]>,
-    /// Who says what, for the ground truth.
+    /// The notification in it, for the ground truth.
     pub note: Option<Note>,
-    /// Traffic of another transport: its flow.
+    /// Its flow, for traffic of another transport.
     pub other: Option<FiveTuple>,
-    /// Routing: who advertises, and which time.
+    /// For routing messages: the advertising node, and the round.
     pub flooded: Option<(u32, u32)>,
-    /// On a real link: destination and source MAC address that it came with, and keeps.
+    /// On a real link: destination and source MAC address as received, which are kept.
     pub macs: Option<([u8; 6], [u8; 6])>,
-    /// On a real link: what roles want to know, where it is data.
+    /// On a real link: data for the roles, if it is a data packet.
     pub seen: Option<Seen>,
-    /// On a real link: when, and by which port, what this notification answers came in.
+    /// On a real link: arrival time and ingress port of the packet that this notification answers.
     pub caused: Option<(Ps, u32)>,
 }
 
-/// What roles want to know of a data packet that is octets. Places count from where [`Octets::bytes`] begin.
+/// Data for the roles about a data packet of octets. Offsets count from the start of
+/// [`Octets::bytes`].
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Without the trace.
+    /// The data packet, without its trace.
     pub data: DataPacket<'static>,
-    /// Type and place of the IOAM trace.
+    /// Type and position of the IOAM trace.
     pub trace: Option<(OptType, Range<usize>)>,
-    /// Where the outermost IP header begins.
+    /// Offset of the outermost IP header.
     pub ecn_at: Option<usize>,
     /// The innermost IP packet.
     pub inner: Range<usize>,
 }
 
 impl Seen {
-    /// Its IOAM trace.
+    /// Returns its IOAM trace.
     pub fn trace<'a>(&self, octets: &'a [u8]) -> Option<(OptType, &'a [u8])> {
         let (opt_type, range) = self.trace.as_ref()?;
         Some((*opt_type, octets.get(range.clone())?))
     }
 
-    /// Traffic class of the innermost packet.
+    /// Returns the traffic class of the innermost packet.
     pub fn class(&self, octets: &Octets) -> u8 {
         let header = octets.bytes.get(self.inner.clone()).unwrap_or_default();
         match header {
@@ -156,7 +160,7 @@ impl Seen {
 }
 
 impl Octets {
-    /// An IP packet.
+    /// Wraps an IP packet.
     pub fn ip(bytes: Vec<u8>) -> Self {
         let is_ipv4 = bytes.first().is_some_and(|first| first >> 4 == 4);
         Self {
@@ -171,7 +175,7 @@ impl Octets {
     }
 }
 
-/// An IOAM trace on its way.
+/// An IOAM trace in transit.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// Pre-allocated or incremental.
@@ -189,7 +193,8 @@ impl Default for Trace {
     }
 }
 
-/// Where packets keep what does not fit into [`Packet`]. Places are used again, and so is their memory.
+/// Storage for packet data that do not fit into [`Packet`]. Entries are reused, and so is their
+/// memory.
 #[derive(Debug, Default)]
 pub struct Pool<T> {
     places: Vec<T>,
@@ -197,7 +202,7 @@ pub struct Pool<T> {
 }
 
 impl<T: Default> Pool<T> {
-    /// A place, with whatever was left in it.
+    /// Returns the index of a free entry, which may have old content.
     pub fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(T::default());
@@ -205,24 +210,24 @@ impl<T: Default> Pool<T> {
         })
     }
 
-    /// Gives a place back; [`NONE`] is nothing.
+    /// Releases an entry; ignores [`NONE`].
     pub fn release(&mut self, place: u32) {
         if place != NONE {
             self.free.push(place);
         }
     }
 
-    /// What is there; nothing at [`NONE`].
+    /// Returns an entry; `None` for [`NONE`].
     pub fn at(&self, place: u32) -> Option<&T> {
         self.places.get(place as usize)
     }
 
-    /// What is there, to change.
+    /// Returns an entry for modification.
     pub fn at_mut(&mut self, place: u32) -> Option<&mut T> {
         self.places.get_mut(place as usize)
     }
 
-    /// Puts `value` into a place.
+    /// Stores `value` in an entry, and returns its index.
     pub fn put(&mut self, value: T) -> u32 {
         let place = self.take();
         if let Some(there) = self.at_mut(place) {
@@ -233,7 +238,7 @@ impl<T: Default> Pool<T> {
 }
 
 impl Pool<Trace> {
-    /// The trace in a data packet, where it has one.
+    /// Returns the trace in a data packet, if it has one.
     pub fn in_packet(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
         let trace = (packet.kind == PacketKind::Data).then(|| self.at(packet.extra))??;
         Some((trace.opt_type, &trace.bytes))
@@ -245,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_used_again() {
+    fn entries_are_reused() {
         let mut pool = Pool::default();
         let a = pool.put(1);
         let b = pool.put(2);

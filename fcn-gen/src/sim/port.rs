@@ -1,24 +1,25 @@
-//! One direction of a link: queues by class, the transmitter, and what is on the way to the other end.
+//! One direction of a link: queues by class, the transmitter, and the packets in transit to the
+//! other end.
 
 use super::packet::{Packet, QUEUES, SHORTEST_FRAME, WIRE_OVERHEAD};
 use crate::scenario::model::{FaultKind, Thresholds};
 use crate::units::{Ps, Rate};
 use std::collections::VecDeque;
 
-/// How long a port's throughput is averaged for telemetry.
+/// Window over which a port's throughput is averaged for telemetry.
 const LOAD_WINDOW: Ps = Ps(10_000_000);
 
-/// What a port has sent lately.
+/// Recent throughput of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
     since: Ps,
     octets: u64,
-    /// Bits per second of the last whole window.
+    /// Bits per second in the last complete window.
     pub rate: f64,
 }
 
 impl Load {
-    /// Counts a packet.
+    /// Counts a sent packet.
     pub fn sent(&mut self, now: Ps, octets: u32) {
         let span = now.since(self.since);
         if span >= LOAD_WINDOW {
@@ -30,64 +31,65 @@ impl Load {
     }
 }
 
-/// What a port has done since the start.
+/// Work of a port since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
-    /// How long its transmitter was busy.
+    /// Time in which its transmitter was busy.
     pub busy: Ps,
-    /// Octets of data in its queues times the picoseconds that they were there.
+    /// Integral of the data in its queues over time, in octets times picoseconds.
     pub waited: u128,
 }
 
-/// A port: the egress of a node towards its peer.
+/// A port: a node's egress towards its peer.
 #[derive(Debug)]
 pub struct Port {
-    /// The node whose port it is.
+    /// The port's node.
     pub node: u32,
     /// The node at the other end.
     pub peer: u32,
     /// The link's rate.
     pub rate: Rate,
-    /// Picoseconds an octet takes, where that is a whole number.
+    /// Picoseconds per octet, if that is a whole number.
     octet: Option<u64>,
     /// The link's propagation delay.
     pub delay: Ps,
-    /// Its thresholds, where it is a switch's.
+    /// Its thresholds, for a switch's port.
     pub thresholds: Thresholds,
-    /// What it has done so far.
+    /// Its work so far.
     pub work: Work,
     queued: u64,
     queued_since: Ps,
-    /// When the transmitter is done with what it sends.
+    /// Time at which the transmitter becomes free.
     pub busy_until: Ps,
-    /// Whether [`Event::Free`](super::event::Event::Free) is planned.
+    /// True if [`Event::Free`](super::event::Event::Free) is scheduled.
     pub free_planned: bool,
     queues: [VecDeque<Packet>; QUEUES],
     depths: [u64; QUEUES],
     waiting: u16,
     paused: u16,
-    /// Until when each class is paused.
+    /// End of the pause of each class.
     pub paused_until: [Ps; 8],
-    /// On the wire, with the time of arrival, in that order.
+    /// Packets in transit with their times of arrival, in that order.
     on_the_way: VecDeque<(Ps, Packet)>,
-    /// What goes wrong on the way.
+    /// Faults of the link, with start and end.
     pub faults: Vec<(Ps, Ps, FaultKind)>,
-    /// The vantage point that watches it, and whether that is at this end.
+    /// The vantage point at this end, if any.
     pub watched_here: Option<usize>,
-    /// The vantage point at the other end.
+    /// The vantage point at the other end, if any.
     pub watched_there: Option<usize>,
-    /// Octets that came in by the port's other direction and are still in the node, by class (for PFC).
+    /// Octets that arrived on the port's other direction and are still in the node, by class (for
+    /// PFC).
     pub held: [u64; 8],
-    /// Classes that the peer has to pause.
+    /// Bitmap of classes that the peer has to pause.
     pub pausing: u8,
-    /// Whether a queue of data is above Kmax.
+    /// True if a queue of data is above Kmax.
     pub above_kmax: bool,
-    /// What it has sent lately.
+    /// Its recent throughput.
     pub load: Load,
 }
 
 impl Port {
-    /// An idle port.
+    /// Creates an idle port.
     pub fn new(node: usize, peer: usize, rate: Rate, delay: Ps) -> Self {
         let bits = rate.bits_per_second();
         Self {
@@ -120,7 +122,7 @@ impl Port {
         }
     }
 
-    /// How long a frame of `len` octets keeps the transmitter.
+    /// Returns the transmission time of a frame of `len` octets.
     pub fn sending(&self, len: u32) -> Ps {
         let octets = u64::from(len.max(SHORTEST_FRAME) + WIRE_OVERHEAD);
         match self.octet {
@@ -129,14 +131,14 @@ impl Port {
         }
     }
 
-    /// Data of so many octets join the port's queues, or leave them.
+    /// Records that `by` octets of data join the port's queues, or leave them if negative.
     pub fn queue_changes(&mut self, now: Ps, by: i64) {
         self.work = self.worked(now);
         self.queued_since = now;
         self.queued = self.queued.saturating_add_signed(by);
     }
 
-    /// What it has done up to now.
+    /// Returns its work up to now.
     pub fn worked(&self, now: Ps) -> Work {
         let time = u128::from(now.since(self.queued_since).0);
         Work {
@@ -145,8 +147,9 @@ impl Port {
         }
     }
 
-    /// How long a packet of `class` that comes now waits for those before it: the one that is being sent, and the queues of
-    /// its own class and of those above. What pauses and what overtakes it later is not known yet.
+    /// Returns the time that a packet of `class` arriving now waits for those before it: the one
+    /// being sent, and the queues of its own class and of higher ones. Later pauses and packets
+    /// that overtake it are unknown.
     pub fn wait(&self, now: Ps, class: u8) -> Ps {
         let before = self.queues.iter().zip(self.depths).skip(usize::from(class));
         let octets: u64 = before
@@ -155,18 +158,18 @@ impl Port {
         self.busy_until.since(now) + self.rate.time(octets)
     }
 
-    /// Octets waiting in the queue of `class`.
+    /// Returns the octets waiting in the queue of `class`.
     pub fn depth(&self, class: u8) -> u64 {
         self.depths.get(usize::from(class)).copied().unwrap_or(0)
     }
 
-    /// Octets waiting in the deepest queue of data.
+    /// Returns the octets waiting in the deepest queue of data.
     pub fn deepest(&self) -> u64 {
         let data = self.depths.iter().take(usize::from(super::packet::CONTROL));
         data.copied().max().unwrap_or(0)
     }
 
-    /// Puts `packet` at the end of its class's queue.
+    /// Appends `packet` to its class's queue.
     pub fn enqueue(&mut self, packet: Packet) {
         let class = usize::from(packet.class);
         if let (Some(queue), Some(depth)) = (self.queues.get_mut(class), self.depths.get_mut(class))
@@ -177,7 +180,7 @@ impl Port {
         }
     }
 
-    /// Takes the next packet that may be sent: the highest class that is not paused.
+    /// Removes the next packet that may be sent: from the highest class that is not paused.
     pub fn dequeue(&mut self) -> Option<Packet> {
         let ready = self.waiting & !self.paused;
         let class = 15_u32.checked_sub(ready.leading_zeros())? as usize;
@@ -190,12 +193,12 @@ impl Port {
         Some(packet)
     }
 
-    /// Whether a packet waits that may be sent.
+    /// Returns true if a packet is waiting that may be sent.
     pub const fn has_ready(&self) -> bool {
         self.waiting & !self.paused != 0
     }
 
-    /// Stops or lets go a class.
+    /// Pauses or resumes a class.
     pub const fn pause(&mut self, class: u8, stop: bool) {
         if stop {
             self.paused |= 1 << class;
@@ -204,14 +207,15 @@ impl Port {
         }
     }
 
-    /// Whether a class is stopped.
+    /// Returns true if a class is paused.
     pub const fn is_paused(&self, class: u8) -> bool {
         self.paused >> class & 1 == 1
     }
 
-    /// Puts a packet on the wire; says when the next arrival has to be planned, where this one is now the next.
+    /// Puts a packet on the wire; returns the time of the next arrival to schedule, if this packet
+    /// is now the next one.
     pub fn put_on_link(&mut self, arrival: Ps, packet: Packet) -> Option<Ps> {
-        // Packets overtake one another on faulty links alone.
+        // Packets overtake one another only on faulty links.
         if self.on_the_way.back().is_none_or(|(at, _)| *at <= arrival) {
             let first = self.on_the_way.is_empty();
             self.on_the_way.push_back((arrival, packet));
@@ -228,8 +232,8 @@ impl Port {
         (place == 0).then_some(arrival)
     }
 
-    /// Takes the packet that arrives `now`, and says when the next one will. Nothing where none arrives: one that was
-    /// overtaken has left its event behind.
+    /// Returns the packet that arrives `now`, and the time of the next arrival. Returns no packet
+    /// if none arrives: an overtaken packet has left its event behind.
     pub fn take_arrived(&mut self, now: Ps) -> (Option<Packet>, Option<Ps>) {
         match self.on_the_way.front() {
             Some((at, _)) if *at <= now => {}
@@ -258,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_class_that_is_not_paused_goes_first() {
+    fn highest_unpaused_class_goes_first() {
         let mut port = port();
         for (class, index) in [(3, 0), (8, 1), (3, 2), (5, 3)] {
             port.enqueue(packet(class, index));
         }
         assert_eq!(port.depth(3), 200);
         port.pause(5, true);
-        port.pause(8, true); // MAC control has no such class on the wire, but a bit here.
+        port.pause(8, true); // MAC control has no such class on the wire, but has a bit here.
         port.pause(8, false);
         let order: Vec<_> = std::iter::from_fn(|| port.dequeue().map(|p| p.index)).collect();
         assert_eq!(order, [1, 0, 2]);
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn serialisation_counts_what_the_wire_costs() {
+    fn serialisation_includes_wire_overhead() {
         assert_eq!(port().sending(1_086), Ps((1_086 + 24) * 80));
         assert_eq!(port().sending(20), Ps((60 + 24) * 80), "padded");
         let mut port = port();
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_held_back_is_overtaken() {
+    fn delayed_packet_is_overtaken() {
         let mut port = port();
         assert_eq!(port.put_on_link(Ps(50), packet(3, 0)), Some(Ps(50)));
         assert_eq!(port.put_on_link(Ps(20), packet(3, 1)), Some(Ps(20)));

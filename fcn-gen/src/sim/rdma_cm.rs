@@ -1,5 +1,5 @@
-//! RDMA CM between hosts: a connection is requested, accepted, used and taken down; and ICMPv6's answer to an option
-//! that a host does not know. Formats are the wire crate's.
+//! RDMA CM between hosts: connections are requested, accepted, used and taken down. Also the ICMPv6
+//! answer to an option that a host does not recognise. The wire crate implements the formats.
 
 use super::World;
 use super::connection::{Peer, Region, Stage};
@@ -19,27 +19,29 @@ use fcn_wire::rdma_cm::{
 use fcn_wire::{Frame, Message, Profile};
 use std::net::Ipv6Addr;
 
-/// Communication ID of a flow's sender, its index added.
+/// Communication ID of a flow's sender, to which the flow's index is added.
 const SENDER_ID: u32 = 0x0A00_0000;
-/// Communication ID of a flow's receiver, its index added.
+/// Communication ID of a flow's receiver, to which the flow's index is added.
 const RECEIVER_ID: u32 = 0x0B00_0000;
-/// The flow's index in a communication ID.
+/// Mask of the flow's index in a communication ID.
 const INDEX: u32 = 0x00FF_FFFF;
-/// Port of the RDMA IP CM service that receivers listen on.
+/// Port of the RDMA IP CM service on which receivers listen.
 const SERVICE_PORT: u16 = 18_515;
-/// How long an answer may take before a request is repeated; of a live one, four times as long each time more, as programs answer.
+/// Time until a request without an answer is repeated. On real links it grows fourfold with each
+/// try, because programs answer.
 const RESPONSE_TIMEOUT: Ps = Ps(4_000_000_000);
-/// How often a request is repeated.
+/// Maximum number of tries of a request.
 const TRIES: u8 = 5;
-/// How long a live receiver waits for an acknowledgement of its own, 4.096 µs · 2ⁿ, which is half a second, as in Linux's requests.
+/// Time that a live receiver waits for an acknowledgement of its own, 4.096 µs · 2ⁿ: half a second,
+/// as in Linux's requests.
 const ACK_TIMEOUT: u8 = 17;
-/// What the private data of librdmacm's sockets begin with.
+/// First octet of the private data of librdmacm's rsockets: the version.
 const RSOCKET_VERSION: u8 = 1;
-/// Octets of IPv6's minimum MTU: ICMPv6 quotes no more (RFC 4443 section 2.4).
+/// IPv6's minimum MTU in octets, which limits ICMPv6's quotation (RFC 4443 section 2.4).
 const MINIMUM_MTU: usize = 1_280;
 
 impl World<'_> {
-    /// A flow begins: with a ConnectRequest, or at once.
+    /// Starts a flow: with a ConnectRequest, or by opening it immediately.
     pub(super) fn start(&mut self, flow: u32) {
         if self.simulation.flows[flow as usize].rdma_cm {
             self.connections[flow as usize].stage = Stage::Connecting(0);
@@ -49,7 +51,7 @@ impl World<'_> {
         }
     }
 
-    /// A flow posts no further message.
+    /// Stops a flow from posting messages.
     pub(super) fn stop(&mut self, flow: u32) {
         let connection = &mut self.connections[flow as usize];
         connection.stop();
@@ -58,7 +60,7 @@ impl World<'_> {
         }
     }
 
-    /// Data may flow.
+    /// Opens a flow for data.
     fn open(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let host = self.nodes[values.from].host();
@@ -79,7 +81,7 @@ impl World<'_> {
         }
     }
 
-    /// Everything was acknowledged.
+    /// Finishes a flow whose data were all acknowledged.
     pub(super) fn finish(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
@@ -96,7 +98,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends the request that a connection waits to have answered, a few times at most.
+    /// Sends the request that a connection waits to have answered, with a limited number of tries.
     pub(super) fn send_request(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
@@ -107,7 +109,8 @@ impl World<'_> {
                 let mut request = request(flow, values);
                 if let (Some(_), Some(request)) = (&self.live, &mut request) {
                     patience = Ps(patience.0 << (2 * *tries));
-                    // A socket of librdmacm wants to know its version, and writes nothing where it is given no credits.
+                    // An rsocket of librdmacm expects its version, and writes nothing if it gets no
+                    // credits.
                     request.private_data[IP_CM_LEN] = RSOCKET_VERSION;
                     request.primary.local_ack_timeout = ACK_TIMEOUT;
                 }
@@ -131,11 +134,11 @@ impl World<'_> {
         };
         let Some(message) = message else { return };
         self.plan_timeout(flow, self.now + patience);
-        // Its own, with as many messages as it takes.
+        // A transaction ID of its own, shared by all its messages.
         self.send_mad(flow, true, (u64::from(flow) + 1, message));
     }
 
-    /// Reads connection management; says whether the frame was that.
+    /// Processes connection management; returns true if the frame was that.
     pub(super) fn manage(&mut self, node: u32, frame: &Frame<'_>) -> bool {
         let Message::RdmaCm(roce, message) = frame.message() else {
             return false;
@@ -163,7 +166,7 @@ impl World<'_> {
         match message {
             Cm::ConnectRequest(_) if values.to as u32 == node => {
                 if self.live.is_some() {
-                    // The sender may have been started anew.
+                    // The sender may have been restarted.
                     let connection = &mut self.connections[flow as usize];
                     (connection.expected, connection.nak_sent) = (0, false);
                     connection.joined = true;
@@ -207,7 +210,7 @@ impl World<'_> {
                     &format!("refuses the connection: ConnectReject, reason {reason}"),
                 );
             }
-            // Also of what is down already: the answer was lost.
+            // Also if it is down already, since the answer may have been lost.
             Cm::DisconnectRequest(request) if values.from as u32 == node => {
                 let reply = DisconnectReplyRepr {
                     local_comm_id: SENDER_ID | flow,
@@ -233,7 +236,7 @@ impl World<'_> {
         true
     }
 
-    /// The receiver of a flow that is not done does not do its part, which ends all.
+    /// Ends the run because the receiver of an incomplete flow does not do its part.
     pub(super) fn give_up(&mut self, flow: u32, why: &str) -> bool {
         let values = &self.simulation.flows[flow as usize];
         let stage = self.connections[flow as usize].stage;
@@ -245,7 +248,7 @@ impl World<'_> {
         true
     }
 
-    /// Sends a management datagram from a flow's sender or its receiver to the other.
+    /// Sends a management datagram from a flow's sender to its receiver, or vice versa.
     fn send_mad(&mut self, flow: u32, by_sender: bool, (transaction, message): (u64, MessageRepr)) {
         let values = &self.simulation.flows[flow as usize];
         let (from, source, destination) = if by_sender {
@@ -269,7 +272,7 @@ impl World<'_> {
     }
 }
 
-/// A datagram of connection management, of best effort.
+/// Builds a datagram of connection management, with best-effort traffic class.
 pub(super) fn datagram(
     carrier: Carrier,
     psn: u32,
@@ -295,8 +298,8 @@ pub(super) fn datagram(
     compose::packet(&parts, profile)
 }
 
-/// Whether a message with this ID is between the ends of a flow, and a request names its QP: on real links there are others, whose
-/// numbers may be the same.
+/// Returns true if a message with this ID is between the ends of a flow, and a request names its
+/// QP: on real links other connections may use the same numbers.
 fn is_about(values: &Flow, flow: u32, id: u32, frame: &Frame<'_>, message: &Cm<'_>) -> bool {
     let Some(ip) = frame.ip() else { return false };
     let way = (ip.source, ip.destination);
@@ -313,8 +316,9 @@ fn is_about(values: &Flow, flow: u32, id: u32, frame: &Frame<'_>, message: &Cm<'
     }
 }
 
-/// The receiver by its ConnectReply. Where it may be written says a socket of librdmacm in the private data: its version, then, behind what
-/// is for its own peers, address, key and length of its buffer.
+/// Returns the receiver's end after its ConnectReply. If the private data are those of an rsocket
+/// of librdmacm, they contain the buffer to write to: after the version and fields for its own
+/// peers, address, key and length.
 fn learn(known: Peer, reply: &ConnectReply<'_>) -> Peer {
     const BUFFER: usize = 8 + 16;
     let data = reply.private_data();
@@ -340,7 +344,7 @@ fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
         local_comm_id: SENDER_ID | flow,
         local_qpn: values.sender_qp.get(),
         local_ca_guid: guid(values.from),
-        // What the sender wants from the receiver's send queue.
+        // First PSN expected from the receiver's send queue.
         starting_psn: values.first_psn,
         path_mtu: path_mtu(values.mtu),
         ..ConnectRequestRepr::roce(
@@ -351,12 +355,13 @@ fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
     })
 }
 
-/// GUID of a host's channel adapter: locally administered, so nobody's.
+/// Returns the GUID of a host's channel adapter: locally administered, so not assigned to any
+/// device.
 const fn guid(node: usize) -> u64 {
     0x0200_0000_0000_0000 | (node as u64 + 1)
 }
 
-/// The path MTU's code.
+/// Returns the path MTU's code.
 const fn path_mtu(octets: u16) -> PathMtu {
     PathMtu(match octets {
         256 => 1,
@@ -367,13 +372,15 @@ const fn path_mtu(octets: u16) -> PathMtu {
     })
 }
 
-/// ICMPv6 Parameter Problem, code 2, about the first Destination Options option of `octets`, an IPv6 packet.
+/// Builds ICMPv6 Parameter Problem, code 2, about the first Destination Options option of `octets`,
+/// an IPv6 packet.
 pub fn parameter_problem(
     source: Ipv6Addr,
     destination: Ipv6Addr,
     octets: &Octets,
 ) -> Option<Vec<u8>> {
-    /// The option's type: behind the IPv6 header and the options header's first two octets.
+    /// Offset of the option's type: after the IPv6 header and the first two octets of the options
+    /// header.
     const POINTER: u32 = ipv6::LEN as u32 + 2;
     let room = MINIMUM_MTU - ipv6::LEN - icmp::LEN;
     let quoted = octets.bytes.get(..octets.bytes.len().min(room))?;

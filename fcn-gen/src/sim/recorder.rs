@@ -1,4 +1,5 @@
-//! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
+//! Counts packets as they pass, for the ground truth and the comparison's figures. Memory is
+//! bounded, regardless of the length.
 
 use super::connection::Connection;
 use super::outcome::{Half, Metrics, Outcome, SAMPLES, Timeouts};
@@ -13,29 +14,29 @@ use crate::units::Ps;
 use fcn_wire::Kind;
 use std::collections::BTreeMap;
 
-/// How close together notifications of several switches about a flow are of one episode: the congestion points' usual least
-/// time between two of one.
+/// Maximum time between notifications of several switches about a flow that belong to one episode:
+/// the usual minimum interval between two notifications of one congestion point.
 const EPISODE: Ps = Ps::from_nanos(50_000);
 
-/// The mean of the rates sampled from `from` on, before `to`; 0 where none was.
+/// Returns the mean of the rates sampled from `from` until before `to`; 0 if there are none.
 fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
     let within = samples.iter().filter(|(at, _)| (from..to).contains(at));
     let (sum, count) = within.fold((0.0, 0), |(sum, count), (_, rate)| (sum + rate, count + 1));
     sum / f64::from(count.max(1))
 }
 
-/// What had been done by some moment.
+/// Totals up to a point in time.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     at: Ps,
-    /// By port.
+    /// Work of each port.
     ports: Vec<Work>,
-    /// Octets of payload, of all flows.
+    /// Octets of payload delivered, of all flows.
     delivered: u64,
 }
 
 impl Totals {
-    /// What the connections and ports have done up to `at`.
+    /// Returns the totals of connections and ports up to `at`.
     pub fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
         Self {
             at,
@@ -49,33 +50,33 @@ impl Totals {
     }
 }
 
-/// The counts.
+/// Collects the counts of a simulation.
 pub struct Recorder<'s> {
     simulation: &'s Simulation,
     vantage_points: Vec<VantageTruth>,
-    /// By flow, at each vantage point.
+    /// By vantage point and flow.
     seen: Vec<Vec<SeenTruth>>,
     notifications: Notifications,
-    /// What each node did, switches only filled in.
+    /// Statistics by node; only those of switches are filled in.
     pub switches: Vec<SwitchTruth>,
-    /// The figures that are known while packets pass.
+    /// Figures that are computed while packets pass.
     pub metrics: Metrics,
-    /// Time between samples.
+    /// Sampling interval.
     pub interval: Ps,
-    /// Queues above their Kmax, and since when one was.
+    /// Number of queues above their Kmax, and the time since which there has been one.
     above: usize,
     above_since: Ps,
-    /// When the warm-up was over, and when half of the rest was.
+    /// Totals at the end of the warm-up, and at half of the remaining time.
     pub warm: Totals,
     pub half: Totals,
-    /// By flow: which node notified last, and when.
+    /// By flow: the last node that notified, and the time.
     notified_by: Vec<Option<(u32, Ps)>>,
-    /// When a flow last got its last acknowledgement.
+    /// Time of the last acknowledgement that completed a flow.
     pub last_finished: Ps,
 }
 
 impl<'s> Recorder<'s> {
-    /// Nothing counted yet.
+    /// Creates a recorder without counts.
     pub fn new(simulation: &'s Simulation) -> Self {
         let vantage_points = simulation.vantage_names().into_iter();
         let vantage_points: Vec<_> = vantage_points
@@ -115,7 +116,7 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// A packet passes a vantage point; `note` where it is a notification.
+    /// Records a packet at a vantage point; `note` is present if it is a notification.
     pub fn captured(
         &mut self,
         vantage_point: usize,
@@ -141,12 +142,12 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// A node sends a notification about a flow.
+    /// Records that a node sends a notification about a flow.
     pub fn notified(&mut self, node: u32, kind: Kind, flow: u32, now: Ps) {
         *self.metrics.notifications.entry(kind).or_default() += 1;
         let sent = &mut self.switches[node as usize].notified;
         *sent.entry(kind.id().to_owned()).or_default() += 1;
-        // CNPs come from the receiver, or translate what a switch has notified.
+        // CNPs come from the receiver, or translate a switch's notification.
         if kind != Kind::Cnp
             && let Some(last) = self.notified_by.get_mut(flow as usize)
         {
@@ -155,19 +156,20 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// A switch marks a packet.
+    /// Records that a switch marks a packet.
     pub fn marked(&mut self, node: u32) {
         self.metrics.marked += 1;
         self.switches[node as usize].marked += 1;
     }
 
-    /// A switch sends a PFC frame.
+    /// Records that a switch sends a PFC frame.
     pub fn paused(&mut self, node: u32) {
         self.metrics.pauses += 1;
         self.switches[node as usize].pauses += 1;
     }
 
-    /// A queue of a switch has grown to `depth` octets; `above_kmin` says whether that is congestion.
+    /// Records that a queue of a switch has grown to `depth` octets; `above_kmin` is true if that
+    /// is congestion.
     pub fn queued(&mut self, node: u32, now: Ps, depth: u64, above_kmin: bool) {
         if above_kmin {
             self.metrics.onset.get_or_insert(now);
@@ -181,7 +183,7 @@ impl<'s> Recorder<'s> {
         self.still_queued(now, depth);
     }
 
-    /// A queue of a switch holds `depth` octets.
+    /// Records that a queue of a switch holds `depth` octets.
     pub fn still_queued(&mut self, now: Ps, depth: u64) {
         let sample = (now.0 / self.interval.0) as usize;
         if let Some((_, most)) = self.metrics.queue_over_time.get_mut(sample) {
@@ -189,7 +191,7 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// A queue rises above its Kmax, or falls below it again.
+    /// Records that a queue rises above its Kmax, or falls below it again.
     pub fn crossed_kmax(&mut self, now: Ps, above: bool) {
         if above {
             if self.above == 0 {
@@ -204,14 +206,14 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// A sender slows down.
+    /// Records that a sender slows down.
     pub fn slowed(&mut self, now: Ps) {
         if self.metrics.onset.is_some() {
             self.metrics.first_cut.get_or_insert(now);
         }
     }
 
-    /// The ground truth and the figures, at the end.
+    /// Returns the ground truth and the figures at the end.
     pub fn close(mut self, name: &str, connections: Vec<Connection>, ports: &[Port]) -> Outcome {
         let simulation = self.simulation;
         if self.above > 0 {
@@ -267,10 +269,11 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// The figures that are of the whole time counted: behind the warm-up, or what it took where all flows were done.
+    /// Computes the figures over the whole measured time: after the warm-up, or until completion if
+    /// all flows were complete.
     fn conclude(&mut self, connections: &[Connection], ports: &[Port]) {
         let simulation = self.simulation;
-        // Nothing is sent behind the last flow's end, so nothing is counted.
+        // Nothing is sent, and so nothing is counted, after the end of the last flow.
         let all_done = connections.iter().all(Connection::is_done);
         let (warm, from, to) = if all_done {
             let first = simulation.flows.iter().map(|flow| flow.start).min();
@@ -298,7 +301,7 @@ impl<'s> Recorder<'s> {
         }
         let half = |from: &Totals, to: &Totals| {
             let time = to.at.since(from.at).max(Ps(1));
-            // One that was stopped before its half has none.
+            // A run stopped before its half has no such figure.
             let waited = (to.work(fullest).waited).saturating_sub(from.work(fullest).waited);
             Half {
                 goodput: to.delivered.saturating_sub(from.delivered) as f64 * 8.0
@@ -314,7 +317,8 @@ impl<'s> Recorder<'s> {
         let (mut flows, mut longest, mut stood_still) = (0_u32, Ps(0), 0.0);
         for (connection, flow) in open {
             let timeout = flow.retransmit_timeout;
-            // What has sent all it may waits for a timeout yet to come, where packets are lost at all.
+            // A flow that has sent its whole window waits for a timeout in the future, if packets
+            // are lost at all.
             let waits = self.metrics.lost > 0
                 && connection.sent > connection.acknowledged
                 && !connection.may_send(flow);
@@ -350,7 +354,7 @@ impl<'s> Recorder<'s> {
         metrics.halves = halves;
         metrics.timeouts = timeouts;
         metrics.completion = all_done.then_some(self.last_finished);
-        // A packet that is being sent at the end counts whole.
+        // A packet being sent at the end is counted in full.
         metrics.utilisation = (busy as f64 / span.0 as f64).min(1.0);
         metrics.mean_queue = waited as f64 / span.0 as f64;
         metrics.goodput = sum;

@@ -1,23 +1,24 @@
-//! Routes: shortest paths between switches, all of equal length kept for ECMP, and the tunnels between provider edges.
+//! Routes: shortest paths between switches, with all paths of equal length for ECMP, and the
+//! tunnels between provider edges.
 
 use super::frames::Path;
 use super::hash::mix;
 use crate::scenario::model::{NodeKind, Simulation};
 use std::collections::VecDeque;
 
-/// Routes of every switch. Tables go by the switches' places among themselves.
+/// Routes of every switch. Tables are indexed by a switch's number among the switches.
 #[derive(Debug)]
 pub struct Routes {
-    /// By node: the switch that it is, or that it is attached to, and the port there towards it.
+    /// By node: the switch that it is or is attached to, and that switch's port towards it.
     attached: Vec<(usize, Option<u32>)>,
     /// By switch and destination switch: the ports to choose from.
     next: Vec<Vec<Vec<u32>>>,
-    /// By edge and destination switch: the tunnel to take.
+    /// By edge and destination switch: the tunnel to use.
     tunnels: Vec<Vec<Option<u32>>>,
 }
 
 impl Routes {
-    /// The routes of `simulation`, and the tunnels between its provider edges.
+    /// Computes the routes of `simulation`, and the tunnels between its provider edges.
     pub fn new(simulation: &Simulation) -> (Self, Vec<Path>) {
         let is_switch = |node: usize| matches!(simulation.nodes[node].kind, NodeKind::Switch(_));
         let switches: Vec<usize> = (0..simulation.nodes.len())
@@ -27,7 +28,7 @@ impl Routes {
         for (place, node) in switches.iter().enumerate() {
             attached[*node].0 = place;
         }
-        // By switch: the switches next to it, and the ports towards them.
+        // By switch: its neighbours, and the ports towards them.
         let mut neighbours: Vec<Vec<(usize, u32)>> = vec![Vec::new(); switches.len()];
         for (link, port) in simulation.links.iter().zip((0..).step_by(2)) {
             for (here, there, port) in [(link.a, link.b, port), (link.b, link.a, port + 1)] {
@@ -44,7 +45,8 @@ impl Routes {
             NodeKind::Switch(switch) => switch.edge.as_ref().map(|edge| edge.tunnel),
             NodeKind::Host(_) => None,
         };
-        // A tunnel for each pair of provider edges; an edge takes it to whatever lies behind the other.
+        // One tunnel for each pair of provider edges, used for all destinations behind the other
+        // edge.
         let mut paths: Vec<Path> = Vec::new();
         let mut tunnels = vec![vec![None; switches.len()]; switches.len()];
         for (from, &ingress) in switches.iter().enumerate() {
@@ -78,7 +80,8 @@ impl Routes {
         (routes, paths)
     }
 
-    /// The port by which `switch` sends to node `to`, where there are several one by a hash of the packet's headers.
+    /// Returns the port by which `switch` sends to node `to`; if there are several, it is chosen by
+    /// a hash of the packet's headers.
     pub fn port(&self, switch: usize, to: usize, hash: impl FnOnce() -> u64) -> Option<u32> {
         let ((here, _), (there, last)) = (self.attached[switch], self.attached[to]);
         if here == there {
@@ -87,12 +90,12 @@ impl Routes {
         let ports = self.next.get(here)?.get(there)?;
         match ports.len() {
             0 | 1 => ports.first().copied(),
-            // The switch's number is in it, or all would choose alike.
+            // The switch's number is included, so that not all switches make the same choice.
             n => Some(ports[(mix(hash() ^ switch as u64) % n as u64) as usize]),
         }
     }
 
-    /// The tunnel that edge `switch` puts packets to host `to` into.
+    /// Returns the tunnel that edge `switch` uses for packets to host `to`.
     pub fn tunnel(&self, switch: usize, to: usize) -> Option<u32> {
         let (there, last) = self.attached[to];
         last?;
@@ -100,7 +103,7 @@ impl Routes {
     }
 }
 
-/// The ports that come nearer, by switch and destination switch.
+/// Returns the ports on shortest paths, by switch and destination switch.
 fn next_ports(neighbours: &[Vec<(usize, u32)>]) -> Vec<Vec<Vec<u32>>> {
     let mut next = vec![vec![Vec::new(); neighbours.len()]; neighbours.len()];
     for to in 0..neighbours.len() {
@@ -108,7 +111,7 @@ fn next_ports(neighbours: &[Vec<(usize, u32)>]) -> Vec<Vec<Vec<u32>>> {
         distances[to] = 0;
         let mut queue = VecDeque::from([to]);
         while let Some(at) = queue.pop_front() {
-            // All that are nearer are known by now, and none that is farther.
+            // All nearer switches have been visited by now, and no farther one.
             for &(neighbour, _) in &neighbours[at] {
                 if distances[neighbour] == usize::MAX {
                     distances[neighbour] = distances[at] + 1;
@@ -144,7 +147,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Names of the nodes on the way from a switch to a node.
+    /// Returns the names of the nodes on the path from a switch to a node.
     fn way(
         simulation: &Simulation,
         routes: &Routes,
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_paths_share_flows_and_a_flow_keeps_its_own() {
+    fn equal_paths_share_flows_and_a_flow_keeps_its_path() {
         let simulation = simulation("all-to-all", &[]);
         let (routes, tunnels) = Routes::new(&simulation);
         assert!(tunnels.is_empty());

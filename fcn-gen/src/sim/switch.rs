@@ -1,4 +1,5 @@
-//! What switches do: forward, queue, mark and notify by their role, pause their neighbours, tunnel between provider edges.
+//! The switches: they forward, queue, mark and notify by their role, pause their neighbours, and
+//! tunnel between provider edges.
 
 use super::connection::entropy;
 use super::event::Event;
@@ -27,9 +28,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Octets behind a PFC frame's Ethernet header, padding included.
+/// Octets after a PFC frame's Ethernet header, including padding.
 const PFC_ROOM: usize = 46;
-/// A switch.
+/// State of a switch.
 pub struct SwitchState {
     pub(super) congestion: CongestionPoint,
     proxy: Option<Proxy>,
@@ -37,21 +38,21 @@ pub struct SwitchState {
     border: Option<Border>,
     /// Its node identifier in IOAM traces.
     ioam_node: Option<u32>,
-    /// Whether its roles have to know the QPs at senders.
+    /// True if its roles need the QPs at senders.
     learns_qps: bool,
-    /// Whether it sends plain CNPs of its own.
+    /// True if it sends plain CNPs of its own.
     sends_cnps: bool,
-    /// Whether its CNPs imitate the receiver's packets.
+    /// True if its CNPs imitate the receiver's packets.
     imitates: bool,
-    /// With which hop limit packets from one host to another leave it, if so.
+    /// Hop limit with which packets from one host to another leave it, if known.
     hop_limits: FxHashMap<(IpAddr, IpAddr), u8>,
     pub ports: Vec<u32>,
-    /// Routing messages passed on: who advertised, and which time.
+    /// Routing messages forwarded: the last round of each advertising node.
     pub flooded: BTreeMap<u32, u32>,
 }
 
 impl SwitchState {
-    /// A switch with these ports.
+    /// Creates a switch with these ports.
     pub fn new(switch: &model::Switch, ports: Vec<u32>, profile: &Profile) -> Self {
         Self {
             congestion: CongestionPoint::new(switch.congestion.clone(), profile.clone()),
@@ -73,14 +74,14 @@ impl SwitchState {
         }
     }
 
-    /// A packet from one host to another passes by.
+    /// Records the hop limit of a forwarded packet between two hosts.
     fn sees(&mut self, ends: (IpAddr, IpAddr), hops: u8) {
         if self.imitates {
             self.hop_limits.insert(ends, hops.saturating_sub(1));
         }
     }
 
-    /// What its roles know of the QPs at senders.
+    /// Returns the tables of the QPs at senders of its roles.
     fn sender_qps(&mut self) -> impl Iterator<Item = &mut SenderQps> {
         let congestion = self.sends_cnps.then_some(&mut self.congestion.qps);
         let proxy = self.proxy.as_mut().map(|proxy| &mut proxy.qps);
@@ -88,7 +89,7 @@ impl SwitchState {
         proxy.into_iter().chain(edge).chain(congestion)
     }
 
-    /// Lets its roles learn the QPs at senders from a frame that passes by.
+    /// Lets its roles learn the QPs at senders from a forwarded frame.
     pub(super) fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         if let Some(ip) = frame.ip() {
             self.sees((ip.source, ip.destination), ip.hop_limit);
@@ -100,7 +101,7 @@ impl SwitchState {
         }
     }
 
-    /// What its roles have counted.
+    /// Returns the counters of its roles.
     pub fn counters(&self) -> Counters {
         let congestion = self.congestion.counters().named().collect();
         let mut all = vec![("congestion_point", congestion)];
@@ -116,7 +117,7 @@ impl SwitchState {
         all
     }
 
-    /// Fills in what it has counted.
+    /// Copies its counters to the truth.
     pub fn settle(&self, truth: &mut SwitchTruth) {
         let counters = self.congestion.counters();
         truth.stopped_at_border = self.border.as_ref().map_or(0, |b| b.counters().dropped());
@@ -125,7 +126,7 @@ impl SwitchState {
 }
 
 impl World<'_> {
-    /// A packet comes in by a port of its own.
+    /// Processes a packet that arrives on one of its ports.
     pub(super) fn switch_receives(&mut self, node: u32, came_by: u32, mut packet: Packet) {
         packet.came_by = came_by;
         if packet.kind == PacketKind::Frame {
@@ -160,7 +161,8 @@ impl World<'_> {
         self.forward(node, packet);
     }
 
-    /// Sends a packet of the switch's own, be it to itself: a congestion point may be its own proxy or ingress PE.
+    /// Sends a packet of the switch's own, possibly to itself: a congestion point may be its own
+    /// proxy or ingress PE.
     pub(super) fn originate(&mut self, node: u32, mut packet: Packet) {
         packet.came_by = NONE;
         if self.stops_at_border(node, NONE, &packet) {
@@ -175,7 +177,7 @@ impl World<'_> {
 
     pub(super) fn forward(&mut self, node: u32, packet: Packet) {
         if packet.to == NONE {
-            // Of whoever is on real links.
+            // Its destination is a host on real links that is not in the scenario.
             self.recorder.switches[node as usize].forwarded += 1;
             return match (packet.came_by, self.port_of_cause(&packet)) {
                 (NONE, Some(port)) => self.egress(node, port, packet),
@@ -194,7 +196,8 @@ impl World<'_> {
         self.egress(node, out, packet);
     }
 
-    /// What ECMP chooses by: the headers' addresses, ports and flow label; within a tunnel the outer flow label (RFC 6438).
+    /// Returns the hash used by ECMP: over the headers' addresses, ports and flow label; within a
+    /// tunnel, over the outer flow label (RFC 6438).
     fn entropy(&self, packet: &Packet) -> u64 {
         if packet.tunnel != NONE {
             return mix(packet.label.into());
@@ -218,7 +221,7 @@ impl World<'_> {
         flow_hash(from, to, label, (source_port, port))
     }
 
-    /// A packet joins an egress queue.
+    /// Adds a packet to an egress queue.
     pub(super) fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
         let now = self.now;
         let depth = self.ports[out as usize].depth(packet.class);
@@ -227,7 +230,8 @@ impl World<'_> {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
         };
-        // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
+        // With PFC, the limit on an ingress port bounds the queues: nothing is dropped, and the
+        // port's peer is paused.
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
             self.recorder.switches[node as usize].dropped += 1;
@@ -269,7 +273,7 @@ impl World<'_> {
         self.kick(out);
     }
 
-    /// Whether a packet is RoCEv2 data, as a value or as octets.
+    /// Returns true if a packet is RoCEv2 data, as a value or as octets.
     fn is_data(&self, packet: &Packet) -> bool {
         match packet.kind {
             PacketKind::Data => true,
@@ -281,7 +285,7 @@ impl World<'_> {
         }
     }
 
-    /// A packet leaves an egress queue.
+    /// Updates the state when a packet leaves an egress queue.
     pub(super) fn leaves(&mut self, out: u32, packet: &Packet) {
         let now = self.now;
         let node = self.ports[out as usize].node;
@@ -314,7 +318,7 @@ impl World<'_> {
         }
     }
 
-    /// Asks the role about a data packet that meets a deep queue, and does what it says.
+    /// Asks the role about a data packet that meets a deep queue, and applies its decision.
     fn congested(&mut self, node: u32, packet: &mut Packet, depth: u64, marking: &Marking) {
         let simulation = self.simulation;
         let octets = match packet.kind {
@@ -388,7 +392,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends what a role wants sent, as soon as the node has made it.
+    /// Sends a role's packet as soon as the node has generated it.
     pub(super) fn notify(
         &mut self,
         (node, by): (u32, MadeBy),
@@ -417,13 +421,13 @@ impl World<'_> {
             NodeKind::Host(host) => host.notification_delay,
             NodeKind::Switch(switch) => switch.notification_delay,
         };
-        // On real links it takes as long as it takes.
+        // On real links, the actual processing time is the delay.
         let delay = if self.live.is_some() { Ps(0) } else { delay };
         let place = self.pending.put(Some((node, kind, flow, packet)));
         self.events.plan(self.now + delay, Event::Notify(place));
     }
 
-    /// A notification is made, and leaves.
+    /// Sends a notification that has been generated.
     pub(super) fn notification_ready(&mut self, place: u32) {
         let made = self.pending.at_mut(place).and_then(Option::take);
         self.pending.release(place);
@@ -486,7 +490,8 @@ impl World<'_> {
         packet.len += grown as u32;
     }
 
-    /// Whether a notification is at the border of its domain, and this switch stops it there.
+    /// Returns true if a notification is at the border of its domain, and this switch stops it
+    /// there.
     pub(super) fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
         let domain = |node: u32| self.simulation.nodes[node as usize].domain;
         let side = |port: Option<u32>| {
@@ -514,7 +519,8 @@ impl World<'_> {
         border.stops(from, to, &frame).is_some()
     }
 
-    /// Lets the roles see a flow's data and acknowledgements: it shows the QPs that no RDMA CM did.
+    /// Lets the roles inspect a flow's data and acknowledgements, which show the QPs that no RDMA
+    /// CM exchange did.
     fn snoop_flow(&mut self, node: u32, packet: &Packet) {
         let state = self.nodes[node as usize].switch();
         if !state.learns_qps {
@@ -539,7 +545,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets the roles see what passes: connections being set up.
+    /// Lets the roles inspect forwarded packets that set up connections.
     fn snoop(&mut self, node: u32, packet: &Packet) {
         let Some(octets) = self.octets.at(packet.extra).filter(|o| o.note.is_none()) else {
             return;
@@ -554,7 +560,7 @@ impl World<'_> {
         }
     }
 
-    /// A packet for the switch itself.
+    /// Processes a packet addressed to the switch itself.
     pub(super) fn consume(&mut self, node: u32, packet: &Packet) {
         let now: Time = self.now.into();
         if packet.kind != PacketKind::Frame {
@@ -580,7 +586,8 @@ impl World<'_> {
         }
     }
 
-    /// At the end of its tunnel, a packet gets out; congestion met inside stays known (RFC 6040).
+    /// Decapsulates a packet at the end of its tunnel; congestion met in the tunnel stays marked
+    /// (RFC 6040).
     fn leave_tunnel(&self, node: u32, packet: &mut Packet) {
         let Some(path) = self.frames.path(packet.tunnel) else {
             return;
@@ -595,7 +602,7 @@ impl World<'_> {
         }
     }
 
-    /// At a provider edge, a packet for a host behind another one gets into a tunnel.
+    /// Encapsulates a packet at a provider edge if its host is behind another one.
     pub(super) fn enter_tunnel(&mut self, node: u32, packet: &mut Packet) {
         if packet.tunnel != NONE {
             return;
@@ -617,7 +624,7 @@ impl World<'_> {
                 let data = seen.map(|seen| &seen.data);
                 data.map_or(0, |d| edge.label(d.source, d.destination, d.dest_qp))
             }
-            // Entropy for what no FCN will be about.
+            // Entropy for traffic that no FCN concerns.
             _ => (mix(u64::from(packet.flow) << 32 | u64::from(packet.to)) & 0xF_FFFF) as u32,
         };
         packet.tunnel = tunnel;
@@ -626,7 +633,7 @@ impl World<'_> {
         packet.len += self.frames.path(tunnel).map_or(0, Path::overhead);
     }
 
-    /// Tells the peer of an ingress port to stop a class, once until it is let go.
+    /// Pauses a class at the peer of an ingress port, once until it is resumed.
     fn start_pause(&mut self, port: u32, class: u8) {
         let state = &mut self.ports[port as usize];
         if state.pausing >> class & 1 == 0 {
@@ -635,7 +642,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends a pause, while it is needed, and plans to repeat it before it runs out.
+    /// Sends a pause while it is needed, and schedules a repetition before it expires.
     pub(super) fn pause_again(&mut self, port: u32, class: u8) {
         let state = &self.ports[port as usize];
         if let (Some(pfc), 1) = (state.thresholds.pfc, state.pausing >> class & 1) {
@@ -666,7 +673,7 @@ impl World<'_> {
         self.kick(port);
     }
 
-    /// A PFC frame has come in: stops or lets go classes of this port.
+    /// Processes a received PFC frame: pauses or resumes classes of this port.
     pub(super) fn paused_by_peer(&mut self, port: u32, packet: &Packet) {
         let mut times = [None; 8];
         if let Some(octets) = self.octets.at(packet.extra)
@@ -693,7 +700,7 @@ impl World<'_> {
         }
     }
 
-    /// A pause has run out, unless it was repeated.
+    /// Resumes a class whose pause has expired, unless it was repeated.
     pub(super) fn pause_ends(&mut self, port: u32, class: u8) {
         let state = &mut self.ports[port as usize];
         if state.is_paused(class) && self.now >= state.paused_until[usize::from(class)] {
@@ -709,7 +716,7 @@ impl World<'_> {
     }
 }
 
-/// A hash of what ECMP chooses by.
+/// Returns the hash used by ECMP.
 fn flow_hash(from: IpAddr, to: IpAddr, label: u32, (source, destination): (u16, u16)) -> u64 {
     let address = |address| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -722,12 +729,13 @@ fn flow_hash(from: IpAddr, to: IpAddr, label: u32, (source, destination): (u16, 
         .fold(0, fold)
 }
 
-/// The same of a frame of octets. Notifications, RDMA CM and routing are not in tunnels where they are made.
+/// Returns the ECMP hash of a packet of octets. Notifications, RDMA CM and routing messages are not
+/// in tunnels where they are generated.
 fn header_hash(bytes: &[u8]) -> u64 {
     let Some(tuple) = FiveTuple::from_packet(bytes) else {
         return 0;
     };
-    // Over IPv6, the flow label stands for the ports of other transports.
+    // Over IPv6, the flow label replaces the ports of other transports.
     let ports = if tuple.source.is_ipv4() || tuple.protocol == next_header::UDP {
         (tuple.source_port, tuple.destination_port)
     } else {
@@ -737,7 +745,8 @@ fn header_hash(bytes: &[u8]) -> u64 {
     flow_hash(tuple.source, tuple.destination, label, ports)
 }
 
-/// Whether congestion is marked in the tunnel's own header: MPLS has none, so the packet's inside is used.
+/// Returns true if congestion is marked in the tunnel's own header. MPLS has none, so the inner
+/// packet is marked.
 const fn tunnel_has_ecn(path: Option<Path>) -> bool {
     match path {
         Some(path) => !matches!(path.tunnel, model::Tunnel::SrMpls { .. }),
@@ -745,12 +754,12 @@ const fn tunnel_has_ecn(path: Option<Path>) -> bool {
     }
 }
 
-/// A frame of octets as its receiver parses it.
+/// Parses a packet of octets as its receiver does.
 pub fn raw<'a>(octets: &'a Octets, profile: &'a Profile) -> Frame<'a> {
     Frame::parse(&octets.bytes, octets.bytes.len(), LinkType::RawIp, profile)
 }
 
-/// A data packet of `flow` as roles see it, outside of tunnels and without a trace.
+/// Returns a data packet of `flow` for the roles, outside of tunnels and without a trace.
 pub fn data_packet<'a>(flow: &Flow, path: u8, ecn: u8, profile: &Profile) -> DataPacket<'a> {
     DataPacket {
         source: flow.source,
@@ -765,7 +774,7 @@ pub fn data_packet<'a>(flow: &Flow, path: u8, ecn: u8, profile: &Profile) -> Dat
     }
 }
 
-/// ECN field that senders set on what may be marked.
+/// Returns the ECN field that senders set on data packets: ECT(0) if capable.
 pub const fn data_ecn(capable: bool) -> u8 {
     if capable { ECT0 } else { 0 }
 }
@@ -774,7 +783,7 @@ pub const fn data_ecn(capable: bool) -> u8 {
 mod tests {
     use super::*;
 
-    /// The first octets of an IPv6 header and a UDP header.
+    /// Builds the first octets of an IPv6 header and a UDP header.
     fn octets(label: u8, source_port: u8) -> Vec<u8> {
         let mut bytes = vec![0; 48];
         bytes[0] = 0x60;
@@ -785,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn ecmp_chooses_by_header_fields_however_they_come() {
+    fn ecmp_hash_is_the_same_for_values_and_octets() {
         let (from, to) = ("::1".parse().unwrap(), "::2".parse().unwrap());
         let hash = header_hash(&octets(7, 9));
         assert_eq!(hash, flow_hash(from, to, 7, (0xC009, 4_791)));

@@ -1,5 +1,6 @@
-//! Traffic that is not RoCEv2: TCP segments that share queues with the flows. Congestion points notify its sender's proxy, too
-//! (draft-xiao-rtgwg-proxy-congestion-notification section 1). Nobody answers or paces it: only the packets matter here.
+//! Traffic that is not RoCEv2: TCP segments that share queues with the flows. Congestion points
+//! also notify its sender's proxy (draft-xiao-rtgwg-proxy-congestion-notification section 1). It is
+//! neither answered nor paced: only the packets matter here.
 
 use super::World;
 use super::packet::{CE, ECT0, NONE, Octets, Packet};
@@ -12,9 +13,9 @@ use fcn_wire::proxy_cn::FiveTuple;
 use rand_xoshiro::rand_core::Rng;
 use std::net::IpAddr;
 
-/// Port that the segments come from.
+/// Source port of the segments.
 const SOURCE_PORT: u16 = 49_152;
-/// Port that they go to: HTTPS.
+/// Destination port of the segments: HTTPS.
 const DESTINATION_PORT: u16 = 443;
 /// A receive window that limits nothing.
 const WINDOW: u16 = u16::MAX;
@@ -56,7 +57,8 @@ impl World<'_> {
         }
     }
 
-    /// Asks the role about a packet that meets a deep queue, where it is such traffic, and does what it says.
+    /// Asks the role about a packet of such traffic that meets a deep queue, and applies its
+    /// decision.
     pub(super) fn tcp_congested(
         &mut self,
         node: u32,

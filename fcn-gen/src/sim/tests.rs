@@ -1,4 +1,5 @@
-//! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
+//! The simulation as a whole: equal seeds give equal bytes; no packet is lost without being
+//! counted; every packet is well-formed.
 
 mod dcqcn_model;
 
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::Ipv6Addr;
 
-/// Packets as captured.
+/// The captured packets.
 #[derive(Default)]
 struct Recording(Vec<(usize, u64, Vec<u8>)>);
 
@@ -71,7 +72,7 @@ fn switch(name: &str, number: u16) -> Node {
     }
 }
 
-/// `senders` hosts and a receiver at one switch.
+/// Builds a network of `senders` hosts and a receiver at one switch.
 fn star(senders: usize, mechanism: Mechanism) -> Simulation {
     let mut nodes = vec![switch("s", 1), host("r", 1)];
     let rate = Rate::new(G100).unwrap();
@@ -158,7 +159,7 @@ fn run(simulation: &Simulation) -> (Outcome, Recording) {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+fn equal_seeds_give_equal_bytes() {
     let simulation = star(4, Mechanism::Cnp);
     let (one, recording) = run(&simulation);
     let (again, copy) = run(&simulation);
@@ -173,7 +174,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 }
 
 #[test]
-fn where_one_looks_changes_nothing() {
+fn vantage_points_do_not_affect_the_result() {
     let simulation = star(4, Mechanism::FastCnp);
     let (both, recording) = run(&simulation);
     let mut one = simulation.clone();
@@ -195,7 +196,8 @@ fn where_one_looks_changes_nothing() {
     );
 }
 
-/// Every packet is complete, breaks no rule and has the right ICRC; time never goes back; the truth agrees.
+/// Checks that every packet is complete, breaks no rule and has the right ICRC, that time never
+/// goes back, and that the truth agrees.
 fn well_formed(outcome: &Outcome, recording: &Recording) {
     let profile = Profile::DEFAULT;
     let mut last = 0;
@@ -259,7 +261,7 @@ fn receiver_cnps_slow_senders_down() {
         assert_eq!(metrics.notifications.len(), 1);
         assert!(metrics.reaction_time().unwrap() > Ps::from_nanos(1_000));
         assert_eq!(metrics.lost, 0);
-        // A burst at line rate is cut deeply, and R_AI takes many milliseconds to give it back.
+        // A burst at line rate is cut deeply, and R_AI takes many milliseconds to restore it.
         assert!(
             metrics.goodput > 2e10 && metrics.goodput < 1e11,
             "{}",
@@ -274,7 +276,7 @@ fn receiver_cnps_slow_senders_down() {
 }
 
 #[test]
-fn fast_cnps_come_instead_of_marks_to_those_who_can() {
+fn fast_cnps_replace_marks_for_capable_senders() {
     let (outcome, recording) = run(&star(4, Mechanism::FastCnp));
     well_formed(&outcome, &recording);
     assert_eq!(
@@ -297,7 +299,7 @@ fn without_congestion_control_the_queue_grows() {
 }
 
 #[test]
-fn what_is_sent_arrives_or_is_counted_as_lost() {
+fn sent_packets_arrive_or_are_counted_as_lost() {
     let mut simulation = star(3, Mechanism::None);
     for flow in &mut simulation.flows {
         flow.messages = Some(3);
@@ -311,7 +313,7 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
         assert_eq!(flow.octets_delivered, 3 << 16);
         assert_eq!((flow.messages_done, flow.packets_again), (3, 0));
     }
-    // And over a link that loses and reorders.
+    // The same over a link that loses and reorders packets.
     use crate::scenario::model::{Fault, FaultKind};
     for kind in [
         FaultKind::Loss(0.05),
@@ -337,7 +339,7 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
 }
 
 #[test]
-fn where_no_connection_opens_the_simulation_fails() {
+fn simulation_without_connection_fails() {
     use crate::scenario::model::{Fault, FaultKind};
     let mut simulation = star(2, Mechanism::Cnp);
     for flow in &mut simulation.flows {
@@ -362,7 +364,7 @@ fn where_no_connection_opens_the_simulation_fails() {
 }
 
 #[test]
-fn every_code_point_means_what_it_says_in_every_scenario() {
+fn code_points_apply_in_every_scenario() {
     use crate::scenario::{Play, Source, builtin, load};
     let moved = [
         "fast_cnp_option1=0x8D",
@@ -383,7 +385,7 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
             let sets: Vec<String> = sets.iter().cloned().chain(own.clone()).collect();
             match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
                 Play::Simulation(mut simulation) => {
-                    // Everything has happened by then; what follows is more of it.
+                    // All kinds of events have occurred by then.
                     simulation.duration = simulation.duration.min(Ps::from_nanos(4_000_000));
                     simulation.snap_len = 0;
                     Some((simulation.profile.clone(), run(&simulation)))
@@ -415,7 +417,7 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
 }
 
 #[test]
-fn flows_that_end_are_counted_until_they_do() {
+fn figures_of_completed_flows_end_at_completion() {
     let mut simulation = star(2, Mechanism::Pfc);
     for flow in &mut simulation.flows {
         flow.messages = Some(4);
@@ -436,15 +438,16 @@ fn flows_that_end_are_counted_until_they_do() {
 }
 
 #[test]
-fn goodput_counts_behind_the_warm_up_and_tells_when_it_has_not_settled() {
+fn goodput_excludes_warm_up_and_drift_shows_unsettled_runs() {
     let mut simulation = star(4, Mechanism::Cnp);
     simulation.warm_up = Ps(simulation.duration.0 / 2);
     let metrics = run(&simulation).0.metrics;
     assert_eq!(metrics.completion, None);
-    // A millisecond is not enough: cut deeply at the start, the senders are still on their way back.
+    // A millisecond is not enough: after the deep cut at the start, the senders are still
+    // recovering.
     let drift = metrics.drift(|half| half.goodput);
     assert!(drift > 0.05, "{drift}");
-    // Halves of one run: their mean is the whole.
+    // For two halves of one run, the mean equals the overall figure.
     let mean = |what: fn(&Half) -> f64| {
         metrics
             .halves

@@ -1,4 +1,4 @@
-//! The data packets that are sent to a congestion point.
+//! The data packets sent to a congestion point.
 
 use super::super::plan::{AROUND, Planned, Sent, Setup, Way, What, framed, kinds};
 use super::{FIRST_LABEL, TRACE, switch};
@@ -16,13 +16,13 @@ use fcn_wire::{Kind, Opcode, Profile, Qp};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// First QP of data packets, and how far they are apart: no fault makes one into another.
+/// First QP of data packets, and the distance between QPs: no fault turns one into another.
 const FIRST_QP: u32 = 0x0010_0000;
 const BETWEEN_QPS: u32 = 0x101;
-/// First UDP source port of them.
+/// First UDP source port of data packets.
 const FIRST_PORT: u16 = 0xC000;
 
-/// How packets of one step differ from those of others.
+/// Properties of the packets of one step.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
     /// With an IOAM trace.
@@ -33,16 +33,16 @@ pub struct Manner {
     pub incapable: bool,
 }
 
-/// Makes data packets, and remembers them.
+/// Builds data packets, and records them.
 pub struct Maker<'a, 's> {
-    /// What is tested.
+    /// The setup of the check.
     pub setup: &'a Setup<'s>,
-    /// Those made so far.
+    /// The packets built so far.
     pub sent: Vec<Sent>,
 }
 
 impl Maker<'_, '_> {
-    /// The tunnel that a packet on this way is in: where it begins and ends.
+    /// Returns the tunnel of a packet on this path, with its start and end.
     fn tunnel(&self, way: &Way<'_>) -> Option<(Ipv6Addr, Ipv6Addr, Tunnel)> {
         if !kinds(self.setup).contains(&Kind::WanFcn) {
             return None;
@@ -59,7 +59,7 @@ impl Maker<'_, '_> {
                 .find(|(node, ..)| self.setup.towards(*node) == Some(link))
         };
         let ((_, ingress, tunnel), (_, egress, _)) = (at(way.from)?, at(way.to)?);
-        // Labels name no ingress PE: the device has it configured.
+        // Labels do not identify the ingress PE: the device has it configured.
         let configured = switch(self.setup).and_then(|switch| switch.congestion.ingress);
         let ingress = match tunnel {
             Tunnel::SrMpls { .. } => configured.unwrap_or(*ingress),
@@ -68,7 +68,7 @@ impl Maker<'_, '_> {
         Some((ingress, *egress, *tunnel))
     }
 
-    /// The next data packet, as a frame.
+    /// Builds the next data packet as a frame.
     fn data(
         &mut self,
         way: &Way<'_>,
@@ -155,7 +155,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// As [`framed`], in a tunnel.
+/// Builds a frame like [`framed`], in a tunnel.
 fn encapsulated(
     (from, to): (NodeId, NodeId),
     packet: &[u8],
@@ -189,7 +189,7 @@ fn encapsulated(
     })
 }
 
-/// Frames on these ways, as fast as their links take them.
+/// Builds frames for these paths, as fast as their links can carry them.
 pub fn burst(
     maker: &mut Maker<'_, '_>,
     begin: Ps,
@@ -202,7 +202,7 @@ pub fn burst(
     let mut frames = Vec::new();
     let mut turn = HashMap::new();
     while (frames.len() as u64) < count {
-        // The link that is free first, and of its flows the next.
+        // Takes the link that is free first, and the next of its flows.
         let link = ways.iter().map(|way| way.from);
         let Some(link) = link.min_by_key(|link| (free.get(link).copied().unwrap_or(begin), *link))
         else {

@@ -1,4 +1,4 @@
-//! What a congestion point's record comes to.
+//! Judges the record of a congestion point's check.
 
 use super::super::bench::{Record, parse};
 use super::super::judge::{Ledger, NOT_DONE, Own, Sorted, data, rates};
@@ -16,7 +16,7 @@ use fcn_wire::{Frame, Kind, LinkType, Message, Profile, Rule, Subject};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// The data packets that were sent, by what a notification names.
+/// The data packets sent, by the fields that a notification can name.
 struct Index<'p> {
     profile: &'p Profile,
     all: &'p [Sent],
@@ -51,7 +51,7 @@ impl<'p> Index<'p> {
         }
     }
 
-    /// The packet that a quotation is of: its PSN is its number.
+    /// Returns the packet that was quoted: its PSN is its index.
     fn quoted(&self, quoted: &[u8]) -> Option<&'p Sent> {
         let frame = Frame::parse(quoted, quoted.len(), LinkType::RawIp, self.profile);
         match frame.message() {
@@ -149,7 +149,8 @@ pub fn judge(
     }
 }
 
-/// Whether a congestion point of the scenario sends such messages where they can be seen.
+/// Returns an error if no congestion point of the scenario sends such messages where they can be
+/// observed.
 fn is_seen(setup: &Setup<'_>, kind: Kind) -> Result<(), &'static str> {
     let mut ways = setup.ways().into_iter();
     match kind {
@@ -163,7 +164,8 @@ fn is_seen(setup: &Setup<'_>, kind: Kind) -> Result<(), &'static str> {
     }
 }
 
-/// Whether data met congestion in a step: they left later and later, or did not leave at all.
+/// Returns an error unless data met congestion in a step: packets left with increasing delay, or
+/// did not leave at all.
 fn congestion(
     profile: &Profile,
     step: &Step,
@@ -186,19 +188,19 @@ fn congestion(
     let (Some(first), Some(last)) = (left.first(), left.last()) else {
         return Err("the device passed no data on");
     };
-    // A frame or two may be lost on any link.
+    // Any link may lose a frame or two.
     if left.len() * 10 < came.len() * 9 {
         return Ok(());
     }
     let (came, left) = (last.0.since(first.0), last.1.since(first.1));
-    // Less than a tenth longer is what any device may take.
+    // A tenth longer is within the variation of any device.
     match left.0 > came.0 + came.0 / 10 {
         true => Ok(()),
         false => Err("data left as fast as they came: nothing met congestion"),
     }
 }
 
-/// Whether the packets of a step came faster than the limit on notifications lets through.
+/// Returns true if the packets of a step arrived faster than the limit on notifications permits.
 fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
     let frames = plan
         .frames
@@ -210,7 +212,7 @@ fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
     };
     let span = last.since(*first).as_nanos() + fcn_observe::rules::TOLERANCE;
     let allowed = u128::from(span) * u128::from(setup.flow_rate) / 1_000_000_000;
-    // Those that fill the queue cause none.
+    // Packets that fill the queue cause no notifications.
     let telling = (times.len() as u64).min(PACKETS);
     u128::from(telling) > allowed + 1
 }
@@ -300,7 +302,8 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
     }
 }
 
-/// Whether a pre-allocated trace is another one to which nodes have added their data.
+/// Returns true if a pre-allocated trace is a continuation of another one: nodes have added their
+/// data.
 fn continues(before: &[u8], after: &[u8]) -> bool {
     let node = TRACE.node_len() * 4;
     let header = fcn_wire::ioam::TRACE_HEADER_LEN;
@@ -315,7 +318,7 @@ fn continues(before: &[u8], after: &[u8]) -> bool {
         && before.get(header + 3 * node..) == after.get(header + 3 * node..)
 }
 
-/// The packet that caused a Fast CNP is not marked.
+/// Judges that the packet that caused a Fast CNP is not marked.
 fn marks(
     setup: &Setup<'_>,
     index: &Index<'_>,
@@ -330,7 +333,7 @@ fn marks(
         let known = known.max_by_key(|(prefix, _)| prefix.bits());
         known.is_some_and(|(_, ability)| *ability == Ability::Able)
     };
-    // A QP of one packet: the flow of the rate's step has many.
+    // Only QPs with a single packet: the flow of the rate step has many.
     let mut of_qp: HashMap<FlowKey, u32> = HashMap::new();
     let left: HashMap<FlowKey, (usize, bool)> = data(&sorted.forwarded)
         .map(|(own, data)| {
@@ -376,7 +379,7 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
     let sent = index.tuples.get(&tuple).copied();
     let mut findings = fcn_wire::Findings::new();
     own.frame.check(fcn_wire::IcrcCheck::Off, &mut findings);
-    // One that contradicts its own quote is the rule's business.
+    // A message that contradicts its own quotation is covered by the rule.
     if sent.is_none() && !findings.has(Rule::ProxyCnTuple) {
         let why = || {
             format!(

@@ -1,7 +1,8 @@
-//! The responder's end of reliable connections that others than the scenario's senders open (InfiniBand volume 1, sections 9.7 and
-//! 12): RDMA CM is answered, RDMA WRITEs are taken and acknowledged, what else is asked is refused. Nothing that is written is kept:
-//! any address and key will do. What a target asks of a sender that has opened the connection is answered likewise. Octets in, octets
-//! out.
+//! The responder's end of reliable connections that are not opened by the scenario's senders
+//! (InfiniBand volume 1, sections 9.7 and 12). RDMA CM is answered, RDMA WRITEs are accepted and
+//! acknowledged, other requests are refused. Written data are not stored, so any address and key is
+//! valid. Requests from a target on a connection that a sender has opened are answered in the same
+//! way. Octets in, octets out.
 
 use crate::sim::rdma_cm::datagram;
 use crate::units::Ps;
@@ -17,20 +18,22 @@ use fcn_wire::{Profile, ip};
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
-/// Connections at once. Further ones are refused.
+/// Maximum number of simultaneous connections; further ones are refused.
 const CONNECTIONS: u32 = 1_024;
-/// A connection of which nothing was heard for so long makes room for another.
+/// Idle time after which a connection may be replaced by another.
 const FORGOTTEN_AFTER: Ps = Ps(60 * Ps::SECOND.0);
 /// QP number of the first connection.
 const FIRST_QP: u32 = 0x00F0_0000;
 /// Communication ID of the first connection.
 const FIRST_ID: u32 = 0x0C00_0000;
-/// PSN that initiators are to begin with.
+/// First PSN for initiators.
 const FIRST_PSN: u32 = 0;
-/// Why a ConnectRequest is refused (section 12.6.7.2): no QP is left, or it is not for a reliable connection.
+/// Reasons for refusing a ConnectRequest (section 12.6.7.2): no QP is left, or it is not for a
+/// reliable connection.
 const NO_QP: u16 = 1;
 const INVALID_TRANSPORT: u16 = 9;
-/// Syndromes of an AETH (section 9.7.5.2.1): acknowledged, without end-to-end flow control; a PSN is missing; not supported.
+/// Syndromes of an AETH (section 9.7.5.2.1): acknowledged, without end-to-end flow control; PSN
+/// sequence error; request not supported.
 const ACK: u8 = 0x1F;
 const NAK_SEQUENCE: u8 = 0x60;
 const NAK_INVALID_REQUEST: u8 = 0x61;
@@ -41,7 +44,7 @@ struct Connection {
     peer: IpAddr,
     peer_id: u32,
     peer_qp: Qp,
-    /// The PSN that comes next.
+    /// The next PSN expected.
     expected: u32,
     /// Messages completed, modulo 2²⁴.
     messages: u32,
@@ -64,23 +67,23 @@ impl Connection {
 }
 
 super::counted! {
-    /// What it has done.
+    /// Counters of the responder.
     Counters {
         /// Connections accepted.
         accepted,
-        /// Those that could not be.
+        /// ConnectRequests refused.
         rejected,
-        /// Those taken down by their initiators.
+        /// Connections taken down by their initiators.
         disconnected,
-        /// Packets of RDMA WRITEs taken in order.
+        /// Packets of RDMA WRITEs accepted in order.
         writes,
-        /// Octets of payload of these.
+        /// Octets of payload in these packets.
         octets,
-        /// Requests for which a packet before them is missing.
+        /// Requests that arrived after a gap.
         out_of_order,
-        /// Requests that were there before.
+        /// Duplicate requests.
         again,
-        /// Requests that are no RDMA WRITE, and were refused.
+        /// Requests refused because they are not RDMA WRITEs.
         refused,
     }
 }
@@ -88,20 +91,20 @@ super::counted! {
 /// The responder.
 #[derive(Debug, Default)]
 pub struct Responder {
-    /// By number.
+    /// Accepted connections, by number.
     connections: Vec<Option<Connection>>,
-    /// Those that were opened here, by the QP here.
+    /// Connections opened by our senders, by the QP here.
     opened: FxHashMap<Qp, Connection>,
     counters: Counters,
 }
 
 impl Responder {
-    /// What it has done.
+    /// Returns its counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Answers a message of connection management that came between these addresses, in its transaction.
+    /// Answers a message of connection management between these addresses, in its transaction.
     pub fn on_management(
         &mut self,
         now: Ps,
@@ -124,7 +127,7 @@ impl Responder {
                 match place {
                     Ok(place) => {
                         let there = &mut self.connections[place];
-                        // Repeated, where the answer was lost.
+                        // A repeated request: the answer may have been lost.
                         if !there.is_some_and(|c| (c.peer, c.peer_id) == (peer, peer_id)) {
                             self.counters.accepted += 1;
                             let qp = Qp::truncate(request.local_qpn());
@@ -157,7 +160,7 @@ impl Responder {
                     *there = None;
                     self.counters.disconnected += 1;
                 }
-                // Also of what is down already: the answer was lost.
+                // Also if it is down already, since the answer may have been lost.
                 let reply = DisconnectReplyRepr {
                     local_comm_id: local,
                     remote_comm_id: remote,
@@ -171,7 +174,7 @@ impl Responder {
         datagram(Carrier::new(own, peer), 0, &answer, profile).ok()
     }
 
-    /// The number of a peer's connection of that ID, or one that is free.
+    /// Returns the number of a peer's connection with that ID, or a free one.
     fn place(&mut self, now: Ps, ends: (IpAddr, u32)) -> Option<usize> {
         let is = |c: &Option<Connection>| c.is_some_and(|c| (c.peer, c.peer_id) == ends);
         let is_free =
@@ -185,20 +188,22 @@ impl Responder {
         })
     }
 
-    /// A connection is open that was asked for here, with this QP; the peer, of that address and ID, begins with that PSN.
+    /// Registers a connection opened by a sender here, with this QP. The peer, with that address
+    /// and ID, starts at that PSN.
     pub fn opened(&mut self, now: Ps, own: Qp, peer: (IpAddr, u32), peer_qp: Qp, psn: u32) {
         let connection = Connection::new(now, peer, peer_qp, psn);
         self.opened.insert(own, connection);
     }
 
-    /// The peer's QP, of a connection that this address has with this QP here.
+    /// Returns the peer's QP of a connection between this address and this QP here.
     pub fn peer_qp(&self, peer: IpAddr, own: Qp) -> Option<Qp> {
         let accepted = || self.connections.get(place_of(own)?)?.as_ref();
         let connection = self.opened.get(&own).or_else(accepted)?;
         (connection.peer == peer).then_some(connection.peer_qp)
     }
 
-    /// Takes a packet of a connection that [`peer_qp`](Self::peer_qp) knows, and answers it.
+    /// Processes a packet of a connection for which [`peer_qp`](Self::peer_qp) returns a QP, and
+    /// answers it.
     pub fn on_packet(
         &mut self,
         now: Ps,
@@ -260,7 +265,7 @@ impl Responder {
     }
 }
 
-/// RDMA WRITEs, with and without immediate data.
+/// Opcodes of RDMA WRITEs, with and without immediate data.
 const WRITES: [Opcode; 6] = [
     Opcode::RC_WRITE_FIRST,
     Opcode::RC_WRITE_MIDDLE,
@@ -269,7 +274,7 @@ const WRITES: [Opcode; 6] = [
     Opcode::RC_WRITE_ONLY,
     Opcode::RC_WRITE_ONLY_IMM,
 ];
-/// Of these, the last packet of a message.
+/// Opcodes of a message's last packet among them.
 const LAST: [Opcode; 4] = [
     Opcode::RC_WRITE_LAST,
     Opcode::RC_WRITE_LAST_IMM,
@@ -277,8 +282,9 @@ const LAST: [Opcode; 4] = [
     Opcode::RC_WRITE_ONLY_IMM,
 ];
 
-/// What an rsocket (librdmacm) reads in an answer's private data, and everybody else passes over: the version, how often it may write
-/// (16 bits), an address and key for what it never asks of a socket that sends nothing, and where it may write: address, key, length.
+/// Returns private data for a reply that rsockets (librdmacm) parse, and other initiators ignore:
+/// the version, the number of writes permitted (16 bits), an address and key that are unused for a
+/// socket that sends nothing, and the address, key and length to write to.
 fn for_rsockets() -> [u8; REP_PRIVATE_LEN] {
     const LENGTH_AT: usize = 4 + 4 + 16 + 12;
     let mut data = [0; REP_PRIVATE_LEN];
@@ -287,7 +293,7 @@ fn for_rsockets() -> [u8; REP_PRIVATE_LEN] {
     data
 }
 
-/// The connection's number.
+/// Returns the connection's number.
 fn place_of(own: Qp) -> Option<usize> {
     Some(own.get().checked_sub(FIRST_QP)? as usize)
 }

@@ -1,5 +1,5 @@
-//! A network of live nodes, each of which knows its own links only, with a virtual clock in the place of cables: what the nodes
-//! do together is what the simulation does.
+//! A network of live nodes, each of which sees only its own links, with a virtual clock instead of
+//! cables: together the nodes behave like the simulation.
 
 use super::*;
 use crate::scenario::{Play, Source, load};
@@ -17,12 +17,13 @@ use fcn_wire::rdma_cm::{
 use fcn_wire::{Findings, IcrcCheck};
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A frame on a cable: when it is at its end, which that is, and the frame; the earliest is the greatest.
+/// A frame on a cable, with its time of arrival and its destination, in reversed order for the
+/// heap.
 type OnTheWay = std::cmp::Reverse<(Ps, u64, usize, usize, Vec<u8>)>;
 
 fn simulation(name: &str, sets: &[&str]) -> Simulation {
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    // On real links notifications take as long as they take: on these, nothing.
+    // On real links notifications take the actual processing time: here, none.
     for what in ["host", "switch"] {
         sets.push(format!("defaults.{what}.notification_delay=0ns"));
     }
@@ -32,7 +33,7 @@ fn simulation(name: &str, sets: &[&str]) -> Simulation {
     }
 }
 
-/// Plays all nodes of `simulation` as live ones; `see` gets each frame on each cable.
+/// Plays all nodes of `simulation` as live ones; `see` is called with each frame on each cable.
 fn play_live(
     simulation: &Simulation,
     see: impl FnMut(usize, &[u8]),
@@ -41,14 +42,14 @@ fn play_live(
     play(simulation, nodes.collect(), see)
 }
 
-/// A node, and its links.
+/// Returns a live node, and its links.
 fn live_node(simulation: &Simulation, node: usize) -> (LiveNode<'_>, Vec<usize>) {
     let links: Vec<usize> = LiveNode::links(simulation, node).collect();
     let macs = vec![frames::mac(node); links.len()];
     (LiveNode::new(simulation, node, macs, None), links)
 }
 
-/// Joins nodes as `simulation` has them; `see` gets each frame on each cable.
+/// Connects nodes as in `simulation`; `see` is called with each frame on each cable.
 fn play<'s>(
     simulation: &Simulation,
     mut nodes: Vec<(LiveNode<'s>, Vec<usize>)>,
@@ -97,7 +98,7 @@ fn play<'s>(
     nodes
 }
 
-/// What each node knows, together: octets delivered by flow, notifications sent by kind.
+/// Combines the results of all nodes: octets delivered by flow, notifications sent by kind.
 fn together(simulation: &Simulation, live: Vec<LiveNode<'_>>) -> (Vec<u64>, BTreeMap<Kind, u64>) {
     let mut delivered = vec![0; simulation.flows.len()];
     let mut sent: BTreeMap<Kind, u64> = BTreeMap::new();
@@ -117,13 +118,13 @@ fn simulated(simulation: &Simulation) -> Outcome {
     sim::play(simulation, "x", None, &mut |_| true).unwrap()
 }
 
-/// The two agree within this share: each node rolls its own dice, and control is chaotic.
+/// Tolerance as a share: each node has its own random numbers, and control is chaotic.
 const TOLERANCE: f64 = 0.2;
 
 fn agree(what: &str, live: u64, simulated: u64) {
     let (live, simulated) = (live as f64, simulated as f64);
     let difference = (live - simulated).abs();
-    // Of a handful, one more or less is more than that share.
+    // With small counts, a difference of one may exceed that share.
     assert!(
         difference <= (simulated * TOLERANCE).max(3.0),
         "{what}: {live} live, {simulated} simulated"
@@ -131,7 +132,7 @@ fn agree(what: &str, live: u64, simulated: u64) {
 }
 
 #[test]
-fn live_nodes_together_do_what_the_simulation_does() {
+fn live_nodes_together_behave_like_the_simulation() {
     for (name, sets) in [
         ("receiver-cnp", &["duration=4ms"][..]),
         ("switch-cnp", &["duration=4ms"]),
@@ -157,7 +158,8 @@ fn live_nodes_together_do_what_the_simulation_does() {
         });
         assert_eq!(findings.as_slice(), [], "{name} {sets:?}");
         for (node, _) in &nodes {
-            // Switches flood routing as bridges do, so that hosts see it; nothing else is in the wrong place, or broken.
+            // Switches flood routing messages like bridges, so hosts receive them; no other frame
+            // is misdirected or broken.
             let passed_over = PassedOver {
                 not_for_us: 0,
                 ..node.passed_over()
@@ -179,9 +181,9 @@ fn live_nodes_together_do_what_the_simulation_does() {
     }
 }
 
-/// What came in at a host of `link` that nobody of the scenario sent, or not so, and what left because of it.
+/// Frames received at a host of `link` that are foreign or altered, and the answers to them.
 #[test]
-fn what_is_foreign_or_broken_is_counted_and_never_answered() {
+fn foreign_and_broken_frames_are_counted_and_not_answered() {
     let simulation = simulation("fast-cnp", &["plain=able"]);
     let index = |name: &str| {
         simulation
@@ -191,7 +193,7 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
             .unwrap()
     };
     let (sender, receiver) = (index("able1"), index("r1"));
-    // Frames between the two as the simulation has them.
+    // Frames between the two, from the simulation.
     let mut all = Vec::new();
     play_live(&simulation, |_, bytes| all.push(bytes.to_vec()));
     let profile = &simulation.profile;
@@ -217,7 +219,7 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
         bytes[at] ^= by;
         bytes
     };
-    // Places in the packet behind Ethernet and IPv6: UDP, then the BTH.
+    // Offsets in the packet after Ethernet and IPv6: UDP, then the BTH.
     let (bth, source) = (14 + 40 + 8, 14 + 8 + 15);
     let of = |count: &str| match count {
         "not_for_us" => |counts: PassedOver| counts.not_for_us,
@@ -265,7 +267,8 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
         assert_eq!(of(count)(live.passed_over()), 1, "{what}");
         assert_eq!(live.failure(), None);
     }
-    // A Fast CNP of a switch that is not on the list, and one of nobody's QP: the role says why it does nothing.
+    // A Fast CNP of a switch that is not on the list, and one about an unknown QP: the role counts
+    // the reason for ignoring it.
     for (bytes, why) in [
         (changed(fast, 14 + 8, 0x10), "not_on_access_list"),
         (fast.clone(), "unknown_qp"),
@@ -279,9 +282,9 @@ fn what_is_foreign_or_broken_is_counted_and_never_answered() {
     }
 }
 
-/// A bump in the wire has real hosts at its ends, which the scenario does not know.
+/// A bump in the wire has real hosts at its ends, which are not in the scenario.
 #[test]
-fn senders_that_are_not_of_the_scenario_are_notified_too() {
+fn senders_outside_the_scenario_are_notified() {
     for (mechanism, kind, counter) in [
         ("fast-cnp", Kind::FastCnp1, "fast_cnps"),
         ("switch-cnp", Kind::Cnp, "cnps"),
@@ -316,7 +319,7 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
             .1
             .iter()
             .find(|(name, _)| *name == counter);
-        // Some are on the way at the end; the receiver's own CNPs count, too.
+        // Some are in transit at the end; the receiver's own CNPs count, too.
         assert!(
             taken.unwrap().1 + 3 > count,
             "{mechanism}: {reaction:?} of {count}"
@@ -328,9 +331,9 @@ fn senders_that_are_not_of_the_scenario_are_notified_too() {
 }
 
 #[test]
-fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
+fn single_interface_switch_rewrites_macs_like_a_router() {
     let simulation = simulation("receiver-cnp", &["duration=4ms"]);
-    // Frames of a whole network, so that there is data and what answers it.
+    // Frames of a whole network, so that there are data and answers to them.
     let mut seen = Vec::new();
     let from = |name: &str| {
         simulation
@@ -368,7 +371,7 @@ fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
             .map(|frame| (frame.link, <[&[u8]; 2]>::from(frame.parts()).concat()))
             .collect::<Vec<_>>()
     };
-    // The receiver has not been seen: the scenario's address of it.
+    // No frame has come from the receiver: the scenario's address is used.
     let request = frame_of(s1, there, own);
     let sent = answered(&mut live, &request);
     let towards = [&frames::mac(receiver)[..], &own, &request[12..]].concat();
@@ -378,12 +381,12 @@ fn a_switch_on_one_interface_sends_back_with_the_macs_of_a_router() {
     assert_eq!(answered(&mut live, &reply), [(0, back)]);
     let sent = answered(&mut live, &request);
     assert_eq!(sent, [(0, [&here[..], &own, &request[12..]].concat())]);
-    // What is not for it would go round for ever.
+    // Forwarding a frame that is not for it would create a loop.
     assert_eq!(answered(&mut live, &frame_of(s1, there, here)), []);
     assert_eq!(live.passed_over().not_for_us, 1);
 }
 
-/// The other end of connections, where it is none of the scenario's: a real one.
+/// The other end of connections that is not in the scenario: a real host.
 struct Stranger<'a> {
     own: IpAddr,
     node: IpAddr,
@@ -395,11 +398,11 @@ struct Stranger<'a> {
 /// Its QP and communication ID.
 const QP: u32 = 0x11;
 const ID: u32 = 0xC0FF_EE00;
-/// What its messages of connection management are in, and so are the answers.
+/// Transaction ID of its connection management, and of the answers.
 const TRANSACTION: u64 = 0xDEAD_0001_0000_0007;
 
 impl Stranger<'_> {
-    /// What is answered to a packet, and to whatever was sent before and is due by then.
+    /// Sends a packet; returns the answers, and whatever else is due by then.
     fn sends(&mut self, traffic_class: u8, parts: &[Part<'_>]) -> Vec<Vec<u8>> {
         let profile = &self.simulation.profile;
         let carrier = Carrier {
@@ -437,7 +440,7 @@ impl Stranger<'_> {
         self.sends(0, &parts)
     }
 
-    /// A request of this opcode, marked CE or not, that asks for an acknowledgement.
+    /// Sends a request of this opcode, marked CE or not, that requests an acknowledgement.
     fn asks(&mut self, opcode: Opcode, qp: u32, psn: u32, is_marked: bool) -> Vec<Vec<u8>> {
         let bth = BthRepr {
             ack_request: true,
@@ -465,7 +468,7 @@ impl Stranger<'_> {
 }
 
 #[test]
-fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
+fn receiver_serves_initiators_outside_the_scenario() {
     let simulation = simulation("receiver-cnp", &[]);
     let nodes = &simulation.nodes;
     let receiver = nodes.iter().position(|n| n.name == "r1").unwrap();
@@ -496,7 +499,7 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
         });
         answer.unwrap()
     };
-    // Of an AETH, or of a CNP: syndrome (0 for none), PSN.
+    // Syndrome and MSN of an AETH (0 for a CNP), and the PSN.
     let answered = |frames: &[Vec<u8>]| {
         let mut all = Vec::new();
         for bytes in frames {
@@ -533,7 +536,7 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
         panic!("not accepted")
     };
     assert_eq!(reply.remote_comm_id, ID);
-    // The answer was lost.
+    // A repeated request, as if the answer was lost.
     let again = managed(&initiator.manages(request));
     assert_eq!(again, MessageRepr::ConnectReply(reply));
     let (qp, psn) = (reply.local_qpn, reply.starting_psn);
@@ -543,10 +546,10 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
         answered(&initiator.asks(write, qp, psn, false)),
         [ack(1, psn)]
     );
-    // Marked: a CNP, too.
+    // A marked packet also causes a CNP.
     let both = [ack(2, psn + 1), ((0, 0), 0)];
     assert_eq!(answered(&initiator.asks(write, qp, psn + 1, true)), both);
-    // One is missing, which is said once; what was there before is acknowledged again.
+    // A gap causes one NAK; duplicates are acknowledged again.
     let missing = ((0x60, 2), psn + 2);
     assert_eq!(
         answered(&initiator.asks(write, qp, psn + 3, false)),
@@ -601,17 +604,18 @@ fn a_receiver_serves_an_initiator_that_the_scenario_has_not() {
     assert_eq!(answered(&initiator.asks(write, qp, psn + 3, false)), []);
 }
 
-/// One of a sender's packets to a stranger, as the tests read it.
+/// A packet from a sender to a stranger, as parsed by the tests.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Managed(Box<MessageRepr>),
-    /// QP, PSN, and of a RETH address, key and length.
+    /// QP, PSN, and address, key and length of a RETH.
     Data(u32, u32, (u64, u32, u32)),
-    /// QP, PSN, and of an AETH syndrome and MSN.
+    /// QP, PSN, and syndrome and MSN of an AETH.
     Acknowledged(u32, u32, u8, u32),
 }
 
-/// A sender of three messages of one packet each, and a target that the scenario does not know more of than the address.
+/// A sender of three messages of one packet each, and a target of which the scenario has only the
+/// address.
 fn sender_and_target(simulation: &Simulation) -> Stranger<'_> {
     let flow = &simulation.flows[0];
     Stranger {
@@ -656,7 +660,7 @@ impl Stranger<'_> {
         frames.iter().map(read).collect()
     }
 
-    /// What is sent to it meanwhile.
+    /// Returns the packets sent to it in the meantime.
     fn waits(&mut self) -> Vec<Told> {
         self.at = self.at + Ps(1_000_000_000);
         self.live.on_timer(self.at);
@@ -667,7 +671,7 @@ impl Stranger<'_> {
         self.told(&frames)
     }
 
-    /// The sender's ConnectRequest.
+    /// Returns the sender's ConnectRequest.
     fn is_asked(&mut self) -> ConnectRequestRepr {
         match self.waits().pop() {
             Some(Told::Managed(message)) => match *message {
@@ -678,7 +682,7 @@ impl Stranger<'_> {
         }
     }
 
-    /// The reply to it, of a socket of librdmacm with a buffer of so many octets.
+    /// Returns the reply of an rsocket of librdmacm with a buffer of `len` octets.
     fn agrees(request: &ConnectRequestRepr, len: u32) -> ConnectReplyRepr {
         let mut private_data = [0; REP_PRIVATE_LEN];
         private_data[..4].copy_from_slice(&[1, 2, 1, 128]);
@@ -704,13 +708,13 @@ impl Stranger<'_> {
 }
 
 #[test]
-fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
+fn sender_learns_a_real_target_from_its_connect_reply() {
     let simulation = three_writes();
     let mut target = sender_and_target(&simulation);
     let request = target.is_asked();
-    // What such a socket looks for: its version.
+    // An rsocket checks the version.
     assert_eq!(request.private_data[IP_CM_LEN..][..4], [1, 0, 0, 0]);
-    // Without it soft RoCE asks again at once.
+    // Without it soft RoCE retransmits immediately.
     assert_eq!(request.primary.local_ack_timeout, 17);
     // The buffer has room for two messages.
     let reply = Stranger::agrees(&request, 2_999);
@@ -739,7 +743,8 @@ fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
             write(1, begin)
         ]
     );
-    // Such a socket also gives the sender credits, by an RDMA WRITE with immediate data: acknowledged, again where that was lost.
+    // An rsocket also gives the sender credits, by an RDMA WRITE with immediate data: it is
+    // acknowledged, and again if repeated.
     let begins = request.starting_psn;
     let own = Qp::truncate(request.local_qpn);
     for _ in 0..2 {
@@ -782,11 +787,11 @@ fn a_sender_learns_a_real_targets_end_by_its_connect_reply() {
 }
 
 #[test]
-fn a_sender_waits_longer_each_time_for_a_program_to_accept() {
+fn sender_waits_longer_with_each_connect_request() {
     let simulation = three_writes();
     let mut target = sender_and_target(&simulation);
     let mut asked_at = Vec::new();
-    // Each of them a millisecond.
+    // Each wait is a millisecond.
     for at in 1..=2_000 {
         asked_at.extend(target.waits().iter().map(|_| at));
     }
@@ -796,7 +801,7 @@ fn a_sender_waits_longer_each_time_for_a_program_to_accept() {
 }
 
 #[test]
-fn a_sender_says_why_a_target_does_not_do_its_part() {
+fn sender_reports_why_a_target_fails() {
     let simulation = three_writes();
     let flow = &simulation.flows[0];
     let why = |play: &dyn Fn(&mut Stranger<'_>, &ConnectRequestRepr)| {
@@ -813,7 +818,7 @@ fn a_sender_says_why_a_target_does_not_do_its_part() {
             reason: 8,
             ..ConnectRejectRepr::default()
         };
-        // Another's.
+        // The reject of another connection.
         target.manages(ConnectRejectRepr {
             remote_comm_id: ID,
             ..reject

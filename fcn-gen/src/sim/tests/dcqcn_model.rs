@@ -1,12 +1,13 @@
-//! DCQCN as simulated against DCQCN as published.
+//! Compares simulated DCQCN with published DCQCN.
 //!
-//! - Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015: the fluid model, and what its
-//!   parameters do (section 5).
-//! - Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016: the model's fixed point
-//!   (Theorem 1), and where it is not stable.
+//! - Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015: the fluid
+//!   model, and the effect of its parameters (section 5).
+//! - Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016: the
+//!   model's fixed point (Theorem 1), and the conditions under which it is unstable.
 //!
-//! `reference.rs` has that model, and the algorithm played apart from `fcn-node`; [`watch`] plays the same network packet
-//! by packet. The tests compare them, with the parameters as published and links of 40 Gbit/s.
+//! `reference.rs` has that model, and an implementation of the algorithm that is independent of
+//! `fcn-node`; [`watch`] plays the same network packet by packet. The tests compare them, with the
+//! published parameters and links of 40 Gbit/s.
 
 mod reference;
 
@@ -47,7 +48,8 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
     node(name, number, NodeKind::Host(Box::new(host)))
 }
 
-/// Senders, a switch and a receiver; port 0 is the bottleneck, flow n's sender is node n + 2.
+/// Builds senders, a switch and a receiver; port 0 is the bottleneck, flow n's sender is node n +
+/// 2.
 fn incast(network: &Network, duration: Ps) -> Simulation {
     let bottleneck = Thresholds {
         marking: network.marking,
@@ -68,7 +70,8 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
         node("s".into(), 1, NodeKind::Switch(Box::new(switch))),
         host("r".into(), 2, network.params),
     ];
-    // A mark travels to the receiver, comes back as a CNP, and what is then sent reaches the switch: four links.
+    // A mark travels to the receiver, returns as a CNP, and the next data reach the switch: four
+    // links.
     let (rate, delay) = (Rate::new(G40).unwrap(), Ps(network.delay.0 / 4));
     let link = |a| Link {
         a,
@@ -123,7 +126,7 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
     }
 }
 
-/// What the simulation showed, from the end of the warm-up on.
+/// Measurements of the simulation after the warm-up.
 #[derive(Debug)]
 struct Watched {
     /// Share of data packets marked.
@@ -132,15 +135,15 @@ struct Watched {
     queue: Spread,
     /// Mean of all flows' alpha over time.
     alpha: f64,
-    /// Largest difference between a cut and equations 1 and 2.
+    /// Maximum difference between a cut and equations 1 and 2.
     alpha_error: f64,
-    /// Share of the bottleneck used, by the senders' rates.
+    /// Utilisation of the bottleneck, computed from the senders' rates.
     load: f64,
     /// Rates of the flows in bit/s, over time.
     rates: Vec<Vec<f64>>,
 }
 
-/// Alpha by equations 1 and 2, from the CNPs alone.
+/// Alpha by equations 1 and 2, computed from the CNPs alone.
 #[derive(Clone, Copy)]
 struct Alpha {
     value: f64,
@@ -161,7 +164,7 @@ impl Alpha {
 /// Time between two samples.
 const SAMPLE: Ps = Ps(10_000_000);
 
-/// Plays `simulation` and looks at it every [`SAMPLE`] after `warm_up`.
+/// Plays `simulation`, and samples it every [`SAMPLE`] after `warm_up`.
 fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watched {
     let flows = simulation.flows.len();
     let mut world = World::new(simulation, None);
@@ -231,7 +234,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
     }
 }
 
-/// The flow whose sender this event may tell something.
+/// Returns the flow whose sender may be notified by this event.
 fn notified_flow(world: &World<'_>, event: Event) -> Option<usize> {
     let Event::Arrive(port) = event else {
         return None;
@@ -245,18 +248,18 @@ const fn millis(n: u64) -> Ps {
     Ps::from_nanos(n * 1_000_000)
 }
 
-/// Jain's index.
+/// Returns Jain's fairness index.
 fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     sum * sum / (shares.len() as f64 * shares.iter().map(|s| s * s).sum::<f64>())
 }
 
-/// A queue of the model from `warm_up` milliseconds on.
+/// Returns the spread of a model's queue from `warm_up` milliseconds on.
 fn rest(queue: &[f64], warm_up: usize) -> Spread {
     Spread::from_values(queue[warm_up * 1_000..].iter().copied())
 }
 
-/// Watches `network` from one time to another, in milliseconds.
+/// Measures `network` from one time to another, in milliseconds.
 fn simulate(network: &Network, from: u64, to: u64) -> Watched {
     watch(&incast(network, millis(to)), &network.params, millis(from))
 }
@@ -271,14 +274,14 @@ fn near(what: &str, got: f64, want: f64, tolerance: f64) {
 }
 
 #[test]
-fn the_model_rests_at_its_fixed_point() {
+fn model_settles_at_its_fixed_point() {
     for flows in [2, 4, 10, 16] {
         let network = Network::of_the_papers(flows).with_long_slope();
         let (fluid, rest) = (network.fluid(), network.fluid().fixed_point());
         let settled = fluid.queue(millis(150), false)[150_000];
         near("queue", settled, rest.queue, 0.01);
-        // CoNEXT 2016: for small p, p* is the cube root of R_AI·N²/(tau'·C²)·(1/B + N/(T·C))². That leaves out what fast
-        // recovery costs, so it is above p*.
+        // CoNEXT 2016: for small p, p* is the cube root of R_AI·N²/(tau'·C²)·(1/B + N/(T·C))². That
+        // neglects the cost of fast recovery, so it is above p*.
         let per_flow = fluid.capacity / fluid.flows;
         let steps = 1.0 / fluid.b + 1.0 / (fluid.t * per_flow);
         let small_p = (fluid.r_ai / (fluid.k * per_flow.powi(2)) * steps.powi(2)).cbrt();
@@ -289,10 +292,11 @@ fn the_model_rests_at_its_fixed_point() {
     }
 }
 
-/// The model knows neither chance nor that a step up takes the whole time since the last CNP: the algorithm needs about a
-/// third more marks. Played from the paper, with both, it is what the simulation has to meet.
+/// The model ignores randomness, and that a step up takes the whole time since the last CNP: the
+/// algorithm needs about a third more marks. The implementation from the paper has both, and the
+/// simulation must match it.
 #[test]
-fn marks_queue_and_alpha_are_those_of_the_algorithm_and_near_the_models() {
+fn marks_queue_and_alpha_match_algorithm_and_model() {
     for flows in [2, 10] {
         let network = Network::of_the_papers(flows).with_long_slope();
         let rest = network.fluid().fixed_point();
@@ -310,9 +314,9 @@ fn marks_queue_and_alpha_are_those_of_the_algorithm_and_near_the_models() {
     }
 }
 
-/// SIGCOMM 2015, section 5: a smaller g makes the queue swing less.
+/// SIGCOMM 2015, section 5: a smaller g reduces the queue's oscillation.
 #[test]
-fn a_smaller_g_calms_the_queue() {
+fn smaller_g_reduces_queue_oscillation() {
     let [coarse, fine] = [1.0 / 16.0, 1.0 / 256.0].map(|g| {
         let mut network = Network::of_the_papers(10).with_long_slope();
         network.params.g = g;
@@ -323,7 +327,7 @@ fn a_smaller_g_calms_the_queue() {
 
 /// CoNEXT 2016: a feedback delay of 85 µs makes ten flows oscillate, but not two.
 #[test]
-fn a_long_delay_makes_ten_flows_oscillate_and_two_not() {
+fn long_delay_makes_ten_flows_oscillate_but_not_two() {
     let delayed = |flows| Network {
         delay: Ps::from_nanos(85_000),
         ..Network::of_the_papers(flows)
@@ -331,11 +335,11 @@ fn a_long_delay_makes_ten_flows_oscillate_and_two_not() {
     let model = |flows| rest(&delayed(flows).fluid().queue(millis(200), false), 120);
     assert!(model(2).deviation < 2_000.0 && model(10).deviation > 50_000.0);
 
-    // Chance alone moves the queue of two flows, and it hardly ever runs empty.
+    // The queue of two flows varies only by chance, and hardly ever runs empty.
     let two = simulate(&delayed(2), 30, 70);
     assert!(two.load > 0.98, "{}", two.load);
     assert!(two.queue.deviation < 40_000.0, "{:?}", two.queue);
-    // Ten flows swing between an empty queue and one beyond Kmax.
+    // Ten flows oscillate between an empty queue and one beyond Kmax.
     let ten = simulate(&delayed(10), 30, 70);
     assert!(ten.load < 0.94, "{}", ten.load);
     let want = rest(&delayed(10).fluid().queue(millis(200), true), 120);
@@ -343,8 +347,9 @@ fn a_long_delay_makes_ten_flows_oscillate_and_two_not() {
     near("deviation", ten.queue.deviation, want.deviation, 0.2);
 }
 
-/// CoNEXT 2016: in the model many flows are stable again. Not so where marks have to wait in the queue, as they do here,
-/// where packets are marked as they arrive (SIGCOMM 2015, section 3.1): 64 flows keep 1.3 MB waiting, for 260 µs.
+/// CoNEXT 2016: in the model many flows are stable again. This does not hold if marks have to wait
+/// in the queue, as they do here, where packets are marked on arrival (SIGCOMM 2015, section 3.1):
+/// 64 flows keep 1.3 MB queued, for 260 µs.
 #[test]
 fn many_flows_oscillate_because_marks_wait_in_the_queue() {
     let mut network = Network::of_the_papers(64).with_long_slope();
@@ -358,11 +363,12 @@ fn many_flows_oscillate_because_marks_wait_in_the_queue() {
     assert!(seen.load < 0.95, "{}", seen.load);
 }
 
-/// SIGCOMM 2015, section 5: with the parameters of QCN and DCTCP ("strawman") flows that start apart stay apart, with
-/// those of DCQCN they come to share equally. Here two flows have settled when a third comes, is told of congestion while
-/// its alpha is still 1, and falls to a fraction of the others' rates.
+/// SIGCOMM 2015, section 5: with the parameters of QCN and DCTCP ("strawman"), flows that start at
+/// different times stay apart; with those of DCQCN they converge to equal shares. Here two flows
+/// have settled when a third starts, is notified of congestion while its alpha is still 1, and
+/// falls to a fraction of the others' rates.
 #[test]
-fn flows_that_start_apart_come_to_share_with_the_published_parameters_only() {
+fn flows_converge_only_with_the_published_parameters() {
     let paper = Network::of_the_papers(3);
     let mut strawman = paper;
     strawman.params.b = 150_000;

@@ -1,5 +1,5 @@
-//! What the simulation is compared with: the fluid model of the papers, and the algorithm of the papers played without
-//! packets. Nothing here runs the code that is compared.
+//! The reference for the simulation: the fluid model of the papers, and the papers' algorithm
+//! without packets. Nothing here runs the code under test.
 
 use crate::units::Ps;
 use fcn_node::congestion_point::Marking;
@@ -8,23 +8,24 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::VecDeque;
 
-/// Links of the papers, bit/s.
+/// Link rate in the papers, in bit/s.
 pub(super) const G40: u64 = 40_000_000_000;
 /// tau: the time between two CNPs of a flow, in seconds.
 const TAU: f64 = 50e-6;
-/// Octets of a data packet beside its payload: in a queue, and those that only the link carries.
+/// Octets of a data packet besides its payload: those in a queue, and those only on the link.
 const HEADERS: u64 = 78;
 const FRAMING: u64 = 24;
 
-/// A bottleneck and the flows through it, all alike.
+/// A bottleneck and the identical flows through it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network {
     pub(super) flows: usize,
     pub(super) params: dcqcn::Params,
     pub(super) marking: Marking,
-    /// Octets of payload a packet.
+    /// Octets of payload per packet.
     pub(super) mtu: u16,
-    /// From a mark to the first slower packet at the queue, without waiting there: tau* of the papers.
+    /// Time from a mark to the first slower packet at the queue, without queueing there: tau* of
+    /// the papers.
     pub(super) delay: Ps,
 }
 
@@ -39,8 +40,8 @@ impl Network {
         }
     }
 
-    /// Marks by the published slope beyond Kmax too. Without that, p* is above Pmax for more than about 13 flows, and
-    /// the queue has nowhere to rest.
+    /// Continues the published slope of marking beyond Kmax. Without that, p* is above Pmax for
+    /// more than about 13 flows, and the queue has no point of rest.
     pub(super) fn with_long_slope(mut self) -> Self {
         self.marking.kmax = 1_955_000;
         self.marking.pmax = 0.1;
@@ -95,24 +96,24 @@ pub(super) struct Fluid {
     pub(super) delay: f64,
 }
 
-/// How often what happens to a flow of a given rate, of whose packets the share p is marked.
+/// Rates of the events of a flow of a given rate, if the share p of its packets is marked.
 struct Events {
     /// Probability of a CNP within tau.
     cnp: f64,
     /// Steps up by octets and by the timer, per packet.
     steps: f64,
-    /// Those beyond fast recovery, per packet.
+    /// Steps beyond fast recovery, per packet.
     increases: f64,
 }
 
-/// Where the model rests.
+/// Fixed point of the model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedPoint {
     /// p*: share of packets marked.
     pub(super) marked: f64,
     /// alpha*.
     pub(super) alpha: f64,
-    /// q*, octets.
+    /// q*, in octets.
     pub(super) queue: f64,
 }
 
@@ -137,7 +138,8 @@ impl Spread {
 
 impl Fluid {
     fn events(&self, p: f64, rate: f64) -> Events {
-        // ln(1 - p); p / ((1-p)^-n - 1) is then p / (exp(-n·ln(1-p)) - 1), and 1/n as p goes to 0.
+        // ln(1 - p); p / ((1-p)^-n - 1) is then p / (exp(-n·ln(1-p)) - 1), and 1/n as p approaches
+        // 0.
         let ln = (-p).ln_1p();
         let every = |n: f64| {
             if p < 1e-12 {
@@ -155,16 +157,17 @@ impl Fluid {
         }
     }
 
-    /// Share of packets that a queue of `q` packets has marked.
+    /// Returns the share of packets marked by a queue of `q` packets.
     fn marking(&self, q: f64) -> f64 {
         if q > self.kmax {
-            // The model needs a little less than 1.
+            // The model needs a value slightly below 1.
             return 1.0 - 1e-9;
         }
         (q - self.kmin).max(0.0) / (self.kmax - self.kmin) * self.pmax
     }
 
-    /// Change of R_C, R_T and alpha in a second. Rates and marks that CNPs and steps come from are those of a delay ago.
+    /// Returns the change of R_C, R_T and alpha per second. CNPs and steps depend on rates and
+    /// marks one delay earlier.
     fn change(&self, [rate, target, alpha]: [f64; 3], p: f64, then: f64) -> [f64; 3] {
         let Events {
             cnp,
@@ -180,8 +183,9 @@ impl Fluid {
         ]
     }
 
-    /// Where nothing changes and R_C = C/N. The second equation gives R_T, the third alpha; what is left of the first
-    /// falls as p grows, so bisection finds the only p that makes it 0 (CoNEXT 2016, Theorem 1).
+    /// Returns the state in which nothing changes and R_C = C/N. The second equation gives R_T, the
+    /// third alpha; the remaining first equation falls as p grows, so bisection finds its only zero
+    /// (CoNEXT 2016, Theorem 1).
     pub(super) fn fixed_point(&self) -> FixedPoint {
         let rate = self.capacity / self.flows;
         let at = |p: f64| {
@@ -207,10 +211,11 @@ impl Fluid {
         }
     }
 
-    /// The queue over time, in octets, every microsecond, where all flows start at line rate.
+    /// Returns the queue over time in octets, every microsecond, if all flows start at line rate.
     ///
-    /// The papers' model has marks take effect `delay` after the queue that they tell of. With `wait` they wait in that
-    /// queue first: so it is where packets are marked as they arrive, and not as they leave (CoNEXT 2016 compares both).
+    /// In the papers' model, marks take effect `delay` after the queue state that caused them. With
+    /// `wait` they first wait in that queue, as they do if packets are marked on arrival instead of
+    /// departure (CoNEXT 2016 compares both).
     pub(super) fn queue(&self, duration: Ps, wait: bool) -> Vec<f64> {
         const STEP: f64 = 1e-6;
         let mut state = [self.capacity, self.capacity, 1.0];
@@ -243,23 +248,24 @@ impl Fluid {
     }
 }
 
-/// The algorithm itself (SIGCOMM 2015, section 3.1) through a queue of the fluid kind: chance and timers as
-/// they are, which the model averages away. Written from the paper, apart from `fcn-node`; a flow is seen as it arrives
-/// at the queue.
+/// The algorithm itself (SIGCOMM 2015, section 3.1) through a fluid queue, with the randomness and
+/// timers that the model averages away. Written from the paper, independently of `fcn-node`; a flow
+/// is observed on its arrival at the queue.
 #[derive(Clone, Debug)]
 struct Sender {
-    /// R_C, R_T in bit/s, and alpha.
+    /// R_C and R_T in bit/s, and alpha.
     rate: f64,
     target: f64,
     alpha: f64,
     /// Steps since the last CNP, by time and by octets; octets since the last step by octets.
     steps: [u32; 2],
     octets: f64,
-    /// When the timer and the decay of alpha are due, and from when on a mark has a CNP sent, in seconds.
+    /// Times at which the timer and the decay of alpha are due, and from which a mark causes a CNP,
+    /// in seconds.
     timer: f64,
     decay: f64,
     loud: f64,
-    /// CNPs on their way: when they are felt.
+    /// Times at which CNPs in transit take effect.
     cnps: VecDeque<f64>,
 }
 
@@ -300,7 +306,7 @@ impl Sender {
         self.rate = f64::midpoint(self.rate, self.target);
     }
 
-    /// What is due at `now`.
+    /// Processes all events due at `now`.
     fn advance(&mut self, now: f64, params: &dcqcn::Params) {
         if self.cnps.front().is_some_and(|at| *at <= now) {
             self.cnps.pop_front();
@@ -321,14 +327,15 @@ impl Sender {
     }
 }
 
-/// What [`senders`] did after their warm-up.
+/// Measurements of [`senders`] after the warm-up.
 pub(super) struct Played {
     pub(super) marked: f64,
     pub(super) queue: Spread,
     pub(super) alpha: f64,
 }
 
-/// Plays [`Sender`]s in steps of a microsecond. Marks are set as packets arrive, so that they wait in the queue first.
+/// Plays [`Sender`]s in steps of a microsecond. Packets are marked on arrival, so that marks wait
+/// in the queue first.
 pub(super) fn senders(network: &Network, warm_up: Ps, duration: Ps) -> Played {
     const STEP: f64 = 1e-6;
     let (params, fluid) = (&network.params, network.fluid());
