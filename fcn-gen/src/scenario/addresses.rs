@@ -1,6 +1,7 @@
-//! Addresses, from the documentation and benchmarking ranges (RFC 3849, RFC 2544): the file's own, else derived.
+//! Addresses: those of the file, otherwise derived ones from the documentation and benchmarking
+//! ranges (RFC 3849, RFC 2544).
 //!
-//! | who | IPv6 | IPv4 |
+//! | node | IPv6 | IPv4 |
 //! |---|---|---|
 //! | host `n` of the rack under switch `r` | `2001:db8:r::n` | `198.18.b.n`, blocks of 254 in the racks' order |
 //! | switch `r` | `2001:db8:ffff::r` | in `198.19.240.0/20` |
@@ -11,14 +12,14 @@ use super::topology::{Entry, Topology};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// First block of hosts' IPv4 addresses.
+/// First block of the hosts' IPv4 addresses.
 const HOSTS4: u32 = 0xC612_0100;
-/// First of the switches' IPv4 addresses; hosts' end before it.
+/// First IPv4 address of the switches; the hosts' addresses end before it.
 const SWITCHES4: u32 = 0xC613_F000;
-/// Hosts in a block of 256 IPv4 addresses.
+/// Number of hosts in a block of 256 IPv4 addresses.
 const BLOCK: usize = 254;
 
-/// A node's addresses.
+/// Addresses of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
     pub ipv6: Ipv6Addr,
@@ -26,7 +27,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Those of one family.
+    /// Returns the address of one family.
     pub fn for_family(self, ip: u8) -> IpAddr {
         if ip == 6 {
             self.ipv6.into()
@@ -36,7 +37,7 @@ impl Addresses {
     }
 }
 
-/// Every node's addresses, no two alike.
+/// Assigns every node its addresses, all different.
 pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal> {
     let racks = racks(topology);
     let blocks = blocks(&racks).map_err(|(rack, message)| {
@@ -99,7 +100,7 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
     Ok(all)
 }
 
-/// The rack of every host: the number of its switch, from 1.
+/// Returns the rack of every host: the number of its switch, from 1.
 fn racks(topology: &Topology<'_>) -> Vec<Option<usize>> {
     let first_switch = topology.nodes.iter().filter(|node| node.is_host()).count();
     let rack = |id| {
@@ -111,7 +112,8 @@ fn racks(topology: &Topology<'_>) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// The first IPv4 block of each rack; else the rack for which none is left, and why.
+/// Returns the first IPv4 block of each rack, or the rack for which no block is left, with the
+/// reason.
 fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, (usize, String)> {
     let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
     for rack in racks.iter().flatten() {

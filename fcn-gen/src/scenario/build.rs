@@ -1,4 +1,5 @@
-//! From a file's keys to a simulation: topology, addresses, roles, flows, faults and injections, in this order.
+//! Builds a simulation from a file's keys: topology, addresses, roles, flows, faults and
+//! injections, in this order.
 
 use super::addresses;
 use super::error::Refusal;
@@ -12,12 +13,12 @@ use super::schema::File;
 use super::topology::Topology;
 use crate::units::Ps;
 
-/// When captures were taken that do not say: 1 January 2026, 0:00 UTC.
+/// Default start time of captures: 1 January 2026, 0:00 UTC.
 const EPOCH: u64 = 1_767_225_600;
-/// How often routing is advertised, where the file says nothing.
+/// Default interval of routing advertisements.
 const ADVERTISED: Ps = Ps::from_nanos(1_000_000);
 
-/// The simulation that `file` describes.
+/// Builds the simulation that `file` describes.
 pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     let duration = file.duration.0;
     let topology = Topology::new(file)?;
@@ -32,7 +33,7 @@ pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     }
     let mut nodes = roles.nodes()?;
     qps::configure(&topology, &flows, &mut nodes)?;
-    // Half of the duration, where the file says nothing, or more than what is played.
+    // Defaults to half of the duration, also if the file's value is not below the duration.
     let warm_up = file.compare.warm_up.filter(|warm_up| *warm_up < duration);
     Ok(Simulation {
         seed: file.seed,

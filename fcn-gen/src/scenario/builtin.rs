@@ -28,12 +28,12 @@ embedded!(
     "stress-mix",
 );
 
-/// Names and what each is, in a line, in the order in which to meet them.
+/// Returns names and one-line descriptions, in a recommended order.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXTS.iter().map(|(name, text)| (*name, about(text)))
 }
 
-/// The TOML of the scenario `name`.
+/// Returns the TOML of the scenario `name`.
 #[must_use]
 pub fn text(name: &str) -> Option<&'static str> {
     TEXTS
@@ -42,7 +42,7 @@ pub fn text(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// What the scenario `name` is: `simulation`, `gallery`, or `stress`.
+/// Returns the kind of the scenario `name`: `simulation`, `gallery`, or `stress`.
 #[must_use]
 pub fn kind(name: &str) -> &'static str {
     let has = |beginning: &str| {
@@ -57,7 +57,7 @@ pub fn kind(name: &str) -> &'static str {
     }
 }
 
-/// The value of `about`, which every built-in scenario has in a line of its own.
+/// Returns the value of `about`, which has its own line in every built-in scenario.
 fn about(text: &'static str) -> &'static str {
     let line = text
         .lines()

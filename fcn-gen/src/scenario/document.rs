@@ -1,7 +1,8 @@
-//! A scenario's TOML document before it is understood: settings (`--set`) laid over it, defaults spread over its entries,
-//! and where its keys stand.
+//! A scenario's TOML document before deserialisation: settings (`--set`) are applied to it,
+//! defaults are copied to its entries, and the positions of its keys are kept.
 //!
-//! Paths name entries of arrays by their index; people name them by their `name`, else by their number from 1.
+//! Paths name entries of arrays by their index; users name them by their `name`, or by their number
+//! from 1 if they have none.
 
 use super::error::{Error, Place, Refusal, refuse};
 use super::limits;
@@ -13,25 +14,26 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
-/// A named knob of a scenario.
+/// A named parameter of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
-    /// Its short name, for `--set`.
+    /// Short name, for `--set`.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// Its value where nobody sets it.
+    /// Default value.
     pub default: String,
-    /// The values to choose from, where they can be listed. What is allowed is for the keys to say.
+    /// Values to choose from, if they can be listed. The keys decide which values are valid.
     pub values: Vec<String>,
-    /// The keys that it sets.
+    /// Keys that it sets.
     pub sets: Vec<String>,
 }
 
-/// Arrays of tables.
+/// Names of the arrays of tables.
 const ENTRIES: [&str; 6] = ["host", "switch", "link", "flow", "fault", "inject"];
 
-/// Keys of `[defaults]`: those of each `[[entry]]` in a table of its name, and which of its keys stand there alone.
+/// Keys of `[defaults]`: a table for each `[[entry]]`, named like it, and those of the entry's keys
+/// that may be given directly.
 const DEFAULTS: [(&str, &[&str]); 4] = [
     ("host", &["dcqcn", "telemetry", "rate", "delay"]),
     ("switch", &["marking", "limits", "pause"]),
@@ -39,11 +41,11 @@ const DEFAULTS: [(&str, &[&str]); 4] = [
     ("flow", &[]),
 ];
 
-/// A document with settings laid over it.
+/// A document with settings applied to it.
 pub(super) struct Document<'a> {
     file: &'a str,
     text: &'a str,
-    /// What is from the text knows where it stands there; what was set does not.
+    /// Items from the text have their position in it; items that were set have none.
     root: Item,
     /// Paths that were set, each with its `key=value`.
     settings: Vec<(Vec<String>, &'a str)>,
@@ -51,7 +53,8 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads `text` and applies the settings: those named by a parameter, and those named by a path.
+    /// Parses `text` and applies the settings: those named by a parameter, and those named by a
+    /// path.
     pub fn read(file: &'a str, text: &'a str, sets: &'a [String]) -> Result<Self, Error> {
         let parsed = toml_edit::Document::parse(text).map_err(|error| {
             let place = error.span().map(|span| Place::behind(text, span.start));
@@ -75,12 +78,12 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// Whether the document has the key.
+    /// Returns true if the document has the key.
     pub fn has(&self, path: &str) -> bool {
         get(&self.root, path).is_some()
     }
 
-    /// The keys as their type has them, with defaults where entries leave something out.
+    /// Deserialises the keys, with defaults for values missing in entries.
     pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let mut spread = self.root.clone();
         remove(&mut spread, "parameters");
@@ -90,7 +93,7 @@ impl<'a> Document<'a> {
             .map_err(|refusal| self.error(refusal))
     }
 
-    /// Refuses a default that was set, but that no entry takes.
+    /// Refuses a default that was set but is not used by any entry.
     fn every_default_is_taken(&self) -> Result<(), Refusal> {
         for (path, _) in &self.settings {
             let [defaults, first, ..] = path.as_slice() else {
@@ -164,7 +167,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// The error that a refusal is.
+    /// Converts a refusal to an error with its position.
     pub fn error(&self, refusal: Refusal) -> Error {
         let Refusal {
             path,
@@ -188,14 +191,15 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Whether the text has a key, or a parameter of its name.
+    /// Returns true if the text has a key, or a parameter of that name.
     fn offers(&self, name: &str) -> bool {
         let key = self.root.as_table_like().and_then(|root| root.key(name));
         let mut parameters = self.parameters.iter();
         key.is_some_and(|key| key.span().is_some()) || parameters.any(|known| known.name == name)
     }
 
-    /// Where the value at `path` stands, or what is nearest to it, and its key as people name it.
+    /// Returns the position of the value at `path`, or of the nearest item above it, and its key as
+    /// users name it.
     fn locate(&self, path: &[String], span: Option<&Range<usize>>) -> Option<(Place, String)> {
         let nearest = (1..=path.len()).rev().filter_map(|len| path.get(..len));
         nearest.flat_map(sources).find_map(|path| {
@@ -212,7 +216,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// A path as people write it.
+    /// Returns a path as users write it.
     fn named(&self, path: &[String]) -> String {
         let mut item = Some(&self.root);
         let mut names = Vec::new();
@@ -223,7 +227,7 @@ impl<'a> Document<'a> {
                 (true, Some(entry)) if entry.is_table_like() => {
                     names.push(entry_name(entry, step.parse().unwrap_or(0)));
                 }
-                // A list's values have no names.
+                // Values of a list have no names.
                 (true, _) => {}
             }
             item = next;
@@ -232,14 +236,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The type that a table holds.
+/// Deserialises a table.
 fn deserialize<T: DeserializeOwned>(table: Item) -> Result<T, Refusal> {
     let table = table.into_table().unwrap_or_default();
     let deserializer = toml_edit::de::Deserializer::from(DocumentMut::from(table));
     serde_path_to_error::deserialize(deserializer).map_err(Refusal::from)
 }
 
-/// A parameter: its default is what one of the documents has, or what it says itself.
+/// Builds a parameter. Its default is the value in one of the documents, or its own `default`.
 fn parameter(
     name: String,
     keys: ParameterKeys,
@@ -274,26 +278,26 @@ fn is_array(item: &Item) -> bool {
     item.is_array() || item.is_array_of_tables()
 }
 
-/// The entries of an array; none where it is no array of tables.
+/// Returns the entries of an array; `None` if it is not an array of tables.
 fn entries(array: &Item) -> Option<Vec<&Item>> {
     let all: Vec<&Item> = (0..).map_while(|index: usize| array.get(index)).collect();
     (!all.is_empty() && all.iter().all(|entry| entry.is_table_like())).then_some(all)
 }
 
-/// How people name an entry of an array.
+/// Returns the name of an array's entry as users write it.
 fn entry_name(entry: &Item, index: usize) -> String {
     let name = entry.get("name").and_then(Item::as_str);
     name.map_or_else(|| (index + 1).to_string(), str::to_owned)
 }
 
-/// How people name the entries of an array.
+/// Returns the names of an array's entries as users write them.
 fn entry_names(array: &Item) -> Option<Vec<String>> {
     let entries = entries(array)?.into_iter().zip(0..);
     let names = entries.map(|(entry, index)| entry_name(entry, index));
     Some(names.collect())
 }
 
-/// What is below `item` at a step of a path.
+/// Returns the child of `item` at a step of a path.
 fn child<'t>(item: &'t Item, step: &str) -> Option<&'t Item> {
     if is_array(item) {
         return item.get(step.parse::<usize>().ok()?);
@@ -301,7 +305,7 @@ fn child<'t>(item: &'t Item, step: &str) -> Option<&'t Item> {
     item.get(step)
 }
 
-/// The steps of a dotted path as people write it; those that are not there are as they are written.
+/// Converts a dotted path as users write it to steps; steps without an item stay as written.
 fn steps(root: &Item, path: &str) -> Vec<String> {
     let mut item = Some(root);
     let step = |step: &str| {
@@ -314,18 +318,18 @@ fn steps(root: &Item, path: &str) -> Vec<String> {
     path.split('.').map(step).collect()
 }
 
-/// The value at a dotted path as people write it.
+/// Returns the value at a dotted path as users write it.
 fn get<'t>(root: &'t Item, path: &str) -> Option<&'t Item> {
     value_at(root, &steps(root, path))
 }
 
-/// The value at a path.
+/// Returns the value at a path.
 fn value_at<'t>(root: &'t Item, path: &[String]) -> Option<&'t Item> {
     path.iter().try_fold(root, |item, step| child(item, step))
 }
 
-/// Puts `value` at a dotted path as people write it, and says where that is. Tables on the way are made where they are
-/// absent, entries of arrays are not.
+/// Puts `value` at a dotted path as users write it, and returns the path's steps. Missing tables
+/// are created on the way, missing entries of arrays are not.
 fn put(root: &mut Item, path: &str, value: &Value) -> Result<Vec<String>, String> {
     let steps = steps(root, path);
     let mut item = root;
@@ -369,13 +373,13 @@ fn remove(table: &mut Item, key: &str) -> Option<Item> {
     table.as_table_like_mut()?.remove(key)
 }
 
-/// A value as JSON has it.
+/// Converts a value to JSON.
 fn json(item: &Item) -> Option<Json> {
     let value = item.clone().into_value().ok()?;
     Json::deserialize(value.into_deserializer()).ok()
 }
 
-/// A value as a person would write it after `--set key=`.
+/// Formats a value as a user would write it after `--set key=`.
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -385,7 +389,7 @@ fn shown(value: &Json) -> String {
     }
 }
 
-/// The paths at which a value may stand: its own, and those of defaults.
+/// Returns the paths at which a value may be found: its own, and those of defaults.
 fn sources(path: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![path.to_vec()];
     if let [entry, _, key @ ..] = path
@@ -398,7 +402,8 @@ fn sources(path: &[String]) -> Vec<Vec<String>> {
     all
 }
 
-/// Moves `[defaults]` into the entries that leave something out; so a wrong default is refused where it stands.
+/// Copies `[defaults]` to the entries that leave values out, so that a wrong default is refused at
+/// its own position.
 fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
     let Some(defaults) = remove(root, "defaults") else {
         return Ok(());
@@ -425,7 +430,7 @@ fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
         let Some(array) = root.and_then(|root| root.get_mut(name)) else {
             continue;
         };
-        // The entries' own table first: it is nearer.
+        // The entry's own table takes precedence.
         let mut all = Table::new();
         if let Some(own) = defaults.get(name).and_then(Item::as_table_like) {
             merge(&mut all, own);
@@ -450,7 +455,7 @@ fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How much there is to copy in a value: values and octets of text.
+/// Returns the amount of data to copy in a value: number of values plus octets of text.
 fn weight(item: &Item) -> usize {
     let text = item.as_str().map_or(0, str::len);
     let elements = (0..).map_while(|index: usize| item.get(index)).map(weight);
@@ -462,7 +467,7 @@ fn weight(item: &Item) -> usize {
             .sum::<usize>()
 }
 
-/// Adds what `into` leaves out, table by table.
+/// Adds the values missing in `into`, table by table.
 fn merge(into: &mut dyn TableLike, defaults: &dyn TableLike) {
     for (key, value) in defaults.iter() {
         let own = into.get_mut(key).map(Item::as_table_like_mut);

@@ -1,4 +1,4 @@
-//! A scenario's topology as text, at most 100 columns wide.
+//! Draws a scenario's topology as text, at most 100 columns wide.
 
 use super::file::{Play, Scenario};
 use super::model::{
@@ -9,12 +9,13 @@ use fcn_node::reaction_point::Control;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
-/// Widest line, in characters.
+/// Maximum width of a line, in characters.
 const COLUMNS: usize = 100;
-/// Flow lines shown.
+/// Maximum number of flow lines.
 const FLOW_LINES: usize = 12;
 
-/// The topology: switches with their roles, hosts in groups, links with rate and delay, vantage points, flows.
+/// Draws the topology: switches with their roles, hosts in groups, links with rate and delay,
+/// vantage points, flows.
 #[must_use]
 pub fn draw(scenario: &Scenario) -> String {
     let name = &scenario.name;
@@ -35,7 +36,7 @@ pub fn draw(scenario: &Scenario) -> String {
         .collect()
 }
 
-/// A line, cut where it would be too wide.
+/// Truncates a line that is too wide.
 fn cut(line: &str) -> String {
     match line.char_indices().nth(COLUMNS - 1) {
         Some((at, last)) if at + last.len_utf8() < line.len() => format!("{}…", &line[..at]),
@@ -48,7 +49,7 @@ struct Drawing<'a> {
     domains: bool,
 }
 
-/// What a line about a link says.
+/// Content of a line about a link.
 struct Row {
     name: String,
     link: Link,
@@ -56,7 +57,7 @@ struct Row {
     to_switch: bool,
 }
 
-/// The other end of a node's link, the link, and notes on both.
+/// The node at the other end of a link, the link, and notes on both.
 type End = (NodeId, Link, String);
 
 impl<'a> Drawing<'a> {
@@ -161,7 +162,7 @@ impl<'a> Drawing<'a> {
         joined(", ", notes)
     }
 
-    /// The vantage points and faults of a link.
+    /// Returns the marks for a link's vantage points and faults.
     fn marks(&self, link: LinkId) -> String {
         let points = self.simulation.vantage_points.iter().enumerate();
         let here = points.filter(|(_, point)| point.link == link);
@@ -173,7 +174,8 @@ impl<'a> Drawing<'a> {
         marks
     }
 
-    /// The links of a node, hosts that are alike as one; links between switches stand at the end that comes first.
+    /// Returns rows for the links of a node. Similar hosts share a row; a link between switches is
+    /// shown at the node that comes first.
     fn rows(&self, id: NodeId) -> Vec<Row> {
         let is_host = |id: NodeId| self.host(id).is_some();
         let links = self.links(id);
@@ -210,7 +212,7 @@ impl<'a> Drawing<'a> {
     fn flows(&self) -> Vec<String> {
         let flows = &self.simulation.flows;
         let mut lines = vec![String::new(), format!("flows: {}", flows.len())];
-        // Flows that follow each other and differ in their ends alone.
+        // Groups consecutive flows that differ only in their ends.
         let groups: Vec<_> = flows
             .chunk_by(|a, b| stem(&a.name) == stem(&b.name) && about(a) == about(b))
             .collect();
@@ -239,7 +241,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The texts that apply.
+/// Joins the texts that are present.
 fn joined<T: Borrow<str>>(by: &str, texts: impl IntoIterator<Item = Option<T>>) -> String {
     texts.into_iter().flatten().collect::<Vec<_>>().join(by)
 }
@@ -278,7 +280,7 @@ fn about(flow: &Flow) -> String {
     what
 }
 
-/// The first and the last of several names.
+/// Abbreviates a list of names to the first and the last.
 fn span<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.as_slice() {

@@ -1,26 +1,26 @@
-//! Why a scenario is refused, and where.
+//! Errors of scenarios, with their positions.
 
 use core::fmt;
 use core::ops::Range;
 use fcn_tool::failure::Failure;
 
-/// Why a scenario is refused.
+/// Reason for refusing a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The file's name, or that of the built-in scenario.
+    /// Name of the file or the built-in scenario.
     pub file: String,
-    /// Where in it, where known.
+    /// Position in it, if known.
     pub place: Place,
-    /// The key, as `--set` would name it, where known.
+    /// The key as named by `--set`, if known.
     pub key: Option<String>,
-    /// What is wrong and what is allowed.
+    /// Description of the error, and of the valid values.
     pub message: String,
 }
 
-/// Where something stands.
+/// Position of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere in particular.
+    /// No particular position.
     Whole,
     /// Line and column, both from 1; columns count characters.
     Text {
@@ -29,12 +29,12 @@ pub enum Place {
         /// Column.
         column: usize,
     },
-    /// In this `key=value`, given beside the file.
+    /// In this `key=value`, given on the command line.
     Set(String),
 }
 
 impl Place {
-    /// The place behind `at` octets of `text`.
+    /// Returns the position after `at` octets of `text`.
     pub(super) fn behind(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let last = before.rsplit('\n').next().unwrap_or_default();
@@ -69,7 +69,7 @@ impl From<Error> for Failure {
 }
 
 impl Error {
-    /// What is wrong at a place, where no key is to blame.
+    /// Creates an error at a position, without a key.
     pub(super) fn new(file: &str, place: Place, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -80,18 +80,18 @@ impl Error {
     }
 }
 
-/// A refusal before it is known where that is in which file.
+/// An error whose position and file are not determined yet.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The key's path; entries go by their index. Empty: the whole document.
+    /// Path of the key; entries are given by their index. Empty for the whole document.
     pub path: Vec<String>,
-    /// Octets of the text, where the parser says so.
+    /// Range of octets in the text, if the parser reported one.
     pub span: Option<Range<usize>>,
     pub message: String,
 }
 
 impl Refusal {
-    /// A refusal of the value at a path with dots, as in `flow.0.mtu`.
+    /// Refuses the value at a dotted path, such as `flow.0.mtu`.
     pub fn at(path: &str, message: impl Into<String>) -> Self {
         Self {
             path: path.split('.').map(str::to_owned).collect(),

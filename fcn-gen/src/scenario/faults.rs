@@ -1,4 +1,4 @@
-//! Where packets are captured, faults on links, and packets that hosts inject beside their flows.
+//! Vantage points, faults on links, and packets that hosts inject besides their flows.
 
 use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
@@ -10,10 +10,11 @@ use crate::units::Ps;
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
-/// How long a reordered packet is held back, and the time between injected ones, where the file says nothing.
+/// Default delay of a reordered packet, and default time between injected ones.
 const DEFAULT_INTERVAL: Ps = Ps::from_nanos(10_000);
 
-/// The vantage points; where the file names none, the last switch port before the first flow's receiver.
+/// Returns the vantage points; if the file names none, the last switch port before the first flow's
+/// receiver.
 pub(super) fn vantage_points(
     file: &File,
     topology: &Topology<'_>,
@@ -41,7 +42,7 @@ pub(super) fn vantage_points(
     Ok(points)
 }
 
-/// The ports that `node:peer` names; either may have `*` in it.
+/// Returns the ports named by `node:peer`; both names may contain `*`.
 fn ports(
     port: &str,
     topology: &Topology<'_>,
@@ -56,7 +57,7 @@ fn ports(
     let find = |name: &str| topology.find(&Patterns::One(name.trim().to_owned()), path, None);
     let (nodes, peers) = (find(node)?, find(peer)?);
     let mut found = Vec::new();
-    // By way of the neighbours: two patterns may name every node twice.
+    // Iterates over neighbours, since two patterns may match all pairs of nodes.
     let wanted: HashMap<NodeId, usize> = peers.iter().copied().zip(0..).collect();
     for node in &nodes {
         let next = topology.neighbours(*node);
@@ -78,7 +79,7 @@ fn ports(
     Ok(found)
 }
 
-/// The faults.
+/// Returns the faults.
 pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>, Refusal> {
     let (mut all, end) = (Vec::new(), file.duration.0);
     for (index, keys) in file.fault.iter().enumerate() {
@@ -130,7 +131,7 @@ fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKi
     })
 }
 
-/// The injected packets.
+/// Returns the injections.
 pub(super) fn injections(
     file: &File,
     topology: &Topology<'_>,

@@ -1,4 +1,4 @@
-//! Scenario files: where they come from, and what comes out of them.
+//! Loading of scenario files.
 //!
 //! `SCENARIOS.md` beside `Cargo.toml` describes the format: every key, its default and its range.
 
@@ -14,19 +14,19 @@ use crate::stress::Stress;
 use fcn_wire::Profile;
 use std::path::{Path, PathBuf};
 
-/// Largest scenario file: 4 MiB.
+/// Maximum size of a scenario file: 4 MiB.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// Where a scenario comes from.
+/// Source of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// One of ours, by name.
+    /// A built-in scenario, by name.
     Builtin(String),
     /// A file.
     File(PathBuf),
-    /// Text at hand.
+    /// Text in memory.
     Text {
-        /// What to call it.
+        /// Name for error messages.
         name: String,
         /// The TOML.
         text: String,
@@ -34,7 +34,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// The scenario meant: one of ours by its name, or a file where it is written like one or there is one.
+    /// Returns the source for a name on the command line: a built-in scenario, or a file if the
+    /// name looks like one or the file exists.
     #[must_use]
     pub fn named(name: &str) -> Self {
         let path = Path::new(name);
@@ -48,38 +49,40 @@ impl Source {
     }
 }
 
-/// A scenario, ready.
+/// A loaded scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name: that of the built-in one, or the file's without directories and `.toml`.
+    /// Name of the built-in scenario, or the file name without directories and `.toml`.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in a line.
     pub about: String,
-    /// What it shows and where to look.
+    /// Explanation of what it demonstrates.
     pub demonstrates: String,
-    /// What `--set` offers by a short name, in the file's order.
+    /// Parameters for `--set`, in the file's order.
     pub parameters: Vec<Parameter>,
-    /// What to do.
+    /// Its content.
     pub play: Play,
 }
 
-/// What a scenario does.
+/// Content of a scenario.
 #[derive(Clone, Debug)]
 pub enum Play {
     /// A simulation.
     Simulation(Box<Simulation>),
-    /// Packets made one by one.
+    /// Packets composed one by one.
     Gallery(Selection),
-    /// Frames without end, for a link.
+    /// An endless sequence of frames, for a link.
     Stress(Box<Stress>),
 }
 
-/// Reads a scenario with `sets` (`key=value`) applied to it.
+/// Loads a scenario with `sets` (`key=value`) applied to it.
 ///
-/// A key is a parameter's name or a path: `mechanism`, `host.s.count`, `flow.f.message`, `defaults.dcqcn.g`.
+/// A key is a parameter's name or a path: `mechanism`, `host.s.count`, `flow.f.message`,
+/// `defaults.dcqcn.g`.
 ///
 /// # Errors
-/// A file that cannot be read, or the first thing in it that is not allowed: where, and what is.
+/// The file cannot be read, or has an invalid value: the error is the first one, with its position
+/// and the valid values.
 pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let (file, name, text) = text_of(source)?;
     let document = Document::read(&file, &text, sets)?;
@@ -108,7 +111,7 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     })
 }
 
-/// Refuses code points that the drafts forbid, at the code point's own place.
+/// Refuses code points that the drafts forbid, at the code point's own position.
 fn check(profile: &Profile) -> Result<(), Refusal> {
     profile.validate().map_err(|error| {
         let own = error.name().map(|name| format!("profile.{name}"));
@@ -138,7 +141,7 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
     }))
 }
 
-/// What to call the file in refusals, the scenario's name, and the text.
+/// Returns the file's name for error messages, the scenario's name, and the text.
 ///
 /// # Errors
 /// There is no such scenario, or the file cannot be read.

@@ -1,4 +1,5 @@
-//! Flows: who sends to whom, and the numbers of each connection, drawn from the seed where the file says none.
+//! The flows with their senders and receivers. Numbers of a connection that the file leaves out are
+//! drawn from the seed.
 
 use super::error::{Refusal, refuse};
 use super::limits;
@@ -14,18 +15,18 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
-/// Packets under way where the path holds fewer.
+/// Minimum of the default window, in packets.
 const WINDOW: u64 = 64;
-/// Least time until data are sent again, where the file says none: 4.096 µs · 2¹² (InfiniBand volume 1, section 9.7.6.1.3), as
-/// NICs are commonly set. A paused fabric holds packets back for milliseconds.
+/// Minimum of the default retransmission timeout: 4.096 µs · 2¹² (InfiniBand volume 1, section
+/// 9.7.6.1.3), a common setting of NICs. A paused fabric delays packets for milliseconds.
 const LEAST_TIMEOUT: Ps = Ps::from_nanos(16_777_216);
-/// UDP source ports are drawn from here on: the dynamic range (RFC 6335).
+/// First UDP source port to draw from: the start of the dynamic range (RFC 6335).
 const PORTS: u32 = 0xC000;
-/// DSCP and class of lossless RDMA traffic, as NICs come configured.
+/// DSCP and class of lossless RDMA traffic, as in the default configuration of NICs.
 const DSCP: u8 = 26;
 const PRIORITY: u8 = 3;
 
-/// IPv6 unless the file says otherwise, or the proxies can only be known for IPv4.
+/// Returns 6, unless the file specifies a version, or the proxies can only be advertised for IPv4.
 fn default_family(file: &File) -> u8 {
     let mut known_by = file.switch.iter().map(|switch| switch.known_by);
     let ospf2 =
@@ -33,7 +34,7 @@ fn default_family(file: &File) -> u8 {
     file.ip.map_or(if ospf2 { 4 } else { 6 }, |ip| ip.0)
 }
 
-/// Every flow, complete.
+/// Builds every flow.
 pub(super) fn flows(
     file: &File,
     roles: &Roles<'_, '_>,
@@ -54,7 +55,7 @@ pub(super) fn flows(
         .collect()
 }
 
-/// What all flows share.
+/// State shared by all flows.
 struct Builder<'a> {
     file: &'a File,
     roles: &'a Roles<'a, 'a>,
@@ -63,7 +64,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Reserves the QPs that the file gives, so that none is drawn that a later flow has.
+    /// Reserves the QPs given in the file, so that none of them is drawn for another flow.
     fn own_qps(&mut self, pair: &Pair<'_>) -> Result<(), Refusal> {
         for (own, host, key) in [
             (pair.keys.sender_qp, pair.from, "sender_qp"),
@@ -94,7 +95,7 @@ impl Builder<'_> {
             return Qp::truncate(own);
         }
         loop {
-            // At most 100,000 flows: of 16 million QPs one is soon found.
+            // With at most 100,000 flows and 16 million QPs, a free one is found quickly.
             let qp = bits(rng, 24);
             if qp > 255 && self.qps.insert((host, qp)) {
                 return Qp::truncate(qp);
@@ -104,7 +105,8 @@ impl Builder<'_> {
 
     fn flow(&mut self, number: usize, pair: &Pair<'_>) -> Result<Flow, Refusal> {
         let keys = pair.keys;
-        // Each flow has a generator of its own: one flow more leaves the others as they are.
+        // Each flow has its own random number generator, so that an additional flow does not change
+        // the others.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
@@ -176,8 +178,8 @@ impl Builder<'_> {
         Ok((start, stop))
     }
 
-    /// How long packets of `mtu` octets take there and back; and four times what is then under way when the slowest link is
-    /// full, so that windows do not hide congestion.
+    /// Returns the round-trip time of packets of `mtu` octets, and the window: four times the
+    /// packets in flight when the slowest link is full, so that windows do not hide congestion.
     fn round_and_window(&self, pair: &Pair<'_>, mtu: u16) -> (Ps, u32) {
         let (mut round, mut packet) = (Ps(0), Ps(1));
         for link in self.roles.topology.links_on(&pair.path) {
@@ -227,7 +229,8 @@ impl Builder<'_> {
         }))
     }
 
-    /// The proxy's address for the flow's packets, where the proxy is known by that; what the others need is checked here too.
+    /// Returns the proxy's address for the option in the flow's packets, if the proxy is announced
+    /// in this way. Also checks the IP version that other ways require.
     fn proxy_option(&self, pair: &Pair<'_>, ip: u8) -> Result<Option<Ipv6Addr>, Refusal> {
         let Some((proxy, known_by)) = self.roles.proxy_of(pair.from) else {
             return Ok(None);

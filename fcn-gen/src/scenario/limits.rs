@@ -1,36 +1,37 @@
-//! Limits of scenarios, and the checks that several of their parts share.
+//! Limits of scenarios, and shared checks.
 
 use super::error::{Refusal, refuse};
 use crate::units::Ps;
 
-/// Most hosts.
+/// Maximum number of hosts.
 pub(super) const HOSTS: usize = 100_000;
-/// Most switches: routes are kept for each pair.
+/// Maximum number of switches: routes are stored for each pair.
 pub(super) const SWITCHES: usize = 1_000;
-/// Most links.
+/// Maximum number of links.
 pub(super) const LINKS: usize = 200_000;
-/// Most flows.
+/// Maximum number of flows.
 pub(super) const FLOWS: usize = 100_000;
-/// Most vantage points.
+/// Maximum number of vantage points.
 pub(super) const VANTAGE_POINTS: usize = 256;
-/// Most pairs of a host and a switch: each may be an entry in an access list.
+/// Maximum number of pairs of a host and a switch: each may be an entry in an access list.
 pub(super) const HOSTS_TIMES_SWITCHES: usize = 4_000_000;
-/// Most names that are compared with patterns, all together.
+/// Maximum number of comparisons between names and patterns.
 pub(super) const COMPARED: usize = 50_000_000;
-/// Most prefixes in all access lists, and lists of who is served at every switch.
+/// Maximum number of prefixes in all access lists, and in the lists of served senders at every
+/// switch.
 pub(super) const LISTED: usize = 10_000_000;
-/// Most nodes on the ways of all flows together.
+/// Maximum number of nodes on the paths of all flows together.
 pub(super) const ON_THE_WAY: usize = 10_000_000;
-/// Most values and octets of text that `[defaults]` puts into all entries together.
+/// Maximum number of values and octets of text that `[defaults]` adds to all entries together.
 pub(super) const SPREAD: usize = 50_000_000;
-/// Most packets of one injection.
+/// Maximum number of packets of an injection.
 pub(super) const INJECTED: u64 = 10_000_000;
-/// Payloads of a packet that RoCE allows (InfiniBand: path MTU).
+/// Payload lengths that RoCE permits, in octets (InfiniBand: path MTU).
 pub(super) const MTUS: [u16; 5] = [256, 512, 1024, 2048, 4096];
-/// Longest name.
+/// Maximum length of a name.
 const NAME: usize = 24;
 
-/// At most `most` of something, which the value at `path` makes.
+/// Refuses more than `most` of something, at the value at `path`.
 pub(super) fn at_most(
     now: usize,
     most: usize,
@@ -46,7 +47,7 @@ pub(super) fn at_most(
     Ok(())
 }
 
-/// When something that starts then stops: at the simulation's end, where nothing else is given.
+/// Returns the end time of something with a start time: by default, the simulation's end.
 pub(super) fn stop(
     (start, stop): (Ps, Option<Ps>),
     end: Ps,
@@ -61,7 +62,7 @@ pub(super) fn stop(
     }
 }
 
-/// A name that can stand in paths, patterns and file names.
+/// Checks that a name may be used in paths, patterns and file names.
 pub(super) fn name(name: &str, path: impl FnOnce() -> String) -> Result<(), Refusal> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME || !name.chars().all(fine) {

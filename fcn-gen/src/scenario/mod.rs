@@ -1,5 +1,5 @@
-//! Scenarios: what is played. `model.rs` has the values, `file.rs` reads them from TOML, `builtin.rs` has our own,
-//! `draw.rs` shows them.
+//! Scenarios: `model.rs` has the values, `file.rs` reads them from TOML, `builtin.rs` has the
+//! built-in ones, `draw.rs` shows them.
 
 mod addresses;
 mod build;

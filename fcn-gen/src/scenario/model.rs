@@ -1,6 +1,7 @@
-//! A simulation to play, complete and checked: every node with its addresses, every link, every flow.
+//! A simulation to play, complete and checked: every node with its addresses, every link, every
+//! flow.
 //!
-//! Values only. `file.rs` reads them from TOML and fills in what the file leaves out; `sim/` plays them.
+//! Values only. `file.rs` reads them from TOML and adds defaults; `sim/` plays them.
 
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::Marking;
@@ -23,40 +24,42 @@ pub type FlowIndex = usize;
 /// A simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// Seed of everything that chance decides.
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// How long to play.
+    /// Duration of the simulation.
     pub duration: Ps,
-    /// From then on a comparison counts goodput, utilisation and the like; less than `duration`.
+    /// Time from which a comparison measures goodput, utilisation and other figures; less than
+    /// `duration`.
     pub warm_up: Ps,
-    /// How long a comparison plays, where that is not `duration`: until what it claims has settled.
+    /// Duration for a comparison, if it differs from `duration`: long enough for its figures to
+    /// settle.
     pub compare_for: Option<Ps>,
-    /// What the network does about congestion, as the scenario names it; the configurations below follow it.
+    /// Congestion mechanism named in the scenario; the configurations below follow it.
     pub mechanism: Mechanism,
     /// Code points.
     pub profile: Profile,
-    /// When the capture was taken: nanoseconds since 1970.
+    /// Start of the capture, in nanoseconds since 1970.
     pub epoch: u64,
-    /// Octets kept of each packet; 0: all.
+    /// Octets kept of each packet; 0 keeps all.
     pub snap_len: u32,
     /// Hosts and switches.
     pub nodes: Vec<Node>,
     /// Links between them.
     pub links: Vec<Link>,
-    /// Flows, in the order in which they are named.
+    /// Flows, in the file's order.
     pub flows: Vec<Flow>,
-    /// Where packets are captured, one pcapng interface each.
+    /// Capture points, one pcapng interface each.
     pub vantage_points: Vec<VantagePoint>,
-    /// What goes wrong on links.
+    /// Faults of links.
     pub faults: Vec<Fault>,
-    /// Packets that nodes send beside their part: attacks, defects, pause storms.
+    /// Packets that nodes send besides their role: attacks, defects, pause storms.
     pub injections: Vec<Injection>,
-    /// How often routing is advertised where it is (`Proxying::by`).
+    /// Interval of routing advertisements, if there are any (`Proxying::known_by`).
     pub advertise_interval: Ps,
 }
 
 impl Simulation {
-    /// `node:peer`: the names of the vantage points.
+    /// Returns the names of the vantage points: `node:peer`.
     #[must_use]
     pub fn vantage_names(&self) -> Vec<String> {
         let name = |point: &VantagePoint| {
@@ -67,24 +70,24 @@ impl Simulation {
     }
 }
 
-/// A name without the number at its end: what those of one entry of a file share.
+/// Returns a name without the number at its end: the part shared by all nodes of a file's entry.
 #[must_use]
 pub fn stem(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fcn_wire::identified! {
-    /// How a network notifies senders of congestion.
+    /// Mechanism by which a network notifies senders of congestion.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     Mechanism {
-        /// Nobody notifies anybody; what does not fit is dropped.
+        /// No notifications; packets that exceed the queues are dropped.
         None = "none",
         /// Priority-based flow control alone: no marks, no notifications.
         Pfc = "pfc",
         /// ECN marks, and CNPs from the receiver.
         Cnp = "cnp",
-        /// Plain CNPs from the congested switch, which knows the QPs at senders.
+        /// Plain CNPs from the congested switch, which learns the QPs at senders.
         SwitchCnp = "switch-cnp",
         /// Fast CNPs from the congested switch.
         FastCnp = "fast-cnp",
@@ -100,75 +103,79 @@ fcn_wire::identified! {
 /// A host or a switch.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name, unique.
+    /// Unique name.
     pub name: String,
-    /// Its IPv6 address: a host's own, a switch's loopback.
+    /// IPv6 address: a host's own, a switch's loopback.
     pub ipv6: Ipv6Addr,
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub ipv4: Ipv4Addr,
-    /// Administrative domain. Notifications that would cross from one to another are dropped there, where the switch filters.
+    /// Administrative domain. Notifications that cross to another domain are dropped there, if the
+    /// switch filters them.
     pub domain: u16,
-    /// What it is.
+    /// Kind of node.
     pub kind: NodeKind,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
-    /// Sends and receives.
+    /// A host, which sends and receives.
     Host(Box<Host>),
-    /// Forwards.
+    /// A switch, which forwards.
     Switch(Box<Switch>),
 }
 
 /// A host with one NIC: notification point and reaction point. It has exactly one link.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its reaction to notifications: whether it handles Fast CNPs, whom it believes, how it controls its rate.
+    /// Reaction to notifications: handling of Fast CNPs, access list, rate control.
     pub reaction: reaction_point::Config,
-    /// Its CNPs; `None`: it sends none.
+    /// CNPs that it sends; `None` if it sends none.
     pub notification: Option<notification_point::Config>,
-    /// Whether an option that it does not know makes it answer with ICMPv6 Parameter Problem (RFC 8200 section 4.2).
+    /// True if it answers an option that it does not recognise with ICMPv6 Parameter Problem (RFC
+    /// 8200 section 4.2).
     pub answers_unknown_options: bool,
-    /// How long a CNP takes to be made.
+    /// Time to generate a CNP.
     pub notification_delay: Ps,
 }
 
 /// A switch or router.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Its congestion point.
+    /// Configuration of its congestion point.
     pub congestion: congestion_point::Config,
-    /// Whether its plain CNPs have the hop limit that the receiver's packets have here, once it has seen one.
+    /// True if its plain CNPs have the hop limit of the receiver's packets here, once it has
+    /// received one.
     pub imitates: bool,
-    /// Thresholds of each of its ports, by the port's link.
+    /// Thresholds of its ports, by the port's link.
     pub ports: BTreeMap<LinkId, Thresholds>,
-    /// How long a notification takes to be made, or to be translated.
+    /// Time to generate or translate a notification.
     pub notification_delay: Ps,
-    /// Node identifier in IOAM traces; `None`: it writes nothing into them.
+    /// Node identifier in IOAM traces; `None` if it writes no node data.
     pub ioam_node: Option<u32>,
-    /// Proxy node for congestion notification.
+    /// Configuration as a proxy node for congestion notification.
     pub proxy: Option<Proxying>,
-    /// Provider edge: encapsulates what goes to hosts behind another provider edge.
+    /// Configuration as a provider edge, which encapsulates packets to hosts behind another
+    /// provider edge.
     pub edge: Option<Edge>,
-    /// Drops Fast CNPs (a MUST of their draft, section 5), proxy notifications and WAN FCNs that would cross into or out of its
-    /// domain.
+    /// True if it drops Fast CNPs (a MUST of their draft, section 5), proxy notifications and WAN
+    /// FCNs that would enter or leave its domain.
     pub border_filter: bool,
 }
 
-/// How deep a port's queues may be, and what happens on the way there.
+/// Thresholds of a port's queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// When a queue counts as congested.
+    /// Thresholds at which a queue counts as congested.
     pub marking: Marking,
-    /// Octets that one egress queue holds; further packets are dropped.
+    /// Capacity of an egress queue in octets; further packets are dropped.
     pub queue: u64,
-    /// Priority-based flow control of what comes in by the port, where the switch does it.
+    /// Priority-based flow control of packets received on the port, if the switch uses it.
     pub pfc: Option<Pfc>,
 }
 
 impl Default for Thresholds {
-    /// DCQCN's marking and a queue without end.
+    /// DCQCN's marking and an unlimited queue.
     fn default() -> Self {
         Self {
             marking: Marking::default(),
@@ -181,9 +188,9 @@ impl Default for Thresholds {
 /// Thresholds of priority-based flow control, per ingress port and class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfc {
-    /// Octets held from one ingress port at which it is paused.
+    /// Octets held from one ingress port at which its peer is paused.
     pub xoff: u64,
-    /// Octets at which it is let go again; less than `xoff`.
+    /// Octets at which it is resumed; less than `xoff`.
     pub xon: u64,
     /// Pause time, in quanta of 512 bit times.
     pub quanta: u16,
@@ -192,24 +199,24 @@ pub struct Pfc {
 /// A proxy node.
 #[derive(Clone, Debug)]
 pub struct Proxying {
-    /// Its role's configuration.
+    /// Configuration of its role.
     pub config: proxy::Config,
-    /// How congestion points come to know of it.
+    /// Way in which congestion points learn of it.
     pub known_by: ProxyKnownBy,
-    /// The senders that it serves: the prefixes it advertises.
+    /// Senders that it serves: the prefixes it advertises.
     pub serves: Vec<Prefix>,
-    /// Whose prefix has the flag, in IS-IS and OSPF.
+    /// The prefix that has the flag, in IS-IS and OSPF.
     pub reading: Reading,
 }
 
-/// How congestion points come to know the proxy node.
+/// Way in which congestion points learn of the proxy node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyKnownBy {
     /// By configuration (`congestion_point::Config::proxies`).
     #[serde(rename = "config")]
     Configuration,
-    /// By the Proxy Network Node Address option, which the flow's sender puts into its data packets.
+    /// By the Proxy Network Node Address option in data packets, added by the flow's sender.
     Option,
     /// By IS-IS.
     IsIs,
@@ -226,16 +233,16 @@ pub enum ProxyKnownBy {
 /// A provider edge.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// Its role's configuration.
+    /// Configuration of its role.
     pub config: ingress_pe::Config,
-    /// How it encapsulates.
+    /// Encapsulation towards other provider edges.
     pub tunnel: Tunnel,
 }
 
-/// How a provider edge carries packets to another.
+/// Encapsulation between provider edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tunnel {
-    /// IPv6 in IPv6 with a segment routing header of one segment beside the egress PE's.
+    /// IPv6 in IPv6 with a segment routing header of one segment besides the egress PE's.
     Srv6,
     /// VXLAN over IPv6.
     Vxlan {
@@ -251,12 +258,12 @@ pub enum Tunnel {
     },
 }
 
-/// A link, the same in both directions.
+/// A link with the same properties in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// One end.
     pub a: NodeId,
-    /// The other.
+    /// The other end.
     pub b: NodeId,
     /// Rate.
     pub rate: Rate,
@@ -265,7 +272,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The end that is not `node`.
+    /// Returns the end that is not `node`.
     #[must_use]
     pub const fn other_end(&self, node: NodeId) -> NodeId {
         if self.a == node { self.b } else { self.a }
@@ -275,7 +282,7 @@ impl Link {
 /// A reliable connection over which one side sends RDMA WRITE messages to the other.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Its name, unique.
+    /// Unique name.
     pub name: String,
     /// The data sender, a host.
     pub from: NodeId,
@@ -295,40 +302,41 @@ pub struct Flow {
     pub flow_label: u32,
     /// First PSN.
     pub first_psn: u32,
-    /// When the connection is set up (or, without RDMA CM, when data begin).
+    /// Time of connection setup (or, without RDMA CM, of the first data).
     pub start: Ps,
-    /// When it stops posting messages; those under way are finished.
+    /// Time at which it stops posting messages; current ones are completed.
     pub stop: Ps,
-    /// Messages to send; `None`: as many as fit before `stop`.
+    /// Number of messages to send; `None`: as many as fit before `stop`.
     pub messages: Option<u64>,
-    /// Octets of a message.
+    /// Length of a message in octets.
     pub message: u32,
-    /// Octets of payload a packet: 256, 512, 1024, 2048 or 4096.
+    /// Payload of a packet in octets: 256, 512, 1024, 2048 or 4096.
     pub mtu: u16,
-    /// Data packets that may be on the way unacknowledged.
+    /// Maximum number of unacknowledged data packets.
     pub window: u32,
-    /// The sender asks for an acknowledgement at least every so many packets, and at each message's end.
+    /// Number of packets after which the sender requests an acknowledgement at the latest; it also
+    /// does so at each message's end.
     pub ack_every: u32,
-    /// How long the sender waits for an acknowledgement before it sends again.
+    /// Time that the sender waits for an acknowledgement before it retransmits.
     pub retransmit_timeout: Ps,
     /// Traffic class for PFC: 0 to 7.
     pub priority: u8,
     /// DSCP of its data packets.
     pub dscp: u8,
-    /// Whether its packets are ECN-capable.
+    /// True if its packets are ECN-capable.
     pub ecn: bool,
-    /// IOAM trace in its data packets.
+    /// IOAM trace in its data packets, if any.
     pub ioam: Option<IoamTrace>,
-    /// Proxy Network Node Address option in its data packets.
+    /// Proxy Network Node Address option in its data packets, if any.
     pub proxy_option: Option<Ipv6Addr>,
-    /// Whether the connection is set up and taken down by RDMA CM.
+    /// True if the connection is set up and taken down by RDMA CM.
     pub rdma_cm: bool,
-    /// The most it sends, in bits per second of Ethernet frames; `None`: the link's rate.
+    /// Maximum rate, in bits per second of Ethernet frames; `None`: the link's rate.
     pub rate_limit: Option<Rate>,
 }
 
 impl Flow {
-    /// What roles know it by.
+    /// Returns the key by which roles identify the flow.
     #[must_use]
     pub const fn key(&self) -> FlowKey {
         FlowKey {
@@ -342,17 +350,17 @@ impl Flow {
 /// IOAM trace that a flow's data packets carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoamTrace {
-    /// Incremental trace instead of a pre-allocated one.
+    /// True for an incremental trace, false for a pre-allocated one.
     pub incremental: bool,
-    /// Nodes that find room.
+    /// Number of nodes for which there is room.
     pub nodes: u8,
     /// Namespace.
     pub namespace: u16,
 }
 
 impl IoamTrace {
-    /// What each node writes: hop limit and node identifier, interfaces, transit delay, namespace data (the link's load),
-    /// queue depth.
+    /// Data written by each node: hop limit and node identifier, interfaces, transit delay,
+    /// namespace data (the link's load), queue depth.
     pub const TYPE: TraceType = TraceType::from_bits(0)
         .with(0)
         .with(1)
@@ -360,14 +368,15 @@ impl IoamTrace {
         .with(5)
         .with(6);
 
-    /// Opt Data Len of an IPv6 IOAM option whose trace holds `nodes` nodes' data; 255 is the most.
+    /// Opt Data Len of an IPv6 IOAM option whose trace holds `nodes` nodes' data; the maximum is
+    /// 255.
     #[must_use]
     pub const fn option_len(nodes: usize) -> usize {
         OPTION_PREFIX_LEN + TRACE_HEADER_LEN + nodes * Self::TYPE.node_len() * 4
     }
 }
 
-/// Where packets are captured: the port of `node` towards `peer`, both directions.
+/// A capture point: the port of `node` towards its peer, in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VantagePoint {
     /// The node whose port it is.
@@ -376,18 +385,18 @@ pub struct VantagePoint {
     pub link: LinkId,
 }
 
-/// What goes wrong on a link.
+/// A fault of a link.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// On which link.
+    /// The link.
     pub link: LinkId,
-    /// Towards this node only; `None`: in both directions.
+    /// Only towards this node; `None`: in both directions.
     pub towards: Option<NodeId>,
-    /// From then on.
+    /// Start time.
     pub start: Ps,
-    /// Until then.
+    /// End time.
     pub stop: Ps,
-    /// What.
+    /// Kind of fault.
     pub kind: FaultKind,
 }
 
@@ -396,60 +405,61 @@ pub struct Fault {
 pub enum FaultKind {
     /// Each packet is lost with this probability, 0 to 1.
     Loss(f64),
-    /// Each packet is held back by `by` with this probability, and so overtaken.
+    /// Each packet is delayed by `by` with this probability, so that others overtake it.
     Reorder {
         /// Probability, 0 to 1.
         probability: f64,
-        /// How long it is held back.
+        /// Delay.
         by: Ps,
     },
-    /// Nothing passes.
+    /// No packet passes.
     Down,
 }
 
-/// Packets that a host sends beside its flows.
+/// Packets that a host sends besides its flows.
 #[derive(Clone, Debug)]
 pub struct Injection {
     /// The host that sends them.
     pub node: NodeId,
-    /// The first one.
+    /// Time of the first packet.
     pub start: Ps,
-    /// How many.
+    /// Number of packets.
     pub count: u64,
     /// Time between them.
     pub interval: Ps,
-    /// What they are.
+    /// Kind of packets.
     pub what: Injected,
 }
 
-/// What is injected.
+/// Kind of injected packets.
 #[derive(Clone, Debug)]
 pub enum Injected {
     /// Fast CNPs with option 1 about `flow`, with this source address.
     SpoofedFastCnp {
-        /// About which flow.
+        /// Flow that they name.
         flow: FlowIndex,
-        /// Claimed source.
+        /// Spoofed source address.
         source: Ipv6Addr,
     },
-    /// The first Fast CNP that anybody sent about `flow`, again and unchanged: a replay by somebody who overheard it.
+    /// The first Fast CNP about `flow`, sent again unchanged: a replay attack.
     ReplayedFastCnp {
-        /// About which flow.
+        /// Flow that it names.
         flow: FlowIndex,
     },
-    /// CNPs about `flow`, as if from its receiver.
+    /// CNPs about `flow` that appear to come from its receiver.
     SpoofedCnp {
-        /// About which flow.
+        /// Flow that they name.
         flow: FlowIndex,
     },
     /// TCP segments to the receiver of `flow`, as long as its data packets and in their class: traffic that is not RoCEv2.
     Tcp {
-        /// Beside which flow.
+        /// Flow whose receiver they go to.
         flow: FlowIndex,
     },
-    /// PFC frames that pause a class at the other end of this host's link: a pause storm of a defective NIC.
+    /// PFC frames that pause a class at the other end of this host's link: a pause storm of a
+    /// defective NIC.
     Pause {
-        /// The class.
+        /// Paused class.
         class: u8,
         /// Pause time in quanta of 512 bit times.
         quanta: u16,

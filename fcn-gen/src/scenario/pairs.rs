@@ -1,4 +1,4 @@
-//! Who sends to whom, and by which way.
+//! Senders and receivers of flows, and their paths.
 
 use super::error::{Refusal, refuse};
 use super::limits;
@@ -7,30 +7,30 @@ use super::schema::{File, FlowKeys, Pairs, Patterns};
 use super::topology::{Paths, Topology};
 use std::collections::HashSet;
 
-/// A flow before its numbers are known.
+/// A flow before its numbers are determined.
 pub(super) struct Pair<'a> {
     pub keys: &'a FlowKeys,
-    /// The entry's number in its array.
+    /// Index of the entry in its array.
     pub entry: usize,
     pub name: String,
     pub from: NodeId,
     pub to: NodeId,
-    /// Nodes on the way, both hosts included.
+    /// Nodes on the path, including both hosts.
     pub path: Vec<NodeId>,
-    /// Whether its entry makes just this one.
+    /// True if its entry defines only this flow.
     pub alone: bool,
     /// Number within its entry, from 0.
     pub index: u64,
 }
 
 impl Pair<'_> {
-    /// The path of a key of its entry.
+    /// Returns the path of a key of its entry.
     pub fn key(&self, key: &str) -> String {
         format!("flow.{}.{key}", self.entry)
     }
 }
 
-/// Every flow's ends and way.
+/// Determines the ends and paths of all flows.
 pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<Pair<'a>>, Refusal> {
     let mut paths = Paths::new(topology);
     let mut names = HashSet::new();

@@ -1,4 +1,5 @@
-//! QPs that proxy nodes, provider edges and congestion points know by configuration: those of flows that a switch's `qps` names.
+//! QPs that proxy nodes, provider edges and congestion points get by configuration: those of the
+//! flows in a switch's `qps`.
 
 use super::error::{Refusal, refuse};
 use super::limits;
@@ -8,7 +9,7 @@ use super::topology::{Entry, Topology};
 use fcn_node::FlowKey;
 use fcn_wire::Qp;
 
-/// Tells every node's roles the QPs that its entry names.
+/// Configures the roles of every node with the QPs that its entry names.
 pub(super) fn configure(
     topology: &Topology<'_>,
     flows: &[Flow],

@@ -1,4 +1,5 @@
-//! What each node does: the mechanism gives every role its configuration, the file's own keys override.
+//! The roles of each node: the mechanism determines every role's configuration, the file's own keys
+//! override it.
 
 use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
@@ -24,11 +25,11 @@ use fcn_wire::pnc::Prefix;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// How long a notification takes to be made or translated, where the file says nothing: about what a pipeline and a NIC need
-/// \[choice\]; the same everywhere, so that it favours no mechanism.
+/// Default time to generate or translate a notification: about what a pipeline and a NIC need
+/// \[choice\]. It is the same everywhere, so that it favours no mechanism.
 const NOTIFICATION_DELAY: Ps = Ps::from_nanos(1_000);
 
-/// Everything that decides about roles.
+/// The inputs for all roles.
 pub(super) struct Roles<'t, 'a> {
     pub topology: &'t Topology<'a>,
     pub addresses: &'t [Addresses],
@@ -37,13 +38,13 @@ pub(super) struct Roles<'t, 'a> {
     edges: Vec<NodeId>,
     wan: HashSet<NodeId>,
     ingress: Option<NodeId>,
-    /// Whether a receiver sends Fast CNPs.
+    /// True if a receiver sends Fast CNPs.
     fast_receivers: bool,
     proxies: Vec<ProxyNode>,
-    /// By switch, where receivers tell: the longest round trip of a flow through it.
+    /// By switch, if receivers send the notifications: the longest round trip of a flow through it.
     rounds: HashMap<NodeId, Ps>,
     reading: Reading,
-    /// Prefixes in lists so far.
+    /// Number of prefixes in lists so far.
     listed: Cell<usize>,
 }
 
@@ -51,7 +52,7 @@ struct ProxyNode {
     id: NodeId,
     known_by: ProxyKnownBy,
     serves: Vec<Prefix>,
-    /// The same, for looking up: single addresses, and wider prefixes.
+    /// The same prefixes for lookups: single addresses, and wider prefixes.
     hosts: HashSet<IpAddr>,
     wider: Vec<Prefix>,
 }
@@ -131,22 +132,23 @@ impl<'t, 'a> Roles<'t, 'a> {
         matches!(self.mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam)
     }
 
-    /// Whether anybody sends Fast CNPs: hosts that handle them have the feature on.
+    /// Returns true if any node sends Fast CNPs; hosts that handle them then have the feature
+    /// enabled.
     fn fast_to_hosts(&self) -> bool {
         self.fast() || self.fast_receivers
     }
 
-    /// The addresses of a node as prefixes of one host each.
+    /// Returns the addresses of a node as prefixes of one host each.
     fn prefixes(&self, id: NodeId) -> [Prefix; 2] {
         [6, 4].map(|ip| Prefix::host(self.addresses[id].for_family(ip)))
     }
 
-    /// The IPv6 address of a node as a prefix of one host.
+    /// Returns the IPv6 address of a node as a prefix of one host.
     fn prefix6(&self, id: NodeId) -> Prefix {
         Prefix::host(self.addresses[id].ipv6.into())
     }
 
-    /// The proxy that serves a host: its address and how it is known.
+    /// Returns the proxy that serves a host: its address, and how congestion points learn of it.
     pub fn proxy_of(&self, host: NodeId) -> Option<(Addresses, ProxyKnownBy)> {
         let own = IpAddr::V6(self.addresses[host].ipv6);
         let proxy = self.proxies.iter().find(|proxy| proxy.serves(own))?;
@@ -177,7 +179,7 @@ impl<'t, 'a> Roles<'t, 'a> {
                     "the proxy `{name}` has no hosts at it; say whom it serves, as in serves = [\"2001:db8:1::/48\"]"
                 );
             }
-            // Every congestion point may come to know them.
+            // Every congestion point may learn of them.
             let everywhere = serves.len().saturating_mul(switches(self.topology).count());
             self.count_listed(everywhere, path)?;
             let known_by = switch.known_by.unwrap_or(ProxyKnownBy::Configuration);
@@ -186,7 +188,8 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(proxies)
     }
 
-    /// Prefixes, addresses and names of nodes as prefixes. Counts so many copies of them; `path` is that of an item.
+    /// Converts prefixes, addresses and names of nodes to prefixes. Counts them `copies` times;
+    /// `path` returns the path of an item.
     fn access(
         &self,
         list: &[String],
@@ -208,7 +211,7 @@ impl<'t, 'a> Roles<'t, 'a> {
                     all.extend(ids.into_iter().flat_map(|id| self.prefixes(id)));
                 }
             }
-            // One list may be that of many hosts.
+            // Several hosts may share one list.
             let more = (all.len() - before).saturating_mul(copies);
             self.count_listed(more, || path(index))?;
         }
@@ -222,7 +225,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         limits::at_most(listed, limits::LISTED, what, path)
     }
 
-    /// A switch's own list, where it has one.
+    /// Returns a switch's own list, if it has one.
     fn list(
         &self,
         id: NodeId,
@@ -235,7 +238,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             .transpose()
     }
 
-    /// Every node, complete.
+    /// Builds every node.
     pub fn nodes(&self) -> Result<Vec<Node>, Refusal> {
         let trusted = self.trusted();
         let senders = self.senders();
@@ -260,7 +263,8 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(nodes)
     }
 
-    /// Whom hosts of each domain believe: its congestion points, and its hosts that send Fast CNPs.
+    /// Returns the trusted notifiers for the hosts of each domain: its congestion points, and its
+    /// hosts that send Fast CNPs.
     fn trusted(&self) -> ByDomain<Prefix> {
         let fast = |entry: Entry<'_>| match entry {
             Entry::Host(host) => answers_fast(host),
@@ -271,7 +275,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         self.by_domain(fast.map(|(id, _)| (id, self.prefix6(id))))
     }
 
-    /// What congestion points of each domain know about its senders.
+    /// Returns the abilities of the senders in each domain, as configured at its congestion points.
     fn senders(&self) -> ByDomain<(Prefix, Known)> {
         let known = |host: &HostKeys| match host.fast_cnp.unwrap_or(Ability::Able) {
             Ability::Able => Known::Able,
@@ -304,7 +308,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             Some(Ability::Unable | Ability::UnableUnknown)
         );
         let access_list = match &host.access_list {
-            // Counted, and refused if need be, in `new`.
+            // Counted, and refused if necessary, in `new`.
             Some(list) => self.access(list, 0, |_| String::new())?,
             None => trusted.get(&self.domains[id]).cloned().unwrap_or_default(),
         };
@@ -358,7 +362,8 @@ impl<'t, 'a> Roles<'t, 'a> {
     ) -> Result<Switch, Refusal> {
         let mut neighbours = self.topology.neighbours(id);
         let crosses = neighbours.any(|next| self.domains[next] != self.domains[id]);
-        // `none` is the network in which nobody does anything, whatever a file says for the other mechanisms.
+        // With `none` no node acts on congestion, regardless of the file's settings for other
+        // mechanisms.
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
         let round = self.rounds.get(&id).copied().unwrap_or_default();
@@ -460,7 +465,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(Some(number))
     }
 
-    /// Whether a node writes into IOAM traces.
+    /// Returns true if a node writes into IOAM traces.
     pub fn writes_ioam(&self, id: NodeId) -> bool {
         let by_mechanism = self.mechanism == Mechanism::FastCnpIoam;
         match self.topology.nodes[id].entry {
@@ -488,7 +493,8 @@ impl<'t, 'a> Roles<'t, 'a> {
         }))
     }
 
-    /// Whom a proxy or a provider edge believes: its access list, or the nodes that may tell it.
+    /// Returns the nodes trusted by a proxy or a provider edge: its access list, or the nodes that
+    /// may notify it.
     fn believed(
         &self,
         id: NodeId,
@@ -539,12 +545,13 @@ fn switches<'t, 'a>(
         })
 }
 
-/// Whether a host answers CE with Fast CNPs.
+/// Returns true if a host answers CE with Fast CNPs.
 fn answers_fast(host: &HostKeys) -> bool {
     host.cnp_form == Some(CnpForm::FastCnp)
 }
 
-/// By switch: the longest round trip, without queues, of a flow through it, where it is receivers that tell senders.
+/// Returns, for each switch, the longest round trip without queues of a flow through it, if
+/// receivers notify senders.
 fn rounds(
     topology: &Topology<'_>,
     mechanism: Mechanism,
@@ -565,7 +572,8 @@ fn rounds(
     rounds
 }
 
-/// Domains by number, in the order in which nodes name them; nodes that name none are in the first, `inside`.
+/// Numbers the domains in the order in which nodes name them; nodes without a domain are in the
+/// first, `inside`.
 fn domains(topology: &Topology<'_>) -> Vec<u16> {
     let mut names = HashMap::from([("inside", 0)]);
     let mut number = |name| {

@@ -1,5 +1,5 @@
-//! The keys of a scenario file, as serde reads them: their names, types and ranges. What they mean is in `build.rs` and its
-//! neighbours.
+//! The keys of a scenario file for serde: their names, types and ranges. `build.rs` and its
+//! neighbours define their meaning.
 
 use super::limits::{FLOWS, INJECTED, MTUS};
 use super::model::{Mechanism, ProxyKnownBy};
@@ -17,24 +17,25 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Last second that fits 64 bits of nanoseconds, with an hour to spare.
+/// Last second that fits 64 bits of nanoseconds, with a margin of an hour.
 const LAST_EPOCH: u64 = u64::MAX / 1_000_000_000 - 3_601;
-/// Most packets under way: half the PSNs, so that old and new can be told apart.
+/// Maximum window in packets: half the PSNs, so that old and new ones can be distinguished.
 pub(super) const WIDEST: u32 = 1 << 23;
-/// Least octets kept of each packet.
+/// Minimum number of octets kept of each packet.
 const LEAST_SNAP: u32 = 64;
-/// Largest payload of a stress: with its headers it fits the largest frames in use, 9,600 octets.
+/// Maximum payload of a stress in octets: with its headers it fits the largest frames in use, 9,600
+/// octets.
 const MOST_PAYLOAD: u64 = 9_216;
-/// Smallest queue: one packet of 4096 octets and its headers.
+/// Minimum queue in octets: one packet of 4096 octets with its headers.
 const ONE_PACKET: u64 = 5_000;
-/// What fits 20 bits.
+/// Maximum of a 20-bit field.
 const MAX_20: u64 = 0x000F_FFFF;
 
-/// A number of 24 bits from `FROM` on.
+/// A 24-bit number from `FROM` on.
 type Bits24<const FROM: u64 = 0> = Within<u32, FROM, { MAX_24 as u64 }>;
-/// A QP; 0 and 1 are for management.
+/// A QP; 0 and 1 are reserved for management.
 type Qp = Bits24<2>;
-/// An MPLS label; 0 to 15 are special.
+/// An MPLS label; 0 to 15 are reserved.
 pub(super) type Label = Within<u32, 16, MAX_20>;
 
 /// A whole number from `FROM` to `TO`.
@@ -55,7 +56,7 @@ impl<T: TryFrom<u64>, const FROM: u64, const TO: u64> TryFrom<u64> for Within<T,
     }
 }
 
-/// Types of one value in which only some are allowed.
+/// Defines types of a single value with a restricted range.
 macro_rules! checked {
     ($($(#[$doc:meta])* $name:ident($inner:ty as $text:literal), $fits:expr, $refusal:expr;)+) => {$(
         $(#[$doc])*
@@ -80,34 +81,35 @@ checked! {
     Probability(f64 as "f64"), |p| (0.0..=1.0).contains(&p), |p| format!("{p} is not a valid probability; 0 to 1 are allowed");
     /// A link's utilisation.
     Utilisation(f64 as "f64"), |u| (0.01..=1.0).contains(&u), |u| format!("{u} is out of range; 0.01 to 1 are allowed");
-    /// A span of time that is more than nothing.
+    /// A duration greater than zero.
     Span(Ps as "Ps"), |span| span.as_nanos() > 0, |span| format!("{span} is too short; at least \"1ns\" is allowed");
-    /// How often routing is advertised.
+    /// Interval of routing advertisements.
     Interval(Ps as "Ps"), |interval| interval >= Ps::from_nanos(1_000), |_| "that is too often; at least \"1us\" is allowed".to_owned();
-    /// Octets kept of each packet: 0 (all), or all headers up to a BTH behind a tunnel and a full trace at least.
+    /// Octets kept of each packet: 0 (all), or enough for all headers up to a BTH after a tunnel
+    /// and a full trace.
     SnapLen(u32 as "u32"), |len| len == 0 || (LEAST_SNAP..=65_535).contains(&len), |len| format!("{len} is out of range; 0 (all) and {LEAST_SNAP} to 65535 are allowed");
-    /// Octets of a stress's payload: no pad is wanted.
+    /// Octets of a stress's payload: a multiple of 4, so that no padding is needed.
     Payload(Size<0, MOST_PAYLOAD> as "Size<0, MOST_PAYLOAD>"), |len| len.0.is_multiple_of(4), |len| format!("{} octets are no payload; multiples of 4 are allowed", len.0);
-    /// A version of IP.
+    /// An IP version.
     IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is not a valid version of IP; 4 and 6 are allowed");
-    /// Octets of payload a packet.
+    /// Octets of payload per packet.
     Mtu(u16 as "u16"), |mtu| MTUS.contains(&mtu), |mtu| format!("{mtu} is not a valid RoCE MTU; {} are allowed", list(MTUS));
 }
 
-/// Values as text.
+/// Formats values as a list.
 pub(super) fn list<T: Display>(values: impl IntoIterator<Item = T>) -> String {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
     values.join(", ")
 }
 
 impl Span {
-    /// Whole nanoseconds.
+    /// Returns whole nanoseconds.
     pub fn duration(self) -> Duration {
         self.0.into()
     }
 }
 
-/// A scenario file behind its settings and defaults.
+/// A scenario file after applying settings and defaults.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -152,7 +154,7 @@ pub(super) struct CompareKeys {
     pub warm_up: Option<Ps>,
 }
 
-/// A file that asks for packets made one by one instead of a simulation.
+/// A file that defines packets composed one by one instead of a simulation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GalleryFile {
@@ -165,7 +167,7 @@ pub(super) struct GalleryFile {
     pub profile: Profile,
 }
 
-/// A file that asks for frames without end.
+/// A file that defines an endless sequence of frames.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StressFile {
@@ -200,7 +202,7 @@ pub(super) struct StressKeys {
 
 type Connections = Within<u32, 1, { MOST_CONNECTIONS as u64 }>;
 
-/// What `--set` offers by a short name.
+/// A parameter, to be set by a short name with `--set`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ParameterKeys {
@@ -221,27 +223,27 @@ macro_rules! words {
 }
 
 words! {
-    /// Whether a host handles Fast CNPs, and whether switches know.
+    /// A host's ability to handle Fast CNPs, and whether switches have it recorded.
     Ability { Able, AbleUnknown, Unable, UnableUnknown }
-    /// How a host answers CE.
+    /// Answer of a host to CE.
     CnpForm { Cnp, FastCnp }
-    /// In whose name a switch sends plain CNPs, and whose hop limit they have.
+    /// Source address and hop limit of a switch's plain CNPs.
     CnpAs { Receiver, Own }
-    /// How a host controls its rates.
+    /// Rate control of a host.
     ControlKind { Dcqcn, Telemetry, Fixed }
-    /// How a provider edge encapsulates.
+    /// Encapsulation of a provider edge.
     TunnelKind { Srv6, Vxlan, SrMpls }
     /// IOAM trace in a flow's packets.
     TraceKind { None, Preallocated, Incremental }
-    /// Which senders go with which receivers.
+    /// Pairing of senders and receivers.
     Pairs { All, Each }
-    /// What goes wrong on a link.
+    /// Kind of fault on a link.
     FaultWord { Loss, Reorder, Down }
-    /// What is injected.
+    /// Kind of injected packets.
     InjectionKind { SpoofedFastCnp, ReplayedFastCnp, SpoofedCnp, Tcp, Pause }
 }
 
-/// Whose prefix has the flag of a proxy in IS-IS and OSPF.
+/// Owner of the prefix with the proxy's flag, in IS-IS and OSPF.
 #[derive(Deserialize)]
 #[serde(remote = "Reading")]
 enum PncAt {
@@ -327,7 +329,7 @@ struct TelemetryKeys {
     r_min: f64,
 }
 
-/// Reads a key of a role's parameters as the type that knows how it is written.
+/// Reads a key of a role's parameters through a type that parses its format.
 macro_rules! read_as {
     ($($name:ident: $type:ty => $value:ty, $take:expr;)+) => {$(
         fn $name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
@@ -437,7 +439,7 @@ pub(super) struct FlowKeys {
     pub start: Option<Ps>,
     pub stagger: Option<Ps>,
     pub stop: Option<Ps>,
-    /// InfiniBand's 2 GiB at most.
+    /// At most InfiniBand's 2 GiB.
     pub message: Option<Size<1, { 1 << 31 }>>,
     pub messages: Option<NonZeroU64>,
     pub mtu: Option<Mtu>,
@@ -490,7 +492,7 @@ pub(super) struct InjectionKeys {
     pub interval: Option<Span>,
 }
 
-/// One name or several, each of which may have `*` in it.
+/// One name or several, each of which may contain `*`.
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
@@ -510,7 +512,7 @@ impl Patterns {
     }
 }
 
-/// Whether `name` fits `pattern`, in which each `*` stands for any text.
+/// Returns true if `name` matches `pattern`, in which each `*` stands for any text.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -534,7 +536,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_fit_what_they_should() {
+    fn patterns_match() {
         for (pattern, name, does) in [
             ("s1", "s1", true),
             ("s1", "s10", false),

@@ -1,4 +1,4 @@
-//! A stress from its keys: ranges checked, defaults filled in; and its description as text.
+//! Builds a stress from its keys, with checked ranges and defaults, and describes it as text.
 
 use super::document::Document;
 use super::error::{Refusal, refuse};
@@ -7,10 +7,10 @@ use crate::stress::{DataOpcode, Hosts, Kind, LONGEST_PATTERN, Pattern, Stress};
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Flows without a key.
+/// Default number of flows.
 const FLOWS: u32 = 1_000;
 
-/// The stress of a file.
+/// Builds the stress of a file.
 pub(super) fn stress(file: &StressFile, document: &Document<'_>) -> Result<Stress, Refusal> {
     let keys = &file.stress;
     let mix = keys.mix.iter().map(|(kind, weight)| (*kind, *weight));
@@ -71,7 +71,7 @@ pub(super) fn stress(file: &StressFile, document: &Document<'_>) -> Result<Stres
     })
 }
 
-/// Refuses code points that no frame of this mix has.
+/// Refuses code points that are not used in any frame of this mix.
 fn refuse_unused(mix: &[(Kind, u32)], document: &Document<'_>) -> Result<(), Refusal> {
     let carriers: [(&str, &[Kind]); 7] = [
         ("fast_cnp_option1", &[Kind::FastCnp1]),
@@ -102,7 +102,8 @@ fn refuse_unused(mix: &[(Kind, u32)], document: &Document<'_>) -> Result<(), Ref
     Ok(())
 }
 
-/// The bases of the prefixes in `texts`, or those of `hosts`; each with room for `count` hosts.
+/// Returns the bases of the prefixes in `texts`, or by default those of `hosts`; each must have
+/// room for `count` hosts.
 fn addresses(
     texts: &[String],
     mut hosts: Hosts,
@@ -118,7 +119,7 @@ fn addresses(
         };
         let bits = if prefix.address().is_ipv4() { 32 } else { 128 };
         let room = 1_u64 << (bits - u32::from(prefix.bits())).min(40);
-        // The first and the last are not hosts' in IPv4.
+        // The first and the last address are reserved in IPv4.
         if room < u64::from(count) + 2 {
             refuse!(
                 path(index),
@@ -133,7 +134,7 @@ fn addresses(
     Ok(hosts)
 }
 
-/// What is sent, a line each.
+/// Describes the frames sent, one line per fact.
 pub(super) fn draw(name: &str, stress: &Stress) -> Vec<String> {
     let hosts = Stress::hosts(stress.flows);
     let mut lines = vec![format!(

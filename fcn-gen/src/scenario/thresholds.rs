@@ -1,4 +1,4 @@
-//! Thresholds of switches' ports: the file's own, else defaults that scale with the links.
+//! Thresholds of switches' ports: those of the file, otherwise defaults that scale with the links.
 
 use super::error::{Refusal, refuse};
 use super::model::{Pfc, Thresholds};
@@ -6,29 +6,32 @@ use super::schema::SwitchKeys;
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::Marking;
 
-/// Kmin for each Mbit/s of the port, 8 µs of it; Kmax is four times as deep, and Pmax 0.2.
+/// Kmin per Mbit/s of the port's rate: 8 µs of it. Kmax is four times as deep, and Pmax is 0.2.
 ///
-/// The simulator published with HPCC (SIGCOMM 2019) scales DCQCN's thresholds with the link, 1 to 4, with Pmax 0.2, but four
-/// times as deep (400 kB and 1.6 MB at 100 Gbit/s); DCQCN's own 5 kB, 200 kB and 1 % are for 40 Gbit/s. A quarter of HPCC's depth
-/// lets a few senders show congestion within a millisecond. Where receivers tell, and that takes longer, Kmin is what the port
-/// sends in the round trip, so that the queue lasts until senders have heard and come back: 8 µs of it would let the link go idle.
+/// The simulator published with HPCC (SIGCOMM 2019) scales DCQCN's thresholds with the link, in a
+/// ratio of 1 to 4, with Pmax 0.2, but four times as deep (400 kB and 1.6 MB at 100 Gbit/s);
+/// DCQCN's own 5 kB, 200 kB and 1 % are for 40 Gbit/s. A quarter of HPCC's depth lets a few senders
+/// cause visible congestion within a millisecond. If receivers send the notifications and the round
+/// trip is longer, Kmin is the amount that the port sends in a round trip, so that the queue lasts
+/// until senders have slowed down and recovered: with 8 µs of data, the link would become idle.
 const KMIN_PER_MBIT: u64 = 1;
-/// Least Kmin: DCQCN's.
+/// Minimum of the default Kmin: DCQCN's value.
 const LEAST_KMIN: u64 = 5_000;
 /// Pmax.
 const PMAX: f64 = 0.2;
-/// Octets of an egress queue for each Mbit/s of the port: 128 µs of it.
+/// Octets of an egress queue per Mbit/s of the port's rate: 128 µs of it.
 const QUEUE_PER_MBIT: u64 = 16;
-/// Least queue.
+/// Minimum of the default queue, in octets.
 const LEAST_QUEUE: u64 = 80_000;
-/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the port: twice Kmax, since marks have to come
-/// before pauses (DCQCN, SIGCOMM 2015, section 4). It goes on at half of that.
+/// Octets from one ingress port at which PFC pauses it, per Mbit/s of the port's rate: twice Kmax,
+/// since marks have to come before pauses (DCQCN, SIGCOMM 2015, section 4). It resumes at half of
+/// that.
 const XOFF_PER_MBIT: u64 = 8;
-/// Least Xoff.
+/// Minimum of the default Xoff, in octets.
 const LEAST_XOFF: u64 = 40_000;
 
-/// Thresholds of a port of this rate; `round` is the round trip that receivers' CNPs have to bridge there, or 0. `path` knows
-/// the switch's keys.
+/// Returns the thresholds of a port of this rate. `round` is the round trip that receivers' CNPs
+/// have to bridge there, or 0; `path` returns the path of a switch's key.
 pub(super) fn thresholds(
     switch: &SwitchKeys,
     rate: Rate,

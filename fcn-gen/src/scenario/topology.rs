@@ -8,22 +8,22 @@ use crate::units::{Delay, Ps, Rate};
 use core::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Rate of a link that says none.
+/// Default rate of a link.
 const RATE: Rate = Rate::new(100_000_000_000).unwrap();
-/// Delay of a link that says none: 100 m of fibre.
+/// Default delay of a link: 100 m of fibre.
 const DELAY: Ps = Ps::from_nanos(500);
 
-/// A node before its roles are known.
+/// A node before its roles are determined.
 pub(super) struct Named<'a> {
     pub name: String,
     pub entry: Entry<'a>,
-    /// The entry's number in its array.
+    /// Index of the entry in its array.
     index: usize,
-    /// Links at it.
+    /// Links of the node.
     pub links: Vec<LinkId>,
 }
 
-/// The entry of the file that a node comes from.
+/// The file's entry that defines a node.
 #[derive(Clone, Copy)]
 pub(super) enum Entry<'a> {
     Host(&'a HostKeys),
@@ -44,7 +44,7 @@ impl Named<'_> {
         matches!(self.entry, Entry::Host(_))
     }
 
-    /// The path of a key of the node's entry.
+    /// Returns the path of a key of the node's entry.
     pub fn path(&self, key: &str) -> String {
         let array = if self.is_host() { "host" } else { "switch" };
         format!("{array}.{}.{key}", self.index)
@@ -58,15 +58,15 @@ impl Named<'_> {
     }
 }
 
-/// Nodes and links. Switches come behind hosts, both in the file's order.
+/// Nodes and links. Switches come after hosts, both in the file's order.
 pub(super) struct Topology<'a> {
     pub nodes: Vec<Named<'a>>,
     pub links: Vec<Link>,
     by_name: HashMap<String, NodeId>,
     between: HashMap<(NodeId, NodeId), LinkId>,
-    /// Entries that make no node: their names, and where their counts of 0 stand.
+    /// Entries that define no node: their names, and the paths of their counts of 0.
     empty: Vec<(&'a str, String)>,
-    /// Names compared with patterns so far.
+    /// Number of comparisons between names and patterns so far.
     compared: Cell<usize>,
 }
 
@@ -150,7 +150,8 @@ impl<'a> Topology<'a> {
         Ok(())
     }
 
-    /// Links hosts to where they attach; hosts of one entry take turns among several switches.
+    /// Links hosts to the switches to which they attach; hosts of one entry are distributed over
+    /// several switches in turn.
     fn attach_hosts(&mut self, file: &'a File) -> Result<(), Refusal> {
         let mut first = 0;
         for (index, host) in file.host.iter().enumerate() {
@@ -202,7 +203,7 @@ impl<'a> Topology<'a> {
         Ok(())
     }
 
-    /// A host has one NIC: it forwards nothing.
+    /// Checks that hosts have a single NIC and do not forward.
     fn check_hosts(&self) -> Result<(), Refusal> {
         let nodes = self.nodes.iter().enumerate();
         for (id, node) in nodes.filter(|(_, node)| node.is_host()) {
@@ -228,7 +229,7 @@ impl<'a> Topology<'a> {
         &self.nodes[id].name
     }
 
-    /// The path of a key of a node's entry.
+    /// Returns the path of a key of a node's entry.
     pub fn path(&self, id: NodeId, key: &str) -> String {
         self.nodes[id].path(key)
     }
@@ -241,7 +242,8 @@ impl<'a> Topology<'a> {
         self.by_name.get(name).copied()
     }
 
-    /// Nodes whose names fit, each once, in the nodes' order for each pattern. `hosts`: only hosts, or only switches.
+    /// Returns the nodes whose names match, each once, in the nodes' order for each pattern.
+    /// `hosts` restricts them to hosts or to switches.
     pub fn find(
         &self,
         patterns: &Patterns,
@@ -284,7 +286,7 @@ impl<'a> Topology<'a> {
         Ok(found)
     }
 
-    /// Counts that every name is going to be compared with each pattern.
+    /// Counts the comparisons of every name with each pattern.
     fn count_compared(&self, patterns: &[String], path: &str) -> Result<(), Refusal> {
         let patterns = patterns.iter().filter(|name| name.contains('*')).count();
         let compared = patterns.saturating_mul(self.nodes.len());
@@ -298,7 +300,7 @@ impl<'a> Topology<'a> {
         hosts.is_none_or(|hosts| hosts == self.is_host(id))
     }
 
-    /// Some names, for refusals.
+    /// Returns some names, for error messages.
     fn some(&self, hosts: Option<bool>) -> String {
         let text = self.some_of((0..self.nodes.len()).filter(|id| self.is_meant(*id, hosts)));
         if text.is_empty() {
@@ -308,7 +310,7 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// The names of the first few of these nodes, for refusals.
+    /// Returns the names of the first few of these nodes, for error messages.
     pub fn some_of(&self, ids: impl Iterator<Item = NodeId>) -> String {
         let mut names: Vec<&str> = ids.take(13).map(|id| self.name(id)).collect();
         if let Some(last) = names.get_mut(12) {
@@ -317,29 +319,30 @@ impl<'a> Topology<'a> {
         names.join(", ")
     }
 
-    /// The link between two nodes.
+    /// Returns the link between two nodes.
     pub fn between(&self, a: NodeId, b: NodeId) -> Option<LinkId> {
         self.between.get(&(a.min(b), a.max(b))).copied()
     }
 
-    /// The links of a way, which goes by these nodes.
+    /// Returns the links of a path through these nodes.
     pub fn links_on<'p>(&'p self, path: &'p [NodeId]) -> impl Iterator<Item = &'p Link> {
         let steps = path.iter().zip(path.iter().skip(1));
         steps.filter_map(|(a, b)| Some(&self.links[self.between(*a, *b)?]))
     }
 
-    /// The links at a node.
+    /// Returns the links of a node.
     pub fn links_at(&self, id: NodeId) -> impl Iterator<Item = (LinkId, &Link)> {
         let links = self.nodes[id].links.iter();
         links.map(|link| (*link, &self.links[*link]))
     }
 
-    /// The nodes next to `id`.
+    /// Returns the neighbours of `id`.
     pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         self.links_at(id).map(move |(_, link)| link.other_end(id))
     }
 
-    /// Switches from which every way to a host leads over one of `edges`: the WAN between them.
+    /// Returns the switches from which all paths to hosts lead over one of `edges`: the WAN between
+    /// them.
     pub fn behind(&self, edges: &[NodeId]) -> HashSet<NodeId> {
         let all = 0..self.nodes.len();
         let mut open: Vec<NodeId> = all.clone().filter(|id| self.is_host(*id)).collect();
@@ -354,7 +357,7 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// Shortest paths, found once for each node at the far end.
+/// Shortest paths, computed once for each destination.
 pub(super) struct Paths<'t, 'a> {
     topology: &'t Topology<'a>,
     towards: HashMap<NodeId, HashMap<NodeId, NodeId>>,
@@ -368,7 +371,7 @@ impl<'t, 'a> Paths<'t, 'a> {
         }
     }
 
-    /// The nodes from `from` to `to`, both included; `None` where there is no way.
+    /// Returns the nodes from `from` to `to`, including both; `None` if there is no path.
     pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
         let topology = self.topology;
         let first = topology.neighbours(from).next()?;
@@ -388,7 +391,8 @@ impl<'t, 'a> Paths<'t, 'a> {
     }
 }
 
-/// For every switch from which `goal` can be reached through switches, the next node on a shortest way.
+/// Returns, for every switch from which `goal` can be reached through switches, the next node on a
+/// shortest path.
 fn search(topology: &Topology<'_>, goal: NodeId) -> HashMap<NodeId, NodeId> {
     let mut next = HashMap::new();
     let mut open = VecDeque::from([goal]);

@@ -54,7 +54,7 @@ impl Totals {
 pub struct Recorder<'s> {
     simulation: &'s Simulation,
     vantage_points: Vec<VantageTruth>,
-    /// By vantage point and flow.
+    /// By flow and vantage point.
     seen: Vec<Vec<SeenTruth>>,
     notifications: Notifications,
     /// Statistics by node; only those of switches are filled in.

@@ -1,8 +1,8 @@
-//! The built-in scenarios: each loads in every variant, and looks as in its snapshot.
+//! The built-in scenarios: each loads in every variant, and matches its snapshot.
 
 use crate::scenario::{Parameter, Source, builtin, draw, load};
 
-/// Every value that a parameter lists, or its default.
+/// Returns all values that a parameter lists, or its default.
 fn values(parameter: &Parameter) -> Vec<String> {
     let values = if parameter.values.is_empty() {
         vec![parameter.default.clone()]

@@ -1,4 +1,4 @@
-//! What files and settings make of nodes and flows.
+//! Effect of files and settings on nodes and flows.
 
 use super::{FINE, built_in, simulation, source, with};
 use crate::scenario::model::{IoamTrace, Mechanism, NodeKind, ProxyKnownBy, Tunnel};
@@ -7,7 +7,7 @@ use fcn_node::congestion_point::Ability;
 use fcn_node::reaction_point::Control;
 
 #[test]
-fn settings_reach_what_they_name_and_the_last_one_counts() {
+fn settings_apply_to_their_key_and_the_last_one_wins() {
     let simulation = simulation(
         &source(FINE),
         &[
@@ -36,7 +36,7 @@ fn settings_reach_what_they_name_and_the_last_one_counts() {
 }
 
 #[test]
-fn same_seed_same_numbers_and_one_flow_more_changes_no_other() {
+fn numbers_depend_on_the_seed_and_not_on_other_flows() {
     let few = simulation(&source(FINE), &[]);
     let again = simulation(&source(FINE), &[]);
     assert_eq!(format!("{few:?}"), format!("{again:?}"));
@@ -52,7 +52,7 @@ fn same_seed_same_numbers_and_one_flow_more_changes_no_other() {
 }
 
 #[test]
-fn fast_cnp_switches_know_what_each_sender_can_do() {
+fn fast_cnp_switches_are_configured_with_sender_abilities() {
     let simulation = built_in("fast-cnp", &[]);
     let NodeKind::Switch(switch) = &simulation.nodes.last().unwrap().kind else {
         panic!()
@@ -86,7 +86,7 @@ fn fast_cnp_switches_know_what_each_sender_can_do() {
 }
 
 #[test]
-fn mechanisms_switch_roles_on_and_nothing_else() {
+fn mechanisms_enable_only_their_roles() {
     for mechanism in Mechanism::ALL {
         let simulation = built_in("wan-fcn", &[&format!("mechanism={}", mechanism.id())]);
         assert_eq!(simulation.mechanism, mechanism);
@@ -127,7 +127,7 @@ fn mechanisms_switch_roles_on_and_nothing_else() {
 }
 
 #[test]
-fn congestion_points_in_the_wan_know_the_senders_edge() {
+fn wan_congestion_points_are_configured_with_the_ingress_pe() {
     let simulation = built_in("wan-fcn", &["tunnel=sr-mpls"]);
     let node = |name: &str| {
         simulation
@@ -152,7 +152,7 @@ fn congestion_points_in_the_wan_know_the_senders_edge() {
 }
 
 #[test]
-fn a_proxy_is_known_by_what_the_parameter_says() {
+fn proxy_is_announced_as_configured() {
     for (word, by, ip) in [
         ("config", ProxyKnownBy::Configuration, 6),
         ("option", ProxyKnownBy::Option, 6),
@@ -206,7 +206,7 @@ fn a_proxy_is_known_by_what_the_parameter_says() {
 }
 
 #[test]
-fn traces_have_room_for_the_way_unless_told_otherwise() {
+fn traces_have_room_for_the_path_by_default() {
     let text = with("\"fast-cnp\"", "\"fast-cnp-ioam\"", "");
     let flows = simulation(&source(&text), &[]).flows;
     assert_eq!(
@@ -231,7 +231,7 @@ fn traces_have_room_for_the_way_unless_told_otherwise() {
 }
 
 #[test]
-fn borders_are_where_domains_meet() {
+fn borders_are_between_domains() {
     let text = FINE.replace("[[host]]\nname = \"r1\"\nattach = \"leaf1\"", "[[switch]]\nname = \"out1\"\ndomain = \"outside\"\n[[link]]\nfrom = \"leaf1\"\nto = \"out1\"\n[[host]]\nname = \"r1\"\nattach = \"out1\"\ndomain = \"outside\"");
     let simulation = simulation(&source(&text), &[]);
     for node in &simulation.nodes {
@@ -253,7 +253,7 @@ fn borders_are_where_domains_meet() {
 }
 
 #[test]
-fn switches_may_stand_in_rings_and_paths_stay_shortest() {
+fn rings_of_switches_have_shortest_paths() {
     let text = r#"
 about = "ring"
 mechanism = "cnp"
@@ -284,13 +284,13 @@ to = "b"
 }
 
 #[test]
-fn patterns_may_overlap_and_each_port_counts_once() {
+fn overlapping_patterns_count_each_port_once() {
     let text = with("from = \"s*\"", "from = [\"s*\", \"s1*\", \"s2\"]", "");
     let text = format!("vantage = [\"*:*\"]\n{text}");
     let played = simulation(&source(&text), &[]);
     let senders: Vec<_> = played.flows.iter().map(|flow| flow.from).collect();
     assert_eq!(senders, [0, 1]);
-    // Both ends of three links, in the nodes' order, then in the peers'.
+    // Both ends of three links, in the order of nodes, then of peers.
     let ports: Vec<_> = played
         .vantage_points
         .iter()
@@ -300,7 +300,7 @@ fn patterns_may_overlap_and_each_port_counts_once() {
 }
 
 #[test]
-fn thresholds_follow_the_port_and_where_receivers_tell_the_round_trip() {
+fn thresholds_scale_with_rate_and_round_trip() {
     let kmins = |name: &str, sets: &[&str], switch: &str| -> Vec<u64> {
         let simulation = built_in(name, sets);
         let node = simulation.nodes.iter().find(|node| node.name == switch);
@@ -313,7 +313,7 @@ fn thresholds_follow_the_port_and_where_receivers_tell_the_round_trip() {
             .map(|port| port.marking.kmin)
             .collect()
     };
-    // 8 hosts at 25 Gbit/s and the uplink at 100: 8 us of each.
+    // 8 hosts at 25 Gbit/s and the uplink at 100 Gbit/s: 8 us of each.
     let mut incast = kmins("incast", &[], "leaf1");
     incast.sort_unstable();
     assert_eq!(incast, [[25_000; 8].as_slice(), &[100_000]].concat());
@@ -321,7 +321,8 @@ fn thresholds_follow_the_port_and_where_receivers_tell_the_round_trip() {
         kmins("incast", &["defaults.marking.kmin=7kB"], "leaf1"),
         [7_000; 9]
     );
-    // Access at 25 Gbit/s, the haul at 5; there and back are 1.02 ms and a little.
+    // Access links at 25 Gbit/s, the long-haul link at 5 Gbit/s; the round trip is slightly more
+    // than 1.02 ms.
     assert_eq!(kmins("wan-fcn", &[], "p1"), [25_000, 5_000]);
     let receivers = kmins("wan-fcn", &["mechanism=cnp"], "p1");
     assert!((637_500..=650_000).contains(&receivers[1]), "{receivers:?}");

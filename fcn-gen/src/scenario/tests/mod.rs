@@ -1,5 +1,5 @@
-//! Tests of scenarios as wholes. What is refused is in `refusals.rs`, the built-in ones are in `builtins.rs`, and what files
-//! and settings make of nodes and flows in `meaning.rs`.
+//! Tests of whole scenarios: refusals in `refusals.rs`, the built-in ones in `builtins.rs`, and the
+//! effect of files and settings on nodes and flows in `meaning.rs`.
 
 mod builtins;
 mod meaning;
@@ -8,7 +8,7 @@ mod refusals;
 use super::model::Simulation;
 use super::{Play, Source, load};
 
-/// A scenario that is fine: line 1 to 13.
+/// A valid scenario of 16 lines.
 const FINE: &str = r#"about = "test"
 mechanism = "fast-cnp"
 duration = "1ms"
@@ -49,7 +49,7 @@ fn built_in(name: &str, sets: &[&str]) -> Simulation {
     simulation(&Source::Builtin(name.to_owned()), sets)
 }
 
-/// `FINE` with a line replaced, and more behind it.
+/// Returns `FINE` with a line replaced, and text appended.
 fn with(line: &str, by: &str, more: &str) -> String {
     assert!(FINE.contains(line), "{line}");
     format!("{}{more}", FINE.replacen(line, by, 1))

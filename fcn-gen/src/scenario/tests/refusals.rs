@@ -1,4 +1,4 @@
-//! What is refused, with which words and where.
+//! Refused scenarios, with messages and positions.
 
 use super::{FINE, simulation, source, with};
 use crate::scenario::{Play, Source, load};
@@ -12,10 +12,10 @@ fn refusal(text: &str, sets: &[&str]) -> String {
 }
 
 #[test]
-fn refusals_say_where_and_what_is_allowed() {
+fn refusals_name_position_and_valid_values() {
     let mut wrong = Vec::new();
     for (line, by, more, expected) in [
-        // Not TOML, unknown keys, wrong types.
+        // TOML syntax, unknown keys, wrong types.
         ("mechanism =", "mechanism ==", "", "t.toml:2:12: "),
         (
             "name = \"f\"",
@@ -503,7 +503,7 @@ fn refusals_say_where_and_what_is_allowed() {
 }
 
 #[test]
-fn settings_that_make_no_sense_say_what_would() {
+fn invalid_settings_are_refused_with_valid_values() {
     let mut wrong = Vec::new();
     let with_parameter = format!(
         "{FINE}[parameters]\nsenders = {{ about = \"n\", set = [\"host.s.count\"] }}\n\
@@ -556,7 +556,7 @@ fn settings_that_make_no_sense_say_what_would() {
 }
 
 #[test]
-fn a_default_that_nothing_takes_is_refused() {
+fn unused_default_is_refused() {
     let near = format!("{FINE}[defaults.host]\nrate = \"25G\"\n");
     let message = refusal(&near, &["defaults.rate=10G"]);
     assert!(
@@ -570,7 +570,7 @@ fn a_default_that_nothing_takes_is_refused() {
 }
 
 #[test]
-fn what_would_take_too_long_or_too_much_memory_is_refused() {
+fn excessive_time_or_memory_is_refused() {
     let many = FINE.replacen("count = 2", "count = 50_000", 1);
     let listed = many.replacen("attach", "access_list = [\"*\"]\nattach", 1);
     let message = refusal(&listed, &[]);
@@ -588,7 +588,7 @@ fn what_would_take_too_long_or_too_much_memory_is_refused() {
         message.contains("names compared with patterns; at most"),
         "{message}"
     );
-    // Each entry gets each default.
+    // Each default is copied to each entry.
     let about = "x".repeat(30_000);
     let flows = "[[flow]]\n".repeat(2_000);
     let spread = format!("{FINE}{flows}[defaults.flow]\nname = \"{about}\"\n");
@@ -600,14 +600,14 @@ fn what_would_take_too_long_or_too_much_memory_is_refused() {
 }
 
 #[test]
-fn a_parameter_without_keys_is_refused_where_it_stands() {
+fn parameter_without_keys_is_refused_at_its_position() {
     let text = format!("{FINE}[parameters]\nx = {{ about = \"n\", set = [] }}\n");
     let message = refusal(&text, &[]);
     assert!(message.starts_with("t.toml:18:5: "), "{message}");
 }
 
 #[test]
-fn code_points_act_or_are_refused_in_stresses_and_galleries() {
+fn code_points_apply_or_are_refused() {
     let load = |name: &str, set: &str| {
         let sets = [format!("profile.{set}")];
         load(&Source::Builtin(name.to_owned()), &sets)

@@ -76,7 +76,8 @@ impl Network {
     }
 }
 
-/// The fluid model, in packets and seconds: `flows` flows of equal rate R_C, target R_T and alpha through one queue.
+/// The fluid model, in packets and seconds: `flows` flows of equal rate R_C, target R_T and alpha
+/// through one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fluid {
     pub(super) flows: f64,
