@@ -1,12 +1,12 @@
-//! Who may send notifications to a node: lists of prefixes.
+//! Access lists of prefixes: sources that may send notifications to a node.
 //!
-//! draft-xiao-rtgwg-rocev2-fast-cnp section 5: senders MUST be able to check the source of a Fast CNP against an access
-//! list.
+//! draft-xiao-rtgwg-rocev2-fast-cnp section 5: senders MUST be able to check the source of a Fast
+//! CNP against an access list.
 
 use fcn_wire::pnc::Prefix;
 use std::net::IpAddr;
 
-/// Whether `source` is in one of the prefixes of `list`.
+/// Returns true if `source` is in one of the prefixes of `list`.
 #[must_use]
 pub fn lists(list: &[Prefix], source: IpAddr) -> bool {
     list.iter().any(|prefix| prefix.contains(source))
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_list_lists_nobody() {
+    fn an_empty_list_contains_no_host() {
         let switch = IpAddr::from([0x2001; 8]);
         let list = [
             Prefix::new(IpAddr::from([10, 0, 0, 0]), 8),

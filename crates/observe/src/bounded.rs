@@ -1,43 +1,44 @@
-//! A table that never holds more than its limit: what was touched longest ago leaves, a sixteenth of the table at a time.
+//! A map that never exceeds its limit: the least recently touched entries are evicted, a sixteenth
+//! of the table at a time.
 //!
-//! Batches instead of a linked list, so that a hit writes one time stamp beside its value and nothing else. Values stay
-//! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
-//! business.
+//! Eviction is by batches instead of a linked list, so that a hit writes only one time stamp. A
+//! value keeps its position for as long as it is kept, and can be addressed by its [`Slot`]. The
+//! meaning of the values is up to the users.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-/// Of how many entries one leaves when the table is full.
+/// Inverse of the share of entries that is evicted when the table is full.
 const BATCH: usize = 16;
-/// Most entries: every slot has a number of 32 bits.
+/// Maximum number of entries: every slot has a number of 32 bits.
 const MAX_LIMIT: usize = 1 << 31;
 
-/// Where an entry is kept. Another entry may get the place once the first has left: compare the key.
+/// Position of an entry. After the entry is evicted another one may get the slot: compare the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// Its number: below the table's limit.
+    /// Returns the slot's number: below the table's limit.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The slot of that number.
+    /// Returns the slot of that number.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 }
 
-/// Most octets that are reserved at a time, though not filled.
+/// Maximum number of octets reserved at a time, though not filled.
 const RESERVED: usize = 64 << 20;
 
-/// Makes room for one more entry, of `limit` at most: where there is none, for as many as 64 MB hold, or twice as many as
-/// there are. What is reserved takes no memory before it is filled, while each vector that is outgrown would leave a hole
-/// as long as itself.
+/// Reserves room for one more entry, up to `limit`. A full vector grows by 64 MB (`RESERVED`) or by
+/// its current length, whichever is more. Reserved memory is not committed before it is filled,
+/// while each vector that is outgrown would leave a hole of its own size.
 #[inline]
 pub fn reserve<T>(entries: &mut Vec<T>, limit: usize) {
     if entries.len() == entries.capacity() {
@@ -46,28 +47,29 @@ pub fn reserve<T>(entries: &mut Vec<T>, limit: usize) {
     }
 }
 
-/// What a search needs to know of an entry, apart from it: so that it reads few lines of memory, and no other entry.
+/// Data that a search needs about an entry, stored apart from it, so that a search reads few cache
+/// lines and no other entry.
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    /// When it was touched last.
+    /// Time of the last access.
     touched: u64,
-    /// Its key's hash.
+    /// Hash of its key.
     hash: u64,
 }
 
-/// At most so many values, by key; each with the time at which it was touched last.
+/// A map with a maximum number of entries, each with the time of its last access.
 ///
-/// Memory: an entry's key and value, and 22 to 28 octets. Nothing is allocated for an entry once the table is full, but
-/// 16 octets an entry for as long as a batch is being chosen.
+/// Memory: an entry's key and value, and 22 to 28 octets. Once the table is full, adding an entry
+/// allocates nothing, except 16 octets per entry while a batch is being chosen.
 #[derive(Clone, Debug)]
 pub struct Bounded<K, V> {
     limit: usize,
-    /// The slots of the keys.
+    /// Slots by key.
     slots: HashTable<u32>,
     entries: Vec<Option<(K, V)>>,
     /// By slot.
     notes: Vec<Note>,
-    /// Slots whose entries have left.
+    /// Slots whose entries have been evicted.
     free: Vec<u32>,
     evicted: u64,
     hasher: RandomState,
@@ -88,32 +90,32 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
     }
 
-    /// Values kept.
+    /// Returns the number of values kept.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the map is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values that have had to leave because the table was full.
+    /// Returns the number of values evicted because the table was full.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Where the value of `key` is kept.
+    /// Returns the slot of the value of `key`.
     #[must_use]
     pub fn slot_of<Q>(&self, key: &Q) -> Option<Slot>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        // What is not there need not be hashed.
+        // An empty table needs no hash.
         if self.slots.is_empty() {
             return None;
         }
@@ -133,14 +135,14 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         found.map(|slot| Slot(*slot))
     }
 
-    /// Key and value at `slot`.
+    /// Returns the key and value at `slot`.
     #[must_use]
     pub fn at(&self, slot: Slot) -> Option<(&K, &V)> {
         let (key, value) = self.entries.get(slot.0 as usize)?.as_ref()?;
         Some((key, value))
     }
 
-    /// The value of `key`, and when it was touched last.
+    /// Returns the value of `key` and the time of its last access.
     #[must_use]
     pub fn get_touched(&self, key: &K) -> Option<(&V, u64)> {
         let slot = self.slot_of(key)?;
@@ -148,7 +150,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Some((value, self.notes.get(slot.0 as usize)?.touched))
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     #[must_use]
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
@@ -158,7 +160,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.at(self.slot_of(key)?).map(|(_, value)| value)
     }
 
-    /// The value of `key`, to be changed. This does not touch it.
+    /// Returns the value of `key`, mutably, without touching it.
     pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -169,7 +171,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Some(value)
     }
 
-    /// The value of `key`, which counts as touched at `at`.
+    /// Returns the value of `key`, touched at `at`.
     pub fn touch<Q>(&mut self, key: &Q, at: u64) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -182,14 +184,17 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Some(value)
     }
 
-    /// The value of `key`, made by `make` if there is none; it counts as touched at `at`.
+    /// Returns the value of `key`, inserting the result of `make` if there is none; it is touched
+    /// at `at`.
     ///
-    /// Where the table is full, a sixteenth of it leaves first (at least one value): those touched longest ago.
+    /// If the table is full, a sixteenth of it (at least one value) is evicted first: the least
+    /// recently touched.
     pub fn get_or_insert_with(&mut self, key: K, at: u64, make: impl FnOnce() -> V) -> &mut V {
         self.get_or_insert_evicting(key, at, make, |_| ()).1
     }
 
-    /// The same, and where the value is kept: at `hint`, it may be, so that nobody need search.
+    /// As [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value. `hint` is
+    /// its likely slot; if it is right, no search is needed.
     #[inline]
     pub fn get_or_insert_near(
         &mut self,
@@ -205,7 +210,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.put(place, key, at, make)
     }
 
-    /// The same, and where the value is kept; `gone` is told what has left.
+    /// As [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value; `gone` is
+    /// called with each key evicted.
     pub fn get_or_insert_evicting(
         &mut self,
         key: K,
@@ -217,7 +223,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.put(place, key, at, make)
     }
 
-    /// The slot of `key`, made if there is none.
+    /// Returns the slot of `key`, allocating one if there is none.
     #[inline]
     fn place(&mut self, key: &K, gone: impl FnMut(&K)) -> Slot {
         let hash = self.hasher.hash_one(key);
@@ -227,18 +233,18 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
     }
 
-    /// The value in a slot that [`place`](Self::place) has found or made.
+    /// Returns the value in a slot that [`place`](Self::place) has found or allocated.
     #[inline]
     fn put(&mut self, slot: Slot, key: K, at: u64, make: impl FnOnce() -> V) -> (Slot, &mut V) {
         let note = &mut self.notes[slot.0 as usize];
         note.touched = at.max(note.touched);
-        // A value that was found is in its place already.
+        // A value that was found is already there.
         let entry = &mut self.entries[slot.0 as usize];
         let (_, value) = entry.get_or_insert_with(|| (key, make()));
         (slot, value)
     }
 
-    /// Every key and value by slot, from one on, of those that were touched after `at`, where that is asked for.
+    /// Returns the entries by slot, starting at `from`; with `at`, only those touched after it.
     pub fn touched_after(
         &self,
         from: Slot,
@@ -253,7 +259,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         })
     }
 
-    /// Every key and value, in no useful order.
+    /// Returns every key and value, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries
             .iter()
@@ -261,7 +267,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             .map(|(key, value)| (key, value))
     }
 
-    /// A slot for a key with that hash.
+    /// Allocates a slot for a key with that hash.
     #[cold]
     fn make_room(&mut self, hash: u64, gone: impl FnMut(&K)) -> Slot {
         if self.len() >= self.limit {
@@ -287,9 +293,10 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Slot(slot)
     }
 
-    /// Lets a sixteenth of a full table go, those touched longest ago; among equals, those in the lower slots.
+    /// Evicts a sixteenth of a full table, the least recently touched entries; among equals, those
+    /// in the lower slots.
     fn evict(&mut self, mut gone: impl FnMut(&K)) {
-        // It is called where the table is full: no slot is free.
+        // Only called if the table is full: no slot is free.
         let touched = self.notes.iter().map(|note| note.touched);
         let mut ages: Vec<(u64, u32)> = touched.zip(0..).collect();
         let count = (self.limit / BATCH).max(1).min(ages.len());
@@ -297,10 +304,10 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             ages.select_nth_unstable(count);
             ages.truncate(count);
         }
-        // Slot by slot: memory is faster in that order.
+        // In slot order, which is faster for memory.
         ages.sort_unstable_by_key(|(_, slot)| *slot);
         for (_, slot) in ages {
-            // Dropped in its place: values may be large.
+            // Dropped in place: values may be large.
             let entry = &mut self.entries[slot as usize];
             if let Some((key, _)) = entry {
                 gone(key);
@@ -311,7 +318,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
     }
 
-    /// Has a slot that has been emptied used again.
+    /// Returns an emptied slot to the free list.
     fn set_free(&mut self, slot: u32) {
         self.free.push(slot);
         let hash = self.notes[slot as usize].hash;
@@ -328,7 +335,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn what_was_touched_longest_ago_leaves() {
+    fn the_least_recently_touched_entry_is_evicted() {
         let mut table = Bounded::new(2);
         *table.get_or_insert_with('a', 1, || 10) += 1;
         table.get_or_insert_with('b', 2, || 20);
@@ -347,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sixteenth_leaves_at_a_time_and_slots_are_used_again() {
+    fn a_sixteenth_is_evicted_at_a_time_and_slots_are_reused() {
         let mut table = Bounded::new(64);
         for key in 0..64_u64 {
             table.get_or_insert_with(key, 1000 - key, || ());
@@ -365,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_finds_what_is_there_and_misleads_nobody() {
+    fn a_wrong_hint_does_no_harm() {
         let mut table = Bounded::new(2);
         let (a, _) = table.get_or_insert_near(Slot::new(7), 'a', 1, || 10);
         let (b, value) = table.get_or_insert_near(a, 'b', 2, || 20);
@@ -374,14 +381,14 @@ mod tests {
         *value += 1;
         assert_eq!(slot, a);
         assert_eq!(table.get(&'a'), Some(&11));
-        // It was touched: the other one leaves.
+        // It was touched: the other one is evicted.
         table.get_or_insert_near(b, 'c', 4, || 30);
         assert_eq!(table.get(&'b'), None);
         assert_eq!((table.get(&'a'), table.get(&'c')), (Some(&11), Some(&30)));
     }
 
     #[test]
-    fn a_limit_of_nothing_is_one() {
+    fn a_limit_of_0_counts_as_1() {
         let mut table = Bounded::new(0);
         assert_eq!(table.get(&1), None);
         table.get_or_insert_with(1, 0, || ());
@@ -390,9 +397,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map that forgets nothing: what is gone was touched before everything that stays.
+        /// Compared with an unbounded map: evicted entries were touched no later than those that
+        /// stay.
         #[test]
-        fn it_keeps_its_limit_and_lets_the_oldest_go(
+        fn the_limit_holds_and_the_oldest_entries_are_evicted(
             limit in 1_usize..40,
             keys in proptest::collection::vec(0_u16..60, 1..400),
         ) {

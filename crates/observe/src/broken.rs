@@ -1,33 +1,34 @@
-//! Malformed notifications: packets meant as notifications that cannot be read, and who sent them.
+//! Malformed notifications: packets meant as notifications that cannot be parsed, and their
+//! sources.
 
 use fcn_wire::finding::Family;
 use fcn_wire::frame::Ip;
 use fcn_wire::{Claim, Findings, Frame, Message, Notification, Origin, Rule, Severity};
 use std::net::IpAddr;
 
-/// A notification that cannot be read.
+/// A notification that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Who sent it.
+    /// Its source.
     pub notifier: IpAddr,
-    /// Where it was to go.
+    /// Its destination.
     pub destination: IpAddr,
-    /// What it would come from.
+    /// Origin of notifications of its kind.
     pub origin: Origin,
 }
 
 impl Broken {
-    /// What `frame` was meant as, by its `findings`: `None` for notifications that can be read, those that the capture has
-    /// cut, and everything else.
+    /// Returns the notification that `frame` was meant as, according to its `findings`: `None` for
+    /// notifications that can be parsed, those truncated by the capture, and everything else.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
-        // What carries the option in a header of another kind is one all the same.
+        // A packet with the option counts even if a header of another kind carries the option.
         let is_fast = || matches!(frame.message(), Message::FastCnp(_));
         let family = datagram(frame).or_else(|| {
             (findings.into_iter()).find_map(|finding| {
                 let info = finding.rule.info();
                 match info.family {
-                    // The CNP of a prototype that took InfiniBand's opcode.
+                    // A prototype's CNP with InfiniBand's opcode.
                     _ if finding.rule == Rule::RoceIbCnp => Some(Family::Cnp),
                     Family::Cnp | Family::FastCnp | Family::ProxyCn | Family::WanFcn => {
                         (info.severity == Severity::Error).then_some(info.family)
@@ -59,7 +60,7 @@ impl Broken {
     }
 }
 
-/// Of which kind a datagram is that goes to a port of ours, and is claimed as broken.
+/// Returns the kind of a datagram to a port of ours that is claimed as broken.
 fn datagram(frame: &Frame<'_>) -> Option<Family> {
     let profile = frame.profile();
     let datagram = (frame.datagram()).filter(|datagram| !frame.is_roce() && datagram.is_whole())?;
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sent_what_cannot_be_read_is_known() {
+    fn the_source_of_a_malformed_notification_is_reported() {
         let by = |notifier: std::net::Ipv6Addr, origin| {
             Some(Broken {
                 notifier: notifier.into(),
@@ -117,7 +118,7 @@ mod tests {
         let cnp = [Part::Cnp(CnpRepr::new(QP))];
         let good = fast_cnp(&cnp);
         assert_eq!(broken(&good), None);
-        // An option of a wrong length, one before data, and a CNP that is none.
+        // An option of a wrong length, an option before data, and a CNP that is too short.
         let mut wrong = good.clone();
         wrong[43] = 15;
         assert_eq!(broken(&wrong), by(SWITCH, Origin::Switch));
@@ -134,7 +135,8 @@ mod tests {
             ICRC,
         ]);
         assert_eq!(broken(&short), by(RECEIVER, Origin::Receiver));
-        // The opcode of InfiniBand, UDP lengths that no FCN has, a notification that quotes another flow's packet.
+        // InfiniBand's opcode, UDP lengths that no FCN has, a notification that quotes another
+        // flow's packet.
         let mut infiniband = build(&[ip(RECEIVER.into(), SENDER.into()), udp(4791), cnp[0], ICRC]);
         infiniband[48] = 0x80;
         assert_eq!(broken(&infiniband), by(RECEIVER, Origin::Receiver));
@@ -152,14 +154,14 @@ mod tests {
         notification.extend([17, 0xC0, 0, 0x12, 0xB7, 0, 0, 0]);
         notification.extend(&good);
         assert_eq!(to(1021, &notification), by(SWITCH, Origin::Switch));
-        // What belongs to others.
+        // Datagrams of other protocols.
         for (port, len) in [(1021, 60), (1022, 60), (1022, 1), (1023, 4)] {
             assert_eq!(to(port, &vec![7; len]), None, "{port} {len}");
         }
     }
 
     #[test]
-    fn what_the_capture_has_cut_is_not_broken() {
+    fn a_truncated_notification_is_not_malformed() {
         let whole = fast_cnp(&[Part::Cnp(CnpRepr::new(QP))]);
         for keep in 40..whole.len() {
             let profile = fcn_wire::Profile::DEFAULT;

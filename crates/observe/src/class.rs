@@ -1,20 +1,21 @@
-//! The traffic class of a packet: what switches choose a queue for it by. Notifications in the class of data come late where data
-//! of that class queues on their way, or is paused.
+//! The traffic class of a packet, by which switches choose a queue for it. Notifications in the
+//! class of data are delayed if data of that class queues on their path, or is paused.
 
 use crate::data::Ecn;
 use fcn_wire::frame::Span;
 use fcn_wire::{Frame, Layer, Rule, identified};
 
-/// DSCP and ECN of the outermost IP header, and what stands in front of it: the priority of the outermost VLAN tag, and the traffic
-/// class of the outermost MPLS label (RFC 5462).
+/// DSCP and ECN of the outermost IP header, and the classes in front of it: the priority of the
+/// outermost VLAN tag, and the traffic class of the outermost MPLS label (RFC 5462).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     traffic_class: u8,
-    /// The other two, in four bits each, so that tables stay small: the label's are the upper ones.
+    /// VLAN priority (lower four bits) and MPLS traffic class (upper four bits), packed so that
+    /// tables stay small.
     in_front: u8,
 }
 
-/// In four bits of what stands in front: there is none.
+/// Four-bit value of `in_front` for an absent tag or label.
 const NONE: u8 = 8;
 
 impl Class {
@@ -25,13 +26,15 @@ impl Class {
         }
     }
 
-    /// That of the packet in `frame`: within a [mirror](Frame::mirror), the packet that it copied.
+    /// Returns the class of the packet in `frame`; in a [mirror](Frame::mirror), that of the
+    /// mirrored packet.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         Some(Self::found(frame)?.0)
     }
 
-    /// The same, with the IP header that it is in.
+    /// Returns the class of the packet in `frame`, with the span of the IP header that it was read
+    /// from.
     #[must_use]
     pub fn found<'f>(frame: &'f Frame<'_>) -> Option<(Self, &'f Span)> {
         let (mut priority, mut label) = (None, None);
@@ -78,9 +81,10 @@ impl Class {
         Some(self.in_front >> 4).filter(|label| *label < NONE)
     }
 
-    /// Whether switches put both into the same queue, by DSCP (with MPLS by the label's traffic class in its place) or VLAN priority
-    /// alike. `None` where it depends on which of them they go by: one agrees and the other does not, or only one packet has a tag,
-    /// or a label.
+    /// Returns true if switches put both packets into the same queue, going by DSCP (with MPLS, by
+    /// the label's traffic class instead) or by VLAN priority. `None` if that depends on which of
+    /// the two they go by: one agrees and the other does not, or only one packet has a tag or a
+    /// label.
     #[must_use]
     pub fn is_queued_as(self, other: Self) -> Option<bool> {
         let same_class = match (self.label(), other.label()) {
@@ -98,19 +102,19 @@ impl Class {
 }
 
 identified! {
-    /// In which class notifications about a flow travel.
+    /// Traffic class of the notifications about a flow, relative to that of its data.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     Company {
-        /// In another one than its data.
+        /// A class other than its data's.
         Apart = "apart",
-        /// In that of its data.
+        /// The class of its data.
         WithData = "with_data",
-        /// In several.
+        /// Several classes.
         Several = "several",
     }
 }
 
-/// The classes of the notifications of one sort.
+/// The classes of the notifications of one topic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Classes {
     last: Option<Class>,
@@ -119,8 +123,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Adds a notification of that class about a flow whose last data had that class, where it is known. Returns what is thereby
-    /// known for the first time and worth a word.
+    /// Adds a notification of class `class`; `data` is the class of the last data packet of its
+    /// flow, if known. Returns the rule broken, if that is found for the first time.
     pub fn add(&mut self, class: Class, data: Option<Class>) -> Option<Rule> {
         let is_as = |other: Option<Class>| other.and_then(|other| other.is_queued_as(class));
         let other = is_as(self.last) == Some(false);
@@ -135,20 +139,21 @@ impl Classes {
         news.into_iter().flatten().next()
     }
 
-    /// That of the last notification.
+    /// Returns the class of the last notification.
     #[must_use]
     pub const fn last(&self) -> Option<Class> {
         self.last
     }
 
-    /// How the notifications travel beside the data; `data` is the class of the flow's last data. `None` where they travel in one
-    /// class, and that of the data is not known, or agrees in DSCP or VLAN priority alone.
+    /// Returns the class of the notifications relative to the data; `data` is the class of the
+    /// flow's last data packet. `None` if the notifications have a single class and that of the
+    /// data is unknown, or agrees in only one of DSCP and VLAN priority.
     #[must_use]
     pub fn company(&self, data: Option<Class>) -> Option<Company> {
         if self.several {
             return Some(Company::Several);
         }
-        // Data may have come only behind the notifications.
+        // Data may have come only after the notifications.
         let with_data = self.last?.is_queued_as(data?);
         if self.with_data || with_data? {
             return Some(Company::WithData);
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_behind_vlan_tags() {
+    fn the_class_is_read_behind_vlan_tags() {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         frame.extend([0x88, 0xA8, 0xA0, 7, 0x81, 0, 0x60, 9, 0x86, 0xDD]);
         frame.extend([0x6C, 0x20, 0, 0, 0, 0, 59, 64]);
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_label_it_is_its_traffic_class_that_counts() {
+    fn the_traffic_class_of_an_mpls_label_replaces_the_dscp() {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x47];
         // Two labels with TC 3 and 1.
         frame.extend([0, 1, 0x06, 64, 0, 1, 0x13, 64]);
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_said_once() {
+    fn each_rule_is_reported_once() {
         let (data, own) = (class(26, None), class(48, None));
         let mut classes = Classes::default();
         assert_eq!(classes.add(own, None), None);

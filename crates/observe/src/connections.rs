@@ -1,14 +1,16 @@
-//! Which QP at one host is connected to which at another, learnt from RDMA CM messages that pass by
-//! (draft-he-rtgwg-wan-fcn section 4.1; InfiniBand volume 1, section 12.6).
+//! Connections between QPs, learnt from captured RDMA CM messages (draft-he-rtgwg-wan-fcn section
+//! 4.1; InfiniBand volume 1, section 12.6).
 //!
-//! A ConnectRequest gives the QP of the active side; a ConnectReply that answers it, from the other side and with the
-//! request's communication ID, gives the QP of the passive side, and from then on both are known. A ReadyToUse confirms
-//! them. A DisconnectRequest or DisconnectReply takes them down, as does a ConnectReject at any time. Addresses are those of the IP packets that carry the
-//! messages \[choice: paths with other addresses are not followed\].
+//! A ConnectRequest gives the QP of the active side. A ConnectReply from the other side with the
+//! request's communication ID gives the QP of the passive side; from then on both are known. A
+//! ReadyToUse confirms them. A DisconnectRequest or DisconnectReply takes them down, as does a
+//! ConnectReject at any time. Addresses are those of the IP packets that carry the messages
+//! \[choice: paths with other addresses are not followed\].
 //!
-//! What is not confirmed is kept apart, in a smaller table, so that a flood of requests cannot drive out connections in
-//! use. It cannot take over their QPs either, before its own ReadyToUse. Nothing is authenticated: whoever can send all
-//! three messages from both addresses is believed, as the two hosts believe it.
+//! Unconfirmed connections are kept separately, in a smaller table, so that a flood of requests
+//! cannot evict connections in use. Nor can one take over their QPs before its own ReadyToUse.
+//! Nothing is authenticated: a host that can send all three messages from both addresses is
+//! believed, as the two hosts believe it.
 
 use crate::data::FlowKey;
 use crate::table::Table;
@@ -17,12 +19,13 @@ use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// One half-open connection is remembered for this many confirmed ones, but at least [`MIN_HALF_OPEN`].
+/// Confirmed connections per half-open one remembered; at least [`MIN_HALF_OPEN`] half-open ones
+/// are.
 const HALF_OPEN_SHARE: usize = 4;
-/// Least number of half-open connections remembered.
+/// Minimum capacity for half-open connections.
 const MIN_HALF_OPEN: usize = 16;
 
-/// A connection that was asked for: by whom, of whom, and the active side's communication ID.
+/// A requested connection: both hosts, and the active side's communication ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ConnectionKey {
     active: IpAddr,
@@ -54,20 +57,21 @@ struct Open {
     passive_qp: Qp,
 }
 
-/// The QP that sends a flow by its connection, and which connection that is: [`Found::key`] makes its name of it.
+/// The QP that sends a flow over its connection, and the connection, as identified by
+/// [`Found::key`].
 #[derive(Clone, Copy, Debug)]
 struct Found {
     sender_qp: Qp,
     active_id: u32,
-    /// Whether the sender is the side that asked.
+    /// True if the sender is the active side.
     by_sender: bool,
     confirmed: bool,
-    /// Whether data of it was seen.
+    /// True if data of it was captured.
     has_data: bool,
 }
 
 impl Found {
-    /// The connection in which `end` was found so.
+    /// Returns the connection that `end` belongs to.
     const fn key(&self, end: &FlowKey) -> ConnectionKey {
         if self.by_sender {
             ConnectionKey::new(end.sender, end.receiver, self.active_id)
@@ -77,19 +81,20 @@ impl Found {
     }
 }
 
-/// The connections.
+/// The connections learnt.
 #[derive(Debug)]
 pub struct Connections {
     half_open: Table<ConnectionKey, HalfOpen>,
     open: Table<ConnectionKey, Open>,
     /// Both directions of every connection whose two QPs are known.
     ends: HashMap<FlowKey, Found>,
-    /// Who sends to which QP: of an end, its receiver and that one's QP, and the sender.
+    /// Sender of each receiver and QP: the receiver, its QP, and the host that sends to it.
     senders: HashMap<(IpAddr, Qp), IpAddr>,
 }
 
 impl Connections {
-    /// Remembers at most `capacity` confirmed connections, and a quarter as many that are not (yet).
+    /// Returns a table of at most `capacity` confirmed connections, and a quarter as many
+    /// unconfirmed ones.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -100,7 +105,7 @@ impl Connections {
         }
     }
 
-    /// Learns from the RDMA CM message in `frame`; anything else is left alone.
+    /// Learns from the RDMA CM message in `frame`; ignores anything else.
     pub fn learn(&mut self, frame: &Frame<'_>) {
         let (Message::RdmaCm(_, cm), Some(ip)) = (frame.message(), frame.ip()) else {
             return;
@@ -168,7 +173,7 @@ impl Connections {
             Some((half_open.active_qp, id, qp))
         });
         let Some((active_qp, passive_id, passive_qp)) = answered else {
-            // It may be the repetition of one that has confirmed it, which counts as used.
+            // It may repeat the message that confirmed the connection, which counts as used.
             _ = self.open.get(&key);
             return;
         };
@@ -185,8 +190,9 @@ impl Connections {
         self.add_ends(key, active_qp, passive_qp, true);
     }
 
-    /// Ends what a request began. Each side gives its own ID and the other's, or 0 where it knows none: who refuses a request
-    /// need not have one, and who waits in vain for a reply does not know the other's.
+    /// Processes a ConnectReject. Each side gives its own ID and the other's, or 0 if unknown: a
+    /// side that refuses a request need not have an ID, and one that waits in vain for a reply does
+    /// not know the other's.
     fn reject(&mut self, from: IpAddr, to: IpAddr, reject: &ConnectReject<'_>) {
         let (own, other) = (reject.local_comm_id(), reject.remote_comm_id());
         let by_passive = ConnectionKey::new(to, from, other);
@@ -207,8 +213,8 @@ impl Connections {
         }
     }
 
-    /// Takes down the connection between `from` and `to` with their communication IDs. Where `to`'s QP is given, it must
-    /// be the connection's.
+    /// Takes down the connection between `from` and `to` with their communication IDs. If `to`'s QP
+    /// is given, it must be the connection's.
     fn close(&mut self, from: IpAddr, to: IpAddr, (own, other): (u32, u32), to_qp: Option<Qp>) {
         let by_active = ConnectionKey::new(from, to, own);
         let by_passive = ConnectionKey::new(to, from, other);
@@ -226,7 +232,8 @@ impl Connections {
         }
     }
 
-    /// Both QPs of a connection, confirmed or answered, with this communication ID of the passive side.
+    /// Returns both QPs of a connection, confirmed or answered, with this communication ID of the
+    /// passive side.
     fn qps(&self, key: ConnectionKey, passive_id: u32) -> Option<(Qp, Qp)> {
         let open = self
             .open
@@ -261,7 +268,7 @@ impl Connections {
                 confirmed,
                 has_data: false,
             };
-            // What is confirmed gives way only to what is.
+            // Only a confirmed connection replaces a confirmed one.
             let held = |end: &FlowKey| self.ends.get(end).is_some_and(|found| found.confirmed);
             if !confirmed && held(&end) {
                 continue;
@@ -276,7 +283,7 @@ impl Connections {
         }
     }
 
-    /// Forgets the ends of `key` for which `gone` holds.
+    /// Forgets the ends of `key` for which `gone` returns true.
     fn drop_ends(
         &mut self,
         key: ConnectionKey,
@@ -295,8 +302,8 @@ impl Connections {
         }
     }
 
-    /// Data of the flow begins, for the first time that is remembered or anew. A connection that has had data before is not the
-    /// one that the QP belongs to now, and goes.
+    /// Records that data of the flow begins, for the first time remembered or anew. If a connection
+    /// that has had data begins anew, the QP was reused, and the connection is forgotten.
     pub(crate) fn begins(&mut self, flow: &FlowKey, is_anew: bool) {
         let Some(found) = self.ends.get_mut(flow) else {
             return;
@@ -306,7 +313,7 @@ impl Connections {
         }
     }
 
-    /// The connection of a flow is over, though nothing has taken it down.
+    /// Forgets the connection of a flow, though no message has closed it.
     pub(crate) fn forget(&mut self, flow: &FlowKey) {
         if let Some(found) = self.ends.get(flow) {
             let key = found.key(flow);
@@ -317,7 +324,7 @@ impl Connections {
 
     fn remove_half_open_ends(&mut self, key: ConnectionKey, half_open: HalfOpen) {
         if let Some((_, passive_qp)) = half_open.answer {
-            // One with the same addresses and ID may be open.
+            // A connection with the same addresses and ID may be open.
             self.drop_ends(key, (half_open.active_qp, passive_qp), |found| {
                 !found.confirmed
             });
@@ -329,7 +336,7 @@ impl Connections {
         self.drop_ends(key, (active_qp, passive_qp), |_| true);
     }
 
-    /// The end whose packets are addressed to that host and QP.
+    /// Returns the end whose packets are addressed to that host and QP.
     fn end_at(&self, (receiver, receiver_qp): (IpAddr, Qp)) -> Option<FlowKey> {
         let sender = *self.senders.get(&(receiver, receiver_qp))?;
         Some(FlowKey {
@@ -339,11 +346,11 @@ impl Connections {
         })
     }
 
-    /// The flow that the QP `sender_qp` at `sender` sends, whichever host asked for the connection. A QP has one connection
-    /// at a time; where several are known, it is the one set up last.
+    /// Returns the flow that the QP `sender_qp` at `sender` sends, whichever host requested the
+    /// connection. A QP has one connection at a time; of several known, the last one set up.
     #[must_use]
     pub fn flow_of(&self, sender: IpAddr, sender_qp: Qp) -> Option<FlowKey> {
-        // From the other end the receiver is the sender.
+        // At the other end the receiver is the sender.
         let end = self.end_at((sender, sender_qp))?;
         let flow = FlowKey {
             sender,
@@ -354,13 +361,15 @@ impl Connections {
         (self.sender_qp(&flow) == Some(sender_qp)).then_some(flow)
     }
 
-    /// The QP at the sender that is connected to the one at the receiver, whichever of the hosts asked for the connection.
+    /// Returns the QP at the sender that is connected to the one at the receiver, whichever host
+    /// requested the connection.
     #[must_use]
     pub fn sender_qp(&self, flow: &FlowKey) -> Option<Qp> {
         self.ends.get(flow).map(|found| found.sender_qp)
     }
 
-    /// The same, and the connection counts as used: it is forgotten later.
+    /// As [`sender_qp`](Self::sender_qp), and the connection counts as used, so that it is evicted
+    /// later.
     pub fn use_sender_qp(&mut self, flow: &FlowKey) -> Option<Qp> {
         let found = *self.ends.get(flow)?;
         let key = found.key(flow);
@@ -373,7 +382,8 @@ impl Connections {
     }
 }
 
-/// The two directions of a connection: what packets in it are addressed to, and the QP that sends them.
+/// Returns the two directions of a connection: the flow that packets are addressed to, and the QP
+/// that sends them.
 fn ends(key: ConnectionKey, active_qp: Qp, passive_qp: Qp) -> [(FlowKey, Qp); 2] {
     let (active, passive) = (key.active, key.passive);
     [
@@ -390,7 +400,7 @@ fn ends(key: ConnectionKey, active_qp: Qp, passive_qp: Qp) -> [(FlowKey, Qp); 2]
     })
 }
 
-/// A QP that data can be sent to: not a management QP.
+/// Returns a QP that data can be sent to: not a management QP.
 fn usable(number: u32) -> Option<Qp> {
     Qp::new(number).filter(|qp| *qp > Qp::GSI)
 }

@@ -1,11 +1,13 @@
-//! Correlation of packets: the flow that a notification is about, its copies at other places, the nodes that made and
-//! translated it, and the sender's answer.
+//! Correlation of packets: the flow that a notification is about, its copies at other capture
+//! points, the nodes that generated and translated it, and the sender's response.
 //!
-//! Every front end feeds a [`Correlator`] and adds what it counts, stores or draws. Nothing here decides about display.
+//! Every front end feeds a [`Correlator`] and adds what it counts, stores or draws. Nothing here
+//! decides about display.
 //!
-//! Flows and the inference of their QPs are kept by pairs of hosts. Shared between pairs are: which host a QP was last paired
-//! with, connections by RDMA CM, flow labels of WAN tunnels, translations by proxies and ingress PEs, evidence for the makers of
-//! CNPs, and sightings of the same packet at several places.
+//! Flows and the inference of their QPs are kept by pairs of hosts. Shared between pairs are: the
+//! host that a QP was last paired with, connections by RDMA CM, flow labels of WAN tunnels,
+//! translations by proxies and ingress PEs, evidence for the nodes that generated CNPs, and
+//! sightings of the same packet at several capture points.
 
 use crate::bounded::Bounded;
 use crate::class::{Class, Classes, Company};
@@ -23,27 +25,27 @@ use crate::translation::{Attribution, Translations};
 use fcn_wire::{Frame, Kind, Message, Notification, Qp, Rule, Subject};
 use std::net::IpAddr;
 
-/// Time and place of a packet.
+/// Time and capture point of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture {
     /// Time stamp in ns.
     pub at: u64,
-    /// Time of the capture in ns, which differs where `at` is by a mirror's clock.
+    /// Time of capture in ns, which differs from `at` if that is by a mirror's clock.
     pub captured: u64,
     /// Frame number.
     pub frame: u32,
-    /// Place where it was seen.
+    /// Capture point.
     pub place: Place,
-    /// True if the packet is remembered, to recognise it at another place.
+    /// True if the packet is remembered, to recognise it at another capture point.
     pub watched: bool,
-    /// True if packets are seen at several places.
+    /// True if there are several capture points.
     pub several: bool,
-    /// True for a sample, which tells neither what came before it nor when that was.
+    /// True for a sample, which has no known predecessor.
     pub sampled: bool,
 }
 
 impl Capture {
-    /// Returns that of a packet at `at` in a capture of one place.
+    /// Returns the capture of a packet at `at`, with a single capture point.
     #[must_use]
     pub const fn of_one_place(at: u64) -> Self {
         Self {
@@ -74,7 +76,7 @@ pub struct Data {
     pub key: FlowKey,
     /// Sighting.
     pub look: Look,
-    /// First sighting of the same packet at another place.
+    /// First sighting of the same packet at another capture point.
     pub earlier: Option<Look>,
     /// Length of the innermost IP packet in octets.
     pub octets: u64,
@@ -82,7 +84,7 @@ pub struct Data {
     pub sequence: Sequence,
     /// UDP source port.
     pub source_port: u16,
-    /// Fields by which the network may choose its path.
+    /// Fields by which the network may choose the packet's path.
     pub entropy: u32,
     /// True if it ends a message.
     pub ends_message: bool,
@@ -92,13 +94,13 @@ pub struct Data {
     pub able: bool,
     /// Order by PSN; `None` for a copy and for a sample.
     pub order: Option<Order>,
-    /// True if it is marked CE and was not at the earlier place.
+    /// True if it is marked CE and its first sighting was not.
     pub new_mark: bool,
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
 }
 
-/// Flow of data. `E` is what the caller keeps of it.
+/// Flow of data. `E` is the caller's data about it.
 #[derive(Clone, Debug, Default)]
 pub struct Flow<E> {
     /// Time of its first packet in ns.
@@ -111,7 +113,7 @@ pub struct Flow<E> {
     pub class: Option<Class>,
     marks: Marks,
     obedience: Obedience,
-    /// What the caller keeps.
+    /// The caller's data.
     pub extra: E,
 }
 
@@ -126,7 +128,7 @@ impl<E: Default> Flow<E> {
 }
 
 impl<E> Flow<E> {
-    /// Takes in a data packet; completes what it shows.
+    /// Processes a data packet of the flow and completes `data`.
     #[inline]
     fn data(&mut self, data: &mut Data, (watched, several): (bool, bool)) {
         let at = data.look.at;
@@ -155,7 +157,7 @@ impl<E> Flow<E> {
         data.rule = (self.marks).data(look, data.able, (watched, several), data.earlier);
     }
 
-    /// Takes in a notification about it; returns the broken rule about CE marks.
+    /// Processes a notification about the flow; returns the broken rule about CE marks.
     fn notified(&mut self, capture: &Capture, about: &About, missed: Option<u64>) -> Option<Rule> {
         if let Some(last) = missed {
             self.obedience.missed(last);
@@ -190,7 +192,7 @@ impl<E> Sequenced for Flow<E> {
     }
 }
 
-/// Data packet that carried a flow label last.
+/// Last data packet that carried a flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labelled {
     /// Its flow.
@@ -201,7 +203,7 @@ pub struct Labelled {
     pub frame: u32,
 }
 
-/// Notification, and what its packet shows beside it.
+/// Notification, with further properties of its packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'a> {
     /// The notification.
@@ -212,12 +214,12 @@ pub struct Notice<'a> {
     pub payload: &'a [u8],
     /// Traffic class.
     pub class: Option<Class>,
-    /// Marks of its path, of a CNP.
+    /// Marks of its path, for a CNP.
     pub signs: Option<Signs>,
 }
 
 impl<'a> Notice<'a> {
-    /// Returns the notification in `frame` with what that shows.
+    /// Returns the notification with the properties of its packet, `frame`.
     #[inline]
     #[must_use]
     pub fn new(notification: &'a Notification, frame: &'a Frame<'_>) -> Self {
@@ -240,7 +242,7 @@ impl<'a> Notice<'a> {
 /// Subject and source of a notification.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// First sighting of the same packet at another place.
+    /// First sighting of the same packet at another capture point.
     pub earlier: Option<Look>,
     /// Flow that it is about.
     pub flow: Option<FlowKey>,
@@ -277,12 +279,12 @@ impl Topic {
     }
 }
 
-/// What a notification shows about its flow.
+/// Findings from a notification about its flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
-    /// Evidence for who made it, of a CNP.
+    /// Evidence for the node that generated it, for a CNP.
     pub cnp: Option<Cnp>,
 }
 
@@ -299,12 +301,13 @@ pub enum Outcome {
 
 /// Correlator of packets.
 ///
-/// Takes in packets in the order of the capture, each once, by [`ingest`](Self::ingest). Callers that keep data of their own with
-/// flows and topics call its parts instead: [`data`](Self::data), [`about`](Self::about) and [`notified`](Self::notified) for a
-/// notification, and [`other`](Self::other). Bounded by the limits that it is made with.
+/// Processes packets in the order of the capture, each once, by [`ingest`](Self::ingest). Callers
+/// that keep their own data with flows and topics call its parts instead: [`data`](Self::data),
+/// [`about`](Self::about) and [`notified`](Self::notified) for a notification, and
+/// [`other`](Self::other). Bounded by the limits passed to [`new`](Self::new).
 #[derive(Debug)]
 pub struct Correlator<E> {
-    /// Topics of what is taken in by `ingest`.
+    /// Topics of the notifications processed by `ingest`.
     topics: Bounded<RowKey, Topic>,
     flows: FlowTable<Flow<E>>,
     resolver: Resolver,
@@ -315,7 +318,8 @@ pub struct Correlator<E> {
 }
 
 impl<E: Default> Correlator<E> {
-    /// Returns one that remembers at most `flows` flows, and as many connections, flow labels and hosts as `connections` each.
+    /// Returns a correlator that remembers at most `flows` flows, and at most `connections` each of
+    /// connections, flow labels and hosts.
     #[must_use]
     pub fn new(flows: usize, connections: usize) -> Self {
         Self {
@@ -329,7 +333,7 @@ impl<E: Default> Correlator<E> {
         }
     }
 
-    /// Takes in a packet.
+    /// Processes a packet.
     pub fn ingest(&mut self, capture: &Capture, frame: &Frame<'_>) -> Outcome {
         if let Some(notification) = Notification::from_frame(frame) {
             let notice = Notice::new(&notification, frame);
@@ -351,8 +355,8 @@ impl<E: Default> Correlator<E> {
         Outcome::Other
     }
 
-    /// Takes in a data packet, of a sender that is known to handle Fast CNPs or not (`able`). `keep` adds to what the caller keeps
-    /// of the flow. `None` if the frame has no IP header.
+    /// Processes a data packet; `able` is true if its sender is known to handle Fast CNPs. `keep`
+    /// updates the caller's data about the flow. `None` if the frame has no IP header.
     #[inline]
     pub fn data<R>(
         &mut self,
@@ -366,7 +370,7 @@ impl<E: Default> Correlator<E> {
         else {
             return None;
         };
-        // A tunnel that ends before the mark is copied inwards has it in its own header alone.
+        // The mark of a tunnel that is not terminated yet is in the tunnel's own header only.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || packet.ecn == Ecn::Ce;
         let look = capture.look(ce);
         let several = capture.several;
@@ -403,7 +407,7 @@ impl<E: Default> Correlator<E> {
             self.labels.learn(outer, labelled);
         }
         let port = data.sequence.port(data.source_port);
-        // A sample's PSN tells nothing of what is between.
+        // A sample's PSN says nothing about the packets since the sample before.
         let psn = data.sequence.of_connection().filter(|_| !capture.sampled);
         let make = || Flow::new(look.at);
         let (flow, begins) = (self.flows).data(data.key, look.at, (psn, port), make);
@@ -431,7 +435,7 @@ impl<E> Correlator<E> {
         let identity = || (self.sightings).message(notification, notice.port, notice.payload);
         let identity = (capture.watched && !capture.sampled).then(identity);
         let earlier = self.see(capture, capture.look(false), identity);
-        // What is not among samples may be another flow's.
+        // A QP named in a sample may belong to a flow that is not among the samples.
         if let Subject::SenderQp(qp) = notification.subject
             && !capture.sampled
         {
@@ -469,7 +473,7 @@ impl<E> Correlator<E> {
         }
     }
 
-    /// Takes in a notification that is `about` something, one of `topic`'s.
+    /// Processes a notification that is `about` something and belongs to `topic`.
     #[inline]
     pub fn notified(
         &mut self,
@@ -504,12 +508,13 @@ impl<E> Correlator<E> {
         told
     }
 
-    /// Takes in a packet that is neither a notification nor data. Returns its first sighting, where it is looked for.
+    /// Processes a packet that is neither a notification nor data. Returns its first sighting, if
+    /// it is looked for.
     pub fn other(&mut self, capture: &Capture, frame: &Frame<'_>) -> Option<Look> {
         let ip = frame.ip()?;
         let hosts = (ip.source, ip.destination);
         match frame.message() {
-            // Which data a sample answers is not among the samples, mostly.
+            // The data that a sample acknowledges is mostly not among the samples.
             Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
                 (self.origins).acknowledged(capture.at, capture.place, frame, &bth);
                 let earlier = self.seen_before(capture, frame, hosts);
@@ -521,7 +526,7 @@ impl<E> Correlator<E> {
             }
             Message::RdmaCm(..) => {
                 let earlier = self.seen_before(capture, frame, hosts);
-                // A late copy of what took a connection down would take down the one after it.
+                // A late copy of a message that closed a connection would close the next one.
                 if earlier.is_none() {
                     self.resolver.learn(frame);
                 }
@@ -531,7 +536,7 @@ impl<E> Correlator<E> {
         }
     }
 
-    /// Returns the first sighting of a packet between two hosts at another place.
+    /// Returns the first sighting of a packet between two hosts at another capture point.
     pub fn seen_before(
         &mut self,
         capture: &Capture,
@@ -552,18 +557,21 @@ impl<E> Correlator<E> {
         self.see(capture, capture.look(false), identity)
     }
 
-    /// Takes in a sighting; returns the first one of the same packet, where packets are recognised by their `identity`.
+    /// Records a sighting; returns the first one of the same packet, if packets are recognised by
+    /// their `identity`.
     fn see(&mut self, capture: &Capture, look: Look, identity: Option<Identity>) -> Option<Look> {
         (self.sightings).see_captured(identity?, look, capture.captured)
     }
 
-    /// Takes in that a packet passed which is not [watched](Capture::watched), for the times when places are seen.
+    /// Records that a packet passed that is not [watched](Capture::watched), for the time stamps of
+    /// its capture point.
     pub fn passed(&mut self, capture: &Capture) {
         self.sightings.pass(&capture.look(false));
     }
 
-    /// Returns the flow that a notification is about, by what is known now: by its UDP source port where the notification names no
-    /// QP, the one seen last of several.
+    /// Returns the flow that a notification is about, as far as known now. If the notification
+    /// names no QP, the flow is found by its UDP source port: of several, the one with the latest
+    /// packet.
     #[must_use]
     pub fn flow_of(&self, notification: &Notification) -> Option<FlowKey> {
         let Subject::Flow {
@@ -580,7 +588,7 @@ impl<E> Correlator<E> {
             .map(|(key, _)| *key)
     }
 
-    /// Returns the flow that notifications of that key to `destination` are about.
+    /// Returns the flow that notifications with that key to `destination` are about.
     #[must_use]
     pub fn flow_of_key(&self, key: &RowKey, destination: IpAddr) -> Option<FlowKey> {
         key.flow(
@@ -589,7 +597,7 @@ impl<E> Correlator<E> {
         )
     }
 
-    /// Returns the data packet that carried the flow label last that `notification` names.
+    /// Returns the last data packet that carried the flow label named by `notification`.
     #[must_use]
     pub fn labelled(&self, notification: &Notification) -> Option<&Labelled> {
         match notification.subject {
@@ -610,30 +618,30 @@ impl<E> Correlator<E> {
         flow.obedience.verdict_among(&self.sightings)
     }
 
-    /// Takes the packets up to now as evidence for who made `cnp`, before others come.
+    /// Fixes the evidence for the node that generated `cnp`, before later packets come.
     pub fn settle(&self, cnp: &mut Cnp) {
         self.origins.settle(cnp);
     }
 
-    /// Returns who made `cnp`.
+    /// Returns the node that generated `cnp`.
     #[must_use]
     pub fn maker(&self, cnp: &Cnp) -> Inference {
         self.origins.judge(cnp)
     }
 
-    /// Returns the makers of CNPs.
+    /// Returns the evidence for the nodes that generate CNPs.
     #[must_use]
     pub const fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// Returns the packets seen at several places.
+    /// Returns the packets captured at several capture points.
     #[must_use]
     pub const fn sightings(&self) -> &Sightings {
         &self.sightings
     }
 
-    /// Takes over the sightings of another one, which has seen the same capture.
+    /// Takes over the sightings of another correlator that has processed the same capture.
     pub fn adopt_sightings(&mut self, other: Self) {
         self.sightings = other.sightings;
     }
@@ -644,7 +652,7 @@ impl<E> Correlator<E> {
         &self.flows
     }
 
-    /// Returns the flows, to change what the caller keeps of them.
+    /// Returns the flows, to change the caller's data about them.
     pub const fn flows_mut(&mut self) -> &mut FlowTable<Flow<E>> {
         &mut self.flows
     }

@@ -1,4 +1,5 @@
-//! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
+//! Properties of a RoCEv2 data packet that the roles use, read from a frame or supplied by a
+//! simulator.
 
 use core::hash::{Hash, Hasher};
 use fcn_wire::bth::{Bth, Transport};
@@ -24,7 +25,8 @@ identified! {
 }
 
 impl Ecn {
-    /// From the two low bits of a TOS or traffic class octet; the others are dropped.
+    /// Returns the field in the two low bits of a TOS or traffic class octet; the others are
+    /// ignored.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
@@ -35,20 +37,20 @@ impl Ecn {
         }
     }
 
-    /// The two bits.
+    /// Returns the two bits.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self as u8
     }
 
-    /// 01 or 10: may be marked CE.
+    /// Returns true for 01 or 10: may be marked CE.
     #[must_use]
     pub const fn is_ect(self) -> bool {
         matches!(self, Self::Ect0 | Self::Ect1)
     }
 }
 
-/// What the tunnel around a data packet says about it.
+/// Properties of the tunnel around a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Outer {
     /// Address of the ingress PE: source of the outer IPv6 header. `None` with SR-MPLS, where no header names it.
@@ -57,7 +59,8 @@ pub struct Outer {
     pub flow_label: u32,
 }
 
-/// What identifies a flow to every role: the data packet's addresses and its DestQP, the QP at the receiver.
+/// Key that identifies a flow to every role: the data packet's addresses and its DestQP, the QP at
+/// the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     /// The data sender.
@@ -68,7 +71,7 @@ pub struct FlowKey {
     pub receiver_qp: Qp,
 }
 
-/// Five words: tables look flows up at every packet.
+/// Hashes five words, as tables look up a flow for every packet.
 impl Hash for FlowKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -81,7 +84,7 @@ impl Hash for FlowKey {
     }
 }
 
-/// An address as two words. Those of an IPv4 address may be an IPv6 address's, too.
+/// Returns an address as two words. Those of an IPv4 address may equal those of an IPv6 address.
 #[inline]
 pub fn words(address: &IpAddr) -> [u64; 2] {
     match address {
@@ -96,20 +99,20 @@ pub fn words(address: &IpAddr) -> [u64; 2] {
 /// A RoCEv2 data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct DataPacket<'a> {
-    /// Source address: the sender. Of the innermost header where there is a tunnel.
+    /// Source address: the sender. Of the innermost header if there is a tunnel.
     pub source: IpAddr,
-    /// Destination address: the receiver. Of the innermost header where there is a tunnel.
+    /// Destination address: the receiver. Of the innermost header if there is a tunnel.
     pub destination: IpAddr,
-    /// UDP source port; 0 on InfiniBand's own link.
+    /// UDP source port; 0 on native InfiniBand.
     pub source_port: u16,
-    /// UDP destination port; 0 on InfiniBand's own link.
+    /// UDP destination port; 0 on native InfiniBand.
     pub destination_port: u16,
     /// DestQP: the QP at the receiver.
     pub dest_qp: Qp,
-    /// ECN field of the outermost IP header, or CE if another one has it; on InfiniBand's own link, whose switches set FECN,
-    /// what that comes to.
+    /// ECN field of the outermost IP header, or CE if another one is marked; on native InfiniBand,
+    /// whose switches set FECN, the equivalent of that.
     pub ecn: Ecn,
-    /// The tunnel around it, where it says which flow it carries.
+    /// The tunnel around it, if the tunnel identifies the flow that it carries.
     pub outer: Option<Outer>,
     /// IOAM option type and trace option data in the packet's Hop-by-Hop Options.
     pub trace: Option<(OptType, &'a [u8])>,
@@ -118,11 +121,12 @@ pub struct DataPacket<'a> {
 }
 
 impl<'a> DataPacket<'a> {
-    /// The data packet in `frame`, innermost where there are tunnels.
+    /// Returns the data packet in `frame`, innermost if there are tunnels.
     ///
-    /// `None` for anything else: neither RoCEv2 nor InfiniBand's own, CNPs and Fast CNPs, acknowledgements (positive and negative), packets to the
-    /// management QPs 0 and 1, fragments. Requests to read and atomic operations count as data: they belong to the flow
-    /// and meet the same queue \[choice\].
+    /// `None` for anything else: neither RoCEv2 nor native InfiniBand, CNPs and Fast CNPs,
+    /// acknowledgements (positive and negative), packets to the management QPs 0 and 1, fragments.
+    /// Read requests and atomic operations count as data: they belong to the flow and meet the same
+    /// queue \[choice\].
     #[must_use]
     pub fn from_frame(frame: &Frame<'a>) -> Option<Self> {
         let Message::Roce(bth, _) = frame.message() else {
@@ -159,13 +163,14 @@ impl<'a> DataPacket<'a> {
         })
     }
 
-    /// What the network may choose the packet's path by: the UDP source port, and the flow label of its innermost IP header.
+    /// Returns the fields by which the network may choose the packet's path: the UDP source port,
+    /// and the flow label of its innermost IP header.
     #[must_use]
     pub const fn entropy(&self, flow_label: u32) -> u32 {
         (self.source_port as u32).rotate_right(12) ^ flow_label
     }
 
-    /// The flow that the packet belongs to.
+    /// Returns the flow that the packet belongs to.
     #[must_use]
     pub const fn flow(&self) -> FlowKey {
         FlowKey {
@@ -176,13 +181,14 @@ impl<'a> DataPacket<'a> {
     }
 }
 
-/// Whether packets of that opcode carry or ask for data: not CNPs, acknowledgements, or opcodes of unknown services.
+/// Returns true if packets with that opcode carry or request data: no CNPs, acknowledgements, or
+/// opcodes of unknown services.
 fn is_data(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
     known_service && !acknowledges(opcode)
 }
 
-/// Whether packets of that opcode acknowledge, positively or negatively.
+/// Returns true if packets with that opcode acknowledge, positively or negatively.
 #[must_use]
 pub fn acknowledges(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
@@ -190,8 +196,8 @@ pub fn acknowledges(opcode: Opcode) -> bool {
     known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
 }
 
-/// Whether packets of that opcode answer an RDMA READ. Their PSNs are those of whoever asked, not of what else comes from their
-/// sender.
+/// Returns true if packets with that opcode respond to an RDMA READ. Their PSNs are the
+/// requester's, unrelated to those of other packets from their sender.
 #[must_use]
 pub fn answers_read(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
@@ -199,12 +205,13 @@ pub fn answers_read(opcode: Opcode) -> bool {
     known_service && answers.contains(&(opcode.0 & 0x1F))
 }
 
-/// Returns whether a packet of that opcode is an RDMA READ request.
+/// Returns true if a packet with that opcode is an RDMA READ request.
 const fn requests_read(opcode: Opcode) -> bool {
     opcode.0 & 0x1F == Opcode::RC_READ_REQUEST.0
 }
 
-/// Returns whether a packet of that opcode is the last one of its message: every one but a first or middle one.
+/// Returns true if a packet with that opcode is the last one of its message: any but a first or
+/// middle one.
 #[must_use]
 pub fn ends_message(opcode: Opcode) -> bool {
     let parts = [
@@ -218,21 +225,22 @@ pub fn ends_message(opcode: Opcode) -> bool {
     !parts.iter().any(|part| part.0 == opcode.0 & 0x1F)
 }
 
-/// Which sequence the PSN of a data packet is of.
+/// Sequence that the PSN of a data packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// The flow's connection's.
+    /// The sequence of the flow's connection.
     Connection(u32),
-    /// The flow's connection's, of an RDMA READ request: the response packets take up the PSNs that follow.
+    /// The sequence of the flow's connection, for an RDMA READ request: the response packets use
+    /// the PSNs that follow.
     Request(u32),
-    /// Whoever's it was that asked: the packet answers an RDMA READ.
+    /// The requester's sequence: the packet responds to an RDMA READ.
     Answer(u32),
-    /// One of the QPs' that send datagrams to the same.
+    /// The sequence of one of the QPs that send datagrams to the same QP.
     Datagram,
 }
 
 impl Sequence {
-    /// That of a data packet.
+    /// Returns the sequence of a data packet.
     #[must_use]
     pub fn of(bth: &Bth<'_>) -> Self {
         match bth.opcode() {
@@ -245,7 +253,8 @@ impl Sequence {
         }
     }
 
-    /// Returns the UDP source port of a connection's packet; 0 for a datagram's, which tells nothing of two QPs.
+    /// Returns the UDP source port of a connection's packet; 0 for a datagram, whose port does not
+    /// identify two QPs.
     #[must_use]
     pub const fn port(self, source_port: u16) -> u16 {
         match self {
@@ -254,7 +263,7 @@ impl Sequence {
         }
     }
 
-    /// The PSN, where it is of the flow's connection.
+    /// Returns the PSN, if it belongs to the flow's connection.
     #[must_use]
     pub const fn of_connection(self) -> Option<u32> {
         match self {
@@ -264,7 +273,8 @@ impl Sequence {
     }
 }
 
-/// Whether packets of that opcode begin the answer to an RDMA READ: their PSN is that of the request.
+/// Returns true if packets with that opcode begin the response to an RDMA READ: their PSN is that
+/// of the request.
 #[must_use]
 pub fn begins_answer(opcode: Opcode) -> bool {
     let begins = [
@@ -286,14 +296,15 @@ fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
         Some(Ecn::from_bits(class))
     });
     let outermost = each.next()?;
-    // Whichever tunnel was marked, its end hands the mark on (RFC 6040 section 4.2).
+    // A mark on any of the tunnels is copied inwards at its end (RFC 6040 section 4.2).
     Some(each.find(|ecn| *ecn == Ecn::Ce).unwrap_or(outermost))
 }
 
 /// Entropy label indicator (RFC 6790 section 3).
 const ENTROPY_LABEL_INDICATOR: u32 = 7;
 
-/// The tunnel around the IP packet that begins at `inner`: the outermost one that has a label for the flow.
+/// Returns the tunnel around the IP packet that begins at `inner`: the outermost one with a label
+/// for the flow.
 fn outer(frame: &Frame<'_>, inner: usize) -> Option<Outer> {
     let bytes = frame.bytes();
     let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -358,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_bits_read_back() {
+    fn ecn_bits_round_trip() {
         for bits in 0..=255 {
             assert_eq!(Ecn::from_bits(bits).bits(), bits & 3);
         }
@@ -367,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn data_are_what_is_neither_told_nor_acknowledged_nor_management() {
+    fn notifications_acknowledgements_and_management_are_no_data() {
         use Opcode as O;
         for opcode in [
             O::RC_SEND_ONLY,
@@ -379,7 +390,7 @@ mod tests {
         ] {
             assert!(is_read(opcode, QP), "{opcode}");
         }
-        // Of XRC, the acknowledgement too; of a service that nobody assigned, nothing.
+        // Acknowledgements of XRC, and opcodes of an unassigned service, are not data.
         for opcode in [
             O::RC_ACKNOWLEDGE,
             O::RC_ATOMIC_ACKNOWLEDGE,
@@ -404,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plain_packet_says_is_read() {
+    fn a_plain_packet_is_read() {
         for (source, destination) in [
             (SENDER.into(), RECEIVER.into()),
             (IpAddr::V4(SENDER4), IpAddr::V4(RECEIVER4)),
@@ -452,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_tunnel_the_outermost_ecn_and_the_label_are_read() {
+    fn the_outermost_ecn_and_the_label_of_a_tunnel_are_read() {
         let outer = |traffic_class| Part::Ipv6 {
             source: PE,
             destination: SWITCH,
@@ -480,9 +491,9 @@ mod tests {
             ingress: None,
             flow_label: 0x12345,
         });
-        // The indicator is a stack's, not that of another behind a pseudowire.
+        // The indicator applies to its own label stack, not to another behind a pseudowire.
         let control_word = Part::Bytes(&[0; 4]);
-        // What carries a mirror's copy is none of the packet's tunnels.
+        // The headers that carry a mirror's copy are no tunnel of the packet.
         let gre = Part::Gre {
             checksum: false,
             key: None,

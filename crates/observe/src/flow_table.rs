@@ -1,4 +1,4 @@
-//! The flows that are remembered, each with what its owner keeps of it: found by key, or by their hosts.
+//! A bounded table of flows, each with its owner's data: looked up by key, or by hosts.
 
 use crate::bounded::Bounded;
 use crate::data::FlowKey;
@@ -7,47 +7,51 @@ use fcn_wire::bth::MAX_24;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// So many flows between two hosts are looked at.
+/// Maximum number of flows between two hosts that are considered.
 pub const MOST_BETWEEN: usize = 64;
-/// PSNs further apart than this, either way, are of two connections: the QP number was given again \[choice\]. A message may
-/// have as many packets as this, and as many be lost; of connections that begin at random 3 % begin nearer.
+/// Maximum distance between PSNs of one connection, in either direction; PSNs further apart belong
+/// to two connections, as the QP number was reused \[choice\]. A message may have that many
+/// packets, and that many may be lost; connections that begin at random PSNs are nearer than this
+/// in 3 % of cases.
 pub(crate) const FAR: u32 = 1 << 18;
-/// So are PSN 0 and one that is further behind it \[choice\]: there are libraries whose connections all begin at 0.
+/// PSN 0, more than this behind the highest PSN, is of another connection too \[choice\]: the
+/// connections of some libraries all begin at 0.
 const FAR_FROM_0: u32 = 1 << 12;
 
-/// When a flow begins, of which data passes.
+/// Start of a flow, relative to a data packet of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begins {
-    /// It has begun before.
+    /// The flow has begun before.
     Before,
-    /// Now, as far as is remembered.
+    /// The flow begins with this packet, as far as is remembered.
     First,
-    /// Now: what had that key before was another connection.
+    /// The flow begins with this packet: the previous flow with that key was another connection.
     Anew,
-    /// Before, and for the first time it comes from another UDP source port than it began with.
+    /// The flow has begun before; this is the first packet from a UDP source port other than its
+    /// initial one.
     Spread,
 }
 
 /// A flow whose packet sequence numbers are remembered.
 pub trait Sequenced {
-    /// Packet sequence number of the data packet that is furthest ahead of those that have one of their own, which answers to
-    /// RDMA READ have not; `None` where there is none.
+    /// Returns the packet sequence number of the most advanced data packet, responses to RDMA READ
+    /// excluded as their PSNs are the requester's; `None` if there is none.
     fn highest_psn(&self) -> Option<u32>;
 }
 
-/// A flow, and where it comes from.
+/// A flow and its UDP source port.
 #[derive(Debug)]
 struct Ported<F> {
     flow: F,
-    /// UDP source port of its data; 0 where it has none, or several.
+    /// UDP source port of its data; 0 if it has none, or several.
     port: u16,
 }
 
-/// At most so many flows; past the limit those leave first whose data was seen longest ago.
+/// A map with a maximum number of flows; the flows with the oldest data are evicted first.
 #[derive(Debug)]
 pub struct FlowTable<F> {
     flows: Bounded<FlowKey, Ported<F>>,
-    /// From when on flows are looked for by their hosts: new flows need not wait for an index that nobody looks into.
+    /// Index by hosts, built on first use: new flows need no index until one is needed.
     by_hosts: Option<BTreeSet<FlowKey>>,
 }
 
@@ -61,9 +65,10 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// The flow called `key`, whose data passes at `at` from the UDP source port `port` (0: there is none that counts), with that
-    /// PSN where it is [of its connection](crate::data::Sequence); made where it is new. Made anew, too, where the PSN is that of another connection, to
-    /// which the QP number was given since.
+    /// Returns the flow `key`, of which a data packet came at `at` from the UDP source port `port`
+    /// (0: none, or not to be counted); `psn` is its PSN if it is [of its
+    /// connection](crate::data::Sequence). Inserts the result of `make` if the flow is new, or if
+    /// the PSN shows that the QP number was reused for another connection.
     #[inline]
     pub fn data(
         &mut self,
@@ -106,12 +111,13 @@ impl<F> FlowTable<F> {
         (&mut kept.flow, begins)
     }
 
-    /// The flow called `key`.
+    /// Returns the flow `key`.
     pub fn get(&self, key: &FlowKey) -> Option<&F> {
         self.flows.get(key).map(|kept| &kept.flow)
     }
 
-    /// The PSN of the flow's data packet that is furthest ahead, and when data of it passed last.
+    /// Returns the PSN of the flow's most advanced data packet, and the time of its last data
+    /// packet.
     pub(crate) fn position(&self, key: &FlowKey) -> Option<(u32, u64)>
     where
         F: Sequenced,
@@ -120,25 +126,25 @@ impl<F> FlowTable<F> {
         Some((kept.flow.highest_psn()?, at))
     }
 
-    /// The same, to be changed.
+    /// Returns the flow `key`, mutably.
     pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut F> {
         self.flows.get_mut(key).map(|kept| &mut kept.flow)
     }
 
-    /// The flows, with an index by hosts from now on.
+    /// Returns the flows, maintaining an index by hosts from now on.
     pub fn indexed(&mut self) -> &Self {
         let keys = || self.flows.iter().map(|(key, _)| *key).collect();
         self.by_hosts.get_or_insert_with(keys);
         self
     }
 
-    /// All flows.
+    /// Returns all flows.
     pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &F)> {
         self.flows.iter().map(|(key, kept)| (key, &kept.flow))
     }
 
-    /// The flows from one host to another: `MOST_BETWEEN` at most, by their QPs. None before they are
-    /// [`indexed`](Self::indexed).
+    /// Returns the flows from one host to another, ordered by QP: at most `MOST_BETWEEN`. None
+    /// unless the table is [`indexed`](Self::indexed).
     pub fn between(
         &self,
         sender: IpAddr,
@@ -156,19 +162,19 @@ impl<F> FlowTable<F> {
             .filter_map(|key| Some((key, self.get(key)?)))
     }
 
-    /// Flows kept.
+    /// Returns the number of flows kept.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no flows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
-    /// Flows that have had to leave.
+    /// Returns the number of flows evicted.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.flows.evicted()
@@ -222,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn of_two_hosts_with_many_flows_some_are_found() {
+    fn the_number_of_flows_between_two_hosts_is_limited() {
         let mut flows = FlowTable::new(1000);
         for qp in 2..200 {
             flows.data(key(1, qp), 0, (None, 0), || 0);
         }
-        assert_eq!(between(&flows, 1), [], "nobody has asked yet");
+        assert_eq!(between(&flows, 1), [], "no index yet");
         flows.indexed();
         assert_eq!((flows.len(), between(&flows, 1).len()), (198, MOST_BETWEEN));
     }
 
     #[test]
-    fn a_flow_begins_anew_with_the_psns_of_another_connection() {
+    fn psns_of_another_connection_restart_a_flow() {
         for (last, psn, is_anew) in [
             (5, 6, false),
             (5, 5, false),
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_from_several_ports_is_told_of_once() {
+    fn a_flow_from_several_ports_is_reported_once() {
         let mut flows = FlowTable::new(2);
         let mut data = |psn, port| flows.data(key(1, 2), 0, (Some(psn), port), || 7).1;
         assert_eq!(data(7, 50_000), Begins::First);
@@ -273,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds what the table holds, whatever has left, and from whenever on there is one.
+        /// The index matches the table, whatever was evicted, and whenever the index was built.
         #[test]
         fn the_index_follows_the_table(
             packets in proptest::collection::vec((0_u8..4, 2_u32..10), 1..200),

@@ -1,16 +1,16 @@
-//! Which flow a WAN FCN means: the flow label of the outer header, as the data packets of an ingress PE carry it
-//! (draft-he-rtgwg-wan-fcn section 4.1).
+//! The flow that a WAN FCN refers to: the flow label of the outer header, as in the data packets of
+//! an ingress PE (draft-he-rtgwg-wan-fcn section 4.1).
 
 use crate::data::Outer;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// What is known of the last data packet, by ingress PE and flow label; `V` names its flow. Bounded: when full, it begins
-/// anew and learns within a few packets.
+/// The last data packet by ingress PE and flow label; `V` names its flow. Bounded: when full, the
+/// map is cleared and relearnt within a few packets.
 ///
-/// With SR-MPLS nothing names the ingress PE: the entropy label alone has to do, where no tunnel of the PE that is told has
-/// the label \[choice\].
+/// With SR-MPLS nothing names the ingress PE: the entropy label alone is used, if no tunnel of the
+/// notified PE has the label \[choice\].
 #[derive(Debug)]
 pub struct Labels<V> {
     flows: HashMap<(Option<IpAddr>, u32), V, RandomState>,
@@ -18,7 +18,7 @@ pub struct Labels<V> {
 }
 
 impl<V: PartialEq> Labels<V> {
-    /// At most `limit` flows; 0 counts as 1.
+    /// Keeps at most `limit` flows; 0 counts as 1.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -36,11 +36,11 @@ impl<V: PartialEq> Labels<V> {
         if self.flows.len() >= self.limit {
             self.flows.clear();
         }
-        // Several flows may hash to one label; of those the last one seen is as good as any.
+        // Several flows may hash to one label; the most recent one is as good as any.
         self.flows.insert(key, flow);
     }
 
-    /// What the FCN to `ingress` about `label` means.
+    /// Returns the flow that an FCN to `ingress` about `label` refers to.
     #[must_use]
     pub fn flow_of(&self, ingress: IpAddr, label: u32) -> Option<&V> {
         let named = self.flows.get(&(Some(ingress), label));
@@ -54,7 +54,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     #[test]
-    fn the_label_of_the_pe_that_is_told_counts_first() {
+    fn the_label_of_the_notified_pe_takes_precedence() {
         let pe = |n| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n);
         let outer = |ingress, flow_label| Outer {
             ingress,

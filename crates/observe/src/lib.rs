@@ -1,12 +1,24 @@
-//! What an observer can infer from the packets that pass by.
+//! Inference from captured packets: correlation of notifications with data, attribution, and
+//! verdicts on senders.
 //!
-//! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `correlator.rs` is the entry: it
-//! takes in packets, and drives the rest. `data.rs` says what a data
-//! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
-//! which notifications are about the same; `resolve.rs` which QP at the sender is meant, inferred by `pairing.rs` and `source_port.rs` where RDMA CM does not tell, `labels.rs` which flow a WAN FCN
-//! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
-//! places, `trail.rs` one after another, `unit.rs` how exact time stamps are; `translation.rs` which CNPs translate, `origin.rs` who really made a CNP; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes; `class.rs` what packets are queued by. `bounded.rs`, `table.rs`,
-//! and `flow_table.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
+//! Shared by the monitor, the Wireshark plugin and the roles. No I/O; the caller passes the time.
+//! `correlator.rs` is the entry point: it processes packets and drives the other modules:
+//!
+//! - `data.rs`: data packets and the flows that they belong to
+//! - `connections.rs`: connections between QPs, learnt from RDMA CM
+//! - `topic.rs`: key of notifications about the same subject
+//! - `resolve.rs`: QP at the sender, inferred by `pairing.rs` and `source_port.rs` if RDMA CM does
+//!   not report it; `labels.rs`: the flow that a WAN FCN refers to
+//! - `obedience.rs`: verdicts on whether senders slow down
+//! - `rules.rs`: rules that several packets break, `marks.rs`: rules about CE marks, `routing.rs`:
+//!   rules about routing messages
+//! - `sightings.rs`: copies of one packet at several capture points, `trail.rs`: their order,
+//!   `unit.rs`: resolution of time stamps
+//! - `translation.rs`: CNPs that translate requests, `origin.rs`: the node that generated a CNP
+//! - `broken.rs`: malformed notifications, `access.rs`: lists of prefixes, `class.rs`: traffic
+//!   classes
+//! - `bounded.rs`, `table.rs` and `flow_table.rs`: the tables used; bounded, seeded, and without an
+//!   allocation per packet
 #![forbid(unsafe_code)]
 
 pub mod access;

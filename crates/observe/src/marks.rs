@@ -1,53 +1,56 @@
-//! CE marks on a flow's data: which of them a CNP may answer, and beside a switch's Fast CNPs, whether the very packet that
-//! caused one was marked as well, which a switch must not do where it knows that the sender handles Fast CNPs
-//! (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
+//! CE marks on a flow's data: those that a CNP may answer, and, next to a switch's Fast CNPs,
+//! whether the very packet that caused one was marked as well, which a switch must not do if it
+//! knows that the sender handles Fast CNPs (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
 //!
-//! A Fast CNP does not say which packet caused it. A mark on another packet, or by another switch, breaks nothing. Before the
-//! switch is where its Fast CNP is seen first: that of a switch further on comes by the other place before. What may have
-//! caused it are the packets of the flow that were seen in the millisecond before it. A mark within a millisecond of it, sooner
-//! or later, is
+//! A Fast CNP does not identify the packet that caused it. A mark on another packet, or by another
+//! switch, breaks no rule. The capture point that sees a Fast CNP first is taken to be upstream of
+//! its switch: the Fast CNP of a switch further on passes the other capture point first. The
+//! packets that may have caused it are those of the flow captured in the millisecond before it. A
+//! mark within a millisecond of it, before or after, is
 //!
-//! - the switch's, where each packet that may have caused the Fast CNP was seen unmarked before the switch and marked behind
-//!   it, at the next place that saw it: where no other switch stands between the two, which no capture tells;
-//! - nobody's business, where the packet was marked before the switch already, or came by only after the Fast CNP;
-//! - [unclear](Rule::FastCnpMarkUnclear) else: the packet was seen behind the switch alone, or others may have caused the
-//!   Fast CNP; and where packets are seen at one place, each mark.
+//! - the switch's, if each packet that may have caused the Fast CNP was captured unmarked before
+//!   the switch and marked behind it, at the next capture point. This assumes that no other switch
+//!   stands between the two, which no capture can tell;
+//! - ignored, if the packet was already marked before the switch, or came only after the Fast CNP;
+//! - [unclear](Rule::FastCnpMarkUnclear) otherwise: the packet was captured behind the switch only,
+//!   or others may have caused the Fast CNP; and with a single capture point, each mark.
 
 use crate::sightings::{Look, Place};
 use fcn_wire::{Kind, Notification, Origin, Rule};
 use std::collections::VecDeque;
 
-/// How long before a Fast CNP the packet that caused it may have been seen, and how long after one marks are beside it, in
-/// nanoseconds \[choice\].
+/// Maximum time from the packet that caused a Fast CNP to the Fast CNP, and from a Fast CNP to a
+/// mark attributed to it, in nanoseconds \[choice\].
 pub const BESIDE: u64 = 1_000_000;
-/// Packets that may have caused a Fast CNP: where there are more within [`BESIDE`], it cannot be told.
+/// Maximum number of packets that may have caused a Fast CNP: with more within [`BESIDE`], the
+/// cause is unknown.
 const SUSPECTS: usize = 32;
-/// The time of what was never seen.
+/// Time of an event that has not occurred.
 const NEVER: u64 = u64::MAX;
 
-/// A packet that came by.
+/// A captured packet.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
-    /// When and in which frame it was seen first.
+    /// Time and frame of its first sighting.
     first: u64,
     frame: u32,
-    /// Where it was seen first, or last unmarked.
+    /// Capture point of its first sighting, or of its last sighting unmarked.
     place: Place,
     mark: Mark,
 }
 
-/// Where a packet was marked, as far as it was seen.
+/// Part of the path on which a packet was marked, as far as captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// Nowhere so far.
+    /// Not marked so far.
     No,
-    /// Before it was seen first.
+    /// Before its first sighting.
     Before,
-    /// Before it was seen at that place, and after it was seen first.
+    /// After its first sighting, and before that capture point.
     Between(Place),
 }
 
-/// Whether a switch has marked a packet.
+/// Answer to whether a switch has marked a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guilt {
     No,
@@ -55,27 +58,27 @@ enum Guilt {
     Yes,
 }
 
-/// A flow's marks.
+/// The CE marks of a flow.
 #[derive(Clone, Debug)]
 pub struct Marks {
-    /// The last mark that the receiver has not answered.
+    /// Time of the last mark that the receiver has not answered.
     unanswered: u64,
-    /// A switch's last Fast CNP about the flow.
+    /// Time of a switch's last Fast CNP about the flow.
     fast: u64,
-    /// Where the sender is able.
+    /// Present if the sender handles Fast CNPs.
     watch: Option<Box<Watch>>,
 }
 
-/// Who may be to blame.
+/// Packets and marks near a Fast CNP.
 #[derive(Clone, Debug)]
 struct Watch {
-    /// The last mark.
+    /// Time of the last mark.
     last: u64,
-    /// Where the last Fast CNP was seen first.
+    /// Capture point of the first sighting of the last Fast CNP.
     place: Place,
-    /// Whether the packet that caused it is still looked for.
+    /// True while the packet that caused it is being searched.
     open: bool,
-    /// Packets by their first sightings, where they are looked for at other places.
+    /// Packets by their first sightings, if they are looked for at other capture points.
     passed: VecDeque<Passed>,
 }
 
@@ -101,26 +104,26 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Whether a notification is such that its flow must not be marked as well.
+    /// Returns true for a notification whose flow must not be marked as well.
     #[inline]
     #[must_use]
     pub fn counts(gist: &Notification) -> bool {
         matches!(gist.kind, Kind::FastCnp1 | Kind::FastCnp2) && gist.origin == Origin::Switch
     }
 
-    /// When the last mark was seen that the receiver has not answered.
+    /// Returns the time of the last mark that the receiver has not answered.
     #[must_use]
     pub fn unanswered(&self) -> Option<u64> {
         (self.unanswered != NEVER).then_some(self.unanswered)
     }
 
-    /// The receiver has answered the marks so far.
+    /// Records that the receiver has answered the marks so far.
     pub fn answered(&mut self) {
         self.unanswered = NEVER;
     }
 
-    /// A switch's Fast CNP about the flow, at a time that does not go back; `several` is whether packets are seen at several
-    /// places. Returns the rule that it shows broken.
+    /// Records a switch's Fast CNP about the flow; `at` must not go back. `several` is true with
+    /// several capture points. Returns the rule that it shows broken.
     pub fn notified(&mut self, at: u64, place: Place, several: bool) -> Option<Rule> {
         self.fast = at;
         let watch = self.watch.as_mut()?;
@@ -132,9 +135,9 @@ impl Marks {
         beside.then_some(Rule::FastCnpMarkUnclear)
     }
 
-    /// A data packet of the flow, of a sender that is `able` to obey Fast CNPs or not. `earlier` is its first sighting, where
-    /// this is another: packets are `watched` for that, and `several` is whether they are seen at several places. Returns the
-    /// rule that it shows broken.
+    /// Records a data packet of the flow; `able` is true if its sender handles Fast CNPs. `earlier`
+    /// is its first sighting if this is a copy, `watched` is true if packets are remembered to find
+    /// copies, and `several` with several capture points. Returns the rule that it shows broken.
     #[inline]
     pub fn data(
         &mut self,
@@ -176,7 +179,7 @@ impl Marks {
         }
         let is_before = |place| place == watch.place;
         match earlier {
-            // Seen behind the switch alone.
+            // Captured behind the switch only.
             None => unclear.filter(|_| beside && !is_before(look.place)),
             Some(earlier) if earlier.ce || is_before(look.place) => None,
             Some(earlier) if suspected(self.fast).contains(&earlier.at) => {
@@ -191,18 +194,19 @@ impl Marks {
     }
 }
 
-/// The later one of two times, the first of which may be none.
+/// Returns the later of two times, the first of which may be [`NEVER`].
 const fn later(last: u64, at: u64) -> u64 {
     if last == NEVER || last < at { at } else { last }
 }
 
-/// When a packet was seen that may have caused a Fast CNP.
+/// Returns the time range of the packets that may have caused a Fast CNP.
 const fn suspected(fast: u64) -> core::ops::RangeInclusive<u64> {
     fast.saturating_sub(BESIDE)..=fast
 }
 
 impl Passed {
-    /// Whether a switch has marked it whose Fast CNP was seen at `place` first.
+    /// Determines whether the switch whose Fast CNP was first captured at `place` has marked the
+    /// packet.
     fn guilt(&self, place: Place) -> Guilt {
         match self.mark {
             Mark::No => Guilt::No,
@@ -215,7 +219,7 @@ impl Passed {
 }
 
 impl Watch {
-    /// A data packet, and its first sighting where this is another.
+    /// Records a data packet; `earlier` is its first sighting if this is a copy.
     fn see(&mut self, look: Look, earlier: Option<&Look>) {
         let passed = &mut self.passed;
         let Some(earlier) = earlier else {
@@ -242,7 +246,8 @@ impl Watch {
         }
     }
 
-    /// Blames the Fast CNP at `fast`, once, where every packet that may have caused it is known, and was marked by its switch.
+    /// Returns the rule broken by the Fast CNP at `fast`, once: if every packet that may have
+    /// caused it is recorded and was marked by its switch.
     fn judge(&mut self, fast: u64) -> Option<Rule> {
         let suspected = suspected(fast);
         let passed = &self.passed;
@@ -296,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A packet seen unmarked in `frame`, and behind the switch.
+    /// A packet captured unmarked in `frame`, and then behind the switch.
     fn pass(marks: &mut Marks, frame: u32, after: u64, marked: bool) -> Option<Rule> {
         let first = look(frame, after, false);
         assert_eq!(marks.data(first, true, SEVERAL, None), None);
@@ -304,8 +309,8 @@ mod tests {
         marks.data(then, true, SEVERAL, Some(first))
     }
 
-    /// What is said of one packet with a Fast CNP 5 ns after its first sighting, and of the Fast CNP, where they come in
-    /// that order.
+    /// Rules reported for one packet and for a Fast CNP 5 ns after its first sighting; with
+    /// `fast_first`, the packet comes after the Fast CNP.
     fn reported(packet: &[Look], fast_first: bool) -> [Option<Rule>; 2] {
         let mut marks = Marks::default();
         let mut fast = fast_first.then(|| marks.notified(START + 5, HERE, true));
@@ -327,8 +332,9 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_told_is_told() {
-        // The packet that may have caused it: seen before and behind, behind alone, before alone.
+    fn marks_near_a_fast_cnp_are_reported() {
+        // The packet that may have caused it: captured before and behind the switch, behind only,
+        // before only.
         assert_eq!(
             reported(&[look(1, 0, false), behind(2, 10, true)], false),
             [BLAMED, None]
@@ -344,7 +350,7 @@ mod tests {
         assert_eq!(reported(&[behind(1, 4, true)], false), [None, UNCLEAR]);
         assert_eq!(reported(&[behind(1, 4, false)], false), [None, None]);
         assert_eq!(reported(&[look(1, 0, false)], false), [None, None]);
-        // One that came by only after it; behind alone it may have been before.
+        // A packet that came only after it; captured behind only, it may have passed before.
         assert_eq!(
             reported(&[look(1, 0, false), behind(2, 10, true)], true),
             [None, None]
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_that_caused_it_and_was_marked_is_blamed_once() {
+    fn a_marked_packet_that_caused_a_fast_cnp_is_reported_once() {
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);
         assert_eq!(marks.notified(START + 20, HERE, true), BLAMED);
@@ -366,7 +372,7 @@ mod tests {
             BLAMED,
             "another one"
         );
-        // Marked after the Fast CNP was seen, and after more than a millisecond.
+        // Marked after the Fast CNP was captured, and after more than a millisecond.
         let mut marks = Marks::default();
         let first = look(1, 0, false);
         assert_eq!(marks.data(first, true, SEVERAL, None), None);
@@ -379,27 +385,28 @@ mod tests {
     }
 
     #[test]
-    fn where_another_packet_may_have_caused_it_nobody_is_blamed() {
-        // One before it came out unmarked.
+    fn marks_are_unclear_if_another_packet_may_be_the_cause() {
+        // An earlier packet was not marked.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, false), None);
         assert_eq!(pass(&mut marks, 3, 100, true), None);
         assert_eq!(marks.notified(START + 200, HERE, true), UNCLEAR);
-        // Marked before the first place.
+        // Marked before the first capture point.
         let mut marks = Marks::default();
         assert_eq!(marks.data(look(1, 0, true), true, SEVERAL, None), None);
         assert_eq!(marks.notified(START + 5, HERE, true), None);
-        // More than are remembered.
+        // More packets than are remembered.
         let mut marks = Marks::default();
         for n in 0..=SUSPECTS as u32 {
             assert_eq!(pass(&mut marks, n * 2, u64::from(n) * 20, true), None);
         }
         assert_eq!(marks.notified(START + 2000, HERE, true), UNCLEAR);
-        // A switch further on, whose Fast CNP comes by the second place first.
+        // A switch further on, whose Fast CNP passes the second capture point first.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);
         assert_eq!(marks.notified(START + 20, BEHIND, true), None);
-        // Unmarked at a second place, and marked at a third: whose Fast CNP came by the first alone stands before the second.
+        // Unmarked at a second capture point and marked at a third: a switch whose Fast CNP passes
+        // only the first stands before the second.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, false), None);
         let third = Look {
@@ -410,14 +417,14 @@ mod tests {
         assert_eq!(marks.data(third, true, SEVERAL, Some(first)), None);
         assert_eq!(marks.notified(START + 30, HERE, true), UNCLEAR);
         assert_eq!(marks.notified(START + 30, BEHIND, true), BLAMED);
-        // Long ago.
+        // Too long ago.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);
         assert_eq!(marks.notified(START + BESIDE + 1, HERE, true), None);
     }
 
     #[test]
-    fn seen_at_one_place_it_cannot_be_told() {
+    fn marks_are_unclear_with_one_capture_point() {
         for watched in [false, true] {
             let one = (watched, false);
             let mut marks = Marks::default();
@@ -438,7 +445,7 @@ mod tests {
         marks.data(look(1, 0, true), false, SEVERAL, None);
         assert_eq!(marks.unanswered(), Some(START));
         marks.answered();
-        // The same packet, at another place.
+        // The same packet, at another capture point.
         marks.data(behind(2, 10, true), false, SEVERAL, Some(look(1, 0, true)));
         assert_eq!(marks.unanswered(), None);
         marks.data(behind(3, 20, true), false, SEVERAL, Some(look(1, 0, false)));

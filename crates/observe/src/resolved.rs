@@ -12,9 +12,10 @@ identified! {
         Cm = "cm",
         /// The UDP source port, which Linux drivers compute from the numbers of both QPs.
         Port = "port",
-        /// Acknowledgements that go the other way fit the data's PSNs, and no other flow's.
+        /// Acknowledgements in the reverse direction match the PSNs of this flow's data, and of no
+        /// other flow's.
         Acks = "acks",
-        /// Weaker: the two hosts send to one QP each, as far as is captured.
+        /// Weaker: in the capture, the two hosts send to one QP each.
         Only = "only",
     }
 }

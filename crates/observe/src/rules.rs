@@ -1,36 +1,37 @@
-//! The rules that one packet's bytes cannot show broken ([`Rule::SEVERAL`](fcn_wire::Rule::SEVERAL)): it takes several
-//! packets, or a list of who is who.
+//! Rules that a single packet cannot be shown to break
+//! ([`Rule::SEVERAL`](fcn_wire::Rule::SEVERAL)): checking them takes several packets, or lists of
+//! prefixes.
 
 use crate::access;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Notification, Rule, Subject};
 
-/// Notifiers of one topic whose rates are told apart; those that come later are not judged.
+/// Maximum number of notifiers per topic whose rates are checked; later ones are not judged.
 pub const NOTIFIERS: usize = 4;
-/// Notifications a second that one notifier may send about one flow, where nothing else is said (the drafts ask for a limit
-/// and leave its value open: see [`Duties::for_kind`]).
+/// Default limit of the notifications per second that one notifier may send about one flow (the
+/// drafts ask for a limit and leave its value open: see [`Duties::for_kind`]).
 pub const FLOW_RATE: u32 = 20_000;
-/// How much earlier than it is due a notification may come, in nanoseconds: congestion is told of in bursts, and packets
-/// and their time stamps are held up on the way.
+/// Time that a notification may come before it is due, in nanoseconds: congestion is notified in
+/// bursts, and packets and their time stamps are delayed on the way.
 pub const TOLERANCE: u64 = 1_000_000;
-/// In nanoseconds.
+/// One second, in nanoseconds.
 const SECOND: u32 = 1_000_000_000;
 
-/// What the drafts ask of who sends notifications of one kind.
+/// Requirements of the drafts on senders of one kind of notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duties {
-    /// The rate about one flow is limited.
+    /// The rate of notifications about one flow is limited.
     pub rate: Rule,
-    /// The source is on a list of those who may notify.
+    /// The source is on the list of permitted notifiers.
     pub source: Rule,
-    /// The border of the domain lets none through, neither in nor out.
+    /// The border of the domain passes no notification, neither in nor out.
     pub border: Rule,
 }
 
 impl Duties {
-    /// The rules for notifications of that kind; none for CNPs, which receivers send, wherever they are
-    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6,
-    /// draft-he-rtgwg-wan-fcn section 6).
+    /// Returns the rules for notifications of that kind; none for CNPs, which receivers send, from
+    /// anywhere (draft-xiao-rtgwg-rocev2-fast-cnp section 5,
+    /// draft-xiao-rtgwg-proxy-congestion-notification section 6, draft-he-rtgwg-wan-fcn section 6).
     #[inline]
     #[must_use]
     pub const fn for_kind(kind: Kind) -> Option<Self> {
@@ -56,8 +57,8 @@ impl Duties {
 }
 
 impl Duties {
-    /// The rule about the rate. None where only the flow's hosts are told apart and no QP, as of one that is not RoCE: several
-    /// flows would count as one.
+    /// Returns the rule about the rate. `None` if the subject names the flow's hosts but no QP, as
+    /// for a flow that is not RoCE: several flows would count as one.
     #[must_use]
     pub const fn rate_about(&self, subject: &Subject) -> Option<Rule> {
         match subject {
@@ -69,7 +70,8 @@ impl Duties {
     }
 }
 
-/// The rule that `notification` breaks where its source is not in `list`; without a list, nobody is suspected.
+/// Returns the rule that `notification` breaks if its source is not in `list`; an empty list
+/// permits every source.
 #[must_use]
 pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
     let suspected = !list.is_empty() && !access::lists(list, notification.notifier);
@@ -80,8 +82,8 @@ pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
     )
 }
 
-/// The rule that `notification` breaks where it comes into the domain from outside, or goes out of it: one of its two
-/// addresses is in `domain`, the other is not. Without a domain, there is no border.
+/// Returns the rule that `notification` breaks if it enters or leaves the domain: exactly one of
+/// its two addresses is in `domain`. Without a domain there is no border.
 #[inline]
 #[must_use]
 pub fn crosses(domain: &[Prefix], notification: &Notification) -> Option<Rule> {
@@ -95,25 +97,28 @@ pub fn crosses(domain: &[Prefix], notification: &Notification) -> Option<Rule> {
     )
 }
 
-/// Notifications of one notifier about one flow against a limit on their rate, each counted where it was seen first.
+/// Checks the notifications of one notifier about one flow against a rate limit, each counted at
+/// its first sighting.
 ///
-/// This is the generic cell rate algorithm (ITU-T I.371 Annex A): at a limit of r a second, each is due 1/r after the one
-/// before, or after it came, whichever is later; one that comes more than [`TOLERANCE`] early exceeds the limit, and
-/// counts no further. So at once there may come as many as are due in that time, and one more.
+/// Uses the generic cell rate algorithm (ITU-T I.371 Annex A): at a limit of r per second, each
+/// notification is due 1/r after the due time of the one before, or after its arrival, whichever is
+/// later. One that comes more than [`TOLERANCE`] early exceeds the limit and does not advance the
+/// due time. So a burst may have as many as are due within that time, and one more.
 #[derive(Clone, Copy, Debug)]
 pub struct NotifierRate {
-    /// When the next one is due, in nanoseconds since the epoch.
+    /// Due time of the next one, in nanoseconds since the epoch.
     due: u64,
     /// The latest time stamp.
     latest: u64,
 }
 
 impl NotifierRate {
-    /// None yet.
+    /// The state before any notification.
     pub const NEW: Self = Self { due: 0, latest: 0 };
 
-    /// Counts one; returns whether it exceeds a limit of `rate` a second, 0 for none. A time stamp that lies more than
-    /// [`TOLERANCE`] before the latest one tells of no order: with it counting begins anew.
+    /// Counts a notification; returns true if it exceeds a limit of `rate` per second (0: no
+    /// limit). A time stamp more than [`TOLERANCE`] before the latest one means that the order is
+    /// unknown: counting starts over.
     #[inline]
     #[must_use]
     pub const fn exceeds(&mut self, at: u64, rate: u32) -> bool {
@@ -136,12 +141,13 @@ impl NotifierRate {
     }
 }
 
-/// Of a flow that is younger than this part of a window, too little is known to say what the window held.
+/// Inverse of the least part of a window that a flow must have lasted for the window's content to
+/// be estimated.
 const YOUNG: u64 = 8;
 
-/// What a window before a notification would hold of a flow of that age, where it held `octets`. Those of a flow that is
-/// younger than the window are scaled up to it: a flow that is told to slow down soon has not grown because it was not there
-/// before.
+/// Returns the octets that a window before a notification would hold, given that it held `octets`
+/// of a flow of that age. Those of a flow younger than the window are scaled up to it: a flow that
+/// is notified soon after its start has not grown just because it did not exist before.
 #[must_use]
 pub fn of_window(octets: f64, age: u64, window: u64) -> Option<f64> {
     if age >= window {
@@ -159,7 +165,7 @@ mod tests {
     use fcn_wire::proxy_cn::FiveTuple;
     use fcn_wire::{Origin, Qp};
 
-    /// How many of those `times`, in nanoseconds, exceed a limit of `rate` a second.
+    /// Returns how many of `times`, in nanoseconds, exceed a limit of `rate` per second.
     fn exceeding(rate: u32, times: impl IntoIterator<Item = u64>) -> usize {
         let mut counted = NotifierRate::NEW;
         let times = times.into_iter();
@@ -184,7 +190,7 @@ mod tests {
             assert_eq!(exceeding(limit, shaken), 0, "{limit}");
             let many = exceeding(limit, evenly(rate * 6 / 5 + 1, seconds));
             assert!(many > 0, "{limit}");
-            // Those that exceed it take no place of others: the rest keeps the limit.
+            // Notifications over the limit do not displace others: the rest keeps the limit.
             let double = exceeding(limit, evenly(rate * 2, seconds));
             let kept = rate * seconds * 2 - double as u64;
             assert!(
@@ -196,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_what_is_due_within_the_tolerance() {
+    fn the_tolerance_bounds_a_burst() {
         for (limit, fits) in [
             (1, 1),
             (50, 1),
@@ -209,13 +215,13 @@ mod tests {
             assert_eq!(exceeding(limit, burst.clone().take(fits)), 0, "{limit}");
             assert_eq!(exceeding(limit, burst.take(fits + 4)), 4, "{limit}");
         }
-        // Ten seconds of silence earn no more.
+        // Ten seconds of silence earn no further burst.
         let later = [0, 10_000_000_000, 10_000_000_000, 10_000_000_000];
         assert_eq!(exceeding(50, later), 2);
     }
 
     #[test]
-    fn stamps_in_disorder_blame_nobody() {
+    fn time_stamps_out_of_order_exceed_no_limit() {
         let swapped = |rate: u64| (0..rate).map(move |n| (n ^ 1) * 1_000_000_000 / rate);
         for rate in [50, 60, 1_000, 20_000, 1_000_000] {
             assert_eq!(exceeding(rate, swapped(rate.into())), 0, "{rate}");
@@ -223,7 +229,7 @@ mod tests {
         // Within the tolerance, order does not matter.
         assert!(exceeding(1_000, swapped(1_200)) > 100);
         assert_eq!(exceeding(50, [9, 3, 7, 1, 5].map(|n| n * 100_000)), 4);
-        // What is read after something later, or after a stamp from the future, counts by itself.
+        // Notifications read after later ones, or after a stamp from the future, count separately.
         let again = evenly(50, 1)
             .map(|at| at + 5_000_000_000)
             .chain(evenly(50, 1));
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_are_not_told_apart_break_no_rate() {
+    fn flows_without_a_qp_exceed_no_rate() {
         let tuple = FiveTuple {
             source: [10, 1, 0, 1].into(),
             destination: [10, 2, 0, 1].into(),

@@ -1,15 +1,15 @@
-//! The UDP source port that Linux drivers give to what one QP sends to another.
+//! The UDP source port that Linux drivers choose for packets from one QP to another.
 
 use fcn_wire::Qp;
 
 /// Number of different results of [`udp_source_port`].
 pub const SOURCE_PORTS: u32 = 1 << 14;
 
-/// Returns the UDP source port of RoCEv2 packets between two QPs, in both directions, where neither the application nor RDMA
-/// CM sets a flow label: 0xC000 to 0xFFFF.
+/// Returns the UDP source port of RoCEv2 packets between two QPs, in both directions, if neither
+/// the application nor RDMA CM sets a flow label: 0xC000 to 0xFFFF.
 ///
-/// As `rdma_calc_flow_label` and `rdma_flow_label_to_udp_sport` of Linux (`include/rdma/ib_verbs.h`), which the drivers mlx5,
-/// irdma, hns, erdma and rxe call.
+/// Computed as by `rdma_calc_flow_label` and `rdma_flow_label_to_udp_sport` of Linux
+/// (`include/rdma/ib_verbs.h`), which the drivers mlx5, irdma, hns, erdma and rxe call.
 #[must_use]
 pub const fn udp_source_port(one: Qp, other: Qp) -> u16 {
     let mut hash = one.get() as u64 * other.get() as u64;
@@ -27,9 +27,9 @@ mod tests {
     #[test]
     fn ports_of_known_connections() {
         for (one, other, port) in [
-            // Of soft RoCE, as this project's captures have them.
+            // Of soft RoCE, from this project's captures.
             (0x11, 0x13, 0xC143),
-            // Long numbers, as adapters give them.
+            // Long numbers, as adapters assign them.
             (887, 11662, 55100),
             (4949, 12756, 51029),
             (2, 2, 0xC004),

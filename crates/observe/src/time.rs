@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-/// Time since a start that the caller chose. Roles only compare and subtract times; one that lies before the
-/// last is taken as no time having passed.
+/// Time since a start chosen by the caller. Roles only compare and subtract times; a time before
+/// the last one counts as no time elapsed.
 pub type Time = Duration;
 
-/// A duration in whole nanoseconds; more than 584 years count as that.
+/// Returns a duration in whole nanoseconds, saturating at `u64::MAX` (584 years).
 pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

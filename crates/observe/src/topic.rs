@@ -5,39 +5,40 @@ use fcn_wire::notification::Side;
 use fcn_wire::{Kind, Notification, Qp, Subject};
 use std::net::IpAddr;
 
-/// What makes notifications belong to one row: who is to slow down, which of its QPs or flows, by which kind, and the
-/// interface where they are told apart.
+/// Key of the notifications that share a row: the sender that is to slow down, its QP or flow, the
+/// kind of notification, and the interface if interfaces are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKey {
-    /// The sender, or who was told where the notification names none.
+    /// The sender, or the destination if the notification names no sender.
     sender: IpAddr,
     named: Named,
     kind: Kind,
     interface: u32,
 }
 
-/// What notifications name. A QP at the receiver means nothing without the receiver, so that belongs to it.
+/// Subject named by a notification. A QP at the receiver is ambiguous without the receiver's
+/// address, so the two go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Named {
     SenderQp(Qp),
     ReceiverQp(IpAddr, Qp),
-    /// A flow of that receiver's without its QP.
+    /// A flow to that receiver whose QP is unknown.
     Receiver(IpAddr),
     FlowLabel(u32),
 }
 
-/// What is to slow down, whichever kind tells it and wherever it is seen: kinds name a flow by its QP at the sender, its QP at
-/// the receiver, or a flow label.
+/// Subject that is to slow down, regardless of the kind of notification and the capture point:
+/// kinds name a flow by its QP at the sender, its QP at the receiver, or a flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Aim {
-    /// The flow, where it is known.
+    /// The flow, if known.
     Flow(FlowKey),
-    /// What the notifications name, whatever kind and interface.
+    /// The subject that the notifications name, regardless of kind and interface.
     Named(RowKey),
 }
 
 impl RowKey {
-    /// The key of a notification; `interface` where interfaces are told apart.
+    /// Returns the key of a notification; `interface` is given if interfaces are distinguished.
     #[inline]
     #[must_use]
     pub fn new(notification: &Notification, interface: Option<u32>) -> Self {
@@ -57,25 +58,25 @@ impl RowKey {
         }
     }
 
-    /// How it is told.
+    /// Returns the kind of the notifications.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The data sender, where the notifications name it.
+    /// Returns the data sender, if the notifications name it.
     #[must_use]
     pub fn sender(&self) -> Option<IpAddr> {
         self.flow_label().is_none().then_some(self.sender)
     }
 
-    /// The sender, or who was told where the notifications name none.
+    /// Returns the sender, or the destination if the notifications name no sender.
     #[must_use]
     pub const fn destination_or_sender(&self) -> IpAddr {
         self.sender
     }
 
-    /// The data receiver, where the notifications name it.
+    /// Returns the data receiver, if the notifications name it.
     #[must_use]
     pub const fn receiver(&self) -> Option<IpAddr> {
         match self.named {
@@ -84,7 +85,7 @@ impl RowKey {
         }
     }
 
-    /// The QP that the notifications name, and whose it is.
+    /// Returns the QP that the notifications name, and the side that it belongs to.
     #[must_use]
     pub const fn qp(&self) -> Option<(Qp, Side)> {
         match self.named {
@@ -94,8 +95,8 @@ impl RowKey {
         }
     }
 
-    /// The data flow that the notifications are about. `of_label` knows the flow that a flow label means, `of_sender` the one
-    /// that a QP at its sender sends.
+    /// Returns the data flow that the notifications are about. `of_label` looks up the flow of a
+    /// flow label, `of_sender` the flow sent by a QP at its sender.
     pub fn flow(
         &self,
         of_label: impl FnOnce(u32) -> Option<FlowKey>,
@@ -115,7 +116,8 @@ impl RowKey {
         }
     }
 
-    /// What is to slow down, where `flow` is the data flow that the notifications are about, as far as it is known.
+    /// Returns the subject that is to slow down; `flow` is the data flow that the notifications are
+    /// about, if known.
     #[must_use]
     pub fn aim(&self, flow: Option<FlowKey>) -> Aim {
         let named = || {
@@ -128,7 +130,7 @@ impl RowKey {
         flow.map_or_else(named, Aim::Flow)
     }
 
-    /// The flow label that WAN FCNs name.
+    /// Returns the flow label that WAN FCNs name.
     #[must_use]
     pub const fn flow_label(&self) -> Option<u32> {
         match self.named {
@@ -137,7 +139,7 @@ impl RowKey {
         }
     }
 
-    /// The interface's number; 0 where they are not told apart.
+    /// Returns the number of the interface; 0 if interfaces are not distinguished.
     #[must_use]
     pub const fn interface(&self) -> u32 {
         self.interface

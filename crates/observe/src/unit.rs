@@ -1,13 +1,13 @@
-//! What the time stamps of a place are multiples of: how exact they are.
+//! Resolution of the time stamps of a capture point.
 
-/// Time stamps that what divides all of them is unlikely to divide by chance.
+/// Number of time stamps of which a common divisor is unlikely to be chance.
 const ENOUGH: u8 = 4;
 
-/// What the time stamps of a place are multiples of, in nanoseconds.
+/// Common divisor of the time stamps of a capture point, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unit {
     divisor: u64,
-    /// The same of the times from the first one to the others.
+    /// Common divisor of the differences between the first time stamp and the others.
     apart: u64,
     first: u64,
     stamps: u8,
@@ -21,7 +21,7 @@ const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl Unit {
-    /// That of time stamps of nanoseconds.
+    /// The unit of time stamps with nanosecond resolution.
     #[cfg(test)]
     pub(crate) const NANOSECOND: Self = Self {
         divisor: 1,
@@ -30,7 +30,7 @@ impl Unit {
         stamps: u8::MAX,
     };
 
-    /// Takes in a time stamp, in nanoseconds.
+    /// Adds a time stamp, in nanoseconds.
     pub const fn add(&mut self, at: u64) {
         if self.stamps == 0 {
             self.first = at;
@@ -40,7 +40,7 @@ impl Unit {
         self.apart = common_divisor(at.abs_diff(self.first), self.apart);
     }
 
-    /// The unit; where there are few time stamps, only the power of ten in it.
+    /// Returns the unit; with fewer than four time stamps, only its largest power of ten.
     #[must_use]
     pub const fn get(self) -> u64 {
         if self.stamps >= ENOUGH {
@@ -53,8 +53,8 @@ impl Unit {
         unit
     }
 
-    /// What the times between time stamps are multiples of: more than the unit where all were shifted, or where packets come
-    /// like clockwork.
+    /// Returns the common divisor of the differences between time stamps, 1 if there are too few.
+    /// It exceeds the unit if all time stamps are shifted, or if packets come at regular intervals.
     #[must_use]
     pub(crate) const fn apart(self) -> u64 {
         if self.stamps > ENOUGH { self.apart } else { 1 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_time_stamps_tell_powers_of_ten() {
+    fn few_time_stamps_yield_powers_of_ten() {
         let unit = |stamps: &[u64]| {
             let mut unit = Unit::default();
             stamps.iter().for_each(|at| unit.add(*at));
