@@ -261,7 +261,8 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Compares the class of a notification with that of the flow's data; returns the rule that is broken.
+    /// Compares the class of a notification with that of the flow's data; returns the rule that is
+    /// broken.
     pub fn class(&mut self, class: Option<Class>, about: &About) -> Option<Rule> {
         self.classes.add(class?, about.data_class)
     }

@@ -53,9 +53,11 @@ impl Ecn {
 /// Properties of the tunnel around a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Outer {
-    /// Address of the ingress PE: source of the outer IPv6 header. `None` with SR-MPLS, where no header names it.
+    /// Address of the ingress PE: source of the outer IPv6 header. `None` with SR-MPLS, as no
+    /// header names it.
     pub ingress: Option<Ipv6Addr>,
-    /// Flow label of the outer IPv6 header, 20 bits; with SR-MPLS the entropy label (RFC 6790) \[choice\].
+    /// Flow label of the outer IPv6 header, 20 bits; with SR-MPLS the entropy label (RFC 6790)
+    /// \[choice\].
     pub flow_label: u32,
 }
 

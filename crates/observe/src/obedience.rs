@@ -1,32 +1,42 @@
-//! Does a flow slow down when it is told to? Three answers, with the evidence; what they mean is said at [`Answer`].
+//! Estimates whether a flow slows down after notifications. There are three answers, each with its
+//! evidence; see [`Answer`].
 //!
-//! Three questions are put to a flow, each at its own time scale:
-//! - *Shape.* The time from one notification to the next is cut into bins, each four times as long as the one before it. How
-//!   much less data is in a bin than in the rest of that time and in the time before the notification? Of a flow that knows
-//!   nothing of notifications the answer is nothing, on average over notifications, however it sends: each time between
-//!   notifications is its own control, and so is a steady trend. That notifications come when a sender is fast makes the
-//!   first bins higher, not lower. Less in the last bin, after more in one before, is no answer: it may fall back from a rise.
-//!   Where they come in episodes, between which a sender recovers, what is around one is the episode's: so all of them
-//!   together must not show less soon after than later either, before a sender is said not to obey.
-//! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long after the last one? That
-//!   is what remains to be seen where notifications come so fast that they hold a sender down.
-//! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
+//! Three questions are asked about a flow, each at its own time scale:
+//! - *Shape.* The time from one notification to the next is divided into bins, each four times as
+//!   long as the previous one. How much less data is in a bin than in the rest of that time and in
+//!   the time before the notification? For a flow that ignores notifications the expected
+//!   difference is zero, averaged over notifications, however it sends: each interval between
+//!   notifications is its own control, and so is a steady trend. Notifications that come when a
+//!   sender is fast raise the first bins, not lower them. Less data in the last bin, after more in
+//!   an earlier one, is no answer: the rate may fall back from a rise. If notifications come in
+//!   episodes between which a sender recovers, the data around each belongs to the episode: so
+//!   before a sender is reported not to obey, all notifications pooled must not show less data soon
+//!   after than later either.
+//! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long
+//!   after the last one? This is the only evidence left if notifications come so fast that they
+//!   hold a sender down.
+//! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather
+//!   than at other times?
 //!
-//! Data is spread evenly over the time since the last earlier stamp, so that bins need not hold whole packets; what was sent
-//! after a long pause counts to neither side. Shape is seen twice: by the time that passed, and by busy time, in which a gap that
-//! stands out is no longer than a usual one. Only less by both is an answer, and only as much by both is none: a message may
-//! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
-//! Nothing is kept of single packets: about 430 octets a flow, whatever it sends, and 2.7 KB more once it is notified about.
+//! Data is spread evenly over the time since the previous earlier stamp, so that bins need not hold
+//! whole packets; data sent after a long pause counts in neither side of a comparison. Shape is
+//! measured twice: by elapsed time, and by busy time, in which an outlying gap counts no longer
+//! than a usual one. Only less data by both means that the sender obeys, and only as much by both
+//! means that it does not: a message may end soon after the notification that it caused, and a
+//! message that is slowed down may hide this among times with nothing to send. No state is kept per
+//! packet: about 430 octets per flow, whatever it sends, and 2.7 KB more once it is notified.
 //!
-//! The same question is put a second time, with time counted in gaps between packets (`by_gap.rs`): what follows a notification is
-//! compared with what the flow's own past predicts. That holds at any time scale and over an application's pauses, and misses
-//! short episodes and late answers, which the bins see. An answer is one where either has it and the other does not
-//! contradict.
+//! The shape question is asked a second time, with time counted in gaps between packets
+//! (`by_gap.rs`): the pace after a notification is compared with a prediction from the flow's own
+//! past. That works at any time scale and across an application's pauses, but misses short episodes
+//! and late responses, which the bins detect. The answer is that of either method, if the other
+//! does not contradict it.
 //!
-//! What is judged is what the sender sends: PSNs that were skipped count as sent at that time, and so does what is sent again
-//! ([`Obedience::sequenced`]).
+//! The judgment is about the data that the sender sends: skipped PSNs count as sent at that time,
+//! and so do retransmissions ([`Obedience::sequenced`]).
 //!
-//! Here is what is kept of a flow; `obedience/judge.rs` makes an answer of it, and `obedience/evidence.rs` says what that rests on.
+//! This file holds the state of a flow; `obedience/judge.rs` derives the answer from it, and
+//! `obedience/evidence.rs` describes the evidence.
 
 mod by_gap;
 mod evidence;
@@ -45,24 +55,29 @@ use by_gap::ByGap;
 
 pub use evidence::{Advice, Answer, Doubt, Evidence, Less, Slower, Unit, Verdict, Window};
 
-/// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
+/// Number of bins of the time since a notification, each four times as long as the previous one;
+/// the first ends at [`FIRST`], the last has no end.
 const BINS: usize = 11;
-/// Where the first bin ends, as a power of two of nanoseconds: about a microsecond.
+/// End of the first bin, as a power of two of nanoseconds: about a microsecond.
 const FIRST: u32 = 10;
 /// Stamps in a batch of data, whose rate is compared between quiet and notified times.
 const BATCH: u16 = 16;
-/// A gap so many times as long as the longest of late (which fades by a 16th a stamp) is a pause, not a rate.
+/// A gap this many times as long as the longest recent one (which decays by a 16th per stamp) is a
+/// pause, not a rate.
 const PAUSE: f32 = 8.0;
-/// A gap so many times as long as the median of late stands out: slowing down to half makes none.
+/// A gap this many times as long as the recent median is an outlier; slowing down to half the rate
+/// causes none.
 const STANDS_OUT: f32 = 2.0;
-/// Stamps after which it is known what a pause is.
+/// Number of stamps after which pauses are recognised.
 const KNOWN: u8 = 64;
-/// Sums over more notifications than this are halved, so that what was long ago fades, and single-precision sums stay exact.
+/// Number of notifications after which sums are halved, so that old data fades and single-precision
+/// sums stay exact.
 const KEPT: f32 = 16_384.0;
-/// Time without a notification from which on a flow counts as left alone, in usual times between notifications.
+/// Time without a notification from which a flow counts as left alone, in usual intervals between
+/// notifications.
 const ALONE: u64 = 8;
 
-/// Octets in a time.
+/// Octets in a time span.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     octets: f32,
@@ -75,7 +90,7 @@ impl Amount {
         self.time += part.time;
     }
 
-    /// Logarithm of its rate; `None` where there is none.
+    /// Returns the logarithm of its rate; `None` if there is no data.
     fn rate(&self) -> Option<f64> {
         (self.octets > 0.0).then(|| (f64::from(self.octets) / f64::from(self.time)).ln())
     }
@@ -86,7 +101,7 @@ impl Amount {
 struct Part {
     octets: f32,
     time: f32,
-    /// The same without what makes gaps stand out.
+    /// `time` without the excess of outlying gaps.
     busy: f32,
     stamps: u16,
 }
@@ -101,38 +116,39 @@ impl Part {
     }
 }
 
-/// How data is spread over the time since the stamp before.
+/// Distribution of data over the time since the previous stamp.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Octets a nanosecond.
+    /// Octets per nanosecond.
     rate: f32,
-    /// The part of the time that is busy.
+    /// Share of the time that is busy.
     busy: f32,
     paused: bool,
 }
 
-/// Over notifications: how much more was in a bin than around it, in octets a nanosecond.
+/// Sums over notifications: the excess of data in a bin over that around it, in octets per
+/// nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     count: f32,
     more: f32,
-    /// By busy time, to the scale of `more`.
+    /// The excess by busy time, on the scale of `more`.
     more_busy: f32,
     squares: f32,
     around: f32,
     stamps: f32,
-    /// The lowest one, which the judgment makes do without.
+    /// The lowest excess, which the judgment leaves out.
     lowest: f32,
 }
 
-/// The time since notifications that lies between two bounds.
+/// Data in one range of the time since notifications.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
-    /// Since the last one.
+    /// Since the last notification.
     part: Part,
-    /// Over those before.
+    /// Over previous notifications.
     totals: Totals,
-    /// Octets and time of them all, whatever was around.
+    /// Octets and time over all notifications, regardless of the data around.
     octets: f32,
     time: f32,
 }
@@ -161,7 +177,7 @@ impl Class {
         self.time = kept * self.time + batch.time;
     }
 
-    /// Logarithm of the rate over all its time.
+    /// Returns the logarithm of the rate over all its time.
     fn rate(&self) -> f64 {
         (f64::from(self.octets) / f64::from(self.time)).ln()
     }
@@ -170,7 +186,8 @@ impl Class {
         f64::from(self.sum) / f64::from(self.count)
     }
 
-    /// Variance of single values; not below what `BATCH` packets have at random, divided by 16: senders pace.
+    /// Returns the variance of single values; at least that of `BATCH` random packets, divided by
+    /// 16, as senders pace.
     fn variance(&self) -> f64 {
         let mean = self.mean();
         let n = f64::from(self.count);
@@ -183,7 +200,7 @@ impl Class {
     }
 }
 
-/// What the data of a batch is compared as.
+/// Kind of time that the data of a batch counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Times {
     Quiet,
@@ -193,19 +210,20 @@ enum Times {
     Unknown,
 }
 
-/// Data packets of one kind of time.
+/// Data packets in one kind of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     times: Times,
     part: Part,
 }
 
-/// When the last notification came before the flow was known that it is about.
+/// Time of the last notification before the flow that it is about was known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Missed(Option<u64>);
 
 impl Missed {
-    /// Another one comes at `at`, whose flow is known or not: when the last one came that the flow has not heard of, if any.
+    /// Records another notification at `at`, whose flow is known or not. Returns the time of the
+    /// last one that was not passed to the flow, if any.
     pub const fn another(&mut self, at: u64, is_known: bool) -> Option<u64> {
         match is_known {
             true => self.0.take(),
@@ -217,32 +235,34 @@ impl Missed {
     }
 }
 
-/// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
+/// State of one flow, to be judged. Times are nanoseconds of any clock; times that go back count as
+/// the latest one.
 ///
-/// What every stamp touches comes first, and is no longer than two cache lines.
+/// The fields that every stamp touches come first, and take at most two cache lines.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Obedience {
-    /// The stamp before the latest one, up to which data is spread.
+    /// The stamp before the latest one, up to which data has been spread.
     spread: u64,
-    /// The latest stamp, and octets that bear it.
+    /// The latest stamp, and the octets with that stamp.
     latest: u64,
     octets: u32,
     /// Packets before it that were sent and not captured, by their PSNs.
     skipped: u32,
     entropy: u32,
-    /// Whether the entropy has changed at the latest stamp, and whether behind a notification that is waiting.
+    /// True if the entropy changed at the latest stamp, and if it did so after a pending
+    /// notification.
     turned: bool,
     turned_behind: bool,
     turned_next: bool,
     turned_ever: bool,
-    /// Whether there was data long after a notification.
+    /// True if there was data long after a notification.
     left_alone: bool,
-    /// Whether there was data, and whether it was notified.
+    /// True after the first data packet.
     begun: bool,
-    /// Stamps seen, as far as it takes to know what a pause is.
+    /// Number of stamps, up to that needed to recognise pauses.
     stamps: u8,
-    /// The longest gap of late, and the median.
+    /// The longest recent gap, and the median.
     longest: f32,
     usual: f32,
     packets: u32,
@@ -250,25 +270,28 @@ pub struct Obedience {
     batch: Batch,
     /// Rate before the last notification, by busy time.
     before_busy: f32,
-    /// The last notification that data was seen behind of.
+    /// The last notification with data after it.
     last: u64,
-    /// Notifications since data was spread: the first and the last of them.
+    /// First and last notification since data was last spread.
     waiting: Option<(u64, u64)>,
-    /// By the time since the last notification; there from the first one on that data was seen behind.
+    /// By the time since the last notification; present from the first one with data after it.
     bins: Option<Box<[Bin; BINS]>>,
-    /// Time between notifications, smoothed.
+    /// Interval between notifications, smoothed.
     typical: u64,
-    /// When the first packet came, and how long that was before the first notification.
+    /// Time of the first packet, and from it to the first notification.
     first: u64,
     alone: u64,
-    /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
+    /// First and last change of entropy in the current interval, as times since the notification; 0
+    /// for none.
     turns: (u64, u64),
-    /// Pauses in the present gap: how many, and the sums of the times since the notification, and of their squares.
+    /// Pauses in the current interval: their number, and the sums of their times since the
+    /// notification and of the squares of these.
     paused: (f32, f32, f32),
     /// Rate before the last notification.
     before: f32,
     measured: u32,
-    /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
+    /// Notifications with a change of entropy in the first, and in the second half of the interval
+    /// to the next one.
     turned_early: u16,
     turned_late: u16,
     /// The same for the middle half, and for the quarters around it.
@@ -276,43 +299,49 @@ pub struct Obedience {
     turned_outside: u16,
     /// Notifications with several changes before the next one.
     turned_twice: u16,
-    /// Pauses, and the sums of where they began between two notifications, 0 to 1 each, and of their squares.
+    /// Pauses, and the sums of the positions where they began between two notifications, 0 to 1
+    /// each, and of the squares of these.
     pauses: f32,
     paused_at: f32,
     paused_at_squares: f32,
     gaps: f32,
-    /// The last batch before the first notification, and what came behind it; no octets where that is not known.
+    /// The last batch before the first notification, and the data after it; no octets if unknown.
     just_before: Amount,
     quiet: Class,
     notified: Class,
     between: Class,
-    /// Data packets marked CE until the last notification that data was seen behind, and since.
+    /// Data packets marked CE up to the last notification with data after it, and since.
     marked: u32,
     marked_since: u32,
-    /// Notifications that came right behind a packet.
+    /// Notifications that came right after a packet.
     in_step: u32,
-    /// Data packets stamped before one that came earlier.
+    /// Data packets with a time stamp before that of an earlier one.
     late: u32,
     psns: LastPsns,
     by_gap: ByGap,
-    /// Where its data was seen, and the notifications about it as they counted, one [bit](Place::bit) each.
+    /// Capture points of its data and of the notifications that counted, one [bit](Place::bit)
+    /// each.
     places: u16,
-    /// Where its data was seen last, before any other place: a [number](Place::short), which few others have.
+    /// Capture point of the first sighting of its last data packet: a [number](Place::short) that
+    /// few others share.
     data_at: u8,
-    /// How many notifications that were seen elsewhere are expected to come by there as well; 0 if they do not.
+    /// Number of notifications captured elsewhere that may still be expected at that capture point
+    /// as well; 0 if none are.
     awaited: u8,
     datagrams: bool,
-    /// Whether notifications were not known to be about it, and it began anew.
+    /// True if earlier notifications about it could not be attributed, so that it began anew.
     known_late: bool,
-    /// The answer when it was looked at last, and how many notifications are measured when it is looked at next.
+    /// The answer at the last evaluation, and the number of measured notifications for the next
+    /// one.
     earlier: Answer,
     next: u32,
 }
 
-/// So many notifications in a row that do not come by where the data is seen, and it is no longer waited for them.
+/// Number of consecutive notifications that do not pass the capture point of the data, after which
+/// they are no longer awaited there.
 const AWAITED: u8 = 32;
 
-/// The bin that a time since a notification lies in.
+/// Returns the bin of a time since a notification.
 const fn bin(since: u64) -> usize {
     match since.checked_ilog2() {
         Some(log) if log >= FIRST => {
@@ -323,7 +352,7 @@ const fn bin(since: u64) -> usize {
     }
 }
 
-/// Where a bin begins, and where it ends.
+/// Returns the bounds of a bin.
 const fn bounds(bin: usize) -> (u64, u64) {
     let from = if bin == 0 {
         0
@@ -338,65 +367,71 @@ const fn bounds(bin: usize) -> (u64, u64) {
     (from, to)
 }
 
-/// How a data packet follows those before it, as far as that is known.
+/// Order of a data packet relative to earlier ones, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It is new.
+    /// A new packet.
     New,
-    /// Retransmission: its PSN was seen before.
+    /// Retransmission: its PSN was captured before.
     Resent,
-    /// Copy: its PSN was seen before, and most data of the flow is captured more than once.
+    /// Copy: its PSN was captured before, and most data of the flow is captured more than once.
     Copied,
     /// Out of order: it was counted when later packets skipped its PSN.
     Late,
-    /// Others of its flow have overtaken it at another place: it was on its way from there before that place was looked at.
+    /// Overtaken by others of its flow at another capture point: it was on its way from there
+    /// before capture began there.
     Overtaken,
-    /// RDMA READ request: senders are not slowed down by how much they ask for.
+    /// RDMA READ request: senders are not slowed down by the amount of data that they request.
     Request,
 }
 
 impl Order {
-    /// Returns true for what the sender sends: it is to be given to [`Obedience::data`].
+    /// Returns true for packets that count as sent: these are to be passed to [`Obedience::data`].
     #[must_use]
     pub const fn counts(self) -> bool {
         matches!(self, Self::New | Self::Resent)
     }
 
-    /// Returns true if its PSN was seen before.
+    /// Returns true if its PSN was captured before.
     #[must_use]
     pub const fn repeats(self) -> bool {
         matches!(self, Self::Resent | Self::Copied)
     }
 }
 
-/// Maximum number of skipped PSNs in a row that count as sent: packets lost by the capture, or before it.
+/// Maximum number of consecutive skipped PSNs that count as sent: packets lost by the capture, or
+/// before it.
 const MOST_SKIPPED: u32 = 4096;
-/// Share of packets with a PSN seen before from which on these are copies: where all is captured twice it is half.
+/// Minimum share of packets with a repeated PSN for these to be copies: if every packet is captured
+/// twice, it is half.
 const COPIES: f32 = 0.4;
-/// Packets after which that share is known, and after which their numbers are halved.
+/// Number of packets after which that share is known, and after which the counts are halved.
 const SHARE_KNOWN: u32 = 64;
 const SHARE_KEPT: u32 = 1 << 16;
-/// Maximum number of packets between one and its copy: kernels hand packets on by 64. A sender that goes back may go further.
+/// Maximum number of packets between one and its copy: kernels pass packets on in batches of 64. A
+/// sender that goes back may go further.
 const MOST_BETWEEN_COPIES: u32 = 128;
-/// Retransmissions for each new PSN that go unnoticed among copies.
+/// Number of retransmissions per new PSN that go unnoticed among copies.
 const FEW_RESENT: f32 = 0.005;
 
-/// Which of the last 32 PSNs were seen, as of RFC 6479. Of those that are further behind, one counts as seen where it follows one
-/// that is new, and so do those that follow it in turn: a sender that goes back goes on from there.
+/// Bitmap of the last 32 PSNs, as in RFC 6479. A PSN further behind counts as captured before if it
+/// follows a new one, and so do those that follow it in turn: a sender that goes back continues
+/// from there.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastPsns {
-    /// One bit each, the lowest for the highest PSN.
+    /// One bit per PSN, the lowest for the highest PSN.
     seen: u32,
     highest: u32,
-    /// Where that was seen.
+    /// Capture point of the highest PSN.
     place: Place,
     last: u32,
-    /// Packets of late, and those of them with a PSN seen before.
+    /// Recent packets, and those of them with a repeated PSN.
     packets: u32,
     repeated: u32,
-    /// PSNs that the last packet skipped.
+    /// Number of PSNs that the last packet skipped.
     skipped: u32,
-    /// Facts about the last packet: its PSN was new, was seen before, filled a hole, or was an RDMA READ request's.
+    /// Properties of the last packet: its PSN was new, was captured before, filled a hole, or was
+    /// an RDMA READ request's.
     was_new: bool,
     was_repeated: bool,
     was_late: bool,
@@ -445,17 +480,19 @@ impl LastPsns {
         if self.packets < SHARE_KNOWN || self.are_copies() {
             return Order::Copied;
         }
-        // A retransmission starts with the lost packet, which filled the hole and was not counted then.
+        // A retransmission starts with the lost packet, which filled the hole and was not counted
+        // then.
         self.skipped = u32::from(was_late && follows);
         Order::Resent
     }
 
-    /// Returns whether PSNs are seen so often that these are copies.
+    /// Returns true if PSNs are repeated so often that the repetitions are copies.
     fn are_copies(&self) -> bool {
         self.repeated as f32 >= COPIES * self.packets as f32
     }
 
-    /// Returns whether there are retransmissions among copies: without them, each PSN is seen equally often.
+    /// Returns true if there are retransmissions among copies: without them, each PSN occurs
+    /// equally often.
     fn has_resent_copies(&self) -> bool {
         let repeated = self.repeated as f32;
         let more = repeated / (self.packets as f32 - repeated);
@@ -465,10 +502,11 @@ impl LastPsns {
 }
 
 impl Obedience {
-    /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
+    /// Records data of `octets` octets at `at`. `entropy` combines the fields by which the network
+    /// chooses a path.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
-        // As many as were skipped, of the same length.
+        // Skipped packets count with the same length.
         let packets = core::mem::take(&mut self.psns.skipped) + 1;
         let octets = octets.saturating_mul(packets.into());
         self.by_gap.data(at, octets, packets);
@@ -488,8 +526,9 @@ impl Obedience {
         }
     }
 
-    /// Takes in the PSN of data, seen at `place` and nowhere before, that is [`data`](Self::data) next where it counts. What a
-    /// sender sends is judged: PSNs that were skipped count with it, as does what is sent again; copies do not.
+    /// Records the PSN of data first captured at `place`. If the returned order counts,
+    /// [`data`](Self::data) is called next. Skipped PSNs count as sent, as do retransmissions;
+    /// copies do not.
     #[inline]
     pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
         self.places |= place.bit();
@@ -512,31 +551,32 @@ impl Obedience {
         }
     }
 
-    /// The highest PSN of its data that has PSNs of its own. What is sent again is behind it: acknowledgements of what was sent
-    /// before go on.
+    /// Returns the highest PSN of the data with its own PSNs. Retransmissions do not lower it, as
+    /// acknowledgements of earlier packets continue.
     #[inline]
     #[must_use]
     pub fn highest_psn(&self) -> Option<u32> {
         (self.psns.seen != 0).then_some(self.psns.highest)
     }
 
-    /// The latest data ends a message: what comes later may not have been there to send.
+    /// Records that the latest data ends a message: later data may not have been available to send.
     pub fn message_ends(&mut self) {
         self.by_gap.message_ends();
     }
 
-    /// The latest data was marked CE before it was seen.
+    /// Records that the latest data was marked CE before the capture point.
     pub const fn marked(&mut self) {
         self.marked_since = self.marked_since.saturating_add(1);
     }
 
-    /// Whether marks, and so notifications, come of a queue that the data had passed when it was seen. What leaves a queue is
-    /// the flow's share of the line, whatever it was sent at.
+    /// Returns true if marks, and so notifications, come from a queue that the data had passed when
+    /// it was captured. The rate after a queue is the flow's share of the link, not the rate at
+    /// which it was sent.
     const fn is_behind_queue(&self) -> bool {
         self.marked > self.measured / 4
     }
 
-    /// A new stamp: what bears the last one can be spread.
+    /// Begins a new stamp: the data of the previous one can be spread.
     fn stamp(&mut self, at: u64) {
         if !self.begun {
             self.begun = true;
@@ -549,7 +589,7 @@ impl Obedience {
         } else if let Some((first, last)) = self.waiting
             && first < self.latest
         {
-            // Before all data: of what was before it, nothing is known.
+            // Before all data: the rate before it is unknown.
             self.bins = Some(Box::default());
             self.last = last.min(self.latest);
             self.waiting = (last >= self.latest).then_some((last, last));
@@ -560,8 +600,8 @@ impl Obedience {
         self.turned_behind = false;
     }
 
-    /// Notifications came, until `at`, that were not known to be about it: where there was data before, it is not known when it
-    /// was left alone, and all begins anew.
+    /// Records that notifications up to `at` could not be attributed to it: if there was data
+    /// before, the times when it was left alone are unknown, and all state is reset.
     pub fn missed(&mut self, at: u64) {
         if at > self.first {
             let mut by_gap = core::mem::take(&mut self.by_gap);
@@ -575,9 +615,9 @@ impl Obedience {
         }
     }
 
-    /// A notification was seen at that place, first of all or (`again`) behind another one. It counts when it passes where the
-    /// data is seen: nearer to the receiver it was seen sooner, and the sender's answer to it would come too late, or to those
-    /// behind it.
+    /// Records a notification captured at that place, for the first time or (`again`) as a copy. It
+    /// counts when it passes the capture point of the data: nearer to the receiver it is captured
+    /// sooner, and the sender's response would appear late, or as one to later notifications.
     pub fn notified_at(&mut self, at: u64, place: Place, again: bool) {
         let beside_data = place.short() == self.data_at || self.packets == 0;
         let counted = match (again, beside_data) {
@@ -596,9 +636,9 @@ impl Obedience {
         }
     }
 
-    /// A notification at `at`.
+    /// Records a notification at `at`.
     pub fn notified(&mut self, at: u64) {
-        // Within a quarter of the usual time from packet to packet.
+        // In step: within a quarter of the usual gap between packets.
         if self.begun {
             self.by_gap.notified();
         }
@@ -611,7 +651,7 @@ impl Obedience {
         });
     }
 
-    /// Spreads the latest octets over the time since the stamp before.
+    /// Spreads the latest octets over the time since the previous stamp.
     fn settle(&mut self) {
         let (from, to) = (self.spread, self.latest);
         let length = to - from;
@@ -649,7 +689,7 @@ impl Obedience {
             let last_before = if last < to { last.max(first) } else { first };
             if last_before > first && !paused {
                 self.batch.part.add(last_before - first, pace);
-                // In between, the rate was this.
+                // Between the notifications, the rate was this.
                 self.before = pace.rate;
                 self.before_busy = pace.rate / busy;
                 if let Some(bins) = &mut self.bins {
@@ -670,14 +710,15 @@ impl Obedience {
         self.add(start, to, pace, true);
     }
 
-    /// Adds data between two times, which no notification lies between; `whole` where a stamp ends it.
+    /// Adds data between two times, with no notification in between; `whole` is true if a stamp
+    /// ends it.
     fn add(&mut self, from: u64, to: u64, pace: Pace, whole: bool) {
         let (a, b) = (from - self.last.min(from), to - self.last.min(to));
         if whole && self.turned && self.bins.is_some() {
             self.turns = (if self.turns.0 == 0 { b } else { self.turns.0 }, b);
         }
         if pace.paused {
-            // Notifications may lie in it: it is one where most of it is.
+            // Notifications may lie within a pause: it counts in the part that holds most of it.
             if self.bins.is_some() && to - from > (self.latest - self.spread) / 2 {
                 let since = a as f32;
                 self.paused.0 += 1.0;
@@ -740,7 +781,7 @@ impl Obedience {
         }
     }
 
-    /// The time that began with the last notification ends with the next one, at `at`.
+    /// Ends the interval that began with the last notification at the next one, at `at`.
     fn close(&mut self, at: u64) {
         let marked = core::mem::take(&mut self.marked_since);
         self.marked = self.marked.saturating_add(marked);
@@ -807,7 +848,8 @@ impl Obedience {
             _ => {}
         }
         if time > 0.0 {
-            // What is around a bin: the rest of that time, and the time before, where that is known.
+            // The rate around a bin: that of the rest of the interval, averaged with that of the
+            // time before if known.
             let between = |rest: f32, before: f32| {
                 if before > 0.0 {
                     f32::midpoint(rest, before)

@@ -1,7 +1,8 @@
-//! Which QP at the sender a flow comes from, and which flow a QP at the sender sends: data packets name only the QP at the
-//! receiver, CNPs only the one at the sender.
+//! The QP at the sender that a flow comes from, and the flow that such a QP sends: data packets
+//! name only the QP at the receiver, CNPs only the one at the sender.
 //!
-//! Told by the RDMA CM exchange that set the connection up, where it was captured; else inferred by [`Pairing`].
+//! Taken from the RDMA CM exchange that set the connection up, if captured; otherwise inferred by
+//! [`Pairing`].
 
 use crate::connections::Connections;
 use crate::data::FlowKey;
@@ -12,16 +13,18 @@ use fcn_wire::rdma_cm::Cm;
 use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
-/// So many acknowledgements in a row say that a QP has another connection than RDMA CM has told of, to the same host: that one's
-/// PSNs may be behind what the capture has lost.
+/// Acknowledgements in a row that show a QP to have another connection to the same host than RDMA
+/// CM has reported: the PSNs of the new connection may come after a part of it that the capture has
+/// lost.
 const CONTRADICT: u8 = 8;
-/// So many, of another host.
+/// Acknowledgements in a row from another host that show the same.
 const ANOTHER_HOSTS: u8 = 2;
 
-/// Which flow comes from which QP at the sender.
+/// Resolver of the QP at the sender of each flow.
 ///
-/// Where RDMA CM has told, that holds until acknowledgements say otherwise, also of a connection that was taken down: those of
-/// another host's, or eight for another flow to the same host, as a QP has one connection at a time.
+/// A connection reported by RDMA CM holds until acknowledgements contradict it, even after it was
+/// closed: two from another host, or eight for another flow to the same host, as a QP has one
+/// connection at a time.
 ///
 /// Bounded: at most `limit` connections by RDMA CM, and the QPs of as many others.
 #[derive(Debug)]
@@ -31,7 +34,8 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Remembers at most `limit` connections by RDMA CM, and infers as many.
+    /// Returns a resolver that remembers at most `limit` connections by RDMA CM, and infers as
+    /// many.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -40,7 +44,7 @@ impl Resolver {
         }
     }
 
-    /// Learns from the RDMA CM message in `frame`; anything else is left alone.
+    /// Learns from the RDMA CM message in `frame`; ignores anything else.
     pub fn learn(&mut self, frame: &Frame<'_>) {
         if let (Message::RdmaCm(_, Cm::DisconnectRequest(request)), Some(ip)) =
             (frame.message(), frame.ip())
@@ -51,7 +55,7 @@ impl Resolver {
         self.connections.learn(frame);
     }
 
-    /// Remembers a connection of `qp` at `host` that is about to be taken down by `peer`.
+    /// Remembers a connection of `qp` at `host` that `peer` is about to close.
     fn remember(&mut self, host: IpAddr, qp: Qp, peer: IpAddr) {
         let flow = self.connections.flow_of(host, qp);
         if let Some(flow) = flow.filter(|flow| flow.receiver == peer) {
@@ -59,8 +63,9 @@ impl Resolver {
         }
     }
 
-    /// Takes in a packet from `from` to the QP `qp` at `to`, from that UDP source port, that acknowledges the packet with the PSN
-    /// `psn`: an acknowledgement, or what begins the answer to an RDMA READ. It came at `time`, in ns as those of `flows`.
+    /// Processes a packet from `from` to the QP `qp` at `to`, from UDP source port `port`, that
+    /// acknowledges the packet with the PSN `psn`: an acknowledgement, or the beginning of the
+    /// response to an RDMA READ. `time` is in ns, by the same clock as in `flows`.
     pub fn acknowledged(
         &mut self,
         (from, to, qp): (IpAddr, IpAddr, Qp),
@@ -69,7 +74,7 @@ impl Resolver {
         flows: &FlowTable<impl Sequenced>,
     ) {
         let connected = self.connections.flow_of(to, qp);
-        // What RDMA CM says needs no inference.
+        // A connection reported by RDMA CM needs no inference.
         let is_its = |flow: FlowKey| {
             let last = flows.get(&flow).and_then(Sequenced::highest_psn);
             flow.receiver == from && last.is_none_or(|last| is_beside(last, psn))
@@ -95,13 +100,13 @@ impl Resolver {
         }
     }
 
-    /// Takes in a CNP from `from` to the QP `qp` at `to`.
+    /// Processes a CNP from `from` to the QP `qp` at `to`.
     pub fn notified(&mut self, from: IpAddr, to: IpAddr, qp: Qp) {
         self.pairing.notified(from, to, qp);
     }
 
-    /// Takes in whether a flow begins with the data that passes, from that UDP source port. Of one that begins anew what was known
-    /// of the connection before is forgotten, as its QP at the receiver is another connection's now.
+    /// Records whether a flow begins with a data packet from that UDP source port. If it begins
+    /// anew, the previous connection is forgotten, as the QP at the receiver now has another one.
     #[inline]
     pub fn begins(&mut self, key: &FlowKey, begins: Begins, port: u16) {
         if begins != Begins::Before {
@@ -119,13 +124,13 @@ impl Resolver {
         self.pairing.begins(key, is_anew, port);
     }
 
-    /// Number of QPs remembered for inference.
+    /// Returns the number of QPs remembered for inference.
     #[must_use]
     pub const fn qps_kept(&self) -> usize {
         self.pairing.len()
     }
 
-    /// The QP at the sender that `key`'s data comes from, and how that is known.
+    /// Returns the QP at the sender that `key`'s data comes from, and the evidence for it.
     #[must_use]
     pub fn sender_qp(&self, key: &FlowKey) -> Option<(Qp, Resolved)> {
         match self.connections.sender_qp(key) {
@@ -134,8 +139,9 @@ impl Resolver {
         }
     }
 
-    /// The same for a node that is about to tell the sender, and the connection counts as used. A connection that was taken down
-    /// is none, since its QP may have become another's, and that there is no other QP may be for not seeing it.
+    /// As [`sender_qp`](Self::sender_qp), for a node about to notify the sender; the connection
+    /// counts as used. Closed connections are excluded, since their QP may have been reused, as is
+    /// the weak evidence that no other QP was captured.
     pub fn use_sender_qp(&mut self, key: &FlowKey) -> Option<(Qp, Resolved)> {
         match self.connections.use_sender_qp(key) {
             Some(qp) => Some((qp, Resolved::Cm)),
@@ -144,25 +150,25 @@ impl Resolver {
         }
     }
 
-    /// The connections that RDMA CM has told of.
+    /// Returns the connections reported by RDMA CM.
     #[must_use]
     pub const fn connections(&self) -> &Connections {
         &self.connections
     }
 
-    /// The flow that the QP `qp` at `sender` sends.
+    /// Returns the flow that the QP `qp` at `sender` sends.
     #[must_use]
     pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
         let connected = self.connections.flow_of(sender, qp);
         connected.or_else(|| {
-            // The inference may be older than what RDMA CM tells about the flow.
+            // The inference may be older than RDMA CM's report about the flow.
             self.pairing
                 .flow_of(sender, qp)
                 .filter(|key| self.may_be_of(key, qp))
         })
     }
 
-    /// Returns whether RDMA CM has told of no other QP that sends the flow.
+    /// Returns true unless RDMA CM has reported another QP as the flow's sender.
     fn may_be_of(&self, key: &FlowKey, qp: Qp) -> bool {
         self.connections
             .sender_qp(key)
@@ -186,14 +192,14 @@ mod tests {
     const A: Qp = Qp::truncate(0x111);
     const B: Qp = Qp::truncate(0x112);
 
-    /// The only flow, and its last PSN.
+    /// Returns a table of the only flow, with its last PSN.
     fn only(last: u32) -> FlowTable<u32> {
         let mut flows = FlowTable::new(1);
         flows.data(FLOW, 0, (None, 0), || last);
         flows
     }
 
-    /// Data up to `last`, and then an acknowledgement to `qp` for each of these.
+    /// Sends data up to `last`, then an acknowledgement of `psn` to `qp`, for each pair.
     fn acknowledge(resolver: &mut Resolver, qp: Qp, acks: impl IntoIterator<Item = (u32, u32)>) {
         for (last, psn) in acks {
             resolver.begins(&FLOW, Begins::First, 0);
@@ -215,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_of_what_began_at_0_take_more_to_tell() {
+    fn flows_from_psn_0_take_more_acknowledgements() {
         let from = |first: u32, acks: u32| {
             let psns = (first..).step_by(16).take(acks as usize);
             known(psns.map(|psn| (A, psn + 4, psn)))
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_to_two_qps_that_fit_one_flow_are_in_step() {
+    fn acknowledgements_in_step_to_two_qps_are_ambiguous() {
         let both = |apart: u32| {
             known((50_000..60_000).step_by(16).flat_map(|psn| {
                 [A, A, B, B]
@@ -253,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_yet_to_be_sent_is_not_acknowledged() {
-        // Of as many acknowledgements, so many are ahead of the data.
+    fn acknowledgements_ahead_of_the_data_do_not_match() {
+        // Share of the acknowledgements that are ahead of the data: `early` in `of`.
         let ahead = |early: u32, of: u32| {
             known((0..of * 20).map(|n| {
                 let psn = 50_000 + 16 * n;
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_end_a_connection_that_was_not_seen_to_be_closed() {
+    fn acknowledgements_replace_a_connection_whose_close_was_missed() {
         let setup = Setup::v4();
         let (sender, receiver) = (setup.active, setup.passive);
         let elsewhere: IpAddr = "10.9.9.9".parse().unwrap();
@@ -280,7 +286,8 @@ mod tests {
             receiver_qp: Qp::truncate(receiver_qp),
         };
         let first = flow(receiver, setup.passive_end.1);
-        // The other flow that is acknowledged to its QP, by how many acknowledgements, and where its PSNs began.
+        // The other flow that is acknowledged to its QP, the number of acknowledgements, and the
+        // first PSN.
         let known_after = |other: FlowKey, acks: u32, psn: u32| {
             let mut resolver = Resolver::new(8);
             for message in [setup.request(), setup.reply(), setup.ready()] {

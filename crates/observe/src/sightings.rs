@@ -1,11 +1,13 @@
-//! Packets that are seen at several places, as on both ports of a bridge, on every interface of `any`, or at the vantage
-//! points of a file: recognised, so that each counts once.
+//! Recognition of packets captured at several capture points, as on both ports of a bridge, on
+//! every interface of `any`, or at the vantage points of a file, so that each counts once.
 //!
-//! The same packet has the same [identity](Sightings::notification): what no node on the way changes. Two CNPs about a QP
-//! have it as well, so a sighting is taken for the oldest packet of that identity, at most [`WITHIN`] away, that was not
-//! seen at this place yet; where there is none, it is another packet. So n copies at one place are n, and n at each of two
-//! places are n too. What others saw before a place that was looked at later has passed it unseen, but for the latest of them where
-//! that is much nearer (`NEARER`) in time than such packets are to each other.
+//! Copies of a packet have the same [identity](Sightings::notification): the fields that no node on
+//! the way changes. Two CNPs about a QP have the same identity too, so a sighting is matched with
+//! the oldest packet of that identity, at most [`WITHIN`] away, that this capture point has not
+//! seen yet; without one it is a new packet. So n copies at one capture point count as n, and n at
+//! each of two count as n too. Packets from before a later capture point started are taken to have
+//! passed it uncaptured, except the latest of them, if it is much nearer in time (`NEARER`) than
+//! such packets are to each other.
 
 use crate::data::{DataPacket, words};
 use crate::unit::Unit;
@@ -16,36 +18,38 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// How long after one another two places may see the same packet, in nanoseconds \[choice\]: propagation over 1,000 km and
-/// a deep queue.
+/// Maximum time between sightings of the same packet at two capture points, in nanoseconds
+/// \[choice\]: propagation over 1,000 km and a deep queue.
 pub const WITHIN: u64 = 10_000_000;
-/// Packets remembered: at ten million a second, those of 6 ms.
+/// Number of packets remembered: at ten million per second, those of 6 ms.
 pub const KEPT: usize = 1 << 16;
-/// Packets looked at in search of one.
+/// Maximum number of packets searched for a match.
 const LOOKED_AT: usize = 1024;
-/// A place where the first packet was captured so much later than the first of all was not looked at before, in nanoseconds:
-/// places are nearer than that, mostly.
+/// A capture point whose first packet was captured this much later than the first of all is taken
+/// to have started late, in nanoseconds: capture points are mostly nearer to each other than that.
 const LATE: u64 = 1_000_000;
-/// How many times as near as such packets are to each other.
+/// Required ratio of the distance between such packets to the distance from the latest of them.
 const NEARER: u64 = 4;
-/// Places told apart. What is seen at further ones counts as seen at the last.
+/// Maximum number of capture points distinguished. Further ones count as the last.
 pub const MOST_PLACES: usize = 1_024;
-/// Places remembered of a packet, the last of which gives way: in and out of eight switches.
+/// Maximum number of capture points remembered per packet (in and out of eight switches); further
+/// ones overwrite the last.
 const PLACES_EACH: usize = 16;
-/// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
+/// Octets of a message by which it is identified: those of a CNP, or of a quoted packet up to its
+/// PSN.
 const TELLING: usize = 128;
 
-/// Where a packet was seen.
+/// A capture point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The number of the interface that it was captured on.
+    /// Number of the interface that it was captured on.
     interface: u32,
-    /// The kernel's number of the one that it passed, where it was captured on all of them.
+    /// The kernel's index of the interface that it passed, if captured on all interfaces.
     index: u32,
 }
 
 impl Place {
-    /// A capture's interface of that number.
+    /// Returns the capture point of a capture's interface.
     #[must_use]
     pub const fn new(interface: u32) -> Self {
         Self {
@@ -54,33 +58,35 @@ impl Place {
         }
     }
 
-    /// One bit of 16 for its interface, whose clock its time stamps are by; others may have the same.
+    /// Returns one bit of 16 for its interface, whose clock its time stamps are by; other
+    /// interfaces may share it.
     #[inline]
     #[must_use]
     pub const fn bit(self) -> u16 {
         1 << (self.interface % u16::BITS)
     }
 
-    /// One number of 256 for it; few others have the same.
+    /// Returns a number of 8 bits for it; few other capture points share it.
     #[inline]
     #[must_use]
     pub const fn short(self) -> u8 {
         (self.interface ^ self.index) as u8
     }
 
-    /// The number of the interface that it was captured on.
+    /// Returns the number of the interface that it was captured on.
     #[must_use]
     pub const fn interface(self) -> u32 {
         self.interface
     }
 
-    /// Whether packets of one interface tell of several.
+    /// Returns true if one interface captures the packets of several.
     #[must_use]
     pub const fn is_of_several(self) -> bool {
         self.index != 0
     }
 
-    /// The kernel's number of the interface that it passed, where that is known beside the one that it was captured on.
+    /// Returns the kernel's index of the interface that it passed, if recorded in addition to the
+    /// one that it was captured on.
     #[inline]
     #[must_use]
     pub const fn index(self) -> Option<u32> {
@@ -90,7 +96,7 @@ impl Place {
         }
     }
 
-    /// Where a packet with these octets was seen, captured on `interface`.
+    /// Returns the capture point of a packet with these octets, captured on `interface`.
     #[inline]
     #[must_use]
     pub fn for_packet(interface: u32, link: LinkType, bytes: &[u8]) -> Self {
@@ -107,22 +113,25 @@ impl Place {
     }
 }
 
-/// Whether the packets of such a capture may have been seen on several interfaces, and do not say on which.
+/// Returns true if captures of that link type may contain packets of several interfaces without
+/// recording which.
 #[must_use]
 pub const fn is_unclear(link: LinkType) -> bool {
     matches!(link, LinkType::LinuxCooked)
 }
 
-/// Data that comes again at another place later than [`WITHIN`] is so by the places' clocks, and was not sent again, if it is so
-/// many packets at least, and one in so many of all data.
+/// Data captured again at another capture point later than [`WITHIN`] is attributed to clocks that
+/// differ, not to retransmission, if there are at least 16 such packets and they are more than one
+/// in eight of all data.
 const APART: [u64; 2] = [16, 8];
 
-/// What tells a packet from others, wherever it is seen.
+/// A hash that identifies a packet at all capture points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u64);
 
 impl Identity {
-    /// Of data, which its PSN tells from other data for long: notifications about a QP are all alike.
+    /// Flag of data, whose PSN distinguishes it for a long time: notifications about a QP are all
+    /// alike.
     const DATA: u64 = 1 << 63;
 
     const fn is_data(self) -> bool {
@@ -132,22 +141,22 @@ impl Identity {
 
 #[cfg(test)]
 impl Identity {
-    /// One of a test.
+    /// Returns an identity for tests.
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 }
 
-/// One look at a packet.
+/// One sighting of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// When, in nanoseconds since the epoch.
+    /// Time in nanoseconds since the epoch.
     pub at: u64,
-    /// The frame's number.
+    /// Frame number.
     pub frame: u32,
-    /// Where.
+    /// Capture point.
     pub place: Place,
-    /// Whether it is marked CE.
+    /// True if it is marked CE.
     pub ce: bool,
 }
 
@@ -155,93 +164,96 @@ pub struct Look {
 struct Record {
     identity: u64,
     first: Look,
-    /// When that came into the capture, by the capture's clock.
+    /// Time of capture of the first sighting, by the capture's clock.
     captured: u64,
-    /// Numbers of the places that have seen it, counted from 1; 0 for none.
+    /// Numbers of the capture points that have seen it, counted from 1; 0 for none.
     places: [u16; PLACES_EACH],
-    /// The packet before it in its chain, by its number; packets count from 1.
+    /// Number of the previous packet in its chain; packets count from 1.
     before: u64,
 }
 
 impl Record {
-    /// Which of the places it is.
+    /// Returns the index of a capture point among those of this packet.
     fn place(&self, place: u16) -> Option<usize> {
         self.places.iter().position(|known| *known == place)
     }
 }
 
-/// A place.
+/// A capture point and its state.
 #[derive(Debug)]
 struct Known {
     place: Place,
-    /// When the first packet was captured there, if that was so much later than the first of all that it was not looked at
-    /// before; else 0.
+    /// Time of its first packet, if that is so much later than the first packet of all that it is
+    /// taken to have started late; else 0.
     looked_at: u64,
     unit: Unit,
 }
 
-/// The packets of late, and where each was seen.
+/// The recent packets, and the capture points of each.
 #[derive(Debug, Default)]
 pub struct Sightings {
     seed: RandomState,
     places: Vec<Known>,
     numbers: HashMap<Place, u16, RandomState>,
-    /// Whether there are more than are told apart.
+    /// True if there are more capture points than are distinguished.
     has_more: bool,
-    /// When the first of all packets was captured.
+    /// Time of capture of the first packet of all.
     began: u64,
-    /// The last packet of each chain, by its number; nothing before the first packet.
+    /// Number of the last packet of each chain; empty before the first packet.
     chains: Vec<u64>,
-    /// A ring: the nth packet is at place n.
+    /// A ring: the nth packet is at index n.
     records: Vec<Record>,
-    /// Packets so far.
+    /// Number of packets so far.
     count: u64,
-    /// Whether packets were looked for that had been forgotten.
+    /// True if packets were looked for that had been forgotten.
     forgot: bool,
-    /// Of notifications that may have been on their way to a place when it began, the least time between two.
+    /// Least time between two notifications that may both have been on their way to a capture point
+    /// when it started.
     unclear: Option<u64>,
-    /// Whether the way takes so long that they may.
+    /// True if the way takes so long that they may have been.
     unsure: bool,
-    /// Data seen, and how much of it had been seen at another place longer ago than [`WITHIN`].
+    /// Data packets captured, and those of them captured at another capture point more than
+    /// [`WITHIN`] before.
     data: u64,
     long_ago: u64,
 }
 
 impl Sightings {
-    /// Whether a packet came so long behind those of its time at other places that they had been forgotten: it counts once
-    /// more where it was one of them.
+    /// Returns true if a packet came so much later than contemporary ones of other capture points
+    /// that these had been forgotten: it counts again if it was a copy of one of them.
     #[must_use]
     pub const fn forgot(&self) -> bool {
         self.forgot
     }
 
-    /// Whether a place began later than others, and more than one of the notifications that came to it was on its way then: they
-    /// count as new.
+    /// Returns true if a capture point started later than others, and more than one of the
+    /// notifications that came to it was on its way then: they count as new.
     #[must_use]
     pub const fn is_unsure(&self) -> bool {
         self.unsure
     }
 
-    /// How many packets have been remembered so far.
+    /// Returns the number of packets remembered so far.
     #[must_use]
     pub const fn remembered(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are more places than are told apart.
+    /// Returns true if there are more capture points than are distinguished.
     #[must_use]
     pub const fn has_more_places(&self) -> bool {
         self.has_more
     }
 
-    /// Whether places see the same data so long after one another that it is taken for other data: their clocks are apart.
+    /// Returns true if capture points see the same data so long after one another that it is taken
+    /// for other data: their clocks differ.
     #[must_use]
     pub const fn are_apart(&self) -> bool {
         let [least, one_in] = APART;
         self.long_ago >= least && self.long_ago > self.data / one_in
     }
 
-    /// The identity of a notification: addresses, QP or flow, and content.
+    /// Returns the identity of a notification: addresses, QP or flow, and content.
     #[must_use]
     pub fn notification(&self, gist: &Notification, frame: &Frame<'_>) -> Identity {
         let (port, payload) = (frame.datagram()).map_or((0, &[][..]), |datagram| {
@@ -250,7 +262,7 @@ impl Sightings {
         self.message(gist, port, payload)
     }
 
-    /// The same, of a message from that UDP port, with that payload.
+    /// As [`notification`](Self::notification), for a message from that UDP port with that payload.
     #[must_use]
     pub fn message(&self, gist: &Notification, port: u16, payload: &[u8]) -> Identity {
         let mut hasher = self.seed.build_hasher();
@@ -275,7 +287,7 @@ impl Sightings {
         Identity(hasher.finish() & !Identity::DATA)
     }
 
-    /// The identity of a packet from one address to another that cannot be read any further than that.
+    /// Returns the identity of a packet between two addresses whose content is not parsed.
     #[must_use]
     pub fn octets(&self, source: IpAddr, destination: IpAddr, octets: &[u8]) -> Identity {
         let mut hasher = self.seed.build_hasher();
@@ -286,13 +298,14 @@ impl Sightings {
         Identity(hasher.finish() & !Identity::DATA)
     }
 
-    /// The identity of a data packet: flow, UDP source port, PSN, opcode and octets of UDP payload (a trace grows before that).
+    /// Returns the identity of a data packet: flow, UDP source port, PSN, opcode and octets of UDP
+    /// payload (excluding a trace, which grows, in front of it).
     #[inline]
     #[must_use]
     pub fn data(&self, data: &DataPacket<'_>, bth: &Bth<'_>, octets: usize) -> Identity {
         let mut hasher = self.seed.build_hasher();
         data.flow().hash(&mut hasher);
-        // What is sent again on another path is another packet.
+        // A retransmission on another path is another packet.
         hasher.write_u16(data.source_port);
         hasher.write_u64(
             u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets as u64,
@@ -300,13 +313,13 @@ impl Sightings {
         Identity(hasher.finish() | Identity::DATA)
     }
 
-    /// Takes in that a packet was seen at a place. Returns its first sighting, where this is another one.
+    /// Records a sighting. Returns the packet's first sighting, if this is another one.
     pub fn see(&mut self, identity: Identity, look: Look) -> Option<Look> {
         self.see_captured(identity, look, look.at)
     }
 
-    /// The same where the time is by another clock than the capture's, which is the same for all places: by that, the packet
-    /// came in at `captured`.
+    /// As [`see`](Self::see), if the time stamp is by another clock than the capture's, which is
+    /// common to all capture points: `captured` is the time by that clock.
     pub fn see_captured(&mut self, identity: Identity, look: Look, captured: u64) -> Option<Look> {
         if self.records.is_empty() {
             self.records.reserve_exact(KEPT);
@@ -327,7 +340,7 @@ impl Sightings {
             };
             if record.identity == identity.0 {
                 alike = true;
-                // What this place saw later than all before it has come after them here, too.
+                // This capture point has seen it: all earlier ones came here before it, too.
                 if record.place(place).is_some() {
                     break;
                 }
@@ -335,7 +348,7 @@ impl Sightings {
                 if record.captured.saturating_add(WITHIN) < captured {
                     break;
                 }
-                // Data is no other than itself, whenever this place was looked at.
+                // Data is unambiguous, whenever this capture point started.
                 if record.captured < looked_at && !identity.is_data() {
                     let Some((_, its)) = latest else {
                         latest = Some((number, record.captured));
@@ -349,7 +362,7 @@ impl Sightings {
                     }
                     break;
                 }
-                // Another place may be told of far ahead of this one.
+                // Another capture point may be read far ahead of this one.
                 if record.captured <= captured.saturating_add(WITHIN) {
                     found = Some(number);
                 }
@@ -357,14 +370,14 @@ impl Sightings {
             number = record.before;
         }
         let several = self.places.len() > 1;
-        // Where none is alike, it is but in the same chain as many that are.
+        // If none has this identity, it only shares its chain with many others.
         self.forgot |= several && alike && left == 0;
         self.data += u64::from(identity.is_data());
         let found = found.or(latest.map(|(number, _)| number));
         if let Some(number) = found {
             let known = &mut self.places[usize::from(place) - 1];
             if identity.is_data() {
-                // So it was looked at before.
+                // So it had started by then.
                 let before = self.records[number as usize % KEPT].captured;
                 known.looked_at = known.looked_at.min(before);
                 let way = captured.saturating_sub(before);
@@ -391,7 +404,7 @@ impl Sightings {
         };
         self.count += 1;
         self.chains[chain] = self.count;
-        // The first place of the ring is that of the packets whose numbers are its length's multiples.
+        // Index 0 of the ring belongs to the packets whose numbers are multiples of its length.
         if self.records.len() < KEPT {
             if self.records.is_empty() {
                 self.records.push(record);
@@ -403,13 +416,14 @@ impl Sightings {
         None
     }
 
-    /// Takes in where and when a packet was seen that need not be recognised elsewhere: it tells of the place's time stamps.
+    /// Records the time stamp of a packet that need not be recognised elsewhere.
     #[inline]
     pub fn pass(&mut self, look: &Look) {
         self.number(look, look.at);
     }
 
-    /// Whether packets of that time are remembered no longer, where they come in the order of time.
+    /// Returns true if packets of that time are forgotten, given that they come in the order of
+    /// time.
     fn has_forgotten(&self, at: u64) -> bool {
         let oldest = self.count.checked_sub(KEPT as u64 - 1);
         oldest
@@ -417,14 +431,14 @@ impl Sightings {
             .is_some_and(|record| record.captured > at)
     }
 
-    /// The packet of that number, if it is remembered.
+    /// Returns the packet of that number, if it is remembered.
     fn record(&self, number: u64) -> Option<&Record> {
         let kept = number > 0 && self.count - number < KEPT as u64;
         kept.then(|| self.records.get(number as usize % KEPT))?
     }
 
-    /// The number of a place where a packet was captured then, and since when it is looked at, if that is later than other
-    /// places.
+    /// Returns the number of the capture point, and the time at which it started if that is later
+    /// than others, else 0.
     #[inline]
     fn number(&mut self, look: &Look, captured: u64) -> (u16, u64) {
         let number = match self.numbers.get(&look.place) {
@@ -453,7 +467,7 @@ impl Sightings {
         number
     }
 
-    /// What the time stamps of an interface are multiples of.
+    /// Returns the unit of the time stamps of an interface.
     #[must_use]
     pub fn unit(&self, interface: u32) -> Unit {
         let mut known = self.places.iter();
@@ -461,7 +475,8 @@ impl Sightings {
         known.map_or_else(Unit::default, |known| known.unit)
     }
 
-    /// The finest and the coarsest unit of the time stamps of places with these [bits](Place::bit), in nanoseconds.
+    /// Returns the finest and the coarsest unit of the time stamps of capture points with these
+    /// [bits](Place::bit), in nanoseconds.
     #[must_use]
     pub fn units(&self, places: u16) -> [u64; 2] {
         let known = self.places.iter();
@@ -491,9 +506,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_looked_at_later_has_not_seen_what_came_before() {
-        // Each passes one place so much before the other, so often; either is looked at from the 400th on. Of those that are on
-        // their way longer than to the next one, nothing tells which come to it then.
+    fn a_late_capture_point_missed_earlier_packets() {
+        // Each packet passes one capture point `way` before the other, one every `every`; one of
+        // the two starts at the 400th. If packets are on their way for longer than the time between
+        // them, nothing tells which ones come to it then.
         let ways = [
             (0, 8, 50, 0),
             (1, 8, 50, 0),
@@ -506,7 +522,7 @@ mod tests {
                 let at = 1_000_000_000 + n * every * MICROSECOND;
                 let then = at + way * MICROSECOND;
                 all.extend([(at, 0, 0, n), (then, 1, 0, n)]);
-                // Data goes the other way.
+                // Data travels in the opposite direction.
                 all.extend([(at, 1, Identity::DATA, n), (then, 0, Identity::DATA, n)]);
             }
             all.retain(|(at, place, ..)| {
@@ -541,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_looked_for_elsewhere_tells_of_time_stamps_too() {
+    fn packets_that_are_not_watched_count_for_the_unit() {
         let look = |at| Look {
             at,
             frame: 1,
@@ -558,8 +574,8 @@ mod tests {
     }
 
     #[test]
-    fn data_that_comes_long_after_itself_tells_of_clocks_apart() {
-        // Whether each packet passes both places, and how much later by the clock of the second.
+    fn data_repeated_late_shows_that_clocks_differ() {
+        // True if each packet passes both capture points, and its delay by the clock of the second.
         for (both, later, apart) in [
             (true, 8 * MICROSECOND, false),
             (true, WITHIN + MICROSECOND, true),
@@ -572,7 +588,7 @@ mod tests {
                 for n in 0..1_000 {
                     let at = 1_000_000_000 + n * 50 * MICROSECOND;
                     all.push((at, 0, n));
-                    // Else one in 20 is sent again, on the other path.
+                    // Otherwise one in 20 is retransmitted on the other path.
                     if both || n % 20 == 0 {
                         all.push((at + later, 1, n));
                     }
@@ -587,8 +603,9 @@ mod tests {
     }
 
     #[test]
-    fn as_many_count_however_long_each_takes() {
-        // Each 400 µs on average at one place, and 20 µs to a millisecond later at another, in the same order or not.
+    fn delays_do_not_change_the_count() {
+        // One every 400 µs on average at one capture point, and 20 µs to 1 ms later at another, in
+        // order or not.
         for in_order in [true, false] {
             let mut random = 7u64;
             let mut next = |of: u64| {
@@ -618,11 +635,11 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_places_is_told_apart() {
+    fn many_capture_points_are_distinguished() {
         let mut sightings = Sightings::default();
         let mut packets = 0;
         for n in 0..300 {
-            // Each by two of 300 places.
+            // Each at two of 300 capture points.
             for place in [n, (n + 7) % 300] {
                 let at = 1_000_000_000 + u64::from(n) * 50 * MICROSECOND + u64::from(place);
                 packets += u64::from(see(&mut sightings, u64::from(n), place, at));
@@ -636,10 +653,10 @@ mod tests {
     }
 
     #[test]
-    fn copies_at_one_place_are_packets_and_at_another_the_same_ones() {
+    fn copies_at_one_capture_point_are_packets_and_elsewhere_duplicates() {
         let mut sightings = Sightings::default();
         let at = 1_000_000_000;
-        // Two within 50 µs, and both again on two other interfaces, in whatever order.
+        // Two within 50 µs, and both again on two other interfaces, in any order.
         assert!(see(&mut sightings, 7, 0, at));
         assert!(!see(&mut sightings, 7, 1, at + MICROSECOND));
         assert!(see(&mut sightings, 7, 0, at + 50 * MICROSECOND));
@@ -648,7 +665,7 @@ mod tests {
         assert!(!see(&mut sightings, 7, 1, at + 53 * MICROSECOND));
         assert!(see(&mut sightings, 7, 1, at + 54 * MICROSECOND), "a third");
         assert!(see(&mut sightings, 8, 1, at + 54 * MICROSECOND), "another");
-        // Too late to be the same, and clocks that differ a little.
+        // Too late to be the same, and clocks that differ slightly.
         assert!(see(&mut sightings, 9, 0, at));
         assert!(see(&mut sightings, 9, 1, at + WITHIN + 1));
         assert!(see(&mut sightings, 10, 0, at));
@@ -656,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_told_of_long_after_another_sees_the_same_packets() {
+    fn capture_points_read_one_after_another_match() {
         let mut sightings = Sightings::default();
         let mut new = 0;
         for place in [0, 1] {
@@ -670,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_been_forgotten_is_known_to_be() {
+    fn forgotten_packets_are_reported() {
         let run = |packets: u64, identities: u64, order: fn(u64, u64) -> (u32, u64)| {
             let mut sightings = Sightings::default();
             for n in 0..2 * packets {
@@ -688,7 +705,7 @@ mod tests {
         assert!(!run(LOOKED_AT as u64 - 10, 1, behind));
         assert!(!run(2 * kept, u64::MAX, in_turn));
         assert!(!run(2 * kept, 1, in_turn));
-        // Another that shares the chain of many that are alike.
+        // A different packet in the same chain as many identical ones.
         let mut sightings = Sightings::default();
         see(&mut sightings, 2, 1, 1_000);
         for n in 0..2 * LOOKED_AT as u64 {
@@ -696,12 +713,12 @@ mod tests {
         }
         see(&mut sightings, 1 + kept, 1, 3_000);
         assert!(!sightings.forgot());
-        // At one place, there is nothing to forget.
+        // With one capture point, nothing is forgotten.
         assert!(!run(kept + 10, u64::MAX, |n, packets| (0, n % packets)));
     }
 
     #[test]
-    fn one_that_a_place_has_missed_does_not_shift_the_others() {
+    fn a_missed_packet_does_not_shift_the_others() {
         let mut sightings = Sightings::default();
         let mut new = 0;
         for n in 0..1000 {
@@ -712,13 +729,13 @@ mod tests {
             }
         }
         assert_eq!(new, 1000);
-        // The way moves to the second place alone.
+        // The path moves to the second capture point only.
         let at = 2_000_000_000;
         assert!((0..100).all(|n| see(&mut sightings, 7, 1, at + n * 50 * MICROSECOND)));
     }
 
     #[test]
-    fn a_mark_that_was_seen_once_is_remembered() {
+    fn a_mark_is_remembered() {
         let mut sightings = Sightings::default();
         let see = |sightings: &mut Sightings, number, ce| {
             let look = Look {
@@ -735,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_of_a_cooked_capture_is_a_place() {
+    fn the_interface_of_a_cooked_capture_is_a_capture_point() {
         let mut header = [0; 20];
         let before = Place::for_packet(3, LinkType::LinuxCooked2, &header);
         header[7] = 5;
@@ -751,10 +768,10 @@ mod tests {
     }
 
     proptest! {
-        /// However places see packets of few identities, as many count as the busiest place has seen of each, where all come
-        /// within the time.
+        /// If all sightings are within the time limit, the count of each identity is that of the
+        /// busiest capture point, in any order.
         #[test]
-        fn as_many_count_as_the_busiest_place_has_seen(
+        fn the_count_is_that_of_the_busiest_capture_point(
             seen in proptest::collection::vec((0_u64..4, 0_u32..70), 0..200),
         ) {
             let mut sightings = Sightings::default();
@@ -771,7 +788,7 @@ mod tests {
         }
 
         #[test]
-        fn any_number_of_packets_is_taken(step in 0_u64..2_000_000, places in 1_u32..90) {
+        fn any_number_of_packets_is_accepted(step in 0_u64..2_000_000, places in 1_u32..90) {
             let mut sightings = Sightings::default();
             for n in 0..(KEPT as u64 + 1000) {
                 see(&mut sightings, n % 5000, n as u32 % places, n * step);

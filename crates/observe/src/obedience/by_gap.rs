@@ -1,50 +1,57 @@
 //! The answer with time counted in gaps between packets.
 //!
 //! The *pace* is the logarithm of a gap's length per octet: 0.69 more is half the rate.
-//! - *Response* (`response.rs`): the pace of the 1 to 64 gaps after a notification, less what the flow's own past predicts,
-//!   averaged over notifications. The gap that contains the notification is left out, as long ones contain more of them; but no
-//!   sender is said to disobey whose gaps with a notification are longer than even that explains. The
-//!   prediction is a regression on the means of the last 1, 2, 4, 16 and 64 gaps, as notifications come when a sender is fast,
-//!   and what is fast becomes slower by itself.
-//! - *Bursts* (`pace.rs`): packets sent back to back are one burst, of four at least. A sender may slow down within its messages
-//!   or between its bursts, so the response is measured from packet to packet and from burst to burst.
-//! - *Before*: a flow that is slower while it is notified than before the first notification may have been held down.
-//! - *Steadiness* (`steadiness.rs`): a pace that varies by itself at the time scale of notifications may be an answer that comes
-//!   too late to be told from chance.
+//! - *Response* (`response.rs`): the pace of the 1 to 64 gaps after a notification, minus that
+//!   predicted from the flow's own past, averaged over notifications. The gap that contains the
+//!   notification is left out, as long gaps contain more of them; but no sender is reported not to
+//!   obey if its gaps with a notification are longer than even that explains. The prediction is a
+//!   regression on the means of the last 1, 2, 4, 16 and 64 gaps, as notifications come when a
+//!   sender is fast, and a fast sender becomes slower by itself.
+//! - *Bursts* (`pace.rs`): at least four packets sent back to back are one burst. A sender may slow
+//!   down within its messages or between its bursts, so the response is measured from packet to
+//!   packet and from burst to burst.
+//! - *Before*: a flow that is slower while it is notified than before the first notification may
+//!   have been held down.
+//! - *Steadiness* (`steadiness.rs`): a pace that varies by itself at the time scale of
+//!   notifications may be a response that comes too late to be distinguished from chance.
 
 use super::pace::{Batches, Pace};
 use super::response::{Effect, Response};
 use super::{Advice, Answer, Evidence, Slower, Unit};
 
-/// Slower pace after notifications that is an answer: standard errors, and the logarithm of the rate. Of 601 senders that never
-/// slow down two were said to obey.
+/// Minimum slowdown after notifications for an answer: standard errors, and the logarithm of the
+/// rate. Of 601 senders that never slow down two were reported to obey.
 const SURE: [(f64, f64); 3] = [(4.0, 0.03), (6.0, 0.02), (8.0, 0.01)];
-/// The same after a queue that marks the flow, where what others send changes its share of the line. With six errors, one in 70
-/// senders that never slow down was said to obey there.
+/// The same after a queue that marks the flow, as other traffic changes the flow's share of the
+/// link there. With six errors, one in 70 senders that never slow down was reported to obey there.
 const SURE_BEHIND: [(f64, f64); 2] = [(4.0, 0.1), (7.0, 0.01)];
-/// Packets in a window at least: notifications in step with an application's messages have a longer gap after the next packet or
-/// two. With one, 12 % of the senders of messages with think times were said to obey.
+/// Minimum number of packets in a window: notifications in step with an application's messages have
+/// a longer gap after the next packet or two. With one, 12 % of the senders of messages with think
+/// times were reported to obey.
 const SHORTEST: u8 = 5;
-/// Standard errors of a slower pace by which a flow may not be said to disobey, where it is more than [`HINT_LEAST`].
+/// Standard errors of a slowdown above [`HINT_LEAST`] that prevent a verdict of not obeying.
 const HINT: f64 = 2.5;
 const HINT_LEAST: f64 = 0.01;
 /// Reduction that must be excluded for a flow not to obey, as a logarithm: a fifth.
 const MOST: f64 = 0.223;
-/// Least that is said to be excluded.
+/// Least reduction that is reported as excluded.
 const FINEST: f64 = 0.05;
-/// Largest swing by itself of a flow that is called steady, as a logarithm.
+/// Largest swing by itself of a flow that counts as steady, as a logarithm.
 const STEADY: f64 = 0.06;
-/// Least number of notifications after which a flow may be said not to obey. With five, one obeying sender in 60 was at some moment.
+/// Minimum number of notifications for a verdict of not obeying. With five, one obeying sender in
+/// 60 got that verdict at some moment.
 pub(super) const ENOUGH: u32 = 8;
-/// Packets from notification to notification below which a flow may be held at one reduced rate all the time.
+/// Minimum number of packets per notification; with fewer, a flow may be held at one reduced rate
+/// all the time.
 const HELD: f64 = 10.0;
 /// The same in bursts.
 const HELD_BURSTS: f64 = 1.5;
-/// A flow that is slower than before the first notification by this much and by so many standard errors has slowed down, by
-/// itself or not; an answer is it where what follows notifications hints at one.
+/// A flow that is slower than before the first notification by this much and by this many standard
+/// errors has slowed down, by itself or not; that is an answer if the response after notifications
+/// hints at one.
 const LOWER: f64 = 0.1;
 const LOWER_ERRORS: f64 = 4.0;
-/// Most notifications that are advised to be waited for.
+/// Maximum number of further notifications that is advised.
 const ADVISED: f64 = 10_000.0;
 
 /// State of a flow from its first notification on.
@@ -57,7 +64,7 @@ struct Notified {
     during: Batches,
 }
 
-/// A flow's gaps.
+/// The gaps of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByGap {
     pace: Pace,
@@ -69,23 +76,24 @@ pub(super) struct ByGap {
     packets: u32,
 }
 
-/// The pace while a flow is notified, beside that before.
+/// Comparison of the pace while notified with that before.
 enum Before {
-    /// Nothing is known of the time before, or both differ by what they vary by.
+    /// The time before is unknown, or the difference is within the variation of both.
     Unknown,
     Same,
     /// Slower, perhaps by chance.
     Slower,
-    /// Slower, and surely, by this much as a logarithm.
+    /// Surely slower, by this much as a logarithm.
     Lower(f64),
 }
 
 impl ByGap {
-    /// Octets more that are kept of a flow that is notified about.
+    /// Size of the additional state of a notified flow, in octets.
     #[cfg(test)]
     pub const WHEN_NOTIFIED: usize = size_of::<Notified>();
 
-    /// Takes in a data packet at `at`, with those skipped just before it: `packets` packets of `octets` octets in all.
+    /// Processes a data packet at `at`, with those skipped just before it: `packets` packets of
+    /// `octets` octets in total.
     #[inline]
     pub fn data(&mut self, at: u64, octets: u64, packets: u32) {
         let Some(gaps) = self.pace.packet(at, octets, packets) else {
@@ -110,12 +118,12 @@ impl ByGap {
         }
     }
 
-    /// Takes in that the latest data ends a message.
+    /// Records that the latest data ends a message.
     pub fn message_ends(&mut self) {
         self.pace.message_ends();
     }
 
-    /// Takes in a notification, which lies in the gap from the data before it to the data after it.
+    /// Records a notification, which lies in the gap from the data before it to the data after it.
     pub fn notified(&mut self) {
         self.pace.notify();
         if self.notified.is_none() {
@@ -127,12 +135,14 @@ impl ByGap {
         }
     }
 
-    /// Forgets when the flow was left alone: notifications came that were not known to be about it.
+    /// Discards the time before the first notification: notifications came that could not be
+    /// attributed to the flow.
     pub fn missed(&mut self) {
         self.before = Batches::default();
     }
 
-    /// The answer, what it rests on, and what would help; data seen after a queue that marks it takes more to be an answer.
+    /// Returns the answer, its evidence, and advice; data captured after a queue that marks it
+    /// needs more evidence.
     pub fn judge(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         let Some(notified) = self.notified.as_ref().filter(|_| self.measured > 0) else {
@@ -176,7 +186,8 @@ impl ByGap {
         let measured = f64::from(self.measured);
         let bursts = f64::from(notified.bursts.gaps()) / measured;
         let packets = f64::from(self.packets) / measured;
-        // A reaction that is over in an eighth of the time between notifications is none.
+        // A reaction that ends within an eighth of the interval between notifications does not
+        // count.
         let bound = |effect: &Effect| effect.slower + 2.0 * effect.error;
         let most = (notified.bursts.effects())
             .filter(|effect| effect.count >= ENOUGH.into())
@@ -237,7 +248,8 @@ impl ByGap {
         }
     }
 
-    /// Returns whether the time before the first notification was as long as from one to the next: an opening burst is no rate.
+    /// Returns true if the time before the first notification was as long as one interval between
+    /// notifications: an opening burst is no rate.
     fn lasted_before(&self, notified: &Notified) -> bool {
         let bursts = 16.0 * self.before.batches;
         bursts * self.measured as f32 >= notified.bursts.gaps() as f32
@@ -245,7 +257,8 @@ impl ByGap {
 }
 
 impl Notified {
-    /// The surest of those effects, from packet to packet or from burst to burst.
+    /// Returns the most certain of the effects for which `keep` is true, from packet to packet or
+    /// from burst to burst.
     fn surest(&self, keep: impl Fn(&Effect) -> bool) -> Option<(Unit, Effect)> {
         let views = [(Unit::Bursts, &self.bursts), (Unit::Packets, &self.packets)];
         views
@@ -261,7 +274,7 @@ fn is_sure(effect: &Effect, limits: &[(f64, f64)]) -> bool {
     (limits.iter()).any(|(errors, slower)| effect.errors >= *errors && effect.slower >= *slower)
 }
 
-/// The part of the rate that a pace slower by this logarithm is less by.
+/// Returns the reduction of the rate, as a part, for a pace slower by this logarithm.
 fn part(slower: f64) -> f32 {
     (1.0 - (-slower).exp()) as f32
 }
@@ -275,7 +288,7 @@ fn slower(unit: Unit, effect: &Effect) -> Slower {
     }
 }
 
-/// Advises as many more notifications as it takes for `times` as many.
+/// Advises the number of further notifications that makes their total `times` as many.
 fn more(times: f64, effect: &Effect) -> Option<Advice> {
     let more = effect.count * (times - 1.0);
     (1.0..ADVISED).contains(&more).then(|| {

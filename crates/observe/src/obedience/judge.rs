@@ -1,58 +1,68 @@
-//! The answer to whether a flow obeys, from what is kept of it.
+//! The answer to whether a flow obeys, derived from its state.
 
 use super::*;
 use crate::sightings::Sightings;
 
-/// Packets between notifications from which on a flow that was never seen without them is not taken for one at its lowest
-/// rate, where a receiver answers every packet or two. With 16, three of 100 flows that never slow down are unclear in addition; of
-/// those held at half their rate 73 % are said not to obey, with 16 58 %.
+/// Minimum number of packets between notifications for a flow that was never captured without
+/// notifications: with fewer, it may be at its lowest rate, if a receiver answers every packet or
+/// two. With 16, three of 100 flows that never slow down are unclear in addition; of those held at
+/// half their rate 73 % are reported not to obey, with 16 58 %.
 const HELD: f64 = 6.0;
-/// And so many packets in all: of DCQCN senders that a burst had driven to a few hundredths of the line, each with 150 to 200
-/// packets in 20 ms and half of them sent again, one in eight was said not to obey.
+/// Minimum number of packets in total for the same: of DCQCN senders that a burst had driven to a
+/// few hundredths of the line rate, each with 150 to 200 packets in 20 ms and half of them
+/// retransmissions, one in eight was reported not to obey.
 const HELD_LEAST: u32 = 1_000;
-/// More than one data packet in so many that is stamped before an earlier one, and time stamps tell nothing.
+/// With more than one in this many data packets stamped before an earlier one, time stamps are
+/// useless.
 const LATE_ONE_IN: u32 = 100;
-/// More than this much less, and than so many standard errors, keeps a flow from not obeying: DCQCN that cuts by a few
-/// hundredths behind a queue shows hardly more. Each of up to eleven bins may hint by chance: with two errors 16 % of the flows
-/// with packets at random were unclear, with two and a quarter 13 %, with two and a half 11.5 %; of all flows 0.4 % were wrong.
+/// A reduction above this, by more than this many standard errors, prevents a verdict of not
+/// obeying: DCQCN that cuts by a few hundredths behind a queue shows hardly more. Each of up to
+/// eleven bins may hint by chance: with two errors 16 % of the flows with random packets were
+/// unclear, with two and a quarter 13 %, with two and a half 11.5 %; of all flows 0.4 % were wrong.
 const HINT: f64 = 0.015;
 const HINT_ERRORS: f64 = 2.5;
-/// Less data soon after notifications than later, and less while notified than before, keep it from not obeying by so many
-/// standard errors together. In a set made independently of the labelled one, of the verdicts about senders that slow down in
-/// part or not always 15 % were wrong where the first had to be three errors and a fifth, and the second four errors; with this
-/// and [`MOST`] for all notifications together, 3 %. Of the flows that never slow down seven more in 100 are unclear.
+/// Less data soon after notifications than later, and less while notified than before, prevent a
+/// verdict of not obeying if they add up to this many standard errors. In a set made independently
+/// of the labelled one, 15 % of the verdicts about senders that slow down in part or not always
+/// were wrong when the first had to be three errors and a fifth, and the second four errors; with
+/// this and [`MOST`] for all notifications pooled, 3 %. Of the flows that never slow down seven
+/// more in 100 are unclear.
 const HINTS_ERRORS: f64 = 2.0;
-/// Of packets in bursts, less of a tenth by this many standard errors in bins with few of them leaves it open.
+/// For packets in bursts, a reduction by more than a tenth in bins with few packets, by this many
+/// standard errors, leaves the answer open.
 const HINTED: f64 = 1.25;
-/// Less that begins later than this part of the usual time between notifications, after data as before, is an answer only where
-/// the rate is steady without notifications: a rate that swings by itself looks the same where notifications come in step with it.
+/// A reduction that begins later than this part of the usual interval between notifications, after
+/// as much data as before, is an answer only if the rate is steady without notifications: a rate
+/// that swings by itself looks the same if notifications come in step with it.
 const SOON: u64 = 64;
 
-/// What the sums of a bin say.
+/// Statistics of a bin.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     bin: usize,
-    /// Rate around the bin, in octets a nanosecond.
+    /// Rate around the bin, in octets per nanosecond.
     around: f64,
-    /// Part less, without the lowest.
+    /// Reduction as a part of the rate, without the lowest value.
     less: f64,
-    /// Part less by busy time.
+    /// Reduction by busy time, as a part of the rate.
     less_busy: f64,
     /// Spread of single notifications, and standard error of `less`.
     spread: f64,
     error: f64,
-    /// Stamps in the bin, a notification.
+    /// Stamps in the bin per notification.
     stamps: f64,
-    /// Notifications.
+    /// Number of notifications.
     count: f64,
 }
 
-/// What must be excluded for a flow not to obey; less is allowed for in [`Answer::DoesNotObey`], as no answer is for certain.
+/// Reduction that must be excluded for a flow not to obey; [`Answer::DoesNotObey`] allows for less,
+/// as no answer is certain.
 const MOST: f64 = 0.2;
-/// The least that is said to be excluded, and the least that is an answer: of cuts by a hundredth or two, which hide among sparse
-/// bins, the bounds know nothing, and a queue that fills makes as much of any sender.
+/// Least reduction that is reported as excluded, and least that is an answer: the bounds miss cuts
+/// by a hundredth or two, which hide among sparse bins, and a queue that fills causes as much for
+/// any sender.
 const FINEST: f64 = 0.05;
-/// Notifications with data in a bin, from which on it is looked at.
+/// Minimum number of notifications with data in a bin for it to be evaluated.
 const ENOUGH: f32 = 5.0;
 
 /// Less data than at other times, which is no answer yet.
@@ -61,7 +71,8 @@ struct Hint {
     less: f64,
     /// Standard error of `less`.
     error: f64,
-    /// The time since notifications in which there was less; `None` for as long as it was notified.
+    /// The time since notifications in which there was less data; `None` for all the time while
+    /// notified.
     within: Option<Window>,
 }
 
@@ -75,38 +86,39 @@ impl Hint {
     }
 }
 
-/// What bins show, one after another.
+/// Findings from all the bins in order.
 #[derive(Debug, Default)]
 struct Shown {
-    /// The bin with least data, where less is an answer.
+    /// The bin with the largest reduction that is an answer.
     most: Option<Shape>,
-    /// Whether the first of these begins late, after data as before.
+    /// True if the first of these begins late, after as much data as before.
     delayed: bool,
-    /// How much less there is at most, where packets are enough to tell.
+    /// Largest possible reduction, if there are enough packets.
     steady: Option<f64>,
-    /// Less that may be none, or no answer.
+    /// A reduction that may be chance, or no response.
     suspect: Option<(Shape, Doubt)>,
-    /// Less in a bin that is shorter than the time from packet to packet.
+    /// A reduction in a bin that is shorter than the gap between packets.
     short: Option<Shape>,
-    /// What leaves it open, of which the first found says why.
+    /// The first finding that leaves the answer open.
     open: Option<Evidence>,
 }
 
-/// How the rate while notified compares with that without notifications.
+/// Comparison of the rate while notified with that without notifications.
 #[derive(Debug, Default)]
 struct AgainstQuiet {
-    /// By which part it is lower at least, where that is an answer.
+    /// Minimum reduction, if that is an answer.
     slower: Option<f32>,
-    /// Whether it is higher.
+    /// True if the rate is higher.
     faster: bool,
-    /// The logarithm of how much lower it is at most, where a fifth can be excluded.
+    /// Logarithm of the largest possible reduction, if a fifth can be excluded.
     most: Option<f64>,
-    /// That it may be lower.
+    /// Present if the rate may be lower.
     hint: Option<Hint>,
 }
 
 impl Shape {
-    /// How much less data chance explains. In the labelled set 4.5 errors mean no fewer wrong answers than 4.
+    /// Returns the reduction that chance explains. In the labelled set, 4.5 errors instead of 4 do
+    /// not reduce the number of wrong answers.
     fn chance(&self) -> f64 {
         if self.less >= 0.01 {
             4.0 * self.error
@@ -115,14 +127,14 @@ impl Shape {
         }
     }
 
-    /// Less data than chance explains.
+    /// Returns true if the reduction exceeds chance.
     fn is_sure(&self) -> bool {
         self.less > self.chance()
     }
 }
 
 impl Obedience {
-    /// Remembers the answer each time that a quarter more notifications are measured.
+    /// Updates the remembered answer each time that a quarter more notifications are measured.
     pub(super) fn look(&mut self) {
         if self.measured > self.next {
             self.next = self.measured.saturating_add(self.measured / 4);
@@ -130,8 +142,9 @@ impl Obedience {
         }
     }
 
-    /// The last bin, where there is less than in one before it that has more than around: what rises after notifications and
-    /// then falls back looks like what slows down late, and like what has recovered just when it is notified again.
+    /// Returns the last bin, if it has less data and an earlier one has more than around it: a rate
+    /// that rises after notifications and then falls back looks like one that slows down late, and
+    /// like one that has recovered just when it is notified again.
     fn falls_back(&self) -> Option<Shape> {
         let mut more = 0.0_f64;
         let mut last = None;
@@ -147,7 +160,8 @@ impl Obedience {
         last
     }
 
-    /// What a bin with less data is said to show: less than in the one with most, as what is around either holds some of both.
+    /// Returns the reported reduction of a bin: relative to the bin with most data, as the rate
+    /// around either is a mix of both.
     fn less(&self, shape: &Shape) -> Less {
         let window = |shape: &Shape| Window::new(shape.bin);
         let least = |shape: &Shape| shape.around * (1.0 - shape.less - 2.0 * shape.error);
@@ -166,7 +180,7 @@ impl Obedience {
         }
     }
 
-    /// What less data is worth that is no answer.
+    /// Returns the evidence for a reduction that is no answer.
     fn doubted(&self, shape: &Shape, why: Doubt) -> Evidence {
         if shape.is_sure() {
             return Evidence::Doubtful(self.less(shape), why);
@@ -175,8 +189,9 @@ impl Obedience {
         Evidence::Varies { less, chance }
     }
 
-    /// How much less data was sent soon after notifications than later, over all of them together, wherever `soon` may end:
-    /// where they come in episodes between which the sender recovers, what is around each of them is an episode's, too.
+    /// Returns the reduction of data sent soon after notifications compared with later, pooled over
+    /// all of them, for each possible end of `soon`: if they come in episodes between which the
+    /// sender recovers, the data around each of them belongs to the episode, too.
     fn soon_and_later(&self) -> impl Iterator<Item = Hint> + '_ {
         let sum = |bins: &[Bin]| {
             let add = |(octets, time), bin: &Bin| {
@@ -201,7 +216,8 @@ impl Obedience {
     }
 
     fn shapes(&self) -> impl Iterator<Item = Shape> {
-        // A short bin varies at least as much as a long one: few of them may have shown little.
+        // A short bin varies at least as much as a long one: a few short bins may show little
+        // variation by chance.
         let mut spread: f64 = 0.0;
         let mut all = [None; BINS];
         let bins = self
@@ -235,11 +251,11 @@ impl Obedience {
         all.into_iter().flatten()
     }
 
-    /// Whether the flow obeys, by what has been seen so far.
+    /// Returns the verdict on the flow so far.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (mut answer, mut evidence, mut advice) = self.weigh();
-        // Looked at after every packet, any flow seems steady at some moment.
+        // Evaluated after every packet, any flow seems steady at some moment.
         if answer == Answer::DoesNotObey && self.earlier != answer {
             (answer, evidence, advice) = (Answer::Unclear, Evidence::Recent, None);
         }
@@ -258,7 +274,7 @@ impl Obedience {
         }
     }
 
-    /// The answer by time and that by gaps, where they do not contradict each other.
+    /// Returns the answer by time and by gaps, if these do not contradict each other.
     fn weigh(&self) -> (Answer, Evidence, Option<Advice>) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         if let Some(why) = self.unfit() {
@@ -292,8 +308,9 @@ impl Obedience {
         }
     }
 
-    /// The same of a flow whose packets these are among, where time stamps of several places may be of different units, or by
-    /// clocks that are apart: either shifts data against notifications.
+    /// As [`verdict`](Self::verdict), for a flow whose packets are among `sightings`: time stamps
+    /// of several capture points may have different units, or clocks that differ. Either shifts
+    /// data relative to notifications.
     #[must_use]
     pub fn verdict_among(&self, sightings: &Sightings) -> Verdict {
         let verdict = self.verdict();
@@ -315,13 +332,14 @@ impl Obedience {
         }
     }
 
-    /// How many notifications have data between them and the next one, also where none is behind that yet.
+    /// Returns the number of notifications with data between them and the next one, even without
+    /// data after the next one yet.
     fn measured(&self) -> u32 {
         let Some((first, last)) = self.waiting else {
             return self.measured;
         };
         let mut bins = self.bins.iter().flat_map(|bins| bins.iter());
-        // The latest data is not spread yet.
+        // The latest data has not been spread yet.
         let is_latest =
             self.bins.is_some() && (self.last.saturating_add(1)..=first).contains(&self.latest);
         let before = is_latest || bins.any(|bin| bin.part.stamps > 0);
@@ -330,17 +348,19 @@ impl Obedience {
             .saturating_add(u32::from(before) + u32::from(between))
     }
 
-    /// Whether notifications come right behind packets, few of which lie between them: the time between two ends with a packet
-    /// then, as it began with one, so that more seem to come at its end. Of packets at random with one to four between
-    /// notifications 42 % of the flows that never slow down were said to obey, with six none.
+    /// Returns true if notifications come right after packets, few of which lie between them: the
+    /// interval between two begins and ends with a packet, so that more data seems to come at its
+    /// end. Of random packets with one to four between notifications, 42 % of the flows that never
+    /// slow down were reported to obey, with six none.
     fn is_in_step(&self) -> bool {
         self.per_gap() < 6.0 && f64::from(self.in_step) > 0.6 * f64::from(self.gaps)
     }
 
-    /// Whether it pauses after most notifications, and sooner than pauses of its own would come, or always as late: these begin
-    /// anywhere between two notifications.
+    /// Returns true if it pauses after most notifications, and sooner than pauses of its own would
+    /// come, or always after the same time: pauses of its own begin anywhere between two
+    /// notifications.
     fn pauses_by_notifications(&self) -> bool {
-        // Mean and variance of what is spread evenly from 0 to 1.
+        // Mean and variance of a uniform distribution from 0 to 1.
         const EVEN: (f32, f32) = (0.5, 1.0 / 12.0);
         let mean = self.paused_at / self.pauses;
         let variance = self.paused_at_squares / self.pauses - mean * mean;
@@ -348,17 +368,17 @@ impl Obedience {
         self.pauses > 0.5 * self.gaps && (soon || variance < 0.5 * EVEN.1)
     }
 
-    /// Whether time stamps are too coarse to tell packets apart.
+    /// Returns true if time stamps are too coarse to distinguish packets.
     const fn is_coarse(&self) -> bool {
         self.packets / 4 > self.stamped
     }
 
-    /// Stamps between two notifications.
+    /// Returns the number of stamps per interval between notifications.
     fn per_gap(&self) -> f64 {
         f64::from(self.stamped) / f64::from(self.gaps.max(1.0))
     }
 
-    /// Why nothing can be told of the flow, where that is so.
+    /// Returns the reason why the flow cannot be judged, if there is one.
     fn unfit(&self) -> Option<Evidence> {
         if self.datagrams {
             return Some(Evidence::Datagrams);
@@ -374,15 +394,18 @@ impl Obedience {
             .then_some(Evidence::ResentCopies)
     }
 
-    /// After how many notifications it takes another path, where that is more often than by chance or by a clock of its own.
+    /// Returns the number of notifications followed by another path, if that is more often than by
+    /// chance or by a clock of the sender's own.
     fn other_path(&self) -> Option<u32> {
-        // Half the time between notifications against the other half: where a change comes by chance, it is in either.
+        // Compares half of the interval between notifications with the other half: a random change
+        // occurs in either.
         for (after, other) in [
             (self.turned_early, self.turned_late),
             (self.turned_middle, self.turned_outside),
         ] {
             let (here, there) = (f64::from(after), f64::from(other));
-            // A sender that changes it by a clock of its own does so twice between some notifications, or in step with them.
+            // A sender that changes it by a clock of its own does so twice between some
+            // notifications, or in step with them.
             let own_clock = self.turned_twice > after / 4 || 2.0 * there >= here;
             let chance = 3.0 * (here + there).sqrt().min(here - 0.5);
             if here >= 3.0 && here - there > chance && !own_clock {
@@ -392,7 +415,7 @@ impl Obedience {
         None
     }
 
-    /// What the bins show, one after another; `falls_back` is whether the last one falls back from a rise.
+    /// Evaluates the bins in order; `falls_back` is true if the last one falls back from a rise.
     fn bins_show(&self, falls_back: bool) -> Shown {
         let Shown {
             mut most,
@@ -404,7 +427,8 @@ impl Obedience {
         } = Shown::default();
         let mut before_steady = false;
         let in_bursts = self.typical as f64 > 2.0 * f64::from(self.usual) * self.per_gap();
-        // Stamps before a bin, and less in all the time before it: packets may be too sparse for single bins.
+        // Stamps before a bin, and the total reduction before it: packets may be too sparse for
+        // single bins.
         let (mut stamps, mut less_before) = (0.0, 0.0);
         for shape in self.shapes() {
             let (from, to) = bounds(shape.bin);
@@ -412,17 +436,20 @@ impl Obedience {
             let steady_before = stamps >= 3.0 && less_before <= 0.0;
             stamps += shape.stamps;
             less_before += shape.less * (to - from) as f64;
-            // One that is shorter than the time from packet to packet says how far these are apart: where notifications
-            // come in step with packets, as a receiver's do, that is no chance. So it is with bursts, and what is between them.
+            // A bin shorter than the gap between packets only measures these gaps: if notifications
+            // come in step with packets, as a receiver's do, its reduction is no chance. The same
+            // holds for bursts and the gaps between them.
             let len = to.min(self.typical).saturating_sub(from);
             let is_short = (len as f32) < self.usual || in_bursts && (len as f32) < self.longest;
-            // Too few packets to measure, and yet a hint: of packets in bursts these bins may hold all that is less.
+            // Too few packets to measure, but enough for a hint: for packets in bursts these bins
+            // may hold the entire reduction.
             let few = in_bursts && (0.25..3.0).contains(&shape.stamps) && !is_short;
             if few && shape.less > 0.1 && shape.less > HINTED * shape.error {
                 open = open.or(Some(self.doubted(&shape, Doubt::Sparse)));
             }
             if shape.stamps < 0.5 || is_short {
-                // Packets further apart than at other times: nothing was sent, for whatever reason.
+                // Packets are further apart than at other times: nothing was sent, for an unknown
+                // reason.
                 if sure && is_short {
                     short = short.or(Some(shape));
                 } else if sure && shape.less > MOST {
@@ -471,7 +498,7 @@ impl Obedience {
         }
     }
 
-    /// How its rate while it is notified compares with that without notifications.
+    /// Compares the rate while notified with that without notifications.
     fn against_quiet(&self) -> AgainstQuiet {
         let mut against = AgainstQuiet::default();
         let (quiet, notified) = (&self.quiet, &self.notified);
@@ -479,19 +506,21 @@ impl Obedience {
             let less = quiet.mean() - notified.mean();
             let (a, b) = (quiet.variance(), notified.variance());
             let spread = a.max(b).sqrt();
-            // One that sinks and recovers varies while notified, and need not without notifications. How much it varies
-            // without them, a single stretch does not show.
+            // A flow that slows down and recovers varies while notified, but not necessarily
+            // without notifications. A single stretch does not show how much it varies without
+            // them.
             let usual = if quiet.count >= 4.0 && self.left_alone {
                 a.sqrt()
             } else {
                 spread
             };
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
-            // What a reader would count, which batches that are far slower than others weigh less in.
+            // The ratio of the rates as a reader would compute it, in which batches far slower than
+            // others have less weight.
             let counted = 1.0 - (notified.rate() - quiet.rate()).exp();
             let at_least = less.min(quiet.rate() - notified.rate()) - 2.0 * error;
             let at_least = 1.0 - (-at_least).exp();
-            // It may have slowed down by itself before it was notified at all.
+            // It may have slowed down by itself before the first notification.
             let before = self.just_before.rate();
             let sank = before.is_none_or(|before| before - notified.mean() > 0.5 * less);
             // An opening burst is no rate.
@@ -538,12 +567,13 @@ impl Obedience {
         }
         let (quiet, notified) = (&self.quiet, &self.notified);
         let between = &self.between;
-        // Slower after notifications, and yet faster than without them: that is no answer.
+        // Slower after notifications, but faster than without them: this is no answer.
         if let Some(shape) = most {
             if self.is_in_step() {
                 short = short.or(most);
             } else if !faster {
-                // Twice the spread: with as much as the spread 17 % of those that swing were said to obey, with this 4 %.
+                // Twice the spread: with once the spread 17 % of the swinging flows were reported
+                // to obey, with this 4 %.
                 let steady = [quiet, between]
                     .into_iter()
                     .find(|class| class.count >= 2.0)
@@ -570,7 +600,7 @@ impl Obedience {
             }
         }
         let skewed = notified.count >= 2.0 && notified.mean() - notified.rate() > 0.3;
-        // Rates this far apart may be an answer later than the next notification.
+        // Rates this far apart may be a response that comes after the next notification.
         if skewed || notified.count >= 8.0 && notified.variance() > 1.2 {
             open = open.or(Some(Evidence::Unsteady));
         }

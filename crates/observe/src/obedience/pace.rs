@@ -2,25 +2,26 @@
 
 /// Share of the usual long gap below which packets belong to one burst.
 const BACK_TO_BACK: f32 = 0.25;
-/// Packets of a burst at least: with one, rate limiters that send two or four at once hide half of the answers of DCQCN.
+/// Minimum number of packets in a burst: with one, rate limiters that send two or four at once hide
+/// half of the responses of DCQCN.
 const BURST: u8 = 4;
-/// A gap counts as at most this many times the usual long one: so one that comes once in more than 48 packets is a pause, and not
-/// what parts bursts.
+/// Maximum ratio of a gap to the usual long one; longer gaps count as this. So a gap that occurs
+/// once in more than 48 packets is a pause, and does not separate bursts.
 const LONGEST: f32 = 4.0;
-/// Gaps after which the usual long gap is known, and over which it is averaged.
+/// Number of gaps after which the usual long gap is known, and over which it is averaged.
 const KNOWN: u16 = 64;
 /// Bursts in a batch, whose mean pace is compared between times with and without notifications.
 const BATCH: u8 = 16;
 
-/// Share of packets that end a message from which on that says nothing: each packet is a message.
+/// Share of packets that end a message above which ends are meaningless: each packet is a message.
 const MESSAGES: f32 = 0.5;
 
 /// A gap that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
-    /// Natural logarithm of nanoseconds an octet.
+    /// Natural logarithm of nanoseconds per octet.
     pub pace: f32,
-    /// Nanoseconds.
+    /// Length in nanoseconds.
     pub length: f32,
     /// True if a notification lies in it.
     pub notified: bool,
@@ -32,11 +33,11 @@ pub(super) struct Gap {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     pub packet: Gap,
-    /// The gap from burst to burst, where the packet begins one.
+    /// The gap from burst to burst, if the packet begins one.
     pub burst: Option<Gap>,
 }
 
-/// Since when, how much and whether notified.
+/// A gap that has not ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     since: u64,
@@ -46,7 +47,7 @@ struct Open {
 }
 
 impl Open {
-    /// Ends the gap at `at`, and begins the next one with so many octets.
+    /// Ends the gap at `at`, and begins the next one with `octets` octets.
     fn end(&mut self, at: u64, octets: f32) -> Gap {
         let length = (at - self.since) as f32;
         let pace = (length / self.octets.max(1.0)).ln();
@@ -65,7 +66,7 @@ impl Open {
     }
 }
 
-/// Turns packets into gaps.
+/// Converts packets into gaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     /// The gap since the latest stamp; its octets are those of all packets with that stamp.
@@ -75,18 +76,18 @@ pub(super) struct Pace {
     /// Mean gap, and mean squared gap: their quotient is the usual long gap.
     mean: f32,
     squares: f32,
-    /// Gaps, as far as it takes to know the usual long one.
+    /// Number of gaps, up to that needed to know the usual long one.
     gaps: u16,
     begun: bool,
-    /// Share of packets that end a message, of late.
+    /// Recent share of packets that end a message.
     messages: f32,
     /// Stamps in the burst so far.
     in_burst: u8,
 }
 
 impl Pace {
-    /// Takes in a packet at `at`, with those skipped just before it: `packets` packets of `octets` octets in all. Returns the gaps
-    /// that it ends, once the usual long gap is known.
+    /// Processes a packet at `at`, with those skipped just before it: `packets` packets of `octets`
+    /// octets in total. Returns the gaps that it ends, once the usual long gap is known.
     #[inline]
     pub fn packet(&mut self, at: u64, octets: u64, packets: u32) -> Option<Gaps> {
         let packets = packets as f32;
@@ -140,7 +141,7 @@ impl Pace {
         self.squares += part * (gap * gap - self.squares);
     }
 
-    /// Takes in that the latest packet ends a message.
+    /// Records that the latest packet ends a message.
     pub fn message_ends(&mut self) {
         self.messages += 1.0 / f32::from(KNOWN);
         if self.messages < MESSAGES {
@@ -148,7 +149,7 @@ impl Pace {
         }
     }
 
-    /// Takes in a notification, which lies in the gaps that are open.
+    /// Records a notification, which lies in the open gaps.
     pub const fn notify(&mut self) {
         self.packet.notified = true;
         self.burst.notified = true;
@@ -158,7 +159,7 @@ impl Pace {
 /// Mean pace of batches of bursts, and its variance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Batches {
-    /// Sum and number of the batch that is not full.
+    /// Sum and number of the incomplete batch.
     sum: f32,
     bursts: u8,
     pub batches: f32,
@@ -181,7 +182,7 @@ impl Batches {
         }
     }
 
-    /// Mean pace; `None` before there is a batch.
+    /// Returns the mean pace; `None` before the first batch is complete.
     pub fn mean(&self) -> Option<f32> {
         (self.batches > 0.0).then_some(self.mean)
     }

@@ -1,46 +1,50 @@
-//! The pace of one flow after notifications, compared with what its own past predicts.
+//! The pace of one flow after notifications, compared with a prediction from its own past.
 
 use super::pace::Gap;
 use super::steadiness::Steadiness;
 
-/// Gaps after a notification over which the pace is averaged, each by itself. Windows of up to 256 find one obeying sender in 200
-/// more.
+/// Numbers of gaps after a notification over which the pace is averaged, each separately. Windows
+/// of up to 256 find one obeying sender in 200 more.
 pub(super) const WINDOWS: [u8; 9] = [1, 2, 3, 5, 8, 12, 20, 32, 64];
-/// Gaps whose mean pace predicts the next one.
+/// Numbers of gaps whose mean pace predicts the next one.
 const PAST: [u8; 5] = [1, 2, 4, 16, 64];
 /// Coefficients of the prediction: the constant, and one for each mean.
 const TERMS: usize = PAST.len() + 1;
-/// Gaps that are remembered: as many as the longest window.
+/// Number of gaps remembered: that of the longest window.
 const REMEMBERED: usize = 64;
-/// Gaps long after a notification whose pace is looked at: from the 64th on.
+/// Number of gaps long after a notification whose pace is evaluated: from the 64th on.
 const FAR: usize = 32;
-/// Positions in a message whose usual pace is learned, by octaves: gap 1, gaps 2 and 3, 4 to 7, …, from 128 on.
+/// Positions in a message whose usual pace is learnt, by octaves: gap 1, gaps 2 and 3, 4 to 7, …,
+/// from 128 on.
 const POSITIONS: usize = 8;
 /// Weight, in gaps, of the assumption that a position has no pace of its own.
 const PRIOR: f32 = 4.0;
-/// Sums are halved every so many gaps: what is long past fades, and sums in single precision stay exact enough.
+/// Sums are halved after this many gaps: old data fades, and single-precision sums stay exact
+/// enough.
 const FADES: u32 = 1 << 16;
-/// Gaps after which the prediction is fitted anew.
+/// Number of gaps after which the prediction is fitted again.
 const FITTED: u32 = 64;
 /// Resolution of a remembered pace: 1/2048 of a natural logarithm.
 const PACE: f32 = 2048.0;
 /// Resolution of a remembered deviation from the prediction.
 const DEVIATION: f32 = 8192.0;
-/// A logarithm that is farther from the median counts as this far.
+/// Maximum distance from the median, as a logarithm; larger ones are clipped.
 const CLIPPED: f32 = 2.0;
-/// A single gap this many times as long as those before, as a logarithm, is a pause of the application.
+/// A single gap longer than recent ones by this logarithm is a pause of the application.
 const PAUSE: f32 = 2.08;
-/// Least part of the spread of single notifications that counts as the error of their mean: without it, 1 % of the senders that
-/// never slow down were said to obey, by a few notifications in step with their messages.
+/// Minimum part of the spread of single notifications that counts as the error of their mean:
+/// without it, 1 % of the senders that never slow down were reported to obey, by a few
+/// notifications in step with their messages.
 const SINGLE: f64 = 0.6;
-/// Gaps after a notification in which a pause may be an answer, by their bits in [`Response::notified`].
+/// Gaps after a notification in which a pause may be a response, as bits of [`Response::notified`].
 const SOON: u128 = 0xFF;
-/// Slower pace after notifications must be so many times what is usual long after them.
+/// Minimum ratio of a slowdown's standard error to the usual variation long after notifications.
 const RHYTHM: f64 = 0.5;
-/// Minimum excess of gaps that contain a notification, as a logarithm and in standard errors, that may be a reaction.
+/// Minimum excess of gaps that contain a notification, as a logarithm and in standard errors, that
+/// may be a reaction.
 const LONGER: f64 = 0.2;
 const LONGER_ERRORS: f64 = 3.0;
-/// Least standard error of a mean, as a logarithm: clocks of captures are no better.
+/// Minimum standard error of a mean, as a logarithm: clocks of captures are no better.
 const FINEST: f64 = 1e-3;
 
 /// Sums over gaps, for one window that ends at each.
@@ -74,14 +78,14 @@ impl Sums {
     }
 }
 
-/// One window: all places where it may lie, and those right after a notification.
+/// One window: all its positions, and those right after a notification.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     all: Sums,
     after: Sums,
-    /// Notifications that are at least the window apart.
+    /// Number of notifications that are at least the window apart.
     apart: f32,
-    /// Number of the gap where the last of them was counted.
+    /// Number of the gap at which the last of them was counted.
     counted: u32,
 }
 
@@ -90,68 +94,71 @@ struct Window {
 pub(super) struct Effect {
     /// Gaps in the window.
     pub window: u8,
-    /// Mean logarithm of the gap per octet, beyond what the past predicts: 0.69 is half the rate.
+    /// Mean logarithm of the gap per octet, beyond the prediction: 0.69 is half the rate.
     pub slower: f64,
-    /// Standard error of `slower`: by what all gaps differ by, what single notifications do, and what is usual long after them.
+    /// Standard error of `slower`, from the variation of all gaps, that of single notifications,
+    /// and that long after them.
     pub error: f64,
     /// `slower` in standard errors.
     pub errors: f64,
-    /// Notifications.
+    /// Number of notifications.
     pub count: f64,
 }
 
-/// Pace of the flow in the 64 gaps after notifications; a gap lies between packets, or between bursts.
+/// Pace of the flow in the 64 gaps after notifications; a gap lies between packets, or between
+/// bursts.
 ///
-/// About 1 KB; about 150 instructions for a gap.
+/// About 1 KB; about 150 instructions per gap.
 #[derive(Clone, Debug)]
 pub(super) struct Response {
-    /// Gaps so far.
+    /// Number of gaps so far.
     gaps: u32,
-    /// The first pace, which others are remembered against.
+    /// The first pace, relative to which others are stored.
     base: f32,
-    /// Running median, which outliers are clipped against.
+    /// Running median, relative to which outliers are clipped.
     median: f32,
-    /// Pace of late, which pauses are told by.
+    /// Recent pace, by which pauses are recognised.
     late: f32,
     paused: bool,
     /// Gaps soon after a notification, and pauses among them and elsewhere.
     soon: f32,
     pauses: [f32; 2],
-    /// Gaps from notifications to pauses.
+    /// Numbers of gaps from notifications to pauses.
     lags: Sums,
-    /// Pauses that contain a notification.
+    /// Number of pauses that contain a notification.
     stops: f32,
     paces: [i16; REMEMBERED],
     past: [i32; PAST.len()],
     deviations: [i16; REMEMBERED],
     sums: [i32; WINDOWS.len()],
-    /// Which of the last gaps contain a notification; the lowest bit is the last one's.
+    /// Bitmap of the last gaps that contain a notification; the lowest bit is the last gap.
     notified: u128,
-    /// Normal equations of the prediction: upper triangle, and right side.
+    /// Normal equations of the prediction: upper triangle, and right-hand side.
     matrix: [f32; TERMS * (TERMS + 1) / 2],
     right: [f32; TERMS],
     terms: [f32; TERMS],
     windows: [Window; WINDOWS.len()],
-    /// Sums of deviations 64 to 95 gaps after a notification, and how many notifications.
+    /// Sums of deviations 64 to 95 gaps after a notification, and the number of notifications.
     far: [f32; FAR],
     notifications: f32,
     steadiness: Steadiness,
     /// Gaps since the last idle one.
     position: u32,
-    /// Number and sum of the deviations at each position. Senders that begin together share a link at first, and are notified
-    /// then: that they are slower there is no answer.
+    /// Number and sum of the deviations at each position. Senders that begin together share a link
+    /// at first, and are notified then: a slower pace there is no response.
     by_position: [[f32; 2]; POSITIONS],
-    /// Pace of the gaps that contain a notification; time of all gaps, and their pace weighted by it.
+    /// Pace of the gaps that contain a notification; time of all gaps, and their pace weighted by
+    /// it.
     own: Sums,
     time: f32,
     pace_by_time: f32,
 }
 
 impl Response {
-    /// A flow whose pace was `before`, where that is known.
+    /// Returns the state of a flow whose pace was `before`, if known.
     pub fn new(before: Option<f32>) -> Self {
         let mut terms = [0.0; TERMS];
-        // The mean of the last 16, until there is enough for a better one.
+        // The mean of the last 16, until there is enough data for a better prediction.
         terms[4] = 1.0;
         let start = before.unwrap_or(f32::NAN);
         Self {
@@ -184,7 +191,7 @@ impl Response {
         }
     }
 
-    /// Takes in the next gap.
+    /// Processes the next gap.
     pub fn gap(&mut self, gap: Gap) {
         let Gap {
             pace,
@@ -248,7 +255,8 @@ impl Response {
         usual
     }
 
-    /// The pace, or that of late where it pauses once: pauses of an application say nothing of a rate.
+    /// Returns the pace, or the recent pace instead of a single pause: pauses of an application do
+    /// not reflect a rate.
     fn without_pause(&mut self, pace: f32, notified: bool) -> f32 {
         self.paused = pace - self.late > PAUSE && !self.paused;
         let is_soon = self.notified & SOON != 0;
@@ -263,7 +271,7 @@ impl Response {
         pace
     }
 
-    /// Mean pace of the last gaps, by number in [`PAST`].
+    /// Returns the mean pace of the last gaps, by index in [`PAST`].
     fn mean(&self, number: usize) -> f32 {
         let gaps = self.gaps.clamp(1, PAST[number].into());
         self.past[number] as f32 / (PACE * gaps as f32)
@@ -314,7 +322,8 @@ impl Response {
         }
     }
 
-    /// Solves the normal equations, with a little added to the diagonal: paces of an even flow are all the same.
+    /// Solves the normal equations, with a small constant added to the diagonal, as the paces of an
+    /// even flow are all the same.
     #[cold]
     fn fit(&mut self) {
         let mut rows = [[0.0_f64; TERMS + 1]; TERMS];
@@ -328,7 +337,7 @@ impl Response {
             row[TERMS] = f64::from(self.right[number]);
         }
         for pivot in 0..TERMS {
-            // The matrix is positive definite: no row need be exchanged.
+            // The matrix is positive definite: no pivoting is needed.
             let base = rows[pivot];
             for (number, row) in rows.iter_mut().enumerate() {
                 if number != pivot {
@@ -367,12 +376,13 @@ impl Response {
         self.steadiness.fade();
     }
 
-    /// Gaps so far.
+    /// Returns the number of gaps so far.
     pub const fn gaps(&self) -> u32 {
         self.gaps
     }
 
-    /// Returns whether it pauses more often soon after notifications than at other times, which may be an answer.
+    /// Returns true if it pauses more often soon after notifications than at other times, which may
+    /// be a response.
     pub fn pauses_after(&self) -> bool {
         let [soon, elsewhere] = self.pauses;
         let others = (self.all() - self.soon).max(1.0);
@@ -380,7 +390,8 @@ impl Response {
         soon > 1.0 + expected + 3.0 * expected.sqrt()
     }
 
-    /// Returns whether it pauses at most notifications, or always as long after them: it stops, or has nothing more to send.
+    /// Returns true if it pauses at most notifications, or always after the same time: it stops, or
+    /// has nothing more to send.
     pub fn stops(&self) -> bool {
         let most = self.notifications / 2.0;
         // Pauses of its own begin anywhere between two notifications.
@@ -389,8 +400,9 @@ impl Response {
         at_once || self.lags.count > most && self.lags.variance().sqrt() < 0.5 * even
     }
 
-    /// Returns whether the gaps that contain a notification are longer than any moment's gap is on average: the sender may stop
-    /// at once, for less than what is measured after notifications.
+    /// Returns true if the gaps that contain a notification are longer than the gap at a random
+    /// moment is on average: the sender may stop at once, for a time shorter than is measured after
+    /// notifications.
     pub fn stops_at_once(&self) -> bool {
         if self.own.count < 3.0 {
             return false;
@@ -400,12 +412,13 @@ impl Response {
         longer > LONGER && longer > LONGER_ERRORS * error.max(FINEST)
     }
 
-    /// Gaps so far, of which those long past count less.
+    /// Returns the number of gaps so far, with less weight for old ones.
     const fn all(&self) -> f32 {
         self.matrix[0]
     }
 
-    /// Root mean square of windows of that length that begin long after notifications: what is as slow there is their rhythm.
+    /// Returns the root mean square of windows of that length that begin long after notifications:
+    /// a slowdown that also occurs there is their rhythm.
     fn rhythm(&self, length: u8, mean: f64) -> f64 {
         let length = FAR.min(length.into());
         let sums = self.far.windows(length).map(|lags| {
@@ -416,12 +429,12 @@ impl Response {
         (squares / f64::max(count, 1.0)).sqrt()
     }
 
-    /// Steadiness of the pace, whenever it is notified.
+    /// Returns the steadiness of the pace, regardless of notifications.
     pub const fn steadiness(&self) -> &Steadiness {
         &self.steadiness
     }
 
-    /// Slowdowns after notifications, by window.
+    /// Returns the slowdowns after notifications, by window.
     pub fn effects(&self) -> impl Iterator<Item = Effect> {
         let windows = self.windows.iter().zip(WINDOWS);
         let enough = windows.filter(|(window, length)| {

@@ -2,16 +2,17 @@
 
 /// Block lengths: 1, 2, 4 to 512 gaps.
 const LEVELS: usize = 10;
-/// Pairs of blocks from which on a level counts.
+/// Minimum number of pairs of blocks for a level to count.
 const ENOUGH: f32 = 4.0;
 
-/// Allan variance: half the mean squared difference between the means of neighbouring blocks, for blocks of 1, 2, 4, … gaps.
+/// Allan variance: half the mean squared difference between the means of neighbouring blocks, for
+/// blocks of 1, 2, 4, … gaps.
 ///
-/// Of gaps that have nothing to do with one another it halves from level to level; what a rate does on top of that shows at the
-/// level that is as long as it lasts.
+/// For independent gaps it halves from level to level; further variation of the rate shows at the
+/// level that corresponds to its duration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steadiness {
-    /// The block at each level that still waits for its neighbour, where its bit is set.
+    /// The block at each level that still waits for its neighbour, if its bit is set.
     blocks: [f32; LEVELS],
     waiting: u16,
     squares: [f32; LEVELS],
@@ -19,7 +20,7 @@ pub(super) struct Steadiness {
 }
 
 impl Steadiness {
-    /// Takes in the next value. Two steps a value on average.
+    /// Adds the next value, in two steps on average.
     pub fn add(&mut self, mut value: f32) {
         for level in 0..LEVELS {
             let first = self.blocks[level];
@@ -34,15 +35,15 @@ impl Steadiness {
         }
     }
 
-    /// Halves what is long past.
+    /// Halves the weight of old data.
     pub fn fade(&mut self) {
         for sum in self.squares.iter_mut().chain(&mut self.pairs) {
             *sum /= 2.0;
         }
     }
 
-    /// Largest standard deviation of the pace beyond independent gaps, as a logarithm, over blocks of up to so many gaps. One
-    /// standard error is left to chance.
+    /// Returns the largest standard deviation of the pace beyond that of independent gaps, as a
+    /// logarithm, over blocks of up to `longest` gaps. One standard error is attributed to chance.
     pub fn swing(&self, longest: f64) -> f64 {
         let level = |level: usize| f64::from(self.squares[level]) / f64::from(self.pairs[level]);
         let independent = level(0);
