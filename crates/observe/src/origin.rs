@@ -1,36 +1,41 @@
-//! Who really made a CNP: a switch may send one itself, in the receiver's name, and nothing in its bytes says so. What is
-//! said here is inferred, with the evidence.
+//! Inference of the node that generated a CNP: a switch may send one itself in the receiver's name,
+//! and its bytes do not show it. The results are inferences, reported with their evidence.
 //!
-//! A CNP is held against what its receiver surely sent to the same sender past the same place: acknowledgements. Evidence,
-//! the first that holds decides:
+//! A CNP is compared with packets that its receiver surely sent to the same sender past the same
+//! capture point: acknowledgements. The first of these rules that holds decides:
 //!
-//! 1. It [translates](crate::translation) what a proxy node or an ingress PE was told, and has that node's address.
-//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the sender (a QP may have several
-//!    receivers). A NIC may have several addresses, so it is held against the receiver's packets all the same: with their
-//!    source MAC address on the receiver's link it is the receiver's; with another one where both ends are in one network, or
-//!    if it passed fewer routers, it is not.
-//! 3. Its source MAC address is not the receiver's, where both ends are in one network. On the receiver's own link it may be
-//!    that of another port.
-//! 4. It passed fewer routers than any packet of the receiver: it was made nearer. A CNP may take another path than
-//!    acknowledgements (NICs give it a UDP source port of its own), and a route may become shorter, so this counts only where
-//!    acknowledgements took its path before and behind it, or, with one behind it, where paths between two hosts have been seen
-//!    to be of one length, often and without exception. Routers passed are counted from the usual start (64, 128 or 255),
-//!    as a NIC may start CNPs at another one than acknowledgements; of one that starts somewhere in between, it shows as more
-//!    routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
-//! 5. It was seen on the receiver's link, like the receiver's packets, and a CE mark of its flow is unanswered: the receiver
-//!    made it.
-//! 6. It was seen elsewhere, while the receiver's link was watched: no CNP about the flow was ever seen there, and the flow's
-//!    data came by there without a gap in PSNs, since before what a receiver may still answer and until after the CNP, and
-//!    unmarked. That link's clock may be ahead by as much as the last data packet took from where the CNP was seen; where that
-//!    is not known, or is less than nothing, nothing is inferred.
+//! 1. It [translates](crate::translation) a notification to a proxy node or an ingress PE, and has
+//! that node's address.
+//! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the
+//! sender (a QP may have several receivers). A NIC may have several addresses, so the CNP is still
+//! compared with the receiver's packets: with their source MAC address on the receiver's link it is
+//! the receiver's; with another one where both ends are in one network, or if it passed fewer
+//! routers, it is not.
+//! 3. Its source MAC address is not the receiver's, and both ends are in one network. On the
+//! receiver's own link it may be that of another port.
+//! 4. It passed fewer routers than any packet of the receiver: it was generated nearer. A CNP may
+//! take another path than acknowledgements (NICs give it its own UDP source port), and a route may
+//! become shorter, so this counts only if acknowledgements took its path before and after it; or,
+//! with one after it, if paths between two hosts have been observed often to be of one length,
+//! without exception. Routers passed are counted from the usual initial values (64, 128 or 255), as
+//! a NIC may start CNPs at another one than acknowledgements; any other initial value shows as more
+//! routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
+//! 5. It was captured on the receiver's link, is like the receiver's packets, and a CE mark of its
+//! flow is unanswered: the receiver generated it.
+//! 6. It was captured elsewhere, while the receiver's link was watched: no CNP about the flow was
+//! ever captured there, and the flow's data passed there without a gap in PSNs and unmarked, from
+//! before the earliest mark that a receiver may still answer until after the CNP. That link's clock
+//! may be ahead by as much as the last data packet took from the CNP's capture point; if that time
+//! is unknown or negative, nothing is inferred.
 //!
-//! Each CNP is judged by itself. The CNPs of a row have a maker where those of all have the same one, but for a few that
-//! nothing was inferred of.
+//! Each CNP is judged by itself. The CNPs of a row have one maker if all have the same one, except
+//! for a few without an inference.
 //!
-//! What CNPs have for themselves by configuration says nothing: DSCP, UDP source port, the start of the hop limit. A CNP that
-//! agrees with the receiver's packets in all else is the receiver's or an imitation: a node on the way that copies them cannot
-//! be told from the receiver, except on the receiver's link. It is neither where that link is another place of the capture
-//! that no CNP about the flow passed.
+//! Properties of CNPs that are configurable are ignored: DSCP, UDP source port, the initial hop
+//! limit. A CNP that otherwise agrees with the receiver's packets is the receiver's or an
+//! imitation: a node on the path that copies them cannot be distinguished from the receiver, except
+//! on the receiver's link. It is neither if that link is another capture point, and no CNP about
+//! the flow passed it.
 
 use crate::bounded::Bounded;
 use crate::data::{DataPacket, Ecn, FlowKey};
@@ -42,46 +47,49 @@ use fcn_wire::infiniband::lid_of_address;
 use fcn_wire::{Frame, Layer, Notification, Origin, Qp, identified};
 use std::net::IpAddr;
 
-/// Packets of the receiver before it is known what they look like.
+/// Number of the receiver's packets after which their properties are known.
 const ENOUGH: u16 = 3;
-/// Paths that were as long as others between the same hosts, before all are thought to be.
+/// Number of paths found as long as others between the same hosts, after which all are assumed to
+/// be.
 const ALL_ALIKE: u32 = 8;
-/// More routers are not passed: who is farther away begins at a start of its own.
+/// Maximum number of routers passed: a larger distance means an unusual initial hop limit.
 const FARTHEST: u8 = 15;
-/// Packets of which each is looked at, before a sample of them suffices.
+/// Number of packets that are all inspected, before a sample of them suffices.
 const FIRST: u32 = 1_000;
-/// Paths between two hosts that are told apart, by hashes of 16 bits. A Bloom filter of 8 octets took one in ten paths for
-/// another's.
+/// Number of paths between two hosts that are distinguished, by hashes of 16 bits. A Bloom filter
+/// of 8 octets took one in ten paths for another's.
 const PATHS: usize = 12;
 const NO_PATH: u16 = 0;
 
 identified! {
-    /// Who made a CNP, as far as that can be inferred.
+    /// Node that generated a CNP, as far as can be inferred.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     Maker {
         /// The receiver.
         Receiver = "receiver",
-        /// The receiver, or a node on the way that imitates its packets.
+        /// The receiver, or a node on the path that imitates its packets.
         ReceiverOrImitation = "receiver_or_imitation",
-        /// A node on the way: a switch, or else a proxy node or an ingress PE that was asked out of sight.
+        /// A node on the path: a switch, or a proxy node or an ingress PE whose request was not
+        /// captured.
         Network = "network",
-        /// A proxy node that was seen to be asked.
+        /// A proxy node whose request was captured.
         Proxy = "proxy",
-        /// An ingress PE that was seen to be asked.
+        /// An ingress PE whose request was captured.
         IngressPe = "ingress_pe",
-        /// Of several CNPs, some were made by one of these, and some by another.
+        /// Several CNPs with different makers.
         Mixed = "mixed",
-        /// It cannot be told.
+        /// Unknown.
         Unknown = "unknown",
     }
 }
 
-/// One in so many CNPs may be of an unknown maker where the others are of one.
+/// One in this many CNPs may be of an unknown maker if the others are of one.
 const FEW: u32 = 32;
 
 impl Maker {
-    /// Who made CNPs that were judged one by one: `counts` are by number in [`Maker::ALL`]. `early` of the unknown ones came
-    /// when there was nothing to compare them with yet.
+    /// Returns the maker of CNPs that were judged one by one: `counts` are indexed as
+    /// [`Maker::ALL`]. `early` is the number of unknown ones that came before there was anything to
+    /// compare them with.
     #[must_use]
     pub fn of(counts: &[u32; Self::ALL.len()], early: u32) -> Self {
         let count = |maker: Self| counts[maker as usize];
@@ -95,7 +103,8 @@ impl Maker {
         let known = of_certain.saturating_add(alike);
         let undecided = count(Self::Unknown).saturating_sub(early);
         match (makers.next(), makers.next()) {
-            // A proxy node or an ingress PE is one of the network: which it is shows where it was seen to be asked.
+            // A proxy node or an ingress PE is a node of the network: its role is known only if its
+            // request was captured.
             (Some(_), Some(_)) if count(Self::Receiver) > 0 || count(Self::Mixed) > 0 => {
                 Self::Mixed
             }
@@ -110,7 +119,7 @@ impl Maker {
         }
     }
 
-    /// Returns whether more of its CNPs may turn out to be another's, by what comes later.
+    /// Returns true if later evidence may attribute more of its CNPs to another maker.
     const fn is_open(self) -> bool {
         matches!(self, Self::ReceiverOrImitation | Self::Unknown)
     }
@@ -125,12 +134,12 @@ impl Maker {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Of a packet without one.
+    /// Of a packet without a MAC address.
     const NONE: Self = Self([0; 6]);
-    /// In place of several: the broadcast address is nobody's.
+    /// Stands for several: the broadcast address belongs to no host.
     const SEVERAL: Self = Self([0xFF; 6]);
 
-    /// Of the Ethernet header at the beginning of `octets`.
+    /// Returns the source address in the Ethernet header at the beginning of `octets`.
     fn source_of(octets: &[u8]) -> Option<Self> {
         octets.get(6..)?.first_chunk().copied().map(Self)
     }
@@ -140,18 +149,18 @@ impl Mac {
     }
 }
 
-/// Source MAC addresses that are compared.
+/// Source MAC addresses compared.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 #[display("its source MAC address is {cnp}, that of the receiver's packets {receiver}")]
 pub struct Macs {
-    /// The CNP's.
+    /// That of the CNP.
     pub cnp: Mac,
-    /// That of the receiver's packets at the same place.
+    /// That of the receiver's packets at the same capture point.
     pub receiver: Mac,
 }
 
 impl Macs {
-    /// Of a CNP and the receiver's packets, where each has one.
+    /// Returns those of a CNP and the receiver's packets, if each has exactly one.
     fn of(signs: Signs, own: &Way) -> Option<Self> {
         (signs.mac.is_one() && own.mac.is_one()).then_some(Self {
             cnp: signs.mac,
@@ -164,33 +173,35 @@ impl Macs {
     }
 }
 
-/// What an inference rests on.
+/// Evidence for an inference.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Evidence {
-    /// Its maker was told just before.
+    /// Its maker was notified just before.
     #[display("comes from a node that was notified just before")]
     Request,
-    /// It comes from another address than the receiver's, and passed fewer routers than the receiver's packets.
+    /// It comes from another address than the receiver's, and passed fewer routers than the
+    /// receiver's packets.
     #[display(
         "comes from another address than the receiver's; routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
     )]
     OtherAddress {
-        /// Routers that it passed.
+        /// Number of routers that it passed.
         passed: u8,
-        /// Routers that the receiver's packets passed, at least.
+        /// Minimum number of routers that the receiver's packets passed.
         receiver: u8,
     },
-    /// It comes from another address than the receiver's, by the receiver's NIC.
+    /// It comes from another address than the receiver's, but from the receiver's NIC.
     #[display(
         "comes from another address than the receiver's, but from its source MAC address, {_0}, and has passed no router: a NIC may have several addresses"
     )]
     SecondAddress(Mac),
-    /// It comes from another address than the receiver's, which may be the same NIC's.
+    /// It comes from another address than the receiver's, which may be of the same NIC.
     #[display(
         "comes from another address than the receiver's, but nothing shows that another node made it: a NIC may have several addresses"
     )]
     AddressUnclear,
-    /// It has another source MAC address than the receiver, whose packets have passed no router yet.
+    /// It has another source MAC address than the receiver, whose packets have passed no router
+    /// yet.
     #[display("{_0}, and those have passed no router yet")]
     OtherMac(Macs),
     /// It passed fewer routers.
@@ -198,11 +209,12 @@ pub enum Evidence {
         "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least{}", also(*macs)
     )]
     Nearer {
-        /// Routers that it passed.
+        /// Number of routers that it passed.
         passed: u8,
-        /// Routers that the receiver's packets passed, at least.
+        /// Minimum number of routers that the receiver's packets passed.
         receiver: u8,
-        /// Source MAC addresses, where its own is its maker's, and not that of the receiver's packets.
+        /// Source MAC addresses, if its own is its maker's and differs from that of the receiver's
+        /// packets.
         macs: Option<Macs>,
     },
     /// No CE mark reached the receiver.
@@ -210,7 +222,8 @@ pub enum Evidence {
         "the flow's data passed on the receiver's link, another place of the capture, without a gap in PSNs and without a CE mark"
     )]
     NoMark,
-    /// It was seen on the receiver's link, is like the receiver's packets, and answers a CE mark.
+    /// It was captured on the receiver's link, is like the receiver's packets, and answers a CE
+    /// mark.
     #[display(
         "seen on the receiver's link behind a CE mark, with its MAC address, and has passed no router"
     )]
@@ -220,7 +233,7 @@ pub enum Evidence {
         "like the receiver's packets in routers passed and source MAC address, as far as they show; a node on the way may imitate them"
     )]
     Alike,
-    /// It is like the receiver's packets, and was not seen where these come from.
+    /// It is like the receiver's packets, but was not captured on the receiver's link.
     #[display(
         "like the receiver's packets, but no CNP about the flow passed the receiver's link, another place of the capture"
     )]
@@ -233,27 +246,27 @@ pub enum Evidence {
         "the receiver's packets are not all alike here, in routers passed or source MAC address: some are like it"
     )]
     Varied,
-    /// It passed fewer routers, or more, and may have come by another path.
+    /// It passed fewer or more routers, and may have taken another path.
     #[display("hop limit unlike that of the receiver's packets, but it may have come another way")]
     OtherPath,
-    /// It passed fewer routers, but so may whatever the receiver has sent since.
+    /// It passed fewer routers, but so may all packets that the receiver has sent since.
     #[display(
         "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path"
     )]
     RouteUnclear,
-    /// It has nothing to compare: it came in a tunnel, or not by Ethernet and IP.
+    /// Nothing can be compared: it came in a tunnel, or not by Ethernet and IP.
     #[display("hop limits are not compared within tunnels and on other links than Ethernet")]
     NoSigns,
-    /// Which flow it is about is not known.
+    /// The flow that it is about is unknown.
     #[display("the flow that it is about is not known")]
     NoFlow,
-    /// Too few packets of the receiver were seen at the same place.
+    /// Too few packets of the receiver were captured at the same capture point.
     #[display("too few packets of the receiver were seen here to compare it with")]
     NothingAlike,
-    /// CNPs that no one maker can be named of: how many are whose, by number in [`Maker::ALL`].
+    /// CNPs without a common maker: their numbers by maker, indexed as [`Maker::ALL`].
     #[display("judged one by one, CNPs are {}", by_maker(_0))]
     Several([u32; Maker::ALL.len()]),
-    /// Only samples of packets were seen.
+    /// Only samples of packets were captured.
     #[display("only samples were seen, which are too few to compare it with")]
     Sampled,
 }
@@ -273,12 +286,12 @@ fn by_maker(counts: &[u32; Maker::ALL.len()]) -> String {
     each.join(", ")
 }
 
-/// Who made a CNP, and what that rests on.
+/// Maker of a CNP, and the evidence for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inference {
-    /// Who.
+    /// The maker.
     pub maker: Maker,
-    /// Why.
+    /// The evidence.
     pub evidence: Evidence,
 }
 
@@ -291,17 +304,18 @@ impl Inference {
     }
 }
 
-/// What a packet shows of its way.
+/// Marks of a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signs {
     hop_limit: u8,
     mac: Mac,
-    /// Hash of what its path is chosen by, beside the addresses.
+    /// Hash of the fields, other than addresses, by which its path is chosen.
     path: u16,
 }
 
 impl Signs {
-    /// Of the packet in `frame`; none within a tunnel, whose routers its own header does not count.
+    /// Returns those of the packet in `frame`; `None` within a tunnel, whose routers are not
+    /// counted in its own header.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let ip = frame.ip()?;
@@ -322,7 +336,7 @@ impl Signs {
         })
     }
 
-    /// Where its hop limit probably began.
+    /// Returns the probable initial value of its hop limit.
     const fn start(self) -> u8 {
         match self.hop_limit {
             0..=64 => 64,
@@ -331,50 +345,50 @@ impl Signs {
         }
     }
 
-    /// Routers passed since.
+    /// Returns the number of routers passed.
     const fn passed(self) -> u8 {
         self.start() - self.hop_limit
     }
 }
 
-/// A CNP, as far as it matters who made it.
+/// A CNP, with the properties that its maker is inferred from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cnp {
     from: IpAddr,
     to: IpAddr,
     place: Place,
     signs: Option<Signs>,
-    /// Who it comes from; where that is ambiguous, who it is if not the receiver.
+    /// Its origin; if that is ambiguous, the one other than the receiver.
     origin: Origin,
-    /// The flow's receiver, where the flow is known.
+    /// The flow's receiver, if the flow is known.
     receiver: Option<IpAddr>,
     /// QP of the flow at its receiver.
     receiver_qp: Option<Qp>,
-    /// When it was seen, in nanoseconds since the epoch.
+    /// Time of capture, in nanoseconds since the epoch.
     at: u64,
     /// True if it may answer a CE mark.
     marked: bool,
-    /// When its flow's first data was seen, where nothing came before.
+    /// Time of its flow's first data packet, if no earlier data can have been missed.
     first: Option<u64>,
-    /// True if the flow passed on the receiver's link, and without CE marks, before and after it.
+    /// True if the flow passed on the receiver's link, unmarked, before and after it.
     unmarked: bool,
     /// True if a packet of the receiver took its path before it.
     path_known: bool,
 }
 
-/// What was seen of a CNP's flow.
+/// Captured data of a CNP's flow.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenData {
-    /// When its first data packet was seen.
+    /// Time of its first data packet.
     pub first: u64,
-    /// When the last CE mark was seen that is not answered, in nanoseconds since the epoch.
+    /// Time of the last unanswered CE mark, in nanoseconds since the epoch.
     pub unanswered: Option<u64>,
-    /// True if its connection was seen to be set up, and so nothing came before that packet.
+    /// True if the setup of its connection was captured, so that nothing came before that packet.
     pub whole: bool,
 }
 
 impl Cnp {
-    /// Of a CNP seen at `at`.
+    /// Returns a CNP captured at `at`.
     #[must_use]
     pub fn new(
         (at, place): (u64, Place),
@@ -401,7 +415,7 @@ impl Cnp {
         }
     }
 
-    /// Returns whether another one differs from it in nothing but what it answers.
+    /// Returns true if another CNP differs from it only in the mark that it answers.
     fn is_like(&self, other: &Self) -> bool {
         let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.place, cnp.signs, cnp.path_known);
         let about = |cnp: &Self| (cnp.origin, cnp.receiver, cnp.receiver_qp);
@@ -416,12 +430,12 @@ impl Cnp {
         })
     }
 
-    /// Returns whether it comes from the flow's receiver; nothing where the flow is not known.
+    /// Returns true if it comes from the flow's receiver; `None` if the flow is unknown.
     fn in_name(&self) -> Option<bool> {
         self.receiver.map(|receiver| receiver == self.from)
     }
 
-    /// The maker of a CNP that the receiver did not make: of those that it may be, the one that is left.
+    /// Returns the maker of a CNP that the receiver did not generate: the only remaining candidate.
     fn not_the_receivers(&self, evidence: Evidence) -> Inference {
         let maker = self.translator().unwrap_or(Maker::Network);
         Inference { maker, evidence }
@@ -436,24 +450,24 @@ impl Cnp {
     }
 }
 
-/// The packets from one host to another, at one place.
+/// The packets from one host to another, at one capture point.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     count: u16,
-    /// Routers passed.
+    /// Number of routers passed.
     least: u8,
     most: u8,
-    /// Where hop limits begin; 0 where at several.
+    /// Initial value of hop limits; 0 if there are several.
     start: u8,
     mac: Mac,
-    /// The first paths taken, and when each was taken last.
+    /// The first paths taken, and the last time of each.
     paths: [u16; PATHS],
     last: [Moment; PATHS],
-    /// When any of its packets was seen last.
+    /// Time of its latest packet.
     latest: Moment,
 }
 
-/// A time in units of 1,024 ns, from which others are told apart within half an hour.
+/// A time in units of 1,024 ns, comparable with others within half an hour.
 #[derive(Clone, Copy, Debug)]
 struct Moment(u32);
 
@@ -479,35 +493,37 @@ impl Way {
         latest: Moment(0),
     };
 
-    /// Returns whether its packets have passed no router.
+    /// Returns true if its packets have passed no router.
     const fn is_at_source(&self) -> bool {
         self.count >= ENOUGH && self.most == 0
     }
 
-    /// Returns whether this is its source's own link: the `data` that it answers has passed a router, and its own packets none.
+    /// Returns true if this is its source's own link: the `data` that it answers has passed a
+    /// router, and its own packets none.
     fn is_on_link_beside(&self, data: &Self) -> bool {
         self.is_at_source() && (1..=FARTHEST).contains(&data.least)
     }
 
-    /// Returns whether routers that a CNP passed can be held against those that its packets passed.
+    /// Returns true if the number of routers that a CNP passed can be compared with that of its
+    /// packets.
     const fn is_comparable(&self, signs: Signs) -> bool {
         let same_start =
             self.start == signs.start() && self.most.saturating_sub(signs.passed()) <= FARTHEST;
         same_start || self.start != 0 && self.most <= FARTHEST
     }
 
-    /// Returns whether there is room for another path.
+    /// Returns true if there is room for another path.
     fn took_few(&self) -> bool {
         self.paths.contains(&NO_PATH)
     }
 
-    /// When a packet on it took the same path last.
+    /// Returns the last time that one of its packets took the same path.
     fn took(&self, signs: Signs) -> Option<Moment> {
         let path = self.paths.iter().position(|path| *path == signs.path)?;
         self.last.get(path).copied()
     }
 
-    /// Notes which path was taken at `at`, where it is one of the first.
+    /// Records that a path was taken at `at`, if it is one of the first.
     fn takes(&mut self, at: u64, signs: Signs) {
         self.latest = Moment::new(at);
         let is_its = |path: &u16| *path == signs.path || *path == NO_PATH;
@@ -519,36 +535,40 @@ impl Way {
     }
 }
 
-/// Two hosts, at one place: the packets of the one with the lower address, and those of the other.
+/// The packets between two hosts at one capture point: those of the host with the lower address,
+/// and those of the other.
 type Ways = [Way; 2];
 
-/// A flow's data at the place nearest to its receiver: by hop limits, the one that packets pass last.
+/// A flow's data at the capture point nearest to its receiver: the last one that packets pass, by
+/// their hop limits.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     place: Place,
-    /// Routers passed before.
+    /// Number of routers passed before it.
     passed: u8,
-    /// True if it began there with the first packet that was watched anywhere.
+    /// True if the flow began there with the first packet that was watched anywhere.
     is_whole: bool,
     /// Time and PSN of that packet.
     first: (u64, u32),
-    /// PSN of the packet to come.
+    /// PSN of the next packet.
     next: u32,
-    /// Since when and until when no PSN is missing and no packet marked CE, in nanoseconds since the epoch.
+    /// Start and end of the time in which no PSN is missing and no packet marked CE, in nanoseconds
+    /// since the epoch.
     since: u64,
     last: u64,
-    /// A packet that another place has seen and this one not yet: when, its PSN or [`NO_PSN`], and where.
+    /// A packet captured at another capture point, but not at this one yet: time, PSN or
+    /// [`NO_PSN`], and capture point.
     probe: (u64, u32, Place),
-    /// How long the last such packet took, in nanoseconds or [`UNCLEAR`], and from where: by so much at most the clock of
-    /// this place is ahead.
+    /// Transit time of the last such packet, in nanoseconds or [`UNCLEAR`], and the capture point
+    /// that it came from: this capture point's clock is ahead by at most that much.
     transit: (u32, Place),
-    /// True if a CNP about the flow was seen there.
+    /// True if a CNP about the flow was captured there.
     has_cnps: bool,
 }
 
-/// The PSN of no packet.
+/// Stands for no PSN.
 const NO_PSN: u32 = u32::MAX;
-/// No time.
+/// Stands for no time.
 const UNCLEAR: u32 = u32::MAX;
 
 impl Watch {
@@ -594,18 +614,20 @@ impl Watch {
         }
     }
 
-    /// A packet of the flow at another place, before this one by its hop limit.
+    /// Records a packet of the flow at another capture point, upstream of this one by its hop
+    /// limit.
     fn see_before(&mut self, at: u64, place: Place, psn: u32) {
         let (_, probe, _) = self.probe;
         if psn != self.next && !is_ahead(self.next, psn) {
-            // By the clocks it comes back from here, or else it is sent again.
+            // By the clocks it comes back from here, or it is a retransmission.
             self.transit.0 = UNCLEAR;
         } else if probe == NO_PSN || probe == psn {
             self.probe = (at, psn, place);
         }
     }
 
-    /// Returns whether a CNP at `at` cannot answer a mark that passed here; `first` is when the flow began, where that was seen.
+    /// Returns true if a CNP at `at` cannot answer a mark that passed here; `first` is the start of
+    /// the flow, if that was captured.
     fn excludes_marks(&self, (at, place): (u64, Place), first: Option<u64>) -> bool {
         let is_whole = self.is_whole && first == Some(self.first.0);
         let least = if is_whole { 0 } else { WITHIN };
@@ -617,29 +639,31 @@ impl Watch {
     }
 }
 
-/// Returns whether a PSN is ahead of another, of 24 bits that begin anew.
+/// Returns true if a PSN is ahead of another, modulo 2^24.
 const fn is_ahead(of: u32, psn: u32) -> bool {
     let ahead = psn.wrapping_sub(of) & 0xFF_FFFF;
     ahead > 0 && ahead < 0x80_0000
 }
 
-/// What the packets of hosts look like, by place.
+/// Properties of the packets of hosts, by capture point.
 ///
-/// Bounded: at most `limit` pairs of hosts, of 250 octets each, and as many flows, of 170; those used longest ago leave first.
+/// Bounded: at most `limit` pairs of hosts, of 250 octets each, and as many flows, of 170; the
+/// least recently used are evicted first.
 #[derive(Debug)]
 pub struct Origins {
     ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
-    /// Data nearest to receivers, where there are several places.
+    /// Data nearest to receivers, if there are several capture points.
     watches: Bounded<FlowKey, Watch>,
-    /// Paths found to be as long as others between the same hosts, and those found not to be.
+    /// Number of paths found to be as long as others between the same hosts, and of those found not
+    /// to be.
     alike: u32,
     unlike: u32,
-    /// Packets looked at.
+    /// Number of packets inspected.
     looks: u32,
 }
 
 impl Origins {
-    /// Remembers at most `limit` pairs of hosts.
+    /// Returns one that remembers at most `limit` pairs of hosts.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -651,14 +675,16 @@ impl Origins {
         }
     }
 
-    /// Returns whether a packet of that PSN is looked at: all at first, then those of an eighth of the PSNs, the same of data and of
-    /// acknowledgements. Looking at all of them cost fcn-top a tenth more instructions a packet; so it is 2 %.
+    /// Returns true if a packet of that PSN is inspected: all at first, then those of an eighth of
+    /// the PSNs, the same for data and for acknowledgements. Inspecting all of them cost fcn-top 10
+    /// % more instructions per packet; this way it is 2 %.
     #[inline]
     fn looks_at(&self, psn: u32) -> bool {
         self.looks < FIRST || psn.wrapping_mul(0x9E37_79B1) >> 29 == 0
     }
 
-    /// Takes in a data packet, wherever it is seen: whether there are `several` places, and it is marked CE.
+    /// Processes a data packet at any capture point; `several` is true with several capture points,
+    /// `ce` if it is marked CE.
     #[inline]
     pub fn data(
         &mut self,
@@ -668,7 +694,7 @@ impl Origins {
         (data, bth): (&DataPacket<'_>, &Bth<'_>),
         (several, ce): (bool, bool),
     ) {
-        // What a host's packets look like, those that ask for an acknowledgement tell.
+        // Packets that request an acknowledgement suffice to know a host's properties.
         let looks = bth.ack_request() && self.looks_at(bth.psn());
         if !looks && !several {
             return;
@@ -687,14 +713,14 @@ impl Origins {
         }
     }
 
-    /// Takes in an acknowledgement, wherever it is seen.
+    /// Processes an acknowledgement at any capture point.
     #[inline]
     pub fn acknowledged(&mut self, at: u64, place: Place, frame: &Frame<'_>, bth: &Bth<'_>) {
         let Some(ip) = frame.ip() else {
             return;
         };
         let (from, to) = (ip.source, ip.destination);
-        // A host answers marks of what acknowledges its own data, too.
+        // A host also answers marks on packets that acknowledge its own data.
         if Ecn::from_bits(ip.ecn()) == Ecn::Ce
             && let Some(watch) = self.watches.get_mut(&FlowKey {
                 sender: from,
@@ -711,7 +737,7 @@ impl Origins {
         }
     }
 
-    /// Takes in a CNP, wherever it is seen, and notes of it what was known before it.
+    /// Processes a CNP at any capture point, and stores in it the evidence from before it.
     pub fn notified(&mut self, cnp: &mut Cnp) {
         let ways = self.ways(cnp.place, (cnp.from, cnp.to));
         let took = |signs| ways?.0.took(signs);
@@ -723,7 +749,7 @@ impl Origins {
         }
     }
 
-    /// A packet more from `from` to `to` at `place`.
+    /// Records a packet from `from` to `to` at `place`.
     fn see(&mut self, at: u64, place: Place, (from, to): (IpAddr, IpAddr), signs: Signs) {
         self.looks = self.looks.saturating_add(1);
         let (key, is_upper) = pair(from, to);
@@ -743,7 +769,7 @@ impl Origins {
             if (passed, passed) != (own.least, own.most) {
                 self.unlike = self.unlike.saturating_add(1);
             } else if passed > 0 && own.took(signs).is_none() && own.took_few() {
-                // Where no router was passed yet, ways are not as long as each other, but not begun.
+                // Before the first router, paths do not differ in length yet.
                 self.alike = self.alike.saturating_add(1);
             }
         }
@@ -752,7 +778,7 @@ impl Origins {
         (own.least, own.most) = (own.least.min(passed), own.most.max(passed));
     }
 
-    /// The packets from `from` to `to` at `place`, and those the other way.
+    /// Returns the packets from `from` to `to` at `place`, and those in the opposite direction.
     fn ways(&self, place: Place, (from, to): (IpAddr, IpAddr)) -> Option<(&Way, &Way)> {
         let (key, is_upper) = pair(from, to);
         let [lower, upper] = self.ways.get(&(key.0, key.1, place))?;
@@ -762,8 +788,8 @@ impl Origins {
         })
     }
 
-    /// Notes of a CNP whether marks of its flow are excluded, as far as that is known: the next notification, or mark, may be
-    /// another matter.
+    /// Stores in a CNP whether marks of its flow are excluded as far as known: the next
+    /// notification or mark may change that.
     pub fn settle(&self, cnp: &mut Cnp) {
         cnp.unmarked |= self.is_unmarked(cnp);
     }
@@ -774,7 +800,7 @@ impl Origins {
         })
     }
 
-    /// Returns whether a CNP's flow is watched on its receiver's link.
+    /// Returns true if a CNP's flow is watched on its receiver's link.
     fn is_on_link(&self, watch: &Watch, cnp: &Cnp) -> bool {
         let ways = |receiver| self.ways(watch.place, (receiver, cnp.to));
         (cnp.receiver.and_then(ways)).is_some_and(|(own, data)| own.is_on_link_beside(data))
@@ -784,8 +810,8 @@ impl Origins {
         self.watches.get(&cnp.flow()?)
     }
 
-    /// The evidence of the receiver's link that a CNP is not the receiver's: no CNP about the flow passed there, and no mark
-    /// that asks for one.
+    /// Returns the evidence from the receiver's link that a CNP is not the receiver's: no CNP about
+    /// the flow passed there, and no mark that requests one.
     fn against_receiver(&self, cnp: &Cnp) -> Option<Evidence> {
         let watch = self.watch_of(cnp);
         if watch.is_some_and(|watch| watch.has_cnps) {
@@ -799,7 +825,7 @@ impl Origins {
             .map(|_| Evidence::NotOnItsLink)
     }
 
-    /// Who made a CNP, by all that has been seen so far.
+    /// Returns the maker of a CNP, from all packets so far.
     #[must_use]
     pub fn judge(&self, cnp: &Cnp) -> Inference {
         let known = self.ways(cnp.place, (cnp.from, cnp.to));
@@ -809,8 +835,9 @@ impl Origins {
                 evidence: Evidence::Request,
             };
         }
-        // Who acknowledges the sender's data, or is sent any, is a receiver of it: QPs may have several, at once or one after
-        // another. A port of InfiniBand may have several local identifiers.
+        // A host that acknowledges the sender's data, or is sent data, is a receiver: QPs may have
+        // several, at once or one after another. An InfiniBand port may have several local
+        // identifiers.
         let is_receiver = known.is_some_and(|(own, data)| own.count > 0 || data.count > 0);
         let has_other_name = cnp.in_name() == Some(false);
         let is_strange = has_other_name && !is_receiver && lid_of_address(cnp.from).is_none();
@@ -820,7 +847,7 @@ impl Origins {
             (_, None) => Evidence::NoSigns,
             _ => Evidence::NothingAlike,
         };
-        // Of a QP's other receiver, the link of the one that is known tells nothing.
+        // The known receiver's link says nothing about another receiver of the QP.
         let against = match has_other_name && !is_strange {
             true => None,
             false => self.against_receiver(cnp),
@@ -831,7 +858,7 @@ impl Origins {
                 Evidence::Nearer { .. } | Evidence::OtherMac(_) | Evidence::OtherAddress { .. },
                 _,
             ) => return cnp.not_the_receivers(evidence),
-            // Whichever flow this is about.
+            // The flow that it is about is unknown.
             (Evidence::NothingAlike | Evidence::NoSigns, _)
                 if !is_strange && cnp.in_name() != Some(true) =>
             {
@@ -839,7 +866,7 @@ impl Origins {
             }
             (_, Some(Evidence::NoMark)) => return cnp.not_the_receivers(Evidence::NoMark),
             (Evidence::Alike, Some(against)) => return Inference::unknown(against),
-            // A node that was told just before may speak in the receiver's name.
+            // A node that was notified just before may speak in the receiver's name.
             (Evidence::Alike, None)
                 if cnp.in_name() == Some(true) && cnp.translator().is_none() =>
             {
@@ -850,7 +877,8 @@ impl Origins {
         Inference { maker, evidence }
     }
 
-    /// A CNP from another address than the flow's receiver against the packets of that: a NIC may have several addresses.
+    /// Compares a CNP from another address than the flow's receiver with the receiver's packets: a
+    /// NIC may have several addresses.
     fn compare_address(&self, cnp: &Cnp) -> Evidence {
         let own = (cnp.receiver).and_then(|receiver| self.ways(cnp.place, (receiver, cnp.to)));
         let Some(signs) = cnp.signs else {
@@ -873,7 +901,7 @@ impl Origins {
             }
             _ => {}
         }
-        // Paths go by addresses, too: they have to be of one length.
+        // Paths also depend on addresses: they have to be of one length.
         let is_one_length = self.unlike == 0 || own.least == own.most && !own.took_few();
         match passed < receiver && own.is_comparable(signs) && is_one_length {
             true => Evidence::OtherAddress { passed, receiver },
@@ -881,7 +909,8 @@ impl Origins {
         }
     }
 
-    /// A CNP in the receiver's name against its packets, and the data that they answer.
+    /// Compares a CNP in the receiver's name with the receiver's packets, and the data that they
+    /// answer.
     fn compare(&self, cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
         if own.count < ENOUGH {
             return Evidence::NothingAlike;
@@ -914,7 +943,8 @@ impl Origins {
         }
         let is_like = own.least <= passed && passed <= own.most;
         let on_its_link = own.mac.is_one() && own.is_on_link_beside(data);
-        // What it answers came by here, unless a switch that routes nothing marks behind this place, and perhaps answers itself.
+        // The mark that it answers passed here, unless a switch that does not route marks behind
+        // this capture point, and perhaps generates the CNP itself.
         if is_like && on_its_link && cnp.marked && cnp.in_name() != Some(false) {
             return Evidence::OnItsLink;
         }
@@ -928,7 +958,7 @@ impl Origins {
     }
 }
 
-/// Two hosts in the order of their addresses, and whether the first one is the upper.
+/// Returns two hosts in the order of their addresses; true if the first one is the upper.
 fn pair(from: IpAddr, to: IpAddr) -> ((IpAddr, IpAddr), bool) {
     match from > to {
         true => ((to, from), true),
@@ -936,24 +966,26 @@ fn pair(from: IpAddr, to: IpAddr) -> ((IpAddr, IpAddr), bool) {
     }
 }
 
-/// Who made the CNPs about one QP.
+/// Makers of the CNPs about one QP.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// By maker.
+    /// Number by maker.
     counts: [u32; Maker::ALL.len()],
-    /// Of those of an unknown maker, the ones before any of a known one that there was nothing to compare with yet, or whose
-    /// flow was not known yet.
+    /// Number of those of an unknown maker, before any of a known one, that there was nothing to
+    /// compare with yet, or whose flow was unknown.
     early: u32,
-    /// The last judgement of a known maker; of the receiver or an imitation, where there is no other.
+    /// The last inference with a known maker; the receiver or an imitation only if there is no
+    /// other.
     known: Option<Inference>,
-    /// The last one, judged when the next one has come: what comes in between tells of it, too.
+    /// The last CNP, judged after the next one has come: packets in between are evidence, too.
     last: Option<Cnp>,
-    /// Those just before it that are like it, and whose route is unclear as long as its own is.
+    /// Number of CNPs just before it that are like it, and whose route is unclear as long as its
+    /// own is.
     before: u32,
 }
 
 impl Tally {
-    /// Of no CNP.
+    /// A tally without CNPs.
     pub const NEW: Self = Self {
         counts: [0; Maker::ALL.len()],
         early: 0,
@@ -1006,13 +1038,13 @@ impl Tally {
         }
     }
 
-    /// Who made them, by all that has been seen so far; `None` where there are none.
+    /// Returns the maker of the CNPs, from all packets so far; `None` if there are none.
     #[must_use]
     pub fn judge(&self, origins: &Origins) -> Option<Inference> {
         let cnp = self.last.as_ref()?;
         let last = origins.judge(cnp);
         let mut all = self.clone();
-        // What comes after the last one may still tell who made it.
+        // Packets after the last CNP may still reveal its maker.
         if self.known.is_none_or(|known| known.maker == last.maker) || !last.maker.is_open() {
             all.count(cnp, last);
         }
@@ -1020,7 +1052,7 @@ impl Tally {
             return Some(last);
         };
         let maker = Maker::of(&all.counts, all.early);
-        // A few others that nothing speaks against are not worth a word.
+        // A few others without evidence against the maker are not reported.
         let is_said = |other: &Maker| *other == maker || other.is_open();
         let is_one =
             (Maker::ALL.iter().zip(all.counts)).all(|(other, count)| count == 0 || is_said(other));
@@ -1045,11 +1077,11 @@ mod tests {
     const HERE: Place = Place::new(0);
     const QP: Qp = Qp::truncate(0x222);
     const US: u64 = 1_000;
-    /// The last octet of MAC addresses.
+    /// Last octet of MAC addresses.
     const NIC: u8 = 9;
     const ROUTER: u8 = 1;
 
-    /// A packet as it passes.
+    /// A captured packet.
     #[derive(Clone, Copy)]
     struct Passing {
         v4: bool,
@@ -1172,12 +1204,12 @@ mod tests {
         origins
     }
 
-    /// A CNP that looks like `packet`, so long after the flow's first data at 0.
+    /// A CNP like `packet`, at `at` after the flow's first data.
     fn cnp(packet: Passing, origin: Origin, at: u64) -> Cnp {
         cnp_behind(packet, origin, at, None)
     }
 
-    /// The same, where the flow's last unanswered mark was seen at that time.
+    /// The same, with the time of the flow's last unanswered mark.
     fn cnp_behind(packet: Passing, origin: Origin, at: u64, unanswered: Option<u64>) -> Cnp {
         let (notifier, destination) = packet.addresses();
         let gist = Notification {
@@ -1238,7 +1270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passed_fewer_routers_on_the_same_path_is_nearer() {
+    fn fewer_routers_on_the_same_path_mean_a_nearer_node() {
         for v4 in [false, true] {
             let ack = Passing { v4, ..ACK };
             let origins = after(&[ack; 3]);
@@ -1261,7 +1293,7 @@ mod tests {
             };
             assert_eq!(passing(63, ack.port), nearer(1));
             assert_eq!(passing(254, ack.port), nearer(1), "starts at 255");
-            // A NIC may let CNPs start elsewhere, and switches may copy.
+            // A NIC may use another initial value for CNPs, and switches may copy.
             for hop_limit in [61, 252, 125] {
                 assert_eq!(passing(hop_limit, ack.port), ALIKE);
             }
@@ -1278,7 +1310,7 @@ mod tests {
     }
 
     #[test]
-    fn where_paths_are_alike_any_of_them_will_do() {
+    fn equal_paths_are_interchangeable() {
         let paths = |longer: &[u16]| {
             let acks = (0..20).map(|port| Passing {
                 port,
@@ -1328,7 +1360,7 @@ mod tests {
             tally.add(cnp, &origins);
         }
         assert_eq!(tally.judge(&origins), Some(unclear));
-        // By another path there is nothing to learn.
+        // Another path gives no information.
         let other = Passing { port: 0, ..ACK };
         see(&mut origins, 35 * US, HERE, other);
         assert_eq!(tally.judge(&origins), Some(unclear));
@@ -1338,7 +1370,7 @@ mod tests {
         assert_eq!(maker, Some(Maker::Network));
         tally.add(cnp(ACK, Origin::Receiver, 41 * US), &origins);
         assert_eq!(tally.counts[Maker::Network as usize], 3);
-        // It has.
+        // It has become shorter.
         let mut origins = after(&[ACK; 3]);
         see(&mut origins, 40 * US, HERE, nearer);
         let varied = Inference::unknown(Evidence::Varied);
@@ -1362,7 +1394,7 @@ mod tests {
     }
 
     #[test]
-    fn several_receivers_of_a_qp_are_no_switch() {
+    fn another_receiver_of_a_qp_is_not_a_switch() {
         let another = |hop_limit| Cnp {
             receiver: Some(SWITCH.into()),
             ..cnp(Passing { hop_limit, ..ACK }, Origin::Receiver, 5 * US)
@@ -1373,10 +1405,10 @@ mod tests {
         assert_eq!(origins.judge(&another(63)).maker, Maker::Network);
         let nothing = Inference::unknown(Evidence::NothingAlike);
         assert_eq!(after(&[]).judge(&another(61)), nothing);
-        // One whose acknowledgements go another way is sent data.
+        // Another receiver, whose acknowledgements take another path, is sent data.
         let no_flow = Inference::unknown(Evidence::NoFlow);
         assert_eq!(after(&[DATA; 3]).judge(&another(61)), no_flow);
-        // A port of InfiniBand has several identifiers.
+        // An InfiniBand port has several identifiers.
         let lid = Cnp {
             from: fcn_wire::infiniband::address_of_lid(0x2C),
             ..another(61)
@@ -1385,8 +1417,8 @@ mod tests {
     }
 
     #[test]
-    fn a_start_of_its_own_is_not_counted_from() {
-        // A NIC that lets hop limits start at 100.
+    fn unusual_initial_hop_limits_are_not_compared() {
+        // A NIC with an initial hop limit of 100.
         let odd = Passing {
             hop_limit: 97,
             ..ACK
@@ -1405,7 +1437,7 @@ mod tests {
             ..ACK
         };
         assert_eq!(judge(&origins, copied).maker, Maker::Network);
-        // One that lets them start at 16.
+        // A NIC with an initial hop limit of 16.
         let odd = Passing {
             hop_limit: 13,
             ..ACK
@@ -1417,7 +1449,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_router_mac_addresses_tell() {
+    fn mac_addresses_are_compared_before_the_first_router() {
         let own = Passing {
             hop_limit: 64,
             mac: NIC,
@@ -1437,7 +1469,7 @@ mod tests {
             forged.evidence.to_string(),
             "its source MAC address is 02:00:00:00:00:01, that of the receiver's packets 02:00:00:00:00:09, and those have passed no router yet"
         );
-        // Where data has passed a router, it is the receiver's link.
+        // Data has passed a router: this is the receiver's link.
         let routed = Passing {
             hop_limit: 60,
             ..DATA
@@ -1451,10 +1483,10 @@ mod tests {
         let behind = |mark| cnp_behind(own, Origin::Receiver, at, Some(mark));
         let answer = behind(at - WITHIN);
         assert_eq!(link.judge(&answer), receiver);
-        // One mark is not the cause of all CNPs to come.
+        // One mark is not the cause of all later CNPs.
         let late = behind(at - WITHIN - 1);
         assert_eq!(link.judge(&late), ALIKE);
-        // What would it answer? A switch that routes nothing may mark behind this place.
+        // Nothing to answer: a switch that does not route may mark behind this capture point.
         assert_eq!(judge(&link, own), ALIKE);
         // Another port of the receiver, or a switch.
         let unlike = Inference::unknown(Evidence::MacUnlike(macs));
@@ -1468,7 +1500,7 @@ mod tests {
         let other = judge(&behind, Passing { mac: 2, ..ACK });
         assert_eq!(other.maker, Maker::Unknown);
         assert!(matches!(other.evidence, Evidence::MacUnlike(_)));
-        // Those of one network with the sender are their own.
+        // In one network with the sender, MAC addresses are the nodes' own.
         let forged = Passing {
             mac: 2,
             hop_limit: 64,
@@ -1478,13 +1510,13 @@ mod tests {
         let text = judge(&behind, forged).evidence.to_string();
         let expected = "routers passed, by hop limit: 0; by the receiver's packets: 3 at least; its source MAC address is 02:00:00:00:00:02, that of the receiver's packets 02:00:00:00:00:01";
         assert_eq!(text, expected);
-        // Of several routers that are as far away any may have passed it on.
+        // Any of several routers at the same distance may have passed it on.
         let bundle = after(&[ACK, Passing { mac: 2, ..ACK }, ACK]);
         assert_eq!(judge(&bundle, ACK), ALIKE);
     }
 
-    /// Packets of a flow at the sender's link, each 1 ms after the one before and soon after that on the receiver's link, where
-    /// `is_seen` has it: from `from` on, up to `to`.
+    /// Packets of a flow on the sender's link, one per 1 ms, and soon after that on the receiver's
+    /// link if `is_seen` returns true: PSNs from `from` up to `to`.
     fn watched(
         origins: &mut Origins,
         (from, to): (u32, u32),
@@ -1514,7 +1546,8 @@ mod tests {
         }
     }
 
-    /// Who made CNPs like the receiver's at those times, a tenth of a millisecond behind packets.
+    /// Makers of CNPs like the receiver's, each a tenth of a millisecond after the packet with that
+    /// PSN.
     fn makers<const N: usize>(origins: &Origins, behind: [u32; N]) -> [Maker; N] {
         behind.map(|psn| {
             let at = u64::from(psn) * MS + 100 * US;
@@ -1527,7 +1560,7 @@ mod tests {
     const NONE: fn(u32) -> bool = |_| false;
 
     #[test]
-    fn without_marks_on_its_link_the_receiver_has_no_cause() {
+    fn the_receiver_sends_no_cnp_without_marks_on_its_link() {
         use Maker::{Network, Unknown};
         let seen = |is_seen: &dyn Fn(u32) -> bool, is_marked: &dyn Fn(u32) -> bool| {
             let mut origins = Origins::new(16);
@@ -1541,23 +1574,23 @@ mod tests {
         assert_eq!(all.judge(&last).evidence, Evidence::NotOnItsLink);
         let evidence = all.judge(&cnp(ACK, Origin::Receiver, 50 * MS)).evidence;
         assert_eq!(evidence, Evidence::NoMark);
-        // Watched before, behind, and around them.
+        // Watched before, after, and around them.
         assert_eq!(makers(&seen(&|psn| psn < 50, &NONE), [60]), [Unknown]);
         let behind = seen(&|psn| psn >= 50, &NONE);
         assert_eq!(makers(&behind, [40, 55, 70]), [Unknown, Unknown, Network]);
         let around = seen(&|psn| !(40..60).contains(&psn), &NONE);
         assert_eq!(makers(&around, [50, 65, 75]), [Unknown, Unknown, Network]);
-        // Thinned, and without the marked ones.
+        // Thinned, and without the marked packets.
         let thinned = seen(&|psn| psn % 16 == 0, &NONE);
         assert_eq!(makers(&thinned, [50, 96]), [Unknown; 2]);
         assert_eq!(makers(&seen(&|psn| psn % 9 != 0, &NONE), [50]), [Unknown]);
-        // What was marked may be answered for a while.
+        // A mark may be answered for a while.
         let marked = seen(&ALL, &|psn| psn == 50);
         assert_eq!(makers(&marked, [50, 59, 61]), [Unknown, Unknown, Network]);
     }
 
     #[test]
-    fn what_is_settled_stays_so_when_marks_come() {
+    fn later_marks_do_not_change_settled_evidence() {
         let mut origins = Origins::new(16);
         watched(&mut origins, (0, 50), ALL, NONE);
         let mut early = cnp(ACK, Origin::Receiver, 40 * MS);
@@ -1570,7 +1603,7 @@ mod tests {
     }
 
     #[test]
-    fn cnps_seen_on_the_receivers_link_are_no_switchs() {
+    fn cnps_on_the_receivers_link_are_not_attributed_to_a_switch() {
         let mut origins = Origins::new(16);
         watched(&mut origins, (0, 100), ALL, NONE);
         let mut here = cnp(ACK, Origin::Receiver, 50 * MS);
@@ -1587,8 +1620,8 @@ mod tests {
     }
 
     #[test]
-    fn what_clocks_are_apart_counts() {
-        /// Packets up to that PSN, each a millisecond after the one before, by a clock that is off by so much on the link.
+    fn differing_clocks_are_taken_into_account() {
+        /// Packets up to that PSN, one per millisecond; the clock on the link is off by `off`.
         fn seen(last: u32, off: i64) -> Origins {
             let mut looks: Vec<_> = (0..=last)
                 .flat_map(|psn| {
@@ -1627,12 +1660,12 @@ mod tests {
         // The packet that it may answer is yet to come.
         assert_eq!(maker(53, 5 * MS as i64), Maker::Unknown);
         assert_eq!(maker(56, 5 * MS as i64), Maker::Network);
-        // Packets do not come before they were sent.
+        // Packets do not arrive before they were sent.
         assert_eq!(maker(70, -5 * MS as i64), Maker::Unknown);
     }
 
     #[test]
-    fn marks_of_acknowledgements_are_answered_too() {
+    fn marks_on_acknowledgements_are_answered_too() {
         let mut origins = Origins::new(16);
         watched(&mut origins, (0, 50), ALL, NONE);
         let marked = Passing {
@@ -1650,15 +1683,15 @@ mod tests {
     }
 
     #[test]
-    fn where_the_beginning_was_missed_a_mark_may_have_come_before() {
-        // A flow that other places saw begin before there were several.
+    fn a_mark_may_precede_a_capture_without_the_start() {
+        // A flow that began, at other capture points, before there were several.
         let mut origins = Origins::new(16);
         watched(&mut origins, (3, 100), ALL, NONE);
         assert_eq!(makers(&origins, [5, 20]), [Maker::Unknown, Maker::Network]);
     }
 
     #[test]
-    fn who_was_asked_and_who_has_another_address_is_known() {
+    fn notified_nodes_and_other_addresses_are_attributed() {
         let origins = after(&[ACK; 3]);
         let nearer = Passing {
             hop_limit: 63,
@@ -1675,7 +1708,7 @@ mod tests {
             };
             let evidence = Evidence::Request;
             assert_eq!(origins.judge(&own_address), Inference { maker, evidence });
-            // The receiver or the node that was told: what is not the receiver's is the other's.
+            // The receiver or the notified node: if it is not the receiver's, it is the other's.
             assert_eq!(origins.judge(&in_name(nearer)).maker, maker);
             let alike = Inference::unknown(Evidence::Alike);
             assert_eq!(origins.judge(&in_name(ACK)), alike);
@@ -1685,7 +1718,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_it_is_about_need_not_be_known() {
+    fn the_flow_need_not_be_known() {
         let unknown = |packet| Cnp {
             receiver: None,
             ..cnp(packet, Origin::Receiver, US)
@@ -1697,7 +1730,7 @@ mod tests {
         assert_eq!(after(&[ACK; 3]).judge(&nearer).maker, Maker::Network);
         let no_flow = Inference::unknown(Evidence::NoFlow);
         assert_eq!(after(&[]).judge(&nearer), no_flow);
-        // Which marks it may answer cannot be told: it does not count against what is known of others.
+        // The marks that it may answer are unknown: it does not count against the others.
         let origins = after(&[ACK; 3]);
         let mut tally = Tally::NEW;
         for cnp in [unknown(ACK), nearer, nearer] {
@@ -1708,7 +1741,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_shows_nothing() {
+    fn tunnelled_packets_are_not_compared() {
         let inner = |parts: &[Part<'_>]| {
             let bytes = build(parts);
             let link = LinkType::Ethernet;
@@ -1730,7 +1763,7 @@ mod tests {
         assert!(inner(&[&[ethernet, outer], &plain[..]].concat()).is_none());
     }
 
-    /// What is said of a row of CNPs, each with its hop limit.
+    /// The inference about a row of CNPs, each with its hop limit.
     fn row(origins: &Origins, hop_limits: impl IntoIterator<Item = u8>) -> Option<Inference> {
         let mut tally = Tally::NEW;
         for hop_limit in hop_limits {
@@ -1749,7 +1782,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_judged_anew() {
+    fn a_row_is_judged_again_with_later_packets() {
         let mut origins = after(&[ACK; 2]);
         assert_eq!(row(&origins, []), None);
         let mut tally = Tally::NEW;
@@ -1766,7 +1799,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cnp_does_not_tell_of_all() {
+    fn one_cnp_does_not_decide_for_all() {
         let origins = after(&[ACK; 3]);
         let (nearer, alike) = (63, 61);
         let unknown = |of| Some(Inference::unknown(counts(of)));
@@ -1777,7 +1810,7 @@ mod tests {
         );
         let one = (0..100).map(|n| if n == 40 { nearer } else { alike });
         let one = row(&origins, one);
-        // The last one is not counted as long as data behind it may tell.
+        // The last one is not counted as long as later data may decide it.
         assert_eq!(
             one,
             unknown([(Maker::Network, 1), (Maker::ReceiverOrImitation, 98)])
@@ -1795,7 +1828,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_several_makers_is_of_the_network_or_mixed() {
+    fn several_makers_are_network_or_mixed() {
         let origins = after(&[ACK; 3]);
         let mut tally = Tally::NEW;
         for n in 0..100 {
@@ -1817,7 +1850,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_left_aside_only_before_the_first_that_can() {
+    fn incomparable_cnps_are_ignored_only_before_the_first_comparable_one() {
         let origins = after(&[ACK; 3]);
         let nearer = Passing {
             hop_limit: 63,
@@ -1840,7 +1873,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_few_beside_nothing_of_most_is_not_said_of_all() {
+    fn a_few_known_cnps_do_not_decide_for_many_unknown() {
         let mut origins = after(&[]);
         let nearer = Passing {
             hop_limit: 63,
@@ -1858,7 +1891,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_row_holds_of_almost_all_its_cnps() {
+    fn a_verdict_on_a_row_holds_for_almost_all_cnps() {
         use Maker::{
             IngressPe, Mixed, Network, Proxy, Receiver, ReceiverOrImitation as Alike, Unknown,
         };
@@ -1883,7 +1916,7 @@ mod tests {
         }
     }
 
-    /// Of a CNP from another address than its flow's receiver.
+    /// The inference about a CNP from another address than its flow's receiver.
     fn from_another(origins: &Origins, packet: Passing) -> Inference {
         let from = |bytes: u8| match packet.v4 {
             true => IpAddr::from([192, 0, 2, bytes]),
@@ -1935,7 +1968,7 @@ mod tests {
                 assert_eq!(from_another(&bridged, cnp(own)), second);
                 let unclear = Inference::unknown(Evidence::AddressUnclear);
                 assert_eq!(from_another(&far, cnp(passed)), unclear);
-                // As far by another start of the hop limit, or farther.
+                // The same distance with another initial hop limit, or a larger distance.
                 let other = Passing {
                     hop_limit: 128 - routers,
                     ..passed
@@ -1946,13 +1979,13 @@ mod tests {
                     ..passed
                 };
                 assert_eq!(from_another(&far, cnp(farther)), unclear);
-                // There is nothing to compare it with.
+                // Nothing to compare it with.
                 let nothing = Inference::unknown(Evidence::NothingAlike);
                 assert_eq!(from_another(&after(&[passed; 2]), cnp(passed)), nothing);
                 // Another port on the same link.
                 let other = Passing { mac: 5, ..own };
                 assert_eq!(from_another(&link, cnp(other)), unclear);
-                // Another host of one network, and a router that is nearer.
+                // Another host of the same network, and a router that is nearer.
                 let other = from_another(&bridged, cnp(other));
                 assert_eq!(other.maker, Maker::Network);
                 assert!(matches!(other.evidence, Evidence::OtherMac(_)));
@@ -1965,7 +1998,7 @@ mod tests {
                     receiver: routers,
                 };
                 assert_eq!(from_another(&far, cnp(nearer)), on_the_way(evidence));
-                // Where paths differ in length, a shorter one need not be a nearer node's.
+                // If paths differ in length, a shorter one need not be from a nearer node.
                 let longer = Passing {
                     hop_limit: passed.hop_limit - 1,
                     port: 7,
@@ -2007,7 +2040,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_switch_sends_in_its_own_name_does_not_pass_the_receivers_link() {
+    fn cnps_with_a_switchs_address_do_not_pass_the_receivers_link() {
         let mut origins = Origins::new(16);
         watched(&mut origins, (0, 100), ALL, NONE);
         let judged = from_another(&origins, ACK);
@@ -2015,7 +2048,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_small() {
+    fn state_is_small() {
         assert!(size_of::<Tally>() <= 184, "{}", size_of::<Tally>());
         assert!(size_of::<Cnp>() <= 112, "{}", size_of::<Cnp>());
         let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();

@@ -1,4 +1,4 @@
-//! The answers, what they rest on, and how that is said.
+//! The answers, their evidence, and its description.
 
 use super::{BINS, bounds};
 use core::fmt;
@@ -9,13 +9,15 @@ identified! {
     /// Answer to whether the sender of a flow does what notifications ask.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     Answer {
-        /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
-        /// explains. One or a few percent suffice, where they recur after notification upon notification.
+        /// It sends less after notifications than the same flow does at other times, or takes
+        /// another path, by more than chance explains. One or a few percent suffice if they recur
+        /// after many notifications.
         Obeys = "obeys",
-        /// A fifth less after notifications can be excluded at every time scale that was measured, and for all notifications
-        /// together, against all that comes later; nothing hints at less; and it was seen before the queue that marks it.
+        /// A reduction by a fifth after notifications can be excluded at every measured time scale,
+        /// and for all notifications pooled, against all later times; nothing hints at less data;
+        /// and the flow was captured before the queue that marks it.
         DoesNotObey = "does_not_obey",
-        /// Neither can be told.
+        /// Neither can be determined.
         #[default]
         Unclear = "unclear",
     }
@@ -24,30 +26,32 @@ identified! {
 /// Less data in a window after notifications.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Less {
-    /// By how much at least, as a part of the rate that it is compared with, 0 to 1: two standard errors from the means over
-    /// notifications. Data is spread evenly from packet to packet, so that where few packets lie in a window it is more.
+    /// Minimum reduction, as a part of the rate that it is compared with, 0 to 1: two standard
+    /// errors from the means over notifications. Data is spread evenly from packet to packet, so
+    /// the actual reduction is larger if few packets lie in a window.
     pub at_least: f32,
     /// The window since the notification.
     pub window: Window,
-    /// The window with most data, where that is surely more than around; else what is compared is around `window`.
+    /// The window with most data, if that is surely more than around; otherwise the comparison is
+    /// with the data around `window`.
     pub than: Option<Window>,
-    /// True if it pauses now and then, which counts to neither.
+    /// True if it pauses now and then, which counts on neither side.
     pub pauses: bool,
 }
 
-/// Part of the time since a notification: the bin of that number, 0 for the microsecond behind it.
+/// Part of the time since a notification, by bin number; 0 is the microsecond after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(u8);
 
 impl Window {
-    /// The bin of that number; the last one, where there is none such.
+    /// Returns the bin of that number, or the last one if the number is too large.
     #[must_use]
     pub const fn new(bin: usize) -> Self {
         Self(if bin < BINS { bin } else { BINS - 1 } as u8)
     }
 }
 
-/// What an answer rests on. Parts are of the rate, 0 to 1.
+/// Evidence for an answer. Parts are of the rate, 0 to 1.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Default)]
 pub enum Evidence {
     /// Less data after notifications than at other times.
@@ -55,22 +59,22 @@ pub enum Evidence {
     /// Less data while it was notified than without notifications.
     #[display("at least {} less data while it was notified than while it was left alone, before the first notification or long after one", Percent(*less))]
     SlowerThanQuiet {
-        /// By how much at least: two standard errors from the mean.
+        /// Minimum reduction: two standard errors from the mean.
         less: f32,
     },
-    /// The entropy changed soon after so many notifications.
+    /// The entropy changed soon after notifications.
     #[display("took another path after {}{after} notifications", at_least(*after))]
     OtherPath {
-        /// How many.
+        /// Number of these notifications.
         after: u32,
     },
-    /// As much data after notifications as around that.
+    /// As much data after notifications as around them.
     #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
         /// Largest reduction that cannot be excluded.
         most: f32,
-        /// True if it was as fast without notifications; else one that is held at a reduced rate, and does not recover before
-        /// the next notification, looks the same.
+        /// True if it was as fast without notifications; otherwise a flow that is held at a reduced
+        /// rate, and does not recover before the next notification, looks the same.
         alone: bool,
     },
     /// As much data while it was notified as without notifications.
@@ -85,13 +89,13 @@ pub enum Evidence {
         "by their time stamps, no notification has data of the flow between it and the next one"
     )]
     NoData,
-    /// The flow was known too late to be the one that notifications are about.
+    /// The flow of the notifications was identified too late.
     #[display("which flow the notifications are about was known only behind them")]
     KnownLate,
     /// Too few notifications or packets.
     #[display("too few notifications or data packets")]
     TooFew,
-    /// Only samples of its packets were seen.
+    /// Only samples of its packets were captured.
     #[display("only samples were seen, which do not tell when data follows notifications")]
     Sampled,
     /// Several QPs may send datagrams to one.
@@ -105,38 +109,40 @@ pub enum Evidence {
     /// Less data after notifications, but no more than chance explains.
     #[display("{} less data after notifications, where chance explains {}", Percent(*less), Percent(*chance))]
     Varies {
-        /// How much less there was.
+        /// The reduction.
         less: f32,
         /// Reduction that chance explains.
         chance: f32,
     },
-    /// Less data after notifications, or while notified, which need not be an answer.
+    /// Less data after notifications, or while notified, which need not be a response.
     #[display("{} less data {}, which need not be an answer", Percent(*less), fewer(*within))]
     Fewer {
-        /// By how much.
+        /// The reduction.
         less: f32,
-        /// The time since notifications in which there was less; `None` for as long as it was notified.
+        /// The time since notifications in which there was less data; `None` for all the time while
+        /// notified.
         within: Option<Window>,
     },
     /// The rate varies too much around notifications.
     #[display("its rate varies too much around notifications")]
     Unsteady,
-    /// The entropy changed, but not plainly in answer to notifications.
+    /// The entropy changed, but not clearly in response to notifications.
     #[display("it took another path, but not plainly in answer to notifications")]
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
     #[display("time stamps are too coarse for the time between notifications")]
     Coarse,
-    /// It was seen at several places, and the time stamps of one of them are too coarse beside those of another.
+    /// Packets have several capture points, and the time stamps of one are too coarse compared with
+    /// those of another.
     #[display("packets were seen at several places, and time stamps at one of them are of {}", Span(*unit))]
     CoarseAt {
-        /// What the coarsest are multiples of, in nanoseconds.
+        /// Unit of the coarsest time stamps, in nanoseconds.
         unit: u64,
     },
-    /// It was seen at several places, whose clocks are apart.
+    /// Packets have several capture points, whose clocks differ.
     #[display("seen at several places, whose clocks are apart, or which are far from each other")]
     ClocksApart,
-    /// Retransmissions among copies: what the sender sends again is not known.
+    /// Retransmissions among copies: the retransmissions of the sender are unknown.
     #[display(
         "its data was captured more than once, and some of it was sent again: which is which cannot be told"
     )]
@@ -144,10 +150,11 @@ pub enum Evidence {
     /// Time stamps of its data go back.
     #[display("time stamps of its data go back, and do not tell when it came")]
     OutOfOrder,
-    /// It paused after notifications, which may be the end of what there was to send.
+    /// It paused after notifications, which may be due to a lack of data to send.
     #[display("pauses after notifications, which may be the end of what there was to send")]
     Pauses,
-    /// As much data after notifications, or while notified, but seen behind a queue that marks it.
+    /// As much data after notifications, or while notified, but captured after a queue that marks
+    /// it.
     #[display(
         "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
     )]
@@ -155,13 +162,13 @@ pub enum Evidence {
     /// Slower after notifications than the flow's own past predicts.
     #[display("{_0} ({:.1} σ)", _0.errors)]
     SlowerThanPredicted(Slower),
-    /// The same, less surely, but there is less data by time, too.
+    /// The same with less certainty, but there is less data by time, too.
     #[display("{_0} ({:.1} σ), and less by time as well", _0.errors)]
     SlowerByBoth(Slower),
     /// Slower while notified than before the first notification.
     #[display("{} less data while it was notified than before the first notification, and less after notifications than later", Percent(*less))]
     SlowerThanBefore {
-        /// By how much.
+        /// The reduction.
         less: f32,
     },
     /// As fast after notifications as at other times, and steady.
@@ -172,13 +179,14 @@ pub enum Evidence {
         /// True if it was as fast before the first notification.
         alone: bool,
     },
-    /// Slower after notifications, but chance may explain it, or it is very little.
+    /// Slower after notifications, but chance may explain it, or it is too little.
     #[display("{_0}, but that {} ({:.1} σ)", no_answer(*_0), _0.errors)]
     Hint(Slower),
-    /// Slower after notifications, but seen after the queue, where it may be what others send.
+    /// Slower after notifications, but captured after the queue, where other traffic may be the
+    /// cause.
     #[display("{_0} ({:.1} σ), but it was seen after the queue that marks it: others may take so much of the line", _0.errors)]
     AfterQueue(Slower),
-    /// Slower while notified than before, but at no time after notifications in particular.
+    /// Slower while notified than before, but not particularly after notifications.
     #[display("less data while it was notified than before, but no more so after notifications")]
     SlowedDown,
     /// The rate varies by itself at the time scale of notifications.
@@ -187,7 +195,7 @@ pub enum Evidence {
         /// Standard deviation.
         swing: f32,
     },
-    /// Chance explains a fifth less data.
+    /// Chance explains a reduction by a fifth.
     #[display("its rate varies from notification to notification: chance alone explains {} less", Percent(*chance))]
     Chance {
         /// Reduction that chance explains.
@@ -196,7 +204,7 @@ pub enum Evidence {
     /// The answer was another one a few notifications ago.
     #[display("what its last notifications show is too recent to hold")]
     Recent,
-    /// Less data after notifications by time, and as much by gaps.
+    /// Less data after notifications by time, but as much by gaps.
     #[display("less data after notifications by time, but no longer gaps between its packets")]
     Contradictory,
     /// Less data after notifications, which is no answer for that reason.
@@ -204,37 +212,38 @@ pub enum Evidence {
     Doubtful(Less, Doubt),
 }
 
-/// Why less data after notifications is no answer, or not plainly one.
+/// Reason why less data after notifications is no answer, or no clear one.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Doubt {
-    /// There was more before that: it falls back from a rise.
+    /// There was more data before: the rate falls back from a rise.
     #[display("but more before that: falling back from a rise is no answer")]
     FallsBack,
-    /// It comes some time after, and without notifications the rate is not steady.
+    /// It comes some time after the notification, and the rate is not steady without notifications.
     #[display("but no steady rate without them: it may swing by itself")]
     MaySwing,
-    /// It lasts for less time than from packet to packet, or from burst to burst.
+    /// It is shorter than the gap between packets, or between bursts.
     #[display("which is shorter than from packet or burst to the next: too few to tell")]
     Short,
-    /// It is less than can be told from what a full queue does to any sender.
+    /// It is too small to be distinguished from the effect of a full queue on any sender.
     #[display("too little for an answer")]
     TooLittle,
-    /// Hardly a packet lies there.
+    /// The window contains hardly any packets.
     #[display("with hardly a packet there: too few to tell")]
     Sparse,
-    /// It comes after a time with data as before, or is small beside what single notifications differ by.
+    /// It follows a time with as much data as before, or is small compared with the spread of
+    /// single notifications.
     #[display("but not at once or not after most of them: no plain answer")]
     NotPlain,
-    /// It is mostly gaps that stand out.
+    /// It consists mostly of outlying gaps.
     #[display("mostly in gaps, in which there may have been nothing to send")]
     Idle,
-    /// The flow was slower still without notifications.
+    /// The flow was even slower without notifications.
     #[display("but less still without notifications")]
     SlowerWithout,
 }
 
 impl Evidence {
-    /// How the rate changed at least, where that is an answer: −0.5 is half.
+    /// Returns the change of the rate at least, if the evidence is for an answer: −0.5 is half.
     #[must_use]
     pub fn change(&self) -> Option<f64> {
         match *self {
@@ -249,9 +258,11 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Returns whether it hints at an answer to notifications, so that a flow may not be said to disobey.
+    /// Returns true if it hints at a response to notifications, so that a flow must not be reported
+    /// not to obey.
     ///
-    /// Of flows where one of the two methods said so and the other was unclear for this reason, a third and more do obey.
+    /// Of flows that one of the two methods reported not to obey while the other was unclear for
+    /// this reason, a third or more do obey.
     pub(super) const fn hints(&self) -> bool {
         matches!(
             self,
@@ -268,8 +279,9 @@ impl Evidence {
         )
     }
 
-    /// Returns whether there seems to be less data after notifications by time, though not for sure: together with a hint by gaps
-    /// that is an answer. Of 1,262 senders that never slow down three were said to obey by that.
+    /// Returns true if there seems to be less data after notifications by time, but not surely:
+    /// together with a hint by gaps that is an answer. Of 1,262 senders that never slow down, three
+    /// were reported to obey by that.
     pub(super) fn hints_at_less(&self) -> bool {
         match self {
             Self::Varies { less, .. } => *less > 0.0,
@@ -278,13 +290,14 @@ impl Evidence {
         }
     }
 
-    /// Returns whether it compares with the time without notifications.
+    /// Returns true if it compares with the time without notifications.
     pub(super) const fn is_since_quiet(&self) -> bool {
         matches!(self, Self::SlowerThanQuiet { .. })
     }
 
-    /// Returns whether a flow of which this is found by gaps may be said to disobey by what is found by time. A rate that swings may hide
-    /// a late answer, unless it is as fast without notifications.
+    /// Returns true if a flow with this evidence by gaps may be reported not to obey by the
+    /// evidence by time. A swinging rate may hide a late response, unless the flow is as fast
+    /// without notifications.
     pub(super) const fn allows(&self, time: &Self) -> bool {
         match self {
             Self::Swings { .. } => !matches!(time, Self::Steady { alone: false, .. }),
@@ -299,7 +312,7 @@ pub enum Unit {
     /// Data packets.
     #[display("packets")]
     Packets,
-    /// Bursts of packets sent back to back, of four at least.
+    /// Bursts of at least four packets sent back to back.
     #[display("bursts")]
     Bursts,
 }
@@ -307,9 +320,9 @@ pub enum Unit {
 /// A slower pace after notifications. Parts are of the rate, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slower {
-    /// Less data at least: two standard errors from the mean over notifications.
+    /// Minimum reduction: two standard errors from the mean over notifications.
     pub at_least: f32,
-    /// Standard errors that the mean is away from none.
+    /// Distance of the mean from zero, in standard errors.
     pub errors: f32,
     /// Length of the window after a notification.
     pub window: u8,
@@ -330,10 +343,10 @@ impl fmt::Display for Slower {
     }
 }
 
-/// Advice on how to tell whether a flow obeys.
+/// Advice on finding out whether a flow obeys.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Advice {
-    /// About this many more notifications, if the flow goes on as it does.
+    /// About this many more notifications, if the flow continues as it does.
     #[display("about {_0} more notifications")]
     Notifications(u32),
     /// A capture before the queue.
@@ -347,7 +360,7 @@ pub enum Advice {
     FinerStamps,
 }
 
-/// A length of time with two or three digits.
+/// Duration, formatted with up to three digits.
 struct Span(u64);
 
 impl fmt::Display for Span {
@@ -413,7 +426,7 @@ fn no_answer(slower: Slower) -> &'static str {
     }
 }
 
-/// Counts so large have been halved.
+/// Counts this large have been halved.
 fn at_least(after: u32) -> &'static str {
     match after > u32::from(u16::MAX) / 2 {
         true => "at least ",
@@ -440,10 +453,11 @@ fn fewer(within: Option<Window>) -> String {
 pub struct Verdict {
     /// The answer.
     pub answer: Answer,
-    /// Notifications measured, of any kind about the flow: those with data between them and the next one.
+    /// Number of notifications measured, of any kind about the flow: those with data between them
+    /// and the next one.
     pub measured: u32,
-    /// What the answer rests on.
+    /// Evidence for the answer.
     pub evidence: Evidence,
-    /// Advice, where the answer is unclear.
+    /// Advice, if the answer is unclear.
     pub advice: Option<Advice>,
 }

@@ -1,4 +1,5 @@
-//! The pace of a flow: logarithms of the gaps between its packets, and between its bursts, per octet.
+//! The pace of a flow: logarithms of the gaps between its packets, and between its bursts, per
+//! octet.
 
 /// Share of the usual long gap below which packets belong to one burst.
 const BACK_TO_BACK: f32 = 0.25;

@@ -240,7 +240,8 @@ impl Response {
         }
     }
 
-    /// Returns the usual deviation at this position in a message, and learns from `deviation` unless the gap is `idle`.
+    /// Returns the usual deviation at this position in a message, and learns from `deviation`
+    /// unless the gap is `idle`.
     fn usual_deviation(&mut self, deviation: f32, idle: bool) -> f32 {
         let octave = (self.position.saturating_add(1).ilog2() as usize).min(POSITIONS - 1);
         let [count, sum] = &mut self.by_position[octave];
