@@ -1,4 +1,5 @@
-//! Shares of right, wrong and unclear verdicts: by sender, notifications, packets, place of capture and pacing.
+//! Shares of right, wrong and unclear verdicts: by sender, notifications, packets, capture point
+//! and pacing.
 
 #[path = "../tests/labelled/mod.rs"]
 mod labelled;
@@ -6,14 +7,14 @@ mod labelled;
 use fcn_observe::obedience::Answer;
 use labelled::{GAPS, Labelled, Pacing, Sender};
 
-/// None that anything was tried on.
+/// Numbers of flows that were not used in development.
 const FLOWS: core::ops::Range<u64> = 23_000_000..23_030_000;
-/// Of those made apart.
+/// Numbers of flows made separately.
 const APART: core::ops::Range<u64> = 23_000_000..23_008_000;
-/// Of those whose rate swings by itself.
+/// Numbers of flows whose rate swings by itself.
 const SWINGS: core::ops::Range<u64> = 23_000_000..23_001_000;
 
-/// Prints a line of the table about those flows that fit.
+/// Prints a line of the table about the flows for which `fits` returns true.
 fn print(name: &str, flows: &[Labelled], fits: impl Fn(&Labelled) -> bool) {
     let (mut right, mut wrong, mut all) = (0.0, 0.0, 0.0);
     for flow in flows.iter().filter(|flow| fits(flow)) {
@@ -33,7 +34,7 @@ fn print(name: &str, flows: &[Labelled], fits: impl Fn(&Labelled) -> bool) {
     );
 }
 
-/// Names a range without its end.
+/// Formats a range without its end.
 fn range(from: u32, to: u32) -> String {
     match to {
         u32::MAX => format!("{from} and more"),

@@ -1,11 +1,12 @@
-//! Shares of QPs of two hosts that are paired rightly, wrongly or not at all, by the evidence at hand.
+//! Shares of QPs of two hosts that are paired correctly, wrongly or not at all, by the available
+//! evidence.
 
 #[path = "../tests/pairs/mod.rs"]
 mod pairs;
 
 use pairs::{Captured, Case, Count, Paired, Ports, Psns};
 
-/// Numbers of the captures of each kind. The rules were tried on these.
+/// Numbers of the captures of each kind. The rules were developed with these.
 const CAPTURES: core::ops::Range<u64> = 70_000..70_100;
 /// Variants of a case.
 type Change = fn(&mut Case);

@@ -1,4 +1,4 @@
-//! Prints who is told to slow down in a capture, how often, and whether it obeys:
+//! Prints the senders that are notified in a capture, how often, and whether they obey:
 //! `cargo run -p fcn-observe --example who_obeys captures/incast.pcapng`
 
 use fcn_link::capture_file::CaptureReader;

@@ -1,8 +1,8 @@
-//! Which QPs of two hosts are connected, inferred from what passes between them: UDP source ports, acknowledgements, or that
-//! there is only one QP at each host.
+//! Inference of the connected QPs of two hosts from the packets between them: by UDP source ports,
+//! by acknowledgements, or because there is only one QP at each host.
 //!
-//! Every packet of a connection names the QP that it goes to. So the QPs of either host are known, and what is sought is the
-//! pairs: an assignment between two short lists.
+//! Every packet of a connection names the QP that it goes to. So the QPs of either host are known,
+//! and only the pairs are unknown: an assignment between two short lists.
 
 use crate::data::{FlowKey, words};
 use crate::flow_table::{FAR, FlowTable, Sequenced};
@@ -16,56 +16,61 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Maximum number of QPs remembered at one host for what another host sends to them: as many as a [`Mask`] has bits.
+/// Maximum number of QPs remembered at one host for packets from another: the number of bits in a
+/// [`Mask`].
 pub const MOST_QPS: usize = 128;
-/// Maximum distance in PSNs, either way, between an acknowledgement and the flow's furthest data packet: 1.3 ms at
-/// 100 Gbit/s in packets of 4 KB. Beyond it, random PSNs begin to look related: of 64 flows 3 in 100 have another in reach.
+/// Maximum distance in PSNs, in either direction, between an acknowledgement and the flow's most
+/// advanced data packet: 1.3 ms at 100 Gbit/s in packets of 4 KB. Above that, random PSNs begin to
+/// look related: of 64 flows 3 in 100 have another in reach.
 const REACH: u32 = 4096;
-/// Number of acknowledgements that fit exactly one flow before they pair its QPs, where PSNs tell flows apart.
+/// Number of acknowledgements that match exactly one flow before they pair its QPs, if PSNs
+/// distinguish the flows.
 const ENOUGH: u8 = 2;
-/// The same where other flows have the same PSNs, or may have them and not be captured.
+/// The same if other flows have the same PSNs, or may have them and not be captured.
 const ENOUGH_IN_STEP: u8 = 8;
-/// The same for those or for the only two QPs, where data and acknowledgements come from different UDP source ports: drivers give
-/// a connection the same in both directions.
+/// The same for those or for the only two QPs, if data and acknowledgements come from different UDP
+/// source ports: drivers give a connection the same one in both directions.
 const ENOUGH_APART: u8 = 32;
-/// Number of acknowledgements by which a flow must be worse than the best to be ruled out: each is of a packet that the flow
-/// had not sent.
+/// Number of additional contradicting acknowledgements, compared with the best flow, that rules a
+/// flow out: each is of a packet that the flow had not sent.
 const MARGIN: u8 = 4;
-/// One acknowledgement in so many may precede its data in a capture that loses or reorders packets.
+/// One acknowledgement in this many may precede its data in a capture that loses or reorders
+/// packets.
 const EARLY: u8 = 4;
-/// Number of acknowledgements of a flow's last packet before the time since it tells.
+/// Number of acknowledgements of a flow's last packet before their delay is evaluated.
 const ENOUGH_TIMED: u8 = 16;
-/// Logarithm of how much likelier an assignment must be than one with two flows swapped.
+/// Logarithm of the minimum likelihood ratio between an assignment and one with two flows swapped.
 const LIKELIER: f32 = 12.0;
-/// Logarithm of how unlikely an acknowledgement before its data is, where a capture may lose packets.
+/// Logarithm of how unlikely an acknowledgement before its data is, in a capture that may lose
+/// packets.
 const UNLIKELY: f32 = 2.0;
-/// Share of the acknowledgements of a flow that must be of its last packet.
+/// Minimum share of the acknowledgements of a flow that are of its last packet.
 const MOST_TIMED: f32 = 0.9;
-/// Ratio of the variances of these times between the same two hosts that is still chance.
+/// Maximum ratio of the variances of these delays between the same two hosts that counts as chance.
 const MOST_UNLIKE: f32 = 4.0;
-/// PSNs below this one do not tell connections apart: libraries start all of them at 0.
+/// PSNs below this one do not distinguish connections: libraries start all of them at 0.
 const FIRST_PSNS: u32 = 4096;
 /// Number of packets to the only QP before it counts as the only one.
 const ENOUGH_ALONE: u8 = 8;
-/// Rate limit on displacing a remembered QP: one in this many acknowledgements and CNPs to QPs that do not fit. Without it, CNPs
-/// about 1,000 QPs of two hosts took four times as long.
+/// Rate limit on displacing a remembered QP: one in this many acknowledgements and CNPs to QPs
+/// without an entry. Without it, CNPs about 1,000 QPs of two hosts took four times as long.
 const DISPLACES_ONE_IN: u32 = 64;
-/// Packets between two hosts after which a QP that they left alone is taken to be closed, and after which those displaced count
-/// half: 64 for each of the QPs remembered.
+/// Number of packets between two hosts after which an idle QP is assumed to be closed, and after
+/// which the count of displaced ones is halved: 64 for each of the QPs remembered.
 const CLOSED: u32 = 64 * MOST_QPS as u32;
-/// Pairs by source port are believed while at most one in so many is expected to be wrong.
+/// Pairs by source port are accepted while at most one in this many is expected to be wrong.
 const ONE_WRONG_IN: u64 = 512;
-/// The port of QPs to which several lead: the rule tells nothing of them.
+/// Stands for several ports of a QP, which the rule does not cover.
 const SEVERAL: u16 = 1;
-/// The mate of a QP without one.
+/// Mate of a QP without one.
 const NOBODY: u8 = u8::MAX;
-/// The PSN of no acknowledgement.
+/// Stands for no PSN.
 const NO_PSN: u32 = u32::MAX;
 
-/// QPs at one host, by their place in its list.
+/// Set of QPs at one host, by their index in its list.
 type Mask = u128;
 
-/// QPs that packets from a UDP source port were for.
+/// Kind of packets to a QP, for its UDP source ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// Data.
@@ -79,7 +84,7 @@ pub enum Traffic {
 struct Hosts([IpAddr; 2]);
 
 impl Hosts {
-    /// Returns the two hosts, and which of them `to` is.
+    /// Returns the two hosts, and the index of `to` among them.
     fn new(from: IpAddr, to: IpAddr) -> (Self, usize) {
         match from <= to {
             true => (Self([from, to]), 1),
@@ -108,13 +113,14 @@ impl Hash for Hosts {
 /// Acknowledgements to one QP, compared with one flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    /// Those of packets that the flow had sent.
+    /// Number of acknowledgements of packets that the flow had sent.
     fits: u8,
-    /// Those of packets that it had not sent, or far from what it sends.
+    /// Number of acknowledgements of packets that it had not sent, or far from its PSNs.
     against: u8,
-    /// Those of its last packet, after which it sent none.
+    /// Number of acknowledgements of its last packet, with no later one sent.
     timed: u8,
-    /// Of the time from that packet to the acknowledgement, in ns: the mean, and the sum of the squares of what differs from it.
+    /// Delay from that packet to the acknowledgement, in ns: the mean, and the sum of squared
+    /// differences from it.
     mean: f32,
     squares: f32,
 }
@@ -131,7 +137,7 @@ impl Cell {
         }
     }
 
-    /// Takes in the time since the packet that is acknowledged.
+    /// Adds the time since the packet that is acknowledged.
     fn time(&mut self, delay: u64) {
         if self.timed == u8::MAX {
             return;
@@ -143,20 +149,20 @@ impl Cell {
         self.squares += apart * (delay - self.mean);
     }
 
-    /// Returns the variance of that time.
+    /// Returns the variance of the delay.
     fn variance(self) -> f32 {
         (self.squares / f32::from(self.timed)).max(1.0)
     }
 
-    /// Returns the logarithm of how much likelier this one is than another flow for the same acknowledgements, were times normally
-    /// distributed.
+    /// Returns the logarithm of how much likelier this flow is than another for the same
+    /// acknowledgements, assuming normally distributed delays.
     fn likelier_than(self, other: Self) -> f32 {
         let timed = f32::from(self.timed.min(other.timed)) / 2.0;
         let early = f32::from(other.against) - f32::from(self.against);
         timed * (other.variance() / self.variance()).ln() + UNLIKELY * early
     }
 
-    /// Returns whether the flow may be the one that is acknowledged.
+    /// Returns true if the flow may be the one that is acknowledged.
     const fn is_likely(self) -> bool {
         self.fits > 0 && self.against <= self.fits / EARLY
     }
@@ -165,24 +171,24 @@ impl Cell {
 /// A QP at one of two hosts, to which the other host sends.
 #[derive(Clone, Debug)]
 struct End {
-    /// QPs at the other host for which the UDP source port fits.
+    /// QPs at the other host for which the UDP source port matches the rule.
     by_port: Mask,
     /// Acknowledgements to it, by QP at the other host; empty while it is paired.
     row: Vec<Cell>,
     qp: Qp,
     /// PSN of the last acknowledgement to it.
     psn: u32,
-    /// Number of the packet to it that was looked at last.
+    /// Number of the last packet to it that was processed.
     touched: u32,
-    /// UDP source ports of what is sent to it, by [`Traffic`]; 0: none, [`SEVERAL`]: no single one.
+    /// UDP source ports of packets to it, by [`Traffic`]; 0: none, [`SEVERAL`]: several.
     ports: [u16; 2],
-    /// Its place in the other host's list, or [`NOBODY`].
+    /// Its index in the other host's list, or [`NOBODY`].
     mate: u8,
     /// Evidence for the pair.
     from: Resolved,
     /// Acknowledgements to it since it was paired.
     acks: Cell,
-    /// Acknowledgements and CNPs to it.
+    /// Number of acknowledgements and CNPs to it.
     packets: u8,
     /// True if another connection has the same PSNs.
     in_step: bool,
@@ -213,7 +219,7 @@ impl End {
         }
     }
 
-    /// Takes in the port of a packet to it; returns whether that changes what its ports tell.
+    /// Records the source port of a packet to it; returns true if that changes its known ports.
     const fn learn_port(&mut self, traffic: Traffic, port: u16) -> bool {
         let known = &mut self.ports[traffic as usize];
         if *known == port || *known == SEVERAL || port == 0 {
@@ -228,7 +234,7 @@ impl End {
     }
 }
 
-/// Returns whether the ports of what two QPs send to each other are those of the rule, all that are known.
+/// Returns true if all known ports of packets between two QPs are those of the rule.
 fn rule_holds(one: &End, other: &End) -> bool {
     let port = udp_source_port(one.qp, other.qp);
     let mut known = one
@@ -239,14 +245,15 @@ fn rule_holds(one: &End, other: &End) -> bool {
     known.clone().next().is_some() && known.all(|known| *known == port)
 }
 
-/// Whether, by these ports of what is sent to two QPs, acknowledgements and data come from different ones.
+/// Returns true if acknowledgements and data come from different ports, given the ports of packets
+/// to two QPs.
 const fn have_other_ports(to: [u16; 2], from: [u16; 2]) -> bool {
     let acks = to[Traffic::Acks as usize];
     let data = from[Traffic::Data as usize];
     acks > SEVERAL && data > SEVERAL && acks != data
 }
 
-/// Returns the number of different ports between two QPs: each could fit by chance.
+/// Returns the number of different ports between two QPs: each could match by chance.
 fn ports_between(one: &End, other: &End) -> u64 {
     let mut ports = [0; 4];
     let (first, second) = ports.split_at_mut(2);
@@ -262,10 +269,10 @@ fn ports_between(one: &End, other: &End) -> u64 {
     many
 }
 
-/// The QPs of one host, to which the other one sends.
+/// The QPs of one host to which the other one sends.
 #[derive(Debug, Default)]
 struct Side {
-    /// Those of `ends`, apart: they are searched at every acknowledgement.
+    /// The QPs of `ends`, stored apart: they are searched for every acknowledgement.
     qps: Vec<Qp>,
     ends: Vec<End>,
 }
@@ -275,14 +282,14 @@ impl Side {
         self.qps.iter().position(|other| *other == qp)
     }
 
-    /// Returns those for which `holds` is true.
+    /// Returns the QPs for which `holds` is true.
     fn mask(&self, holds: impl Fn(&End) -> bool) -> Mask {
         let ends = self.ends.iter().zip(0..);
         ends.fold(0, |mask, (end, n)| mask | Mask::from(holds(end)) << n)
     }
 }
 
-/// The place of each set bit.
+/// Returns the index of each set bit.
 fn places(mut mask: Mask) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let place = mask.trailing_zeros() as usize;
@@ -291,7 +298,7 @@ fn places(mut mask: Mask) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the place of the only bit that is set.
+/// Returns the index of the only bit that is set.
 const fn only(mask: Mask) -> Option<usize> {
     match mask.is_power_of_two() {
         true => Some(mask.trailing_zeros() as usize),
@@ -299,7 +306,7 @@ const fn only(mask: Mask) -> Option<usize> {
     }
 }
 
-/// Which host the pair of a QP is to be looked for at: of those that are paired.
+/// The peer of each paired QP.
 type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
 
 /// Flows and acknowledgements between two hosts.
@@ -307,13 +314,13 @@ type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
 struct Between {
     hosts: Hosts,
     sides: [Side; 2],
-    /// True if QPs are paired by port: both directions of a connection have the same.
+    /// True if QPs are paired by port: both directions of a connection have the same one.
     by_port: bool,
-    /// Acknowledgements and CNPs to QPs for which there was no room.
+    /// Number of acknowledgements and CNPs to QPs for which there was no room.
     refused: u32,
-    /// QPs at either host that left for others though they may still be open.
+    /// Number of QPs at either host displaced by others though they may still be open.
     displaced: [u32; 2],
-    /// Packets so far, modulo 2³².
+    /// Number of packets so far, modulo 2³².
     packets: u32,
 }
 
@@ -343,7 +350,7 @@ impl Between {
         }
     }
 
-    /// Ends the pair of the QP `place` at host `at`, where it has one.
+    /// Dissolves the pair of the QP `place` at host `at`, if it has one.
     fn part(&mut self, at: usize, place: usize, peers: &mut Peers) {
         let mate = usize::from(self.sides[at].ends[place].mate);
         if mate == usize::from(NOBODY) {
@@ -359,8 +366,9 @@ impl Between {
         }
     }
 
-    /// Returns the place of a QP at host `at`, made where it is new; with whether it is. `None` if there is no room for it:
-    /// what is no data takes another's place once in a while, or more QPs than there is room for would do so at every packet.
+    /// Returns the index of a QP at host `at`, with a new entry if needed, and true if it is new.
+    /// `None` if there is no room: packets other than data displace another QP only once in a
+    /// while, as otherwise more QPs than fit would do so with every packet.
     fn end(
         &mut self,
         (at, qp): (usize, Qp),
@@ -385,7 +393,7 @@ impl Between {
         } else {
             let age = |end: &End| self.packets.wrapping_sub(end.touched);
             let ends = self.sides[at].ends.iter().zip(0..);
-            // What has no mate leaves first, as nobody would miss it.
+            // A QP without a mate is displaced first, as it is of least use.
             let oldest = ends.max_by_key(|(end, _)| (!end.is_paired(), age(end)));
             let (is_open, place) =
                 oldest.map_or((false, 0), |(end, place)| (age(end) < CLOSED, place));
@@ -426,7 +434,7 @@ impl Between {
         }
     }
 
-    /// Pairs QPs by their ports, all anew.
+    /// Pairs all QPs by their ports again.
     fn pair_by_port(&mut self, peers: &mut Peers) {
         let is_open =
             |end: &End| !end.is_paired() || matches!(end.from, Resolved::Port | Resolved::Only);
@@ -441,7 +449,7 @@ impl Between {
                     let Some(mate) = only(fits(&self.sides[at].ends[place], at)) else {
                         continue;
                     };
-                    // Others that fit it must have another choice.
+                    // Others that match it must have another choice.
                     let rivals = fits(&self.sides[1 - at].ends[mate], 1 - at) & !(1 << place);
                     if places(rivals)
                         .any(|rival| only(fits(&self.sides[at].ends[rival], at)).is_some())
@@ -479,7 +487,7 @@ impl Between {
         }
     }
 
-    /// Takes in an acknowledgement to the QP `place` at host `at`, at `time` in ns.
+    /// Processes an acknowledgement to the QP `place` at host `at`, at `time` in ns.
     fn acknowledged(
         &mut self,
         (at, place): (usize, usize),
@@ -495,7 +503,7 @@ impl Between {
         let hosts = self.hosts;
         let position = |end: &End| flows.position(&hosts.flow(1 - at, end.qp));
         let end = &mut own.ends[place];
-        // The same acknowledgement captured at two interfaces is one.
+        // One acknowledgement captured at two interfaces counts once.
         if end.psn == psn {
             return;
         }
@@ -532,7 +540,7 @@ impl Between {
                 return;
             }
             if end.from == Resolved::Port {
-                // That was chance.
+                // The match was chance.
                 let bit = 1 << end.mate;
                 end.by_port &= !bit;
             }
@@ -569,8 +577,9 @@ impl Between {
         }
     }
 
-    /// Forgets which other QPs at host `at` flows were taken to come from that an acknowledgement of `psn` fits, where these QPs were
-    /// acknowledged to last elsewhere in the PSNs: the QPs at the receiver have another connection since.
+    /// Forgets the other QPs at host `at` that may have sent the flows which an acknowledgement of
+    /// `psn` matches, if their last acknowledgements have distant PSNs: the QPs at the receiver
+    /// have another connection since.
     fn take_over(&mut self, at: usize, fitting: Mask, psn: u32, peers: &mut Peers) {
         if fitting == 0 {
             return;
@@ -592,15 +601,16 @@ impl Between {
         }
     }
 
-    /// Pairs the QPs at host `at` by how constant the time is between data and acknowledgements, where flows keep pace, so that
-    /// acknowledgements fit several: all at once, as each flow belongs to one QP.
+    /// Pairs the QPs at host `at` by how constant the delay between data and acknowledgements is,
+    /// if flows advance at the same pace, so that acknowledgements match several: all at once, as
+    /// each flow belongs to one QP.
     fn pair_by_time(&mut self, at: usize, psn: u32, peers: &mut Peers) {
         let (side, others) = (&self.sides[at], &self.sides[1 - at]);
         let taken = others.mask(|end| end.is_paired() || !end.has_data);
         let free = side.mask(|end| {
             !end.is_paired() && end.psn != NO_PSN && is_beside(end.psn, psn) && !end.row.is_empty()
         });
-        // Otherwise something is not captured.
+        // Otherwise some packets are not captured.
         let flows = others.mask(|_| true) & !taken;
         if free.count_ones() != flows.count_ones() || free.count_ones() < 2 {
             return;
@@ -623,7 +633,8 @@ impl Between {
             let Some((best, cell)) = best.and_then(|best| Some((best, cell(place, best)?))) else {
                 return;
             };
-            // Of a flow that is ahead, only acknowledgements that come soon find it at their packet, in hardly varying times.
+            // For a flow that is ahead, only acknowledgements that come soon match its last packet,
+            // with hardly varying delays.
             if cell.timed < ENOUGH_TIMED
                 || f32::from(cell.timed) < MOST_TIMED * f32::from(cell.fits)
             {
@@ -633,7 +644,7 @@ impl Between {
             mates[place] = best;
             (least, most) = (least.min(cell.variance()), most.max(cell.variance()));
         }
-        // All go the same way: where one time varies more than the others, its flow is another.
+        // All take the same path: if one delay varies more than the others, its flow is another.
         if left != 0 || most > MOST_UNLIKE * least {
             return;
         }
@@ -650,8 +661,8 @@ impl Between {
         }
     }
 
-    /// Pairs the QP `place` at host `at` with the one whose flow its acknowledgements fit, where they fit only one.
-    /// Of the other host's flows, so many are `current`: near that PSN.
+    /// Pairs the QP `place` at host `at` with the one whose flow its acknowledgements match, if
+    /// they match only one. `current` is the number of the other host's flows near that PSN.
     fn pair_by_acks(
         &mut self,
         (at, place): (usize, usize),
@@ -677,14 +688,14 @@ impl Between {
         let cell = end.row[best];
         let is_apart = (end.row.iter().enumerate()).all(|(n, cell)| n == best || cell.fits == 0);
         let may_be_in_step = !is_apart || end.in_step || psn < FIRST_PSNS;
-        // Those that were displaced may fit as well: only one in so many would by its port, too.
+        // Displaced QPs may match as well: a match by port makes that unlikely.
         let by_both = !may_be_in_step && end.by_port & 1 << best != 0;
         if self.displaced != [0; 2] && !by_both {
             return;
         }
         let is_alone = side.ends.len() == 1 && others.ends.len() == 1;
         let enough = match have_other_ports(end.ports, others.ends[best].ports) {
-            // Nothing else speaks for it.
+            // There is no other evidence for it.
             true if is_alone && may_be_in_step => return,
             true if is_alone || may_be_in_step => ENOUGH_APART,
             false if may_be_in_step => ENOUGH_IN_STEP,
@@ -695,7 +706,7 @@ impl Between {
         }
         let holder = usize::from(others.ends[best].mate);
         if let Some(holder) = side.ends.get(holder).map(|_| holder) {
-            // Both are acknowledged as the flow goes on: one of them is another's.
+            // Both are acknowledged as the flow advances: one of them belongs to another flow.
             self.part(at, holder, peers);
             for place in [place, holder] {
                 let end = &mut self.sides[at].ends[place];
@@ -711,7 +722,8 @@ impl Between {
         if side.ends.iter().any(is_rival) {
             return;
         }
-        // Otherwise one of the flows or of the QPs is not captured, and what is left need not belong together.
+        // Otherwise one of the flows or of the QPs is not captured, and the remaining ones need not
+        // belong together.
         let is_current = |end: &&End| {
             let has_port = end.is_paired() && end.from == Resolved::Port;
             !has_port && end.psn != NO_PSN && is_beside(end.psn, psn)
@@ -728,7 +740,7 @@ impl Between {
         self.sides[at].ends[place].acks = cell;
     }
 
-    /// Pairs the only two QPs, where enough is sent to the one at host `at`.
+    /// Pairs the only two QPs, if enough packets are sent to the one at host `at`.
     fn pair_alone(&mut self, at: usize, peers: &mut Peers) {
         let ([own], [other]) = (&self.sides[at].ends[..], &self.sides[1 - at].ends[..]) else {
             return;
@@ -741,9 +753,10 @@ impl Between {
     }
 }
 
-/// Returns whether pairs by ports are seldom chance, where so many of the QPs at the two hosts pair so, and there are so many ports
-/// between two. By chance, (QPs left at one host) × (QPs left at the other) × ports / 16384 pairs fit; one more of each is counted,
-/// for those that are yet to come, and with them those that were compared and displaced while they may be open.
+/// Returns true if pairs by ports are seldom chance, given the number of QPs at the two hosts that
+/// pair by the rule, and the number of ports between two. By chance, (QPs left at one host) × (QPs
+/// left at the other) × ports / 16384 pairs match. One more of each is counted for QPs yet to come,
+/// and so are those that were compared and displaced while they may be open.
 fn is_sure(
     by_rule: usize,
     [low, high]: [usize; 2],
@@ -757,11 +770,11 @@ fn is_sure(
     by_chance * ONE_WRONG_IN <= (by_rule as u64 + 1) * u64::from(SOURCE_PORTS)
 }
 
-/// Which QPs are connected.
+/// The connected QPs.
 ///
-/// Memory: 96 octets for each QP at one host that another sends to, and 12 more for each QP at the other host while
-/// acknowledgements to it are being compared; 56 more once it has a mate. At most `2 × limit` QPs; hosts that were silent
-/// longest leave first.
+/// Memory: 96 octets for each QP at one host that another sends to, and 12 more for each QP at the
+/// other host while acknowledgements to it are being compared; 56 more once it has a mate. At most
+/// `2 × limit` QPs; hosts that were silent longest are evicted first.
 #[derive(Debug)]
 pub struct Pairing {
     between: Table<Hosts, Between>,
@@ -771,7 +784,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// Remembers the QPs of at most `limit` connections.
+    /// Returns one that remembers the QPs of at most `limit` connections.
     pub fn new(limit: usize) -> Self {
         Self {
             between: Table::new(usize::MAX),
@@ -786,7 +799,8 @@ impl Pairing {
         self.qps
     }
 
-    /// Takes in a packet to the QP `qp`; `act` goes on with what the two hosts send, and where the QP is in it.
+    /// Processes a packet to the QP `qp`; `act` continues with the state of the two hosts, and the
+    /// position of the QP in it.
     fn packet(
         &mut self,
         (from, to, qp): (IpAddr, IpAddr, Qp),
@@ -794,7 +808,7 @@ impl Pairing {
         act: impl FnOnce(&mut Between, (usize, usize), &mut Peers),
     ) {
         let (hosts, at) = Hosts::new(from, to);
-        // A host's packets to itself have no two sides.
+        // Packets of a host to itself have no two sides.
         if from == to {
             return;
         }
@@ -835,10 +849,11 @@ impl Pairing {
         }
     }
 
-    /// Takes in that data of a flow begins to pass, from that UDP source port; `is_anew`: as another connection's.
+    /// Records that data of a flow begins, from that UDP source port; `is_anew` is true if it is of
+    /// another connection than before.
     pub fn begins(&mut self, flow: &FlowKey, is_anew: bool, port: u16) {
         let packet = (flow.sender, flow.receiver, flow.receiver_qp);
-        // Its ports are told below.
+        // Its port is recorded below.
         self.packet(packet, (Traffic::Data, 0), |between, (at, place), peers| {
             if is_anew {
                 between.part(at, place, peers);
@@ -862,22 +877,22 @@ impl Pairing {
         });
     }
 
-    /// Takes in that a flow's data comes from several UDP source ports.
+    /// Records that a flow's data comes from several UDP source ports.
     pub fn spreads(&mut self, flow: &FlowKey) {
         self.begins(flow, false, SEVERAL);
     }
 
-    /// Takes in a CNP to the QP `qp`.
+    /// Processes a CNP to the QP `qp`.
     pub fn notified(&mut self, from: IpAddr, to: IpAddr, qp: Qp) {
         let (hosts, at) = Hosts::new(from, to);
         let sides = self.between.peek(&hosts).map(|between| &between.sides);
-        // Many QPs, none of which can have a mate: they need not be searched.
+        // Many QPs, none of which can have a mate, need not be searched.
         if sides
             .is_some_and(|sides| sides[at].ends.len() >= MOST_QPS && sides[1 - at].ends.is_empty())
         {
             return;
         }
-        // From whichever port it comes: notification points need not use the connection's.
+        // The port is ignored: notification points need not use the connection's.
         let none = (Traffic::Acks, 0);
         self.packet((from, to, qp), none, |between, (at, place), peers| {
             let end = &mut between.sides[at].ends[place];
@@ -886,7 +901,7 @@ impl Pairing {
         });
     }
 
-    /// Takes in an acknowledgement of the packet with that PSN to a QP, at `time` in ns.
+    /// Processes an acknowledgement of the packet with that PSN to a QP, at `time` in ns.
     pub fn acknowledged(
         &mut self,
         packet: (IpAddr, IpAddr, Qp),
@@ -912,12 +927,13 @@ impl Pairing {
         });
     }
 
-    /// Returns the number of acknowledgements to the flow's QP that fit the flow of its mate, so far: 255 at most.
+    /// Returns the number of acknowledgements to the flow's QP that match the flow of its mate so
+    /// far: at most 255.
     pub fn acknowledgements(&self, flow: &FlowKey) -> Option<u8> {
         self.find(flow).map(|(end, _)| end.acks.fits)
     }
 
-    /// Returns the QP at the sender that `flow`'s data comes from, and how that is known.
+    /// Returns the QP at the sender that `flow`'s data comes from, and the evidence for it.
     pub fn sender_qp(&self, flow: &FlowKey) -> Option<(Qp, Resolved)> {
         self.find(flow).map(|(end, mate)| (mate.qp, end.from))
     }
@@ -952,13 +968,14 @@ impl Pairing {
     }
 }
 
-/// Returns whether an acknowledgement of `psn` may be about the flow whose furthest data packet has the PSN `last`, as far as the
-/// capture has it.
+/// Returns true if an acknowledgement of `psn` may be about the flow whose most advanced data
+/// packet has the PSN `last`, as far as captured.
 pub const fn is_beside(last: u32, psn: u32) -> bool {
     fits(last, psn) || fits(psn, last)
 }
 
-/// Returns whether an acknowledgement of `psn` is about what has been sent of the flow whose furthest data packet has the PSN `last`.
+/// Returns true if an acknowledgement of `psn` is about sent data of the flow whose most advanced
+/// data packet has the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
     last.wrapping_sub(psn) & MAX_24 < REACH
 }
@@ -980,7 +997,7 @@ mod tests {
         }
     }
 
-    /// Data to the second QP of each connection.
+    /// Sends data to the second QP of each connection.
     fn begun(connections: impl IntoIterator<Item = (u32, u32)>) -> Pairing {
         let mut pairing = Pairing::new(1000);
         for (qp, receiver_qp) in connections {
@@ -1008,7 +1025,7 @@ mod tests {
     }
 
     #[test]
-    fn late_acknowledgements_leave_a_pair_by_port() {
+    fn late_acknowledgements_keep_a_pair_by_port() {
         let known_after = |behind: u32| {
             let mut pairing = begun([(887, 11_662)]);
             let mut flows: FlowTable<u32> = FlowTable::new(8);
@@ -1031,7 +1048,7 @@ mod tests {
     }
 
     #[test]
-    fn data_both_ways_is_enough() {
+    fn data_in_both_directions_is_enough() {
         let mut pairing = begun([(887, 11_662), (889, 11_665)]);
         let back = FlowKey {
             sender: B,
@@ -1050,14 +1067,14 @@ mod tests {
         assert_eq!(found(&pairing, 887), Some(11_662));
         pairing.spreads(&flow(11_662));
         assert_eq!(found(&pairing, 887), None);
-        // Another connection has the QP.
+        // Another connection uses the QP.
         let port = udp_source_port(Qp::truncate(887), Qp::truncate(11_662));
         pairing.begins(&flow(11_662), true, port);
         assert_eq!(found(&pairing, 887), Some(11_662));
     }
 
     #[test]
-    fn a_port_that_fits_once_among_many_is_chance() {
+    fn one_matching_port_among_many_is_chance() {
         for (by_rule, qps, displaced, ports, want) in [
             (1, [1, 1], [0, 0], 1, true),
             (1, [1, 64], [0, 0], 1, true),
@@ -1072,7 +1089,7 @@ mod tests {
             let sure = is_sure(by_rule, qps, displaced, ports);
             assert_eq!(sure, want, "{by_rule} {qps:?} {displaced:?}");
         }
-        // One of 64 whose port fits by chance.
+        // One of 64 whose port matches by chance.
         let mut pairing = begun([(887, 11_662)]);
         for n in 1..64 {
             pairing.begins(&flow(11_662 + n), false, 0xC000 + n as u16);
@@ -1084,7 +1101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_qps_belong_together_until_there_are_others() {
+    fn the_only_qps_are_paired_until_there_are_others() {
         let mut pairing = Pairing::new(1000);
         pairing.begins(&flow(20), false, 0xC001);
         for n in 0..ENOUGH_ALONE {
@@ -1098,7 +1115,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_qps_those_without_a_mate_leave() {
+    fn qps_without_a_mate_are_displaced_first() {
         let mut pairing = begun([(887, 11_662)]);
         pairing.notified(B, A, Qp::truncate(887));
         for n in 0..1000 {
@@ -1109,11 +1126,11 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_pair_none_whose_flows_may_have_been_displaced() {
+    fn displaced_flows_prevent_pairs_by_acknowledgements() {
         let wrong_and_right = |connections: u32| {
             let mut pairing = Pairing::new(1000);
             let mut flows: FlowTable<u32> = FlowTable::new(1000);
-            // Any two 200 apart have PSNs that acknowledgements of either fit.
+            // Any two flows 200 apart have PSNs that acknowledgements of either match.
             let psn = |n: u32| 100_000 + n % 200 * 50_000 + n / 200 * 100;
             for n in 0..connections {
                 let flow = flow(100_000 + n);
@@ -1135,7 +1152,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_one_after_another_are_paired_however_many() {
+    fn many_consecutive_connections_are_paired() {
         for (case, port) in [("port", None), ("acks", Some(0xC001))] {
             let mut pairing = Pairing::new(1000);
             let mut flows: FlowTable<u32> = FlowTable::new(1000);
@@ -1156,9 +1173,9 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing grows past its limit, and both directions agree.
+        /// No table exceeds its limit, and both directions agree.
         #[test]
-        fn anything_may_come(
+        fn any_packets_are_survived(
             packets in proptest::collection::vec((any::<bool>(), 0_u8..3, 0_u32..40, 0_u32..9, 0_u8..5), 1..400),
             limit in 1_usize..12,
         ) {

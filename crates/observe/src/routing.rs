@@ -1,20 +1,23 @@
-//! What several routing messages tell together: what the OPEN messages of a BGP session settled, and whether the Proxy
-//! Node Capability (PNC) is kept where a router passes a prefix on to another level or area
-//! (draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3).
+//! State of routing messages: the parameters that the OPEN messages of a BGP session settled, and
+//! whether a router keeps the Proxy Node Capability (PNC) when it passes a prefix on to another
+//! level or area (draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3).
 //!
-//! No LSDB: of each router's statement about a prefix the last one counts until it is purged, or until its LSP or LSA comes
-//! without it. One that is not newer than what was heard of that LSP or LSA, by its sequence number, says nothing: it was sent
-//! again, or overtaken. An advertisement is judged by those before it, so a router is given the time to hear of a flag that is
-//! new. Whatever is said in one LSP or LSA is said at once, and a router keeps the flag if any one of its current ones has it.
-//! That cannot be waited for: nothing tells how many fragments a router's LSP has, so the flag, or at level 1 the
-//! router's own prefix, may be in one that comes later. The rule's words say so.
+//! There is no LSDB. Of each router's statements about a prefix the last one counts until it is
+//! purged, or until its LSP or LSA comes without it. An LSP or LSA whose sequence number is not
+//! newer than the last one received is ignored: it is a repetition, or was overtaken. An
+//! advertisement is judged by earlier ones, so a router is given time to learn of a new flag. The
+//! content of one LSP or LSA counts as simultaneous, and a router keeps the flag if any one of its
+//! current ones has it. It is not possible to wait for all: the number of fragments of a router's
+//! LSP is unknown, so the flag, or at level 1 the router's own prefix, may come in a later one. The
+//! text of the rule says so.
 //!
-//! Whether a router that passes on a prefix says so depends on the protocol:
+//! Whether a passed-on prefix is marked as such depends on the protocol:
 //!
-//! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that writes no extended
-//!   LSA at all is not seen: that takes the legacy LSAs.
-//! - IS-IS: the up/down bit, or the re-advertisement flag. From level 1 to level 2 routers that know no such flags say
-//!   nothing; that the prefix is not theirs is then inferred: it has an LSP at level 1 too, and the prefix is not in it.
+//! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that
+//!   sends no extended LSA at all is not detected: that takes the legacy LSAs.
+//! - IS-IS: the up/down bit, or the re-advertisement flag. From level 1 to level 2, routers without
+//!   support for these flags do not mark it; the prefix is then inferred not to be theirs if they
+//!   have an LSP at level 1 too, without the prefix.
 
 use crate::table::Table;
 use fcn_wire::frame::Frame;
@@ -26,16 +29,17 @@ use fcn_wire::pnc::{
 use fcn_wire::{Findings, Profile, Rule};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Prefixes, LSPs and LSAs, level 1 routers and BGP speakers remembered, each; what was used longest ago leaves.
+/// Maximum number of prefixes, of LSPs and LSAs, of level 1 routers and of BGP speakers remembered;
+/// the least recently used are evicted.
 const LIMIT: usize = 65_536;
-/// Statements about one prefix; a prefix that more routers advertise is not judged by those that come later.
+/// Maximum number of statements about one prefix; those of further routers are not judged.
 const STATEMENTS: usize = 16;
 /// OSPF's backbone area, and IS-IS's level 2.
 const BACKBONE: u32 = 0;
 /// IS-IS's level 1.
 const LEVEL1: u32 = 1;
 
-/// Which advertisements are of the same prefix: in IS-IS each TLV and topology has flags of its own.
+/// Key of the advertisements of one prefix: in IS-IS each TLV and topology has its own flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     protocol: Protocol,
@@ -44,7 +48,7 @@ struct Key {
     prefix: Prefix,
 }
 
-/// An LSP or LSA, whichever its sequence number.
+/// An LSP or LSA, regardless of its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     protocol: Protocol,
@@ -54,37 +58,37 @@ pub struct Source {
     id: [u8; 10],
 }
 
-/// One of a source's advertisements.
+/// One instance of a source's advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// Which LSP or LSA.
+    /// The LSP or LSA.
     pub source: Source,
     /// Greater is newer.
     pub sequence: u32,
-    /// Seconds until it is out of date: an LSP's remaining lifetime, or what an LSA's age lacks of MaxAge. 0 takes back what
-    /// the source said; `None`: it does not age.
+    /// Seconds until it expires: an LSP's remaining lifetime, or the difference between an LSA's
+    /// age and MaxAge. 0 withdraws the source's statements; `None`: it does not age.
     pub lifetime: Option<u16>,
 }
 
-/// What a router says about a prefix in a level or area.
+/// A router's statement about a prefix in a level or area.
 #[derive(Clone, Copy, Debug)]
 struct Statement {
-    /// Where it says so.
+    /// The LSP or LSA that contains it.
     edition: Edition,
     /// System ID, or router ID.
     router: [u8; 6],
     /// Area or level.
     scope: u32,
-    /// Whether the prefix comes from another level or area, where that is said.
+    /// True if the prefix comes from another level or area; `None` if not indicated.
     passed_on: Option<bool>,
     pnc: bool,
 }
 
-/// Routing messages as far as they have been heard.
+/// State of the routing messages received.
 #[derive(Debug)]
 pub struct Routing {
     prefixes: Table<Key, Vec<Statement>>,
-    /// The sequence number last heard.
+    /// The last sequence number of each source.
     sources: Table<Source, u32>,
     /// System IDs with an LSP at level 1.
     level1: Table<[u8; 6], ()>,
@@ -104,8 +108,9 @@ impl Default for Routing {
 }
 
 impl Routing {
-    /// Takes in the routing message in `frame`, if it is one; rules found broken go to `findings`, offsets from the start of
-    /// the frame. Returns what is known of the BGP session.
+    /// Processes the routing message in `frame`, if it is one; broken rules are added to
+    /// `findings`, with offsets from the start of the frame. Returns the known state of the BGP
+    /// session.
     pub fn learn_frame(&mut self, frame: &Frame<'_>, findings: &mut Findings) -> Session {
         let Some((protocol, at, bytes)) = frame.routing() else {
             return Session::default();
@@ -118,8 +123,9 @@ impl Routing {
         })
     }
 
-    /// Takes in a message from the first to the second of `ends`, from where [`pnc::walk`] begins; `not_kept` is given the
-    /// offset of each prefix whose PNC is missing ([`Rule::PncNotKept`]). Returns what is known of the BGP session.
+    /// Processes a message from the first to the second of `ends`; `bytes` begins as for
+    /// [`pnc::walk`]. `not_kept` is called with the offset of each prefix whose PNC is missing
+    /// ([`Rule::PncNotKept`]). Returns the known state of the BGP session.
     pub fn learn(
         &mut self,
         protocol: Protocol,
@@ -136,7 +142,7 @@ impl Routing {
             }
             return self.session(ends);
         }
-        // What a capture has cut off is read as far as it goes.
+        // A truncated message is read as far as captured.
         each_edition(protocol, bytes, usize::MAX, |edition, found| {
             if !self.is_news(&edition) {
                 return;
@@ -145,7 +151,7 @@ impl Routing {
                 let (key, statement) = self.advertised(edition, &found)?;
                 (!statement.pnc).then_some((key, statement, found.offset))
             });
-            // All of it is said at once.
+            // All of it counts as simultaneous.
             let without: Vec<_> = without.collect();
             for (key, statement, offset) in without {
                 if self.is_missing(&key, &statement) {
@@ -156,7 +162,7 @@ impl Routing {
         Session::default()
     }
 
-    /// Whether an LSP or LSA is newer than what was heard of it, which it is from then on.
+    /// Returns true if an LSP or LSA is newer than the last one received, which it then replaces.
     fn is_news(&mut self, edition: &Edition) -> bool {
         let Edition {
             source,
@@ -175,14 +181,14 @@ impl Routing {
         newer
     }
 
-    /// What the OPEN messages tell of the UPDATEs from the first to the second.
+    /// Returns the settings of the OPEN messages for UPDATEs from the first to the second.
     #[must_use]
     pub fn session(&self, (speaker, listener): (IpAddr, IpAddr)) -> Session {
         let open = |ends| self.opens.peek(&ends);
         Session::between(open((speaker, listener)), open((listener, speaker)))
     }
 
-    /// Takes in an advertisement; returns what it says, if that counts.
+    /// Processes an advertisement; returns its statement, if it counts.
     fn advertised(
         &mut self,
         edition: Edition,
@@ -200,7 +206,7 @@ impl Routing {
         }
         let mut all = self.prefixes.remove(&key).unwrap_or_default();
         all.retain(|other| {
-            // Its LSP or LSA may have come anew since, perhaps without the prefix.
+            // Its LSP or LSA may have been replaced since, perhaps without the prefix.
             let Edition {
                 source, sequence, ..
             } = other.edition;
@@ -216,18 +222,20 @@ impl Routing {
         counts.then_some((key, statement))
     }
 
-    /// Whether a statement lacks the PNC that the prefix has in the level or area from which it was passed on. Where
-    /// it comes from several, all of them have to have it: nobody knows which one was taken.
+    /// Returns true if a statement lacks the PNC that the prefix has in the level or area from
+    /// which it was passed on. If it comes from several, all of them must have the PNC, as the one
+    /// passed on is unknown.
     fn is_missing(&self, key: &Key, of: &Statement) -> bool {
         let all = self.prefixes.peek(key).map_or(&[][..], Vec::as_slice);
         let mine = |one: &Statement| one.router == of.router && one.scope == LEVEL1;
-        // Only at IS-IS's level 2 nothing is said.
+        // Only at IS-IS's level 2 this is not indicated.
         let inferred = || self.level1.peek(&of.router).is_some() && !all.iter().any(mine);
         let keeps = |one: &Statement| (one.router, one.scope) == (of.router, of.scope) && one.pnc;
         if all.iter().any(keeps) || !of.passed_on.unwrap_or_else(inferred) {
             return false;
         }
-        // A prefix reaches an area from the backbone, and the backbone from the areas that it belongs to.
+        // A prefix reaches an area from the backbone, and the backbone from the areas that it
+        // belongs to.
         let of_backbone = |one: &Statement| one.scope == BACKBONE;
         let from_backbone = !of_backbone(of) && all.iter().any(of_backbone);
         let mut sources = all
@@ -241,15 +249,16 @@ impl Routing {
     }
 }
 
-/// Hands over each LSP or LSA of a message of IS-IS or OSPF with what it advertises, be it nothing; LSAs that are malformed are left out. There were
-/// `wire_len` octets on the wire. Returns whether the message could be read.
+/// Calls `learn` with each LSP or LSA of a message of IS-IS or OSPF and its advertisements, of
+/// which there may be none; malformed LSAs are skipped. There were `wire_len` octets on the wire.
+/// Returns true if the message could be parsed.
 pub fn each_edition(
     protocol: Protocol,
     bytes: &[u8],
     wire_len: usize,
     mut learn: impl FnMut(Edition, &mut dyn Iterator<Item = Advertisement<'_>>),
 ) -> bool {
-    // Only BGP's code points are in the profile.
+    // The profile has code points of BGP only.
     let mut walk = match pnc::walk(protocol, bytes, wire_len, &Profile::DEFAULT) {
         Ok(Some(walk)) => walk.peekable(),
         Ok(None) => return true,
@@ -286,7 +295,7 @@ pub fn each_edition(
     true
 }
 
-/// The edition of an LSP; `None` for anything else.
+/// Returns the edition of an LSP; `None` for anything else.
 fn lsp_edition(bytes: &[u8]) -> Option<Edition> {
     let lsp = isis::Lsp::new_checked(bytes, usize::MAX).ok()?;
     let mut id = [0; 10];
@@ -306,10 +315,11 @@ fn lsp_edition(bytes: &[u8]) -> Option<Edition> {
     })
 }
 
-/// The edition of the LSA with that header, flooded in an area (RFC 2328 section A.4.1, RFC 5340 section A.4.2).
+/// Returns the edition of the LSA with that header, flooded in an area (RFC 2328 section A.4.1, RFC
+/// 5340 section A.4.2).
 fn lsa_edition(protocol: Protocol, area: Ipv4Addr, header: &[u8]) -> Option<Edition> {
     const MAX_AGE: u16 = 3600;
-    /// RFC 4136: the top bit says that the LSA does not age.
+    /// RFC 4136: with the top bit set, the LSA does not age.
     const DO_NOT_AGE: u16 = 0x8000;
     let header: &[u8; 16] = header.first_chunk()?;
     let [a, b, .., e, f, g, h] = *header;
@@ -328,17 +338,18 @@ fn lsa_edition(protocol: Protocol, area: Ipv4Addr, header: &[u8]) -> Option<Edit
     Some(Edition {
         source: Source {
             protocol,
-            // What is flooded in all areas is one and the same.
+            // An LSA flooded in all areas is the same in each.
             scope: if in_domain { BACKBONE } else { area.to_bits() },
             id,
         },
-        // Signed: the first one is the least.
+        // Signed: the initial one is the least.
         sequence: u32::from_be_bytes([e, f, g, h]) ^ 1 << 31,
         lifetime: (age & DO_NOT_AGE == 0 || left == 0).then_some(left),
     })
 }
 
-/// Who says what about which prefix; `None` for what is neither an area's or level's own nor from another one.
+/// Returns the key and the statement of an advertisement; `None` if it is neither an area's or
+/// level's own nor from another one.
 fn statement(edition: Edition, found: &Advertisement<'_>) -> Option<(Key, Statement)> {
     let of_router = |id: Ipv4Addr| {
         let [a, b, c, d] = id.octets();

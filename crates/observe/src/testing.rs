@@ -1,4 +1,4 @@
-//! Frames and values that tests share, those of other crates included (feature `testing`).
+//! Frames and values shared by tests, including those of other crates (feature `testing`).
 #![expect(missing_docs, reason = "test values")]
 
 use fcn_wire::bth::{BthRepr, Deth};
@@ -18,7 +18,7 @@ pub const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
 pub const SENDER4: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 pub const RECEIVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 9);
 
-/// Hands the frame in `bytes`, an IP packet, to `act`.
+/// Calls `act` with the frame in `bytes`, an IP packet.
 pub fn with_frame<T>(bytes: &[u8], act: impl FnOnce(&Frame<'_>) -> T) -> T {
     act(&Frame::parse(
         bytes,
@@ -32,7 +32,7 @@ pub fn build(parts: &[Part<'_>]) -> Vec<u8> {
     compose::packet(parts, &Profile::DEFAULT).unwrap()
 }
 
-/// The IP header between two addresses of one family, ECN field 10.
+/// Returns the IP header between two addresses of one family, with ECN field 10.
 pub fn ip(source: IpAddr, destination: IpAddr) -> Part<'static> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
@@ -58,7 +58,7 @@ pub fn udp(destination: u16) -> Part<'static> {
     Part::Udp {
         source: 49152,
         destination,
-        // Notifications in UDP have one; RoCEv2 has none.
+        // Notifications in UDP have a checksum; RoCEv2 has none.
         checksum: match destination {
             1021 | 1022 => UdpChecksum::Compute,
             _ => UdpChecksum::Zero,
@@ -68,7 +68,7 @@ pub fn udp(destination: u16) -> Part<'static> {
 
 pub const ICRC: Part<'static> = Part::Icrc(Policy::Compute(fcn_wire::icrc::Reading::Covered));
 
-/// A data packet of `opcode`.
+/// Returns a data packet of `opcode`.
 pub fn data(source: IpAddr, destination: IpAddr, opcode: Opcode, qp: Qp) -> Vec<u8> {
     let zeros = [0; 64];
     build(&[
@@ -80,7 +80,7 @@ pub fn data(source: IpAddr, destination: IpAddr, opcode: Opcode, qp: Qp) -> Vec<
     ])
 }
 
-/// The IP packet with an RDMA CM message.
+/// Returns the IP packet with an RDMA CM message.
 pub fn cm(source: IpAddr, destination: IpAddr, message: impl Into<MessageRepr>) -> Vec<u8> {
     let mad = CmRepr::new(7, message).to_bytes().unwrap();
     let deth = Deth {
@@ -97,7 +97,7 @@ pub fn cm(source: IpAddr, destination: IpAddr, message: impl Into<MessageRepr>) 
     ])
 }
 
-/// A connection as the two hosts set it up.
+/// The setup of a connection between two hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub active: IpAddr,
@@ -205,13 +205,13 @@ impl Setup {
         cm(self.passive, self.active, message)
     }
 
-    /// The three messages that set it up.
+    /// The three messages of the setup.
     pub fn messages(&self) -> [Vec<u8>; 3] {
         [self.request(), self.reply(), self.ready()]
     }
 }
 
-/// A frame as its sender built it, or with some octets changed, or cut.
+/// Yields a frame as built by its sender, or with some octets changed, or truncated.
 pub fn mutated(good: Vec<Vec<u8>>) -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
     use proptest::prelude::*;
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);

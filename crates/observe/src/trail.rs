@@ -1,57 +1,63 @@
-//! Where packets about the same were seen one after another, as at the switches on their way, and how long from each place to
-//! the next: by the time stamps, and so only as good as the clocks behind them.
+//! Order of the capture points that packets about the same subject pass, as at the switches on
+//! their path, and the time from each one to the next. This relies on time stamps, and is only as
+//! good as their clocks.
 //!
-//! Such packets mostly look the same, so a sighting counts as that of the packet that was seen last elsewhere only where it
-//! is much nearer in time to it than to any other. Where others that look the same come within [`WITHIN`], that is a guess,
-//! and said to be one: where a place has missed a packet, or they take as long as from one to the next, it may be a neighbour.
-//! What takes less than the [unit](Unit) of a place's time stamps may as well be the other way round.
+//! Such packets mostly look the same, so a sighting is matched with the latest packet at another
+//! capture point only if it is much nearer in time to that one than to any other. If others that
+//! look the same come within [`WITHIN`], the match is a guess, and marked as one: if a capture
+//! point has missed a packet, or the path takes as long as the interval between packets, it may be
+//! a neighbour. If a step takes less than the [unit](Unit) of a capture point's time stamps, the
+//! order is unknown.
 
 use crate::sightings::WITHIN;
 use crate::unit::Unit;
 
-/// Places told apart: of further ones nothing is kept.
+/// Maximum number of capture points tracked; further ones are ignored.
 const PLACES: usize = 8;
-/// How many times as far in time other packets have to be as the one that is taken for the same.
+/// Minimum ratio between the distances in time to other packets and to the one that is matched.
 const APART: u64 = 3;
-/// Pairs of places told apart: of further ones nothing is kept.
+/// Maximum number of pairs of capture points tracked; further ones are ignored.
 const LEGS: usize = 12;
-/// Times kept of each pair: the last ones.
+/// Number of times kept per pair: the last ones.
 const KEPT: usize = 15;
-/// One time in so many may run backwards before it counts as unknown which place comes first.
+/// One time in this many may be negative before the order of the capture points counts as unknown.
 const BACKWARDS: u32 = 10;
-/// Half of the times that lie this close together, in nanoseconds, vary by the resolution of clocks.
+/// Interquartile range of times, in nanoseconds, that is attributed to the resolution of clocks.
 const CLOSE: i32 = 1_000;
 
-/// How long it takes from one place to another.
+/// Time from one capture point to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// About so long, in nanoseconds: the median.
+    /// About this long, in nanoseconds: the median.
     About(u32),
-    /// As long as that, in nanoseconds: half of the times lie between, which is more than their median.
+    /// Between these, in nanoseconds: half of the times lie in this range, which is wider than
+    /// their median.
     Between(u32, u32),
-    /// It is not known which comes first: the times of some packets run one way, and those of others the other way.
+    /// Unknown order: the times of some packets are positive, and those of others negative.
     Unclear,
-    /// Nor is it here: it takes less than time stamps can tell, which are multiples of so many nanoseconds.
+    /// Unknown order: the time is less than the resolution of time stamps, which are multiples of
+    /// this many nanoseconds.
     Below(u64),
 }
 
-/// From one place to the next.
+/// A step from one capture point to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The place passed first.
+    /// The capture point passed first.
     pub from: u32,
-    /// The one passed next.
+    /// The capture point passed next.
     pub to: u32,
-    /// How long that takes, of the last packets.
+    /// Time that it takes, from the last packets.
     pub takes: Takes,
-    /// Packets that were seen at both.
+    /// Number of packets captured at both.
     pub packets: u32,
-    /// Whether some of them had others around them that look the same, and were told apart by what is nearest in time.
+    /// True if some of them came close to others that look the same, and were matched by the
+    /// nearest time.
     pub guessed: bool,
 }
 
 impl Step {
-    /// Whether it is known which place comes first.
+    /// Returns true if the order of the capture points is known.
     #[must_use]
     pub const fn has_order(&self) -> bool {
         matches!(self.takes, Takes::About(_) | Takes::Between(..))
@@ -63,7 +69,7 @@ struct Leg {
     from: u32,
     to: u32,
     packets: u32,
-    /// Those that were seen at `to` first.
+    /// Number of those captured at `to` first.
     backwards: u32,
     guessed: bool,
     last: [i32; KEPT],
@@ -79,7 +85,7 @@ impl Leg {
         self.backwards += u32::from(nanoseconds < 0);
     }
 
-    /// Of places whose time stamps have these units.
+    /// Returns the step, given the units of the capture points' time stamps.
     fn step(&self, unit: impl Fn(u32) -> Unit) -> Step {
         let Self {
             from,
@@ -109,14 +115,15 @@ impl Leg {
             let at = |quarter: usize| times.get((kept - 1) * quarter / 4).copied().unwrap_or(0);
             let [low, median, high] = [1, 2, 3].map(|quarter| at(quarter).max(0));
             let [between, time] = [high - low, median].map(|time| u64::from(time.unsigned_abs()));
-            // Of what comes like clockwork all times are the same, but for those cut down to a unit.
+            // Packets at regular intervals all have the same time, except those truncated to a
+            // unit.
             let below = units.into_iter().fold(1, |below, unit| {
                 let is_cut = time == 0 || between > unit.apart() / 4;
                 let apart = if is_cut { unit.apart() } else { 1 };
                 below.max(unit.get()).max(apart)
             });
             if time < below {
-                // Behind stamps of nanoseconds there is no more to know.
+                // With stamps of nanoseconds, a coarser unit does not explain it.
                 if below > 1 {
                     Takes::Below(below)
                 } else {
@@ -138,16 +145,16 @@ impl Leg {
     }
 }
 
-/// When packets were seen at a place.
+/// Times of the sightings at a capture point.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     place: u32,
     last: u64,
-    /// The time before that.
+    /// The previous time.
     before: Option<u64>,
 }
 
-/// Which places packets were seen at one after another.
+/// Order of the capture points that packets pass.
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     seen: Vec<Seen>,
@@ -155,8 +162,8 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Takes in that a packet was seen at a place, at `at` in nanoseconds; `again` is whether it is known to have been seen at
-    /// another one before.
+    /// Records a sighting of a packet, at `at` in nanoseconds; `again` is true if it is known to
+    /// have been captured at another capture point before.
     pub fn see(&mut self, place: u32, at: u64, again: bool) {
         let others = self.seen.iter().filter(|seen| again && seen.place != place);
         let own = self.seen.iter().find(|seen| seen.place == place);
@@ -187,8 +194,8 @@ impl Trail {
         }
     }
 
-    /// Adds that a packet was seen at `to` so many nanoseconds after it was seen at `from`, or before where that is negative.
-    /// What lasts longer than two seconds is none.
+    /// Records that a packet was captured at `to` `nanoseconds` after it was captured at `from`; a
+    /// negative value means before. Times of more than two seconds are ignored.
     fn add(&mut self, (from, to): (u32, u32), nanoseconds: i64, guessed: bool) {
         let Ok(time) = i32::try_from(nanoseconds) else {
             return;
@@ -216,19 +223,20 @@ impl Trail {
         }
     }
 
-    /// The ways that packets took, that of most packets first: each step begins where the one before ends. A step that only
-    /// leaves out places of a way, as these have missed packets, is none of its own; one whose order is not known is a way by
-    /// itself, behind the others. `unit` tells that of a place's time stamps.
+    /// Returns the paths that packets took, that of most packets first: each step begins where the
+    /// previous one ends. A step that only skips capture points of a path, as these have missed
+    /// packets, is not listed separately; a step without a known order is a path of its own, after
+    /// the others. `unit` returns the unit of a capture point's time stamps.
     #[must_use]
     pub fn ways(&self, unit: impl Fn(u32) -> Unit) -> Vec<Vec<Step>> {
         let mut steps: Vec<Step> = self.legs.iter().map(|leg| leg.step(&unit)).collect();
-        // One of several, by which no other was told apart.
+        // The only packet of several is a guess: it was not distinguished from the others.
         let several =
             |place| (self.seen.iter()).any(|seen| seen.place == place && seen.before.is_some());
         for step in &mut steps {
             step.guessed |= step.packets == 1 && several(step.to);
         }
-        // What was seen more often first, else what came first: the sort is stable.
+        // Steps of more packets come first, then earlier ones: the sort is stable.
         steps.sort_by_key(|step| (!step.has_order(), core::cmp::Reverse(step.packets)));
         let mut ways = Vec::new();
         while !steps.is_empty() {
@@ -251,8 +259,8 @@ impl Trail {
     }
 }
 
-/// Takes steps from `steps`, those of most packets first, that go on from the end of `way` or lead to its beginning, to places
-/// that it has not passed.
+/// Moves steps from `steps` to `way`, those of most packets first, that continue from its end or
+/// lead to its beginning, and reach capture points that it does not contain.
 fn extend(way: &mut Vec<Step>, steps: &mut Vec<Step>) {
     let is_on = |way: &[Step], place: u32| {
         way.iter()
@@ -293,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn places_come_in_the_order_in_which_they_were_passed() {
+    fn capture_points_are_in_the_order_of_the_path() {
         let mut trail = Trail::default();
         assert!(trail.ways(FINE).is_empty());
         for n in 0..20 {
-            // The third is told of before the second, and the last one misses some.
+            // The third is read before the second, and the last one misses some.
             trail.add((7, 5), 3_000 + n, false);
             trail.add((3, 5), -2_000, false);
             if n % 4 != 0 {
@@ -312,8 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_places_have_missed_lead_to_no_time() {
-        // Seen at three places within 5 µs, every 50 µs; the second one misses some, and the first one all of a moment.
+    fn missed_packets_yield_no_time() {
+        // Captured at three capture points within 5 µs, every 50 µs; the second one misses some
+        // packets, and the first one all of a short period.
         let steps = |interval: u64, first_again: bool| {
             let mut trail = Trail::default();
             for n in 0..1000_u64 {
@@ -337,18 +346,18 @@ mod tests {
         };
         let true_ways = [[step(0, 1, 3_000, 882), step(1, 2, 2_000, 900)]];
         assert_eq!(steps(50_000, false), true_ways);
-        // Whatever was taken for what, which a missing packet may shift.
+        // The same with wrong matches, to which a missing packet may lead.
         assert_eq!(steps(50_000, true), true_ways);
         let fast = steps(8_000, false);
-        // What comes behind a missing one is alone enough.
+        // Only packets after a missing one are isolated enough.
         assert_eq!(fast, [[step(0, 1, 3_000, 98), step(1, 2, 2_000, 900)]]);
-        // Of all that come at once, the first ones alone are known.
+        // Of packets that come at once, only the first ones match.
         let first = [[step(0, 1, 3_000, 1), step(1, 2, 2_000, 1)]];
         assert_eq!(steps(0, false), first);
     }
 
     #[test]
-    fn several_ways_are_told_apart() {
+    fn several_paths_are_distinguished() {
         let mut trail = Trail::default();
         for _ in 0..10 {
             trail.add((1, 2), 3_000, false);
@@ -360,7 +369,7 @@ mod tests {
         }
         assert_eq!(way(&trail, 0), [(1, 2, 10), (2, 4, 10)]);
         assert_eq!(way(&trail, 1), [(1, 3, 5), (3, 4, 5)]);
-        // Round in circles.
+        // A circle.
         let mut trail = Trail::default();
         for (from, to) in [(1, 2), (2, 3), (3, 1)] {
             trail.add((from, to), 10, false);
@@ -370,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_the_median_or_how_it_varies() {
+    fn a_time_is_the_median_or_a_range() {
         let takes = |times: &[i64]| {
             let mut trail = Trail::default();
             times
@@ -389,7 +398,7 @@ mod tests {
             (1, 2, Takes::Between(3_000, 9_000))
         );
         assert_eq!(takes(&[5_000, -5_000]).2, Takes::Unclear);
-        // One of many that is wrong is outvoted, and the last times count.
+        // A wrong time among many is outvoted, and the last times count.
         let mut times = vec![-50_000];
         times.extend([7_000; 30]);
         times.extend([8_000; 15]);
@@ -398,8 +407,9 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_less_than_the_unit_of_time_stamps_has_no_order() {
-        // The last place is passed last, and its time stamps are cut down to milliseconds; perhaps they were shifted then.
+    fn steps_below_the_unit_of_time_stamps_have_no_order() {
+        // The last capture point is passed last, and its time stamps are truncated to milliseconds;
+        // perhaps shifted afterwards.
         for (shift, unit) in [(0, 1_000_000), (3_001, 1)] {
             let mut trail = Trail::default();
             let mut units = [Unit::default(); 3];
@@ -415,14 +425,14 @@ mod tests {
             let ways = trail.ways(|place| units[place as usize]);
             let takes: Vec<_> = ways.iter().map(|way| way[0].takes).collect();
             assert_eq!(takes, [Takes::About(2_000_000), Takes::Below(1_000_000)]);
-            // Were they exact, it would come before the one that it comes behind.
+            // With exact time stamps, it would come before the previous one.
             assert_eq!(way(&trail, 0), [(0, 1, 20)]);
             assert_eq!(trail.ways(FINE)[0].last().map(|step| step.to), Some(1));
         }
     }
 
     #[test]
-    fn of_many_places_some_are_kept() {
+    fn the_number_of_capture_points_is_limited() {
         let mut trail = Trail::default();
         (0..1_000).for_each(|place| trail.add((place, place + 1), 10, false));
         assert_eq!(trail.legs.len(), LEGS);

@@ -1,44 +1,49 @@
-//! CNPs that translate: a proxy node or an ingress PE that was told of congestion sends the sender a CNP, which looks like
-//! the receiver's (draft-xiao-rtgwg-proxy-congestion-notification section 4, draft-he-rtgwg-wan-fcn section 4.1).
+//! CNPs that translate: a proxy node or an ingress PE that was notified of congestion sends the
+//! sender a CNP, which looks like the receiver's (draft-xiao-rtgwg-proxy-congestion-notification
+//! section 4, draft-he-rtgwg-wan-fcn section 4.1).
 //!
-//! A CNP's bytes do not say who made it. The first of these that holds decides:
+//! A CNP's bytes do not show the node that generated it. The first of these rules that holds
+//! decides:
 //!
-//! 1. It comes from a node that was told of this very flow, at most [`WITHIN`] before, and that is not the flow's
-//!    receiver: that node. Where the flow that the CNP means is not known, the sender has to agree.
-//! 2. It comes from the receiver's address, and another node was told of this very flow, at most [`WITHIN`] before:
-//!    [ambiguous](Origin::Ambiguous), as that node may speak in the receiver's name. Time does not tell them apart: the
-//!    receiver may answer a CE mark that the capture does not have. Whoever is known to speak under its own address
-//!    does not count. [Comparison](crate::origin) with other packets of the receiver may tell.
-//! 3. It comes from another address than the receiver of the flow that it is about: [unknown](Origin::Unknown).
-//! 4. Otherwise what its bytes suggest: the receiver.
+//! 1. It comes from a node that was notified of this very flow, at most [`WITHIN`] before, and that
+//! is not the flow's receiver: that node. If the CNP's flow is unknown, the sender has to agree.
+//! 2. It comes from the receiver's address, and another node was notified of this very flow, at
+//! most [`WITHIN`] before: [ambiguous](Origin::Ambiguous), as that node may speak in the receiver's
+//! name. Time does not distinguish them: the receiver may answer a CE mark that was not captured. A
+//! node known to use its own address does not count. [Comparison](crate::origin) with other packets
+//! of the receiver may decide.
+//! 3. It comes from another address than the receiver of the flow that it is about:
+//! [unknown](Origin::Unknown).
+//! 4. Otherwise the origin that its bytes suggest: the receiver.
 //!
-//! Which notification a CNP translates is known where only one waits for it: of several, a node may be at an older one still,
-//! or have left those out.
+//! The notification that a CNP translates is known only if a single one is pending: with several, a
+//! node may still be at an older one, or have skipped it.
 //!
-//! What a node was told of other flows, or long ago, says nothing.
+//! Notifications to a node about other flows, or long ago, are no evidence.
 
 use crate::{Bounded, FlowKey};
 use fcn_wire::{Kind, Notification, Origin, Subject};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// How long a CNP may come after the notification that it translates, or the CE mark that it answers, in nanoseconds
-/// \[choice\]: nodes answer at once, and the capture may have been made some way from them. A CNP that comes later is not
-/// taken for the answer.
+/// Maximum time from a notification to the CNP that translates it, or from a CE mark to the CNP
+/// that answers it, in nanoseconds \[choice\]: nodes answer at once, and the capture may have been
+/// made at some distance from them. A later CNP does not count as the answer.
 pub const WITHIN: u64 = 10_000_000;
-/// Notifications about one flow that wait for their translation, the last ones: at 50 µs between two, those of 400 µs.
+/// Maximum number of pending notifications about one flow, the latest ones: at intervals of 50 µs,
+/// those of 400 µs.
 const WAITING: usize = 8;
-/// CNPs whose copies, seen at other places, are known again.
+/// Number of CNPs whose copies at other capture points are recognised.
 const KNOWN_AGAIN: usize = 1 << 12;
 
-/// A notification that is not for the sender, but for a node that is to tell it.
+/// A notification that is addressed not to the sender, but to a node that is to notify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was seen, in nanoseconds since the epoch.
+    /// Time of capture, in nanoseconds since the epoch.
     pub at: u64,
-    /// Its frame.
+    /// Its frame number.
     pub frame: u32,
-    /// How it is said.
+    /// Its kind.
     pub kind: Kind,
     /// The node that it is sent to.
     pub node: IpAddr,
@@ -46,12 +51,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether it may have led to a CNP at `at`.
+    /// Returns true if it may have led to a CNP at `at`.
     fn counts_at(&self, at: u64) -> bool {
         at.checked_sub(self.at).is_some_and(|delay| delay <= WITHIN)
     }
 
-    /// What its node is.
+    /// Returns the role of its node.
     #[must_use]
     pub const fn translator(&self) -> Origin {
         match self.kind {
@@ -61,20 +66,20 @@ impl Request {
     }
 }
 
-/// Where a notification comes from.
+/// Source of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribution {
-    /// Who it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// The notification that it translates, or the newest of those that it may.
+    /// The notification that it translates, or the newest candidate.
     pub translates: Option<Request>,
-    /// Whether it surely translates that one.
+    /// True if it surely translates that one.
     pub is_translation: bool,
-    /// Whether it may answer the CE marks of its flow before it.
+    /// True if it may answer earlier CE marks of its flow.
     pub answers: bool,
 }
 
-/// What is known of one flow.
+/// State of one flow.
 #[derive(Debug, Default)]
 struct FlowState {
     /// Oldest first.
@@ -83,18 +88,18 @@ struct FlowState {
     own: Option<IpAddr>,
 }
 
-/// The requests to tell senders: to whom, and about which flows.
+/// The requests to notify senders, by node and flow.
 #[derive(Debug)]
 pub struct Translations {
     flows: Bounded<FlowKey, FlowState>,
-    /// The last notification to a node about a sender, and whether its flow is known.
+    /// The last notification to a node about a sender; true if its flow is known.
     nodes: Bounded<(IpAddr, IpAddr), (Request, bool)>,
-    /// Of CNPs that look otherwise, by frame.
+    /// Attributions of CNPs that differ from the one by bytes, by frame.
     attributions: Bounded<u64, Attribution>,
 }
 
 impl Translations {
-    /// Remembers at most `limit` flows, and as many pairs of node and sender.
+    /// Returns one that remembers at most `limit` flows, and as many pairs of node and sender.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -104,8 +109,8 @@ impl Translations {
         }
     }
 
-    /// Takes in a notification where it is seen first, and the flow that it is about; CNPs and Fast CNPs request nothing, and a
-    /// flow's own receiver translates nothing.
+    /// Processes the first sighting of a notification, with the flow that it is about. CNPs and
+    /// Fast CNPs request nothing, and a flow's own receiver translates nothing.
     #[inline]
     pub fn request(
         &mut self,
@@ -130,7 +135,7 @@ impl Translations {
             node: notification.destination,
             is_translated: false,
         };
-        // A flow that is guessed by its addresses and port is not the very one.
+        // A flow inferred from its addresses and port is not exactly identified.
         let names_no_qp = matches!(
             notification.subject,
             Subject::Flow {
@@ -150,14 +155,14 @@ impl Translations {
         }
     }
 
-    /// Whether there was no request.
+    /// Returns true if there was no request.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Who a notification in `frame`, seen at `at`, comes from. `flow` is what it is about, and `copy_of` the frame of its
-    /// first sighting where this is another.
+    /// Returns the source of a notification in `frame`, captured at `at`. `flow` is the flow that
+    /// it is about, and `copy_of` the frame of its first sighting if this is a copy.
     pub fn attribute(
         &mut self,
         (at, frame): (u64, u32),
@@ -224,7 +229,7 @@ impl Translations {
 }
 
 impl FlowState {
-    /// The notifications that may have led to a CNP at `at`, and are not translated, the newest first.
+    /// Returns the pending notifications that may have led to a CNP at `at`, the newest first.
     fn waiting(
         &mut self,
         at: u64,
@@ -234,7 +239,7 @@ impl FlowState {
             .filter(move |request| !request.is_translated && request.counts_at(at) && fits(request))
     }
 
-    /// A CNP from another address than the receiver's.
+    /// Attributes a CNP from another address than the receiver's.
     fn by_address(&mut self, at: u64, node: IpAddr) -> Option<Attribution> {
         let by_node = |request: &Request| request.node == node;
         let last = (self.requests.iter().rev())
@@ -256,7 +261,7 @@ impl FlowState {
         })
     }
 
-    /// What a CNP from the receiver's address may translate.
+    /// Returns the request that a CNP from the receiver's address may translate.
     fn in_the_receivers_name(&mut self, at: u64) -> Option<Request> {
         let own = self.own;
         (self
@@ -309,7 +314,7 @@ mod tests {
             }
         }
 
-        /// Tells the PE, or whoever; returns the frame.
+        /// Notifies the PE or another node; returns the frame.
         fn tell(&mut self, kind: Kind, destination: impl Into<IpAddr>, at: u64) -> u32 {
             self.frame += 1;
             let fcn = notification(kind, [10, 8, 0, 1].into(), destination.into());
@@ -323,7 +328,7 @@ mod tests {
             (self.tables).attribute((at, self.frame), &cnp, flow, None)
         }
 
-        /// Who a CNP comes from, and what it translates, and surely so.
+        /// Returns the origin of a CNP, the frame that it translates, and true if it surely does.
         fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>, bool) {
             let attribution = self.say(from, at, Some(&FLOW));
             (
@@ -348,9 +353,9 @@ mod tests {
             assert_eq!(flow.cnp(PE, 1100), (by, Some(first), true));
             let second = flow.tell(kind, PE, 2000);
             assert_eq!(flow.cnp(PE, 2200), (by, Some(second), true));
-            // The address still tells.
+            // The address still identifies it.
             assert_eq!(flow.cnp(PE, 2300), (by, None, false));
-            // It may be at the older one still, or have left it out.
+            // It may still be at the older one, or have skipped it.
             flow.tell(kind, PE, 3000);
             let newest = flow.tell(kind, PE, 3100);
             assert_eq!(flow.cnp(PE, 3200), (by, Some(newest), false));
@@ -359,19 +364,19 @@ mod tests {
     }
 
     #[test]
-    fn in_the_receivers_name_a_cnp_may_be_a_translation_or_not() {
+    fn a_cnp_in_the_receivers_name_is_ambiguous() {
         for (kind, _) in KINDS {
             let mut flow = Flow::new();
             assert_eq!(flow.cnp(FLOW.receiver, 999), BYTES);
             flow.tell(kind, PE, 1000);
             let newest = flow.tell(kind, PE, 2000);
-            // However many there are: each of them may be the one.
+            // Any number of CNPs: each of them may be the translation.
             for at in [2001, 2002, 2000 + WITHIN] {
                 let ambiguous = (Origin::Ambiguous, Some(newest), false);
                 assert_eq!(flow.cnp(FLOW.receiver, at), ambiguous);
             }
             assert_eq!(flow.cnp(FLOW.receiver, 2001 + WITHIN), BYTES, "too late");
-            // Who speaks for itself does not speak in the receiver's name.
+            // A node that speaks for itself does not speak in the receiver's name.
             flow.tell(kind, PE, 3000 + WITHIN);
             flow.cnp(PE, 3001 + WITHIN);
             flow.tell(kind, PE, 4000 + WITHIN);
@@ -380,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_told_of_something_else_has_no_reputation() {
+    fn notifications_about_other_flows_are_no_evidence() {
         for (kind, by) in KINDS {
             let mut flow = Flow::new();
             flow.tell(kind, PE, 1000);
@@ -389,19 +394,19 @@ mod tests {
                 ..FLOW
             };
             assert_eq!(flow.say(PE, 1001, Some(&other)).origin, Origin::Unknown);
-            // A CNP whose flow is not known: address and sender agree.
+            // A CNP whose flow is unknown: address and sender agree.
             assert_eq!(flow.say(PE, 1002, None).origin, by);
             assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
             let elsewhere = notification(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
             let attribution = flow.tables.attribute((1002, 9), &elsewhere, None, None);
             assert_eq!(attribution.origin, Origin::Receiver);
-            // Told itself, a receiver is one all the same.
+            // A notified receiver is still the receiver.
             let mut flow = Flow::new();
             flow.tell(kind, FLOW.receiver, 1000);
             assert_eq!(flow.cnp(FLOW.receiver, 1001), BYTES);
             assert_eq!(flow.say(FLOW.receiver, 1001, None).origin, Origin::Receiver);
         }
-        // An FCN about a label that nobody knows.
+        // An FCN about an unknown label.
         let mut tables = Translations::new(4);
         let fcn = notification(Kind::WanFcn, [10, 8, 0, 1].into(), PE.into());
         tables.request((1, 1), &fcn, None);
@@ -411,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_what_the_first_one_is() {
+    fn a_copy_has_the_attribution_of_the_first() {
         let mut flow = Flow::new();
         flow.tell(Kind::WanFcn, PE, 1000);
         let first = flow.say(FLOW.receiver, 1001, Some(&FLOW));
@@ -423,7 +428,7 @@ mod tests {
         let answers = false;
         assert_eq!(copy(2), Attribution { answers, ..first });
         assert_eq!((copy(3).origin, copy(3).answers), (Origin::Receiver, false));
-        // Of a node that nobody has told.
+        // From a node that was not notified.
         let cnp = notification(Kind::Cnp, PE.into(), FLOW.sender);
         for copy_of in [None, Some(4)] {
             let seen = (1003, 11);
@@ -437,9 +442,10 @@ mod tests {
     }
 
     proptest! {
-        /// No more CNPs surely are translations of a notification than there were, and memory is bounded.
+        /// No more CNPs surely are translations than there were notifications, and memory is
+        /// bounded.
         #[test]
-        fn no_more_are_translated_than_were_told(
+        fn translations_do_not_outnumber_notifications(
             acts in proptest::collection::vec((0u8..4, 0u64..WITHIN, any::<bool>()), 1..200),
         ) {
             let mut flow = Flow::new();

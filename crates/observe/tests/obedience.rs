@@ -1,11 +1,11 @@
-//! Verdicts about flows of which it is known whether their senders obey.
+//! Verdicts on flows whose senders are known to obey or not.
 
 mod labelled;
 
 use fcn_observe::obedience::{Answer, Evidence, Obedience, Verdict};
 use labelled::{Labelled, Random, Sender};
 
-/// Flows that count: 1,000 data packets and 20 notifications at least.
+/// Returns the flows that count: at least 1,000 data packets and 20 notifications.
 fn flows(numbers: impl Iterator<Item = u64>) -> Vec<Labelled> {
     numbers
         .map(labelled::flow)
@@ -22,7 +22,7 @@ fn is_unclear(flow: &Labelled) -> bool {
 }
 
 #[test]
-fn verdicts_are_seldom_wrong_and_seldom_missing() {
+fn verdicts_are_rarely_wrong_and_rarely_missing() {
     let flows = flows(50_000..50_780);
     let all: Vec<_> = flows.iter().collect();
     assert!(
@@ -30,7 +30,8 @@ fn verdicts_are_seldom_wrong_and_seldom_missing() {
         "{}",
         part(&all, Labelled::is_wrong)
     );
-    // Behind a shared queue, and of who speeds up, more remains unclear: the benchmark says how much.
+    // Behind a shared queue, and for senders that speed up, more remains unclear: see the
+    // benchmark.
     let alone: Vec<_> = flows
         .iter()
         .filter(|flow| Sender::TOGETHER[..Sender::ALONE].contains(&flow.sender))
@@ -41,13 +42,14 @@ fn verdicts_are_seldom_wrong_and_seldom_missing() {
         "{}",
         part(&alone, Labelled::is_wrong)
     );
-    // With a fifth unclear, 7 % of the verdicts about flows of an independent simulator were wrong: see `HINTS_ERRORS`.
+    // With a fifth unclear, 7 % of the verdicts on flows of an independent simulator were wrong:
+    // see `HINTS_ERRORS`.
     let unclear = part(&alone, is_unclear);
     assert!(unclear < 0.26, "{unclear}");
 }
 
 #[test]
-fn senders_made_apart_are_seldom_judged_wrongly() {
+fn senders_made_separately_are_rarely_judged_wrongly() {
     let flows: Vec<_> = (50_000..50_600)
         .map(labelled::apart)
         .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
@@ -55,7 +57,8 @@ fn senders_made_apart_are_seldom_judged_wrongly() {
     for sender in Sender::APART {
         let one: Vec<_> = flows.iter().filter(|flow| flow.sender == sender).collect();
         if sender == Sender::Held {
-            // Nothing in its packets tells it from one that never slows down: the evidence says so.
+            // Its packets do not differ from those of one that never slows down: the evidence says
+            // so.
             for flow in one.iter().filter(|flow| flow.is_wrong()) {
                 let evidence = flow.verdict.evidence;
                 let explained = matches!(
@@ -80,20 +83,21 @@ fn senders_made_apart_are_seldom_judged_wrongly() {
 }
 
 #[test]
-fn who_swings_by_itself_is_seldom_said_to_obey() {
+fn a_sender_that_swings_by_itself_rarely_counts_as_obeying() {
     let flows: Vec<_> = (50_000..50_200)
         .map(labelled::swings)
         .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
         .collect();
     let swings: Vec<_> = flows.iter().collect();
     assert!(swings.len() > 150, "{}", swings.len());
-    // The benchmark says 4 % of more flows; before a steady rate without notifications was wanted, it was 39 %.
+    // The benchmark reports 4 % of more flows; before a steady rate without notifications was
+    // required, it was 39 %.
     let wrong = part(&swings, Labelled::is_wrong);
     assert!(wrong <= 0.1, "{wrong}");
 }
 
 #[test]
-fn who_cuts_a_little_behind_a_queue_is_not_accused() {
+fn small_cuts_behind_a_queue_do_not_count_as_not_obeying() {
     let kinds = Sender::TOGETHER.len();
     let place = Sender::TOGETHER
         .iter()
@@ -106,7 +110,7 @@ fn who_cuts_a_little_behind_a_queue_is_not_accused() {
 }
 
 #[test]
-fn who_speeds_up_when_notified_does_not_obey() {
+fn a_sender_that_speeds_up_when_notified_does_not_obey() {
     for (rise, every, lasts) in [(1.1, 2 * MS, MS), (2.0, 2 * MS, MS), (4.0, 2 * MS, 20 * US)] {
         let verdict = run(200 * MS, every, |_, since| {
             let risen = since.is_some_and(|since| (10 * US..lasts + 10 * US).contains(&since));
@@ -116,8 +120,9 @@ fn who_speeds_up_when_notified_does_not_obey() {
     }
 }
 
-/// A flow of so many nanoseconds: `gap` says how long after a packet, sent at a time with so much since the last
-/// notification, the next one follows. Notified each `every`, for the first time after one and a half of them.
+/// Returns the verdict on a flow of `length` nanoseconds: `gap` returns the time from a packet to
+/// the next, given its time and the time since the last notification. Notified every `every`, for
+/// the first time after one and a half of them.
 fn run(length: u64, every: u64, gap: impl Fn(u64, Option<u64>) -> u64) -> Verdict {
     let mut judged = Obedience::default();
     let (mut at, mut notified, mut last) = (0, every * 3 / 2, None);
@@ -142,7 +147,7 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
 #[test]
-fn who_never_slows_down_does_not_obey() {
+fn a_sender_that_never_slows_down_does_not_obey() {
     for (packet, every, length) in [
         (20 * MS, 500 * MS, 60 * S),
         (20 * MS, 480 * MS, 60 * S),
@@ -163,7 +168,7 @@ fn who_never_slows_down_does_not_obey() {
 }
 
 #[test]
-fn who_halves_and_recovers_before_the_next_notification_obeys() {
+fn halving_and_recovering_before_the_next_notification_obeys() {
     for (packet, every, length) in [
         (US, 50 * US, 20 * MS),
         (10 * US, 10 * MS, S),
@@ -196,7 +201,8 @@ fn who_halves_and_recovers_before_the_next_notification_obeys() {
 
 #[test]
 fn bursts_are_no_obedience() {
-    // 10 ms of packets each 10 µs, then nothing for 10 ms; notified each 3 or 33 ms, whatever goes on.
+    // 10 ms of packets every 10 µs, then nothing for 10 ms; notified every 3, 7 or 33 ms,
+    // independently of that.
     for every in [3 * MS, 7 * MS, 33 * MS] {
         let verdict = run(2 * S, every, |at, _| {
             if at % (20 * MS) < 10 * MS {
@@ -207,7 +213,8 @@ fn bursts_are_no_obedience() {
         });
         assert_ne!(verdict.answer, Answer::Obeys, "{every}: {verdict:?}");
     }
-    // A full window at once each 50 µs; notified when one begins, as the data does that was in the queue.
+    // A full window at once every 50 µs; notified when one begins, like the data that was in the
+    // queue.
     for every in [MS, 10 * MS] {
         let verdict = run(100 * every, every, |at, _| {
             if at % (50 * US) < 4_500 {
@@ -233,7 +240,8 @@ fn the_end_of_a_flow_is_no_obedience() {
 
 #[test]
 fn notifications_in_step_with_packets_are_no_evidence() {
-    // Packets every so often, with as much jitter, and notifications every so often, or so long after each packet.
+    // Packets at regular intervals, with as much jitter, and notifications at regular intervals, or
+    // a fixed time after each packet.
     for (apart, every, behind) in [
         (100 * MS, 100 * MS, None),
         (MS, MS, None),
@@ -267,8 +275,9 @@ fn notifications_in_step_with_packets_are_no_evidence() {
 }
 
 #[test]
-fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
-    // A CNP right behind the first packet that comes so many packets' times after the last one.
+fn a_receivers_cnps_do_not_make_random_packets_seem_slower() {
+    // A CNP right after the first packet that comes `holds_off` mean gaps after the last CNP or
+    // later.
     for holds_off in [0.3, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0] {
         let mut obeys = 0;
         for seed in 0..20 {
@@ -290,8 +299,8 @@ fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
 }
 
 #[test]
-fn a_flow_that_is_only_seen_held_down_is_unclear() {
-    // Two packets between notifications, from before the first packet seen.
+fn a_flow_captured_only_while_held_down_is_unclear() {
+    // Two packets between notifications, from before the first captured packet.
     let mut judged = Obedience::default();
     for packet in 0..4_000 {
         judged.notified(packet * 100 * US);
@@ -302,8 +311,8 @@ fn a_flow_that_is_only_seen_held_down_is_unclear() {
 }
 
 #[test]
-fn no_more_is_said_to_be_less_than_is() {
-    // Paced, at half the rate for 20 packets' time after each notification, which come at any phase.
+fn the_reported_reduction_is_not_exaggerated() {
+    // Paced, at half the rate for the time of 20 packets after each notification, at any phase.
     for packet in [10 * US, 50 * US, MS] {
         for phase in 0..10 {
             let every = 100 * packet + phase * packet / 10;
@@ -319,7 +328,7 @@ fn no_more_is_said_to_be_less_than_is() {
 }
 
 #[test]
-fn who_slowed_down_before_it_was_notified_is_not_said_to_obey() {
+fn slowing_down_before_the_first_notification_is_not_obeying() {
     for before in [2, 10, 50] {
         let every = 2 * MS;
         let change = every * 3 / 2 + 20 * MS - before * 100 * US;

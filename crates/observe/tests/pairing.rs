@@ -1,4 +1,4 @@
-//! QPs paired in captures of which it is known which belong together.
+//! Pairing of QPs in captures whose pairs are known.
 
 mod pairs;
 
@@ -13,7 +13,7 @@ const CAPTURED: [Captured; 6] = [
     Captured::OneLink,
 ];
 
-/// Captures of that kind, with 1 to 64 QPs.
+/// Plays captures of that kind, with 1 to 64 QPs.
 fn play(psns: &[Psns], ports: Ports, captured: Captured) -> Paired {
     let mut paired = Paired::default();
     for psns in psns.iter().copied() {
@@ -43,14 +43,14 @@ fn the_port_rule_finds_every_flow() {
         let (flows, cnps) = (paired.flows, paired.cnps);
         assert!(flows.all() > 400, "{captured:?} {paired:?}");
         assert_eq!(flows.right, flows.all(), "{captured:?} {paired:?}");
-        // Two of 64 QPs fit a flow now and then, until their own flows are known.
+        // Two of 64 QPs match a flow now and then, until their own flows are known.
         assert_eq!(cnps.wrong, 0, "{captured:?} {paired:?}");
         assert!(cnps.unknown * 1000 <= cnps.all(), "{captured:?} {paired:?}");
     }
 }
 
 #[test]
-fn with_half_of_it_missing_no_flow_is_taken_for_another() {
+fn half_a_capture_leads_to_no_wrong_flow() {
     for captured in [Captured::Data, Captured::Answers, Captured::OneLink] {
         let paired = play(&PSNS, Ports::Rule, captured);
         for count in [paired.acknowledged, paired.cnps] {
@@ -66,7 +66,7 @@ fn acknowledgements_find_four_flows_in_five() {
         for captured in CAPTURED {
             let paired = play(&PSNS, ports, captured);
             all += paired;
-            // With one of two links, what is in step is left open.
+            // With one of two links, flows in step are left open.
             if captured != Captured::OneLink {
                 both_ways += paired;
             }
@@ -83,7 +83,7 @@ fn acknowledgements_find_four_flows_in_five() {
 }
 
 #[test]
-fn where_senders_keep_pace_by_a_clock_no_flow_is_taken_for_another() {
+fn senders_in_step_by_a_clock_lead_to_no_wrong_flow() {
     let mut paired = Paired::default();
     for psns in [Psns::Zero, Psns::InStep] {
         for (jitter, number) in [0, 1, 4, 16].into_iter().cycle().zip(0..100) {

@@ -1,4 +1,5 @@
-//! Resolution by votes, by RDMA CM, and of a whole capture against what its generator knows.
+//! Resolution by acknowledgements, by RDMA CM, and of whole captures compared with the generator's
+//! truth.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use fcn_link::capture_file::CaptureReader;
@@ -56,7 +57,7 @@ impl Net {
 }
 
 #[test]
-fn two_votes_that_agree_make_a_qp_known() {
+fn two_matching_acknowledgements_identify_a_qp() {
     let mut net = Net::new();
     net.data(key(1, 20), 5000);
     net.ack(1, 7, 4990);
@@ -70,7 +71,7 @@ fn two_votes_that_agree_make_a_qp_known() {
 }
 
 #[test]
-fn one_that_disagrees_starts_anew() {
+fn a_contradicting_acknowledgement_starts_over() {
     let mut net = Net::new();
     for (qp, psn, want) in [
         (7, 5000, None),
@@ -88,7 +89,7 @@ fn one_that_disagrees_starts_anew() {
 }
 
 #[test]
-fn a_qp_that_turns_to_another_flow_leaves_the_first() {
+fn a_qp_has_one_flow_at_a_time() {
     let mut net = Net::new();
     net.data(key(1, 20), 5000);
     net.ack(1, 7, 4999);
@@ -102,7 +103,7 @@ fn a_qp_that_turns_to_another_flow_leaves_the_first() {
 }
 
 #[test]
-fn psns_must_fit_one_flow_and_wrap() {
+fn psns_must_match_one_flow_and_wrap() {
     let mut net = Net::new();
     net.data(key(1, 20), 10);
     // 10 − 2^24 + 4085 is 4095 behind.
@@ -117,7 +118,7 @@ fn psns_must_fit_one_flow_and_wrap() {
         net.ack(1, 7, psn);
     }
     assert_eq!(net.qp(key(1, 20)), None);
-    // Two flows that both fit are no evidence, those of another host are no matter.
+    // Two flows that both match are no evidence; those of another host are irrelevant.
     let mut net = Net::new();
     net.data(key(1, 20), 5000);
     net.data(key(1, 21), 5100);
@@ -133,7 +134,7 @@ fn psns_must_fit_one_flow_and_wrap() {
     }
     net.ack(1, 7, 5004);
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, Some(7)));
-    // What is left belongs together.
+    // The remaining two belong together.
     net.ack(1, 8, 5000);
     assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (Some(8), Some(7)));
 }
@@ -161,7 +162,7 @@ fn play(name: &str, cm: bool) -> Correlator<u64> {
     correlator
 }
 
-/// Flows that a capture shows, with the sender's QPs and packets, from what the generator knows.
+/// Returns the flows in a capture, with the sender's QPs and packets, from the generator's truth.
 fn truth(name: &str) -> BTreeMap<FlowKey, (Qp, u64)> {
     let text = std::fs::read_to_string(capture(&format!("{name}.truth.json"))).unwrap();
     let truth: Value = serde_json::from_str(&text).unwrap();
@@ -184,11 +185,11 @@ fn truth(name: &str) -> BTreeMap<FlowKey, (Qp, u64)> {
 }
 
 #[test]
-fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
+fn sender_qps_in_captures_are_found_by_cm_and_by_acks() {
     for (name, cm, from) in [
         ("incast", true, Resolved::Cm),
         ("incast", false, Resolved::Acks),
-        // Connections are taken down at its end.
+        // Its connections are closed at its end.
         ("all-to-all", true, Resolved::Cm),
     ] {
         let (net, truth) = (play(name, cm), truth(name));
@@ -203,7 +204,7 @@ fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
 }
 
 #[test]
-fn acks_name_no_wrong_qp_in_any_scenario() {
+fn acks_yield_no_wrong_qp_in_any_scenario() {
     let mut found = 0;
     for file in std::fs::read_dir(capture("")).unwrap() {
         let file = file.unwrap().file_name().into_string().unwrap();
@@ -222,10 +223,10 @@ fn acks_name_no_wrong_qp_in_any_scenario() {
     assert!(found > 20, "{found}");
 }
 
-/// perftest and rping print the QPs of Linux's soft RoCE, whose numbers are two apart on the two hosts. An RDMA READ is two flows, and
-/// datagrams are no connection: nothing tells whence they come.
+/// perftest and rping print the QPs of Linux's soft RoCE, whose numbers are two apart on the two
+/// hosts. An RDMA READ is two flows, and datagrams are no connection: their source QP is unknown.
 #[test]
-fn ports_acks_and_answers_name_the_qps_that_linux_uses() {
+fn ports_acks_and_read_responses_yield_the_qps_of_linux() {
     for (case, flows, named, from) in [
         ("rping-ipv4", 2, 2, Resolved::Acks),
         ("rping-ipv6", 2, 2, Resolved::Acks),
@@ -257,7 +258,8 @@ fn ports_acks_and_answers_name_the_qps_that_linux_uses() {
 }
 
 proptest! {
-    /// Whatever is acknowledged or answered: both directions agree, and nothing grows past its limit.
+    /// For any acknowledgements and responses, both directions agree, and no table exceeds its
+    /// limit.
     #[test]
     fn both_directions_agree(
         acts in proptest::collection::vec((0_u8..3, 2_u32..6, 0_u32..6, 0_u8..3), 1..200),

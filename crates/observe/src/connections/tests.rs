@@ -1,4 +1,4 @@
-//! Connections by lists of messages and what is known after each.
+//! Connections after each of a list of messages.
 
 use super::*;
 use crate::testing::{Setup, data, mutated, with_frame};
@@ -17,7 +17,7 @@ fn flow(sender: IpAddr, receiver: IpAddr, receiver_qp: u32) -> FlowKey {
     }
 }
 
-/// The QPs known of `setup`: the active side's as its peer sees it, and the other way round.
+/// Returns the known QPs of `setup`: of the active side as its peer sees it, and the reverse.
 fn known(connections: &Connections, setup: &Setup) -> (Option<u32>, Option<u32>) {
     let qp = |sender, receiver, qp| {
         let flow = flow(sender, receiver, qp);
@@ -33,7 +33,7 @@ const BOTH: (Option<u32>, Option<u32>) = (Some(0x111), Some(0x222));
 const NONE: (Option<u32>, Option<u32>) = (None, None);
 
 #[test]
-fn both_directions_are_known_from_the_reply_until_the_disconnect() {
+fn both_directions_are_known_from_reply_to_disconnect() {
     for setup in [Setup::v6(), Setup::v4()] {
         for end in [
             setup.disconnect(),
@@ -63,7 +63,7 @@ fn both_directions_are_known_from_the_reply_until_the_disconnect() {
 fn a_reject_ends_what_a_request_began() {
     for setup in [Setup::v6(), Setup::v4()] {
         let (own, other) = (setup.passive_end.0, setup.active_end.0);
-        // After the request, the reply and the ReadyToUse; what is refused, and whether that is known.
+        // Number of setup messages before it, the refusal, and whether it ends the connection.
         for (seen, refusal, ends) in [
             (1, setup.reject_by_passive(0), true),
             (1, setup.reject_by_passive(own), true),
@@ -87,7 +87,7 @@ fn a_reject_ends_what_a_request_began() {
                 known(&connections, &setup),
                 if ends { NONE } else { before }
             );
-            // A reply that comes too late begins nothing.
+            // A late reply begins nothing.
             if ends {
                 learn(&mut connections, &setup.reply());
                 assert_eq!(known(&connections, &setup), NONE);
@@ -110,7 +110,7 @@ fn a_reject_of_a_new_request_leaves_the_open_connection() {
 }
 
 #[test]
-fn where_a_qp_sends_to_is_known_from_either_side() {
+fn the_destination_of_a_qp_is_known_from_either_side() {
     for setup in [Setup::v6(), Setup::v4()] {
         let (active, passive) = (
             (setup.active, Qp::truncate(setup.active_end.1)),
@@ -137,7 +137,7 @@ fn where_a_qp_sends_to_is_known_from_either_side() {
 }
 
 #[test]
-fn a_qp_sends_where_its_last_confirmed_connection_goes() {
+fn a_qp_belongs_to_its_last_confirmed_connection() {
     let setup = Setup::v6();
     // The same QP at the active side, to another host.
     let later = Setup {
@@ -170,7 +170,7 @@ fn a_qp_sends_where_its_last_confirmed_connection_goes() {
 }
 
 #[test]
-fn a_reply_counts_only_from_the_side_that_was_asked() {
+fn a_reply_counts_only_from_the_passive_side() {
     let setup = Setup::v6();
     let other = Setup {
         passive: "2001:db8:bad::1".parse().unwrap(),
@@ -196,7 +196,7 @@ fn a_reply_counts_only_from_the_side_that_was_asked() {
 }
 
 #[test]
-fn ready_to_use_confirms_only_what_was_answered() {
+fn ready_to_use_confirms_only_answered_requests() {
     let setup = Setup::v6();
     let mut connections = Connections::new(8);
     learn(&mut connections, &setup.request());
@@ -280,7 +280,8 @@ fn a_request_does_not_take_over_the_qp_of_a_confirmed_connection() {
     learn(&mut connections, &later.request());
     learn(&mut connections, &later.reply());
     assert_eq!(known(&connections, &setup), BOTH);
-    // Once confirmed, the host has reused the QP; taking down the old connection leaves the new one alone.
+    // Once it is confirmed, the host has reused the QP; closing the old connection does not affect
+    // the new one.
     learn(&mut connections, &later.ready());
     assert_eq!(known(&connections, &later), (Some(0x333), Some(0x222)));
     learn(&mut connections, &setup.disconnect());
@@ -321,7 +322,7 @@ fn when_full_the_connection_used_longest_ago_leaves() {
 }
 
 #[test]
-fn a_flood_of_requests_drives_out_no_confirmed_connection() {
+fn a_flood_of_requests_evicts_no_confirmed_connection() {
     let mut connections = Connections::new(2);
     numbered(1)
         .messages()
@@ -344,7 +345,7 @@ fn a_flood_of_requests_drives_out_no_confirmed_connection() {
 }
 
 #[test]
-fn a_repeated_setup_that_is_forgotten_takes_nothing_with_it() {
+fn an_evicted_repeated_setup_keeps_the_open_connection() {
     let mut connections = Connections::new(2);
     let setup = Setup::v6();
     for message in setup.messages().iter().chain(&setup.messages()[..2]) {
@@ -357,7 +358,7 @@ fn a_repeated_setup_that_is_forgotten_takes_nothing_with_it() {
 }
 
 #[test]
-fn other_frames_teach_nothing() {
+fn other_frames_are_ignored() {
     let mut connections = Connections::new(2);
     let setup = Setup::v6();
     learn(
@@ -392,7 +393,7 @@ fn messages() -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn tables_and_index_agree_whatever_comes(order in proptest::collection::vec(proptest::sample::select(messages()), 0..60)) {
+    fn tables_and_index_agree(order in proptest::collection::vec(proptest::sample::select(messages()), 0..60)) {
         let mut connections = Connections::new(2);
         for message in &order {
             learn(&mut connections, message);

@@ -1,4 +1,4 @@
-//! Tests of what is kept of a flow, and of the answers made of it.
+//! Tests of a flow's state, and of the answers derived from it.
 
 use super::*;
 use crate::sightings::{Identity, Look, Sightings};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const START: u64 = 1_700_000_000_123_456_789;
 
 #[test]
-fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
+fn missed_notifications_are_reported_once_the_flow_is_known() {
     let mut missed = Missed::default();
     let known = [true, false, false, true, true, false, true];
     let mut at = 0;
@@ -19,7 +19,7 @@ fn notifications_that_a_flow_has_not_heard_of_are_told_once_it_is_known() {
 }
 
 #[test]
-fn what_came_before_the_first_data_is_no_reason_to_begin_anew() {
+fn notifications_before_the_first_data_do_not_reset_the_state() {
     let measured = |missed: u64| {
         let mut flow = Obedience::default();
         for at in (1_000..100_000).step_by(100) {
@@ -42,14 +42,14 @@ fn what_came_before_the_first_data_is_no_reason_to_begin_anew() {
 }
 
 #[test]
-fn coarse_time_stamps_of_another_place_leave_it_open() {
+fn coarse_time_stamps_elsewhere_leave_the_answer_open() {
     let (near, far) = (Place::new(0), Place::new(1));
     let evidence = |unit: u64, data_at: Place| {
         let mut sightings = Sightings::default();
         let mut flow = Obedience::default();
         let mut psn = 0;
         for n in 0..100_000_u64 {
-            // Halves for a while after each notification; a packet each 3 or 6 µs.
+            // Halves for a while after each notification; one packet per 3 or 6 µs.
             let at = START + n * 3_127 + n * n % 977;
             let since = n % 1_000;
             if since == 0 {
@@ -89,13 +89,14 @@ fn coarse_time_stamps_of_another_place_leave_it_open() {
         evidence(100_000, near),
         Evidence::CoarseAt { unit: 100_000 }
     );
-    // At one place, all stamps are of the same clock.
+    // At one capture point, all stamps are of the same clock.
     assert!(is_answer(evidence(100_000, far)));
 }
 
 #[test]
-fn notifications_count_when_they_pass_where_the_data_is() {
-    // Halved 10 µs after it is told, and full again 200 µs later; seen 5 ms sooner at the receiver, every 500 µs.
+fn notifications_count_at_the_capture_point_of_the_data() {
+    // Halved 10 µs after a notification, and at the full rate again 200 µs later; notifications are
+    // captured 5 ms sooner at the receiver, every 500 µs.
     let [near, far] = [0, 1].map(Place::new);
     let answer = |both: bool| {
         let mut flow = Obedience::default();
@@ -138,8 +139,9 @@ fn notifications_count_when_they_pass_where_the_data_is() {
 }
 
 #[test]
-fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
-    // A packet each 3 µs, 1 ms from one place to the other, both captured from one moment on.
+fn packets_on_their_way_when_the_capture_began_do_not_count() {
+    // One packet per 3 µs, 1 ms from one capture point to the other, both captured from the same
+    // moment on.
     let [near, far] = [0, 1].map(Place::new);
     let evidence = |places: &[Place]| {
         let mut flow = Obedience::default();
@@ -147,7 +149,7 @@ fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
         for n in 0..6_000_u32 {
             let at = u64::from(n) * 3_000;
             for place in places {
-                // Behind the first 333, those at the far place are copies.
+                // After the first 333, those at the far capture point are copies.
                 let psn = if *place == near { n + 333 } else { n };
                 if *place == far && places.len() > 1 && n >= 333 {
                     continue;
@@ -170,7 +172,7 @@ fn what_was_on_its_way_when_the_capture_began_is_no_data_of_that_time() {
 }
 
 #[test]
-fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
+fn notifications_with_data_between_are_measured_without_later_data() {
     let mut flow = Obedience::default();
     for at in [100, 200, 300, 400] {
         flow.data(at, 1_000, 0);
@@ -194,7 +196,7 @@ fn two_notifications_with_data_between_are_measured_though_none_is_behind() {
 }
 
 #[test]
-fn evidence_is_a_sentence() {
+fn evidence_is_displayed_as_a_sentence() {
     let less = |at_least, window, than| {
         let less = Less {
             at_least,
@@ -232,7 +234,7 @@ fn evidence_is_a_sentence() {
 }
 
 #[test]
-fn stamps_that_go_back_bear_no_verdict() {
+fn time_stamps_that_go_back_prevent_a_verdict() {
     let verdict = |back: u64| {
         let mut flow = Obedience::default();
         for n in 0..2_000 {
@@ -248,12 +250,12 @@ fn stamps_that_go_back_bear_no_verdict() {
     assert_eq!(verdict(0).0, Answer::DoesNotObey);
     let out_of_order = (Answer::Unclear, Evidence::OutOfOrder);
     assert_eq!(verdict(5_000_000), out_of_order);
-    // A few packets are seen out of order on many a line.
+    // A few packets are captured out of order on many a link.
     assert_eq!(verdict(50_000).0, Answer::DoesNotObey);
 }
 
 #[test]
-fn bins_follow_one_another() {
+fn bins_are_contiguous() {
     for number in 0..BINS {
         let (from, to) = bounds(number);
         assert_eq!((bin(from), bin(to - 1)), (number, number));
@@ -263,9 +265,10 @@ fn bins_follow_one_another() {
     }
 }
 
-/// One that stops altogether answers, or has nothing more to send: by no means does it not obey.
+/// A flow that stops altogether responds, or has nothing more to send: it must never count as not
+/// obeying.
 #[test]
-fn who_stops_after_every_notification_is_not_said_to_disobey() {
+fn a_sender_that_stops_after_notifications_does_not_count_as_not_obeying() {
     const MS: u64 = 1_000_000;
     for (gap, stop) in [
         (100_u64, 1),
@@ -295,7 +298,8 @@ fn who_stops_after_every_notification_is_not_said_to_disobey() {
     }
 }
 
-/// Paced data, a packet each `gap` nanoseconds up to `end`, at the times for which `sends` holds; notified each `every`.
+/// Returns the verdict on paced data, one packet per `gap` nanoseconds up to `end`, at the times
+/// for which `sends` returns one; notified every `every`.
 fn paced(
     (gap, end, every): (u64, u64, u64),
     first: u64,
@@ -319,7 +323,7 @@ fn paced(
 }
 
 #[test]
-fn who_stops_late_after_every_notification_is_not_said_to_disobey() {
+fn a_sender_that_stops_late_does_not_count_as_not_obeying() {
     for (every, gap) in [(40_000_u64, 600), (1_000_000, 10_000), (10_000_000, 40_000)] {
         for percent in [25, 40, 50] {
             let stops = every * percent / 100..every * (percent + 40) / 100;
@@ -335,7 +339,8 @@ fn who_stops_late_after_every_notification_is_not_said_to_disobey() {
 #[test]
 fn a_fall_after_many_unanswered_notifications_is_no_answer() {
     const US: u64 = 1_000;
-    // 100 packets between notifications; after so many of them it falls to 40 % for good.
+    // 100 packets between notifications; after `unanswered` of them the rate falls to 40 % for
+    // good.
     for (unanswered, answers) in [(0, true), (12, false), (22, false)] {
         let falls = 5_000 * US + unanswered * 500 * US;
         let mut due = 0;
@@ -376,7 +381,7 @@ fn another_path_nearer_to_the_next_notification_is_no_answer() {
 }
 
 #[test]
-fn copies_count_once_and_datagrams_bear_no_verdict() {
+fn copies_count_once_and_datagrams_prevent_a_verdict() {
     let evidence = |sequence: fn(u32) -> Sequence| {
         let mut judged = Obedience::default();
         for n in 0..4_000 {
@@ -402,8 +407,9 @@ fn copies_count_once_and_datagrams_bear_no_verdict() {
     assert_eq!(evidence(|_| Sequence::Datagram), Evidence::Datagrams);
 }
 
-/// The verdict about a flow of a packet a microsecond, where `packet` gives the PSN of the n-th, if it is seen, by n and how many
-/// came since the last notification; it is notified every 100 packets or so.
+/// Returns the verdict on a flow of one packet per microsecond; `packet` returns the PSN of the
+/// n-th if it is captured, given n and the number of packets since the last notification. Notified
+/// about every 100 packets.
 fn by_psn(mut packet: impl FnMut(u32, u32) -> Option<u32>) -> Verdict {
     let mut flow = Obedience::default();
     let (mut since, mut random) = (0, 1_u32);
@@ -426,7 +432,7 @@ fn by_psn(mut packet: impl FnMut(u32, u32) -> Option<u32>) -> Verdict {
 }
 
 #[test]
-fn what_a_sender_sends_again_is_sent() {
+fn retransmissions_count_as_sent() {
     let mut next = 0xFF_F000_u32;
     let verdict = by_psn(|_, since| {
         // Go-back-N, a round trip after the notification.
@@ -437,8 +443,9 @@ fn what_a_sender_sends_again_is_sent() {
 }
 
 #[test]
-fn what_is_sent_again_among_copies_is_unclear() {
-    // Each packet is seen as often, those before it in between, and the sender goes back by as many after notifications.
+fn retransmissions_among_copies_are_unclear() {
+    // Each packet is captured `times` times, in batches of more than `between`, and the sender goes
+    // back by `back` after notifications.
     let verdict = |times: usize, between: u32, back: u32| {
         let mut flow = Obedience::default();
         let mut next = 1_000_000_u32;
@@ -481,8 +488,8 @@ fn what_is_sent_again_among_copies_is_unclear() {
 }
 
 #[test]
-fn what_was_sent_and_not_captured_is_sent() {
-    // Half is lost soon after notifications; or comes later, by a longer path.
+fn packets_missing_in_the_capture_count_as_sent() {
+    // Half of the packets are lost soon after notifications, or come later by a longer path.
     let lost = by_psn(|n, since| (since > 15 || n % 2 == 0).then_some(n));
     let late = by_psn(|n, since| Some(if since < 15 { n ^ 4 } else { n }));
     assert_eq!(lost.answer, Answer::DoesNotObey, "{lost:?}");
@@ -499,7 +506,7 @@ fn what_was_sent_and_not_captured_is_sent() {
 }
 
 #[test]
-fn psns_that_a_read_takes_are_not_sent() {
+fn psns_of_a_read_response_do_not_count_as_sent() {
     let octets = |sequence: fn(u32) -> Sequence| {
         let mut flow = Obedience::default();
         for (n, psn) in [0, 16, 17].into_iter().enumerate() {
@@ -522,7 +529,7 @@ fn psns_that_a_read_takes_are_not_sent() {
 }
 
 #[test]
-fn a_stop_right_after_each_notification_is_no_steady_pace() {
+fn a_stop_right_after_each_notification_is_not_steady() {
     let evidence = |stop: u64| {
         let mut flow = Obedience::default();
         let (mut at, mut random) = (0, 1_u32);
@@ -542,7 +549,7 @@ fn a_stop_right_after_each_notification_is_no_steady_pace() {
 }
 
 #[test]
-fn marks_behind_the_last_notification_show_no_queue_before_it() {
+fn marks_after_the_last_notification_show_no_earlier_queue() {
     let evidence = |marked: core::ops::Range<u64>| {
         let mut judged = Obedience::default();
         for n in 0..4_000_u64 {
@@ -562,7 +569,7 @@ fn marks_behind_the_last_notification_show_no_queue_before_it() {
 }
 
 #[test]
-fn a_flow_takes_little() {
+fn the_state_of_a_flow_is_small() {
     let flow = size_of::<Obedience>();
     let notified = flow + size_of::<[Bin; BINS]>() + ByGap::WHEN_NOTIFIED;
     assert!(flow <= 432, "{flow}");
@@ -570,7 +577,7 @@ fn a_flow_takes_little() {
 }
 
 #[test]
-fn evidence_of_gaps_is_a_sentence() {
+fn evidence_by_gaps_is_displayed_as_a_sentence() {
     let slower = |at_least, errors, unit| {
         Evidence::SlowerThanPredicted(Slower {
             at_least,
@@ -590,15 +597,15 @@ fn evidence_of_gaps_is_a_sentence() {
     );
 }
 
-/// Gaps at random, a tenth longer for ten packets after every 50th.
+/// Random gaps, a tenth longer for ten packets after every 50th.
 #[test]
-fn advice_is_about_as_many_notifications_as_it_takes() {
+fn advised_notifications_suffice() {
     let verdict = |notifications: u64| {
         let mut flow = Obedience::default();
         let (mut at, mut seed) = (0, 1_u64);
         for n in 0..(notifications + 2) * 50 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Gaps of one to seven times the least, and a tenth longer after notifications.
+            // Gaps of one to seven times the minimum, and a tenth longer after notifications.
             let gap = 100 + (seed >> 33) % 600;
             at += if n >= 100 && n % 50 < 10 {
                 gap * 11 / 10
@@ -621,7 +628,7 @@ fn advice_is_about_as_many_notifications_as_it_takes() {
     assert_eq!(verdict(10 + 3 * u64::from(more)).answer, Answer::Obeys);
 }
 
-/// Any time scale: a packet each 10 ns to 10 ms, halved for 20 of 100 packets.
+/// Any time scale: one packet per 10 ns to 10 ms, halved for 20 of 100 packets.
 #[test]
 fn verdicts_do_not_depend_on_the_time_scale() {
     for gap in [10, 1_000, 100_000, 10_000_000] {
@@ -647,7 +654,7 @@ fn verdicts_do_not_depend_on_the_time_scale() {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: no panic, and parts that are parts.
+    /// Any input in any order: no panic, and parts are within 0 to 1.
     #[test]
     fn anything_is_survived(
         acts in proptest::collection::vec((any::<u64>(), 0..64_u32, proptest::option::weighted(0.7, any::<u64>())), 1..400),

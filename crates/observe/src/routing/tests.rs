@@ -1,4 +1,4 @@
-//! Leaks between levels and areas, and sessions, by lists of messages.
+//! Leaks between levels and areas, and sessions, tested with lists of messages.
 
 use super::*;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
@@ -11,13 +11,13 @@ const PROXY: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 15)));
 const PROXY6: Prefix = Prefix::host(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)));
 const OTHER: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99)));
 
-/// A sequence number: each message that a test makes is newer than those before.
+/// Returns a sequence number: each message that a test generates is newer than previous ones.
 fn sequence() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// How a prefix stands in an LSP.
+/// Flags of a prefix in an LSP.
 #[derive(Clone, Copy)]
 struct How {
     down: bool,
@@ -64,7 +64,7 @@ fn isis(level: Level, system: u8, prefixes: &[(Prefix, How)]) -> (Protocol, Vec<
     lsp(level, system, 1200, prefixes)
 }
 
-/// An Extended Prefix Opaque LSA of `PROXY`.
+/// Returns an Extended Prefix Opaque LSA of `PROXY`.
 fn ospf2_of(area: u8, router: u8, route_type: u8, pnc: bool, age: u16) -> (Protocol, Vec<u8>) {
     let prefixes = [ospf2::ExtendedPrefixRepr {
         route_type,
@@ -121,7 +121,7 @@ fn ospf3_of(area: u8, kind: ospf3::LsaKind, pnc: bool) -> (Protocol, Vec<u8>) {
     (Protocol::Ospf3, repr.to_bytes(any, any).unwrap())
 }
 
-/// Which of the messages, by number, show a PNC that was not kept.
+/// Returns the indexes of the messages that show a PNC that was not kept.
 fn broken(messages: &[(Protocol, Vec<u8>)]) -> Vec<usize> {
     let mut routing = Routing::default();
     let mut broken = Vec::new();
@@ -135,14 +135,14 @@ fn broken(messages: &[(Protocol, Vec<u8>)]) -> Vec<usize> {
 }
 
 #[test]
-fn isis_keeps_it_between_levels() {
+fn isis_keeps_the_pnc_between_levels() {
     use Level::{L1, L2};
     let own = || isis(L1, 1, &[(PROXY, PNC)]);
     let flagged = |flags| How { down: false, flags };
     let again = flagged(Some(&[FLAG_READVERTISED]));
     let kept = flagged(Some(&[FLAG_READVERTISED | FLAG_PNC]));
     let kept_down = How { down: true, ..PNC };
-    // From level 1 to level 2, as the router says by its flags, or as its own level 1 LSP tells.
+    // From level 1 to level 2, as indicated by the router's flags, or by its own level 1 LSP.
     assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, again)])]), [1]);
     assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, kept)])]), []);
     assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, PLAIN)])]), []);
@@ -160,7 +160,7 @@ fn isis_keeps_it_between_levels() {
     let own = || isis(L2, 1, &[(PROXY, PNC)]);
     assert_eq!(broken(&[own(), isis(L1, 2, &[(PROXY, DOWN)])]), [1]);
     assert_eq!(broken(&[own(), isis(L1, 2, &[(PROXY, kept_down)])]), []);
-    // Another prefix, no flag at first, taken back: nobody's fault.
+    // Another prefix, no flag at first, withdrawn: no rule is broken.
     assert_eq!(broken(&[own(), isis(L1, 2, &[(OTHER, DOWN)])]), []);
     assert_eq!(broken(&[isis(L1, 2, &[(PROXY, DOWN)]), own()]), []);
     let gone = || isis(L2, 1, &[(PROXY, PLAIN)]);
@@ -170,11 +170,11 @@ fn isis_keeps_it_between_levels() {
         broken(&[own(), purged(), isis(L1, 2, &[(PROXY, DOWN)])]),
         []
     );
-    // Lost on the way from level 1, not by the one who passes on what is left of it.
+    // Lost on the way from level 1, but not by the router that passes the rest on.
     let lost = isis(L2, 2, &[(PROXY, again)]);
     let on = isis(L1, 3, &[(PROXY, DOWN)]);
     assert_eq!(broken(&[isis(L1, 1, &[(PROXY, PNC)]), lost, on]), [1]);
-    // It comes again from each router that does not keep it.
+    // It is reported for each router that does not keep it.
     let twice = [
         own(),
         isis(L1, 2, &[(PROXY, DOWN)]),
@@ -183,7 +183,7 @@ fn isis_keeps_it_between_levels() {
     assert_eq!(broken(&twice), [1, 2]);
 }
 
-/// An LSP's fragment with that number.
+/// Returns an LSP fragment of that number.
 fn fragment(
     level: Level,
     system: u8,
@@ -191,57 +191,59 @@ fn fragment(
     prefixes: &[(Prefix, How)],
 ) -> (Protocol, Vec<u8>) {
     let (protocol, mut bytes) = isis(level, system, prefixes);
-    // Discriminator to maximum area addresses, length, lifetime, and the other octets of the LSP ID.
+    // Discriminator to maximum area addresses, length, lifetime, and the other octets of the LSP
+    // ID.
     bytes[8 + 2 + 2 + 7] = number;
     (protocol, bytes)
 }
 
 #[test]
-fn any_fragment_may_have_it() {
+fn any_fragment_may_have_the_flag() {
     use Level::{L1, L2};
     let kept = How { down: true, ..PNC };
     let own = || isis(L2, 1, &[(PROXY, PNC)]);
     let without = || fragment(L1, 2, 0, &[(PROXY, DOWN)]);
     let with = || fragment(L1, 2, 1, &[(PROXY, kept)]);
     assert_eq!(broken(&[own(), with(), without()]), []);
-    // Neither does the flag go as one of them comes anew, unless it is the one.
+    // A new instance of a fragment does not remove the flag, except that of the fragment with the
+    // flag.
     assert_eq!(broken(&[own(), with(), without(), without(), with()]), []);
     let gone = || fragment(L1, 2, 1, &[(OTHER, DOWN)]);
     assert_eq!(broken(&[own(), with(), without(), gone(), without()]), [4]);
-    // All that one LSP says is said at once.
+    // The content of one LSP counts as simultaneous.
     let both = [(PROXY, DOWN), (PROXY, kept)];
     assert_eq!(broken(&[own(), isis(L1, 2, &both)]), []);
     assert_eq!(broken(&[own(), isis(L1, 2, &[both[1], both[0]])]), []);
     let neither = [(PROXY, DOWN), (PROXY, DOWN)];
     assert_eq!(broken(&[own(), isis(L1, 2, &neither)]), [1, 1]);
-    // What comes later nobody knows: the rule says so.
+    // A later fragment is unknown: the rule says so.
     assert_eq!(broken(&[own(), without(), with(), without()]), [1]);
     assert!(Rule::PncNotKept.info().text.contains("not seen yet"));
-    // Nor which of several that say otherwise was passed on.
+    // Of several different statements, the one passed on is unknown.
     let plain = || fragment(L2, 1, 1, &[(PROXY, PLAIN)]);
     assert_eq!(broken(&[own(), plain(), without()]), []);
 }
 
 #[test]
-fn ospf_keeps_it_between_areas() {
+fn ospf_keeps_the_pnc_between_areas() {
     assert_eq!(broken(&[intra(1, 1, true), inter(0, 2, false)]), [1]);
     assert_eq!(broken(&[intra(1, 1, true), inter(0, 2, true)]), []);
     assert_eq!(broken(&[intra(0, 1, true), inter(1, 2, false)]), [1]);
     assert_eq!(broken(&[intra(1, 1, false), inter(0, 2, false)]), []);
-    // Without a look at the backbone; with one, the router to blame is found.
+    // Without a capture of the backbone; with one, the router to blame is found.
     assert_eq!(broken(&[intra(1, 1, true), inter(2, 2, false)]), [1]);
     let on = [intra(1, 1, true), inter(0, 2, false), inter(2, 3, false)];
     assert_eq!(broken(&on), [1]);
     let on = [intra(1, 1, true), inter(0, 2, true), inter(2, 3, false)];
     assert_eq!(broken(&on), [2]);
-    // What a border router says of its own prefix, within an area, and of one of several nodes.
+    // A border router's own prefix, a statement within an area, and a prefix of several nodes.
     assert_eq!(broken(&[intra(1, 2, true), inter(0, 2, false)]), [1]);
     assert_eq!(broken(&[intra(1, 1, true), intra(0, 2, false)]), []);
     let several = [intra(1, 1, true), intra(1, 4, false), inter(0, 2, false)];
     assert_eq!(broken(&several), []);
     let aged = || ospf2_of(1, 1, ospf2::INTRA_AREA, true, 3600);
     assert_eq!(broken(&[intra(1, 1, true), aged(), inter(0, 2, false)]), []);
-    // FRR can leave the body out of what it purges: packet header and number of LSAs, LSA header.
+    // FRR may leave out the body of a purged LSA: packet header and number of LSAs, LSA header.
     let (protocol, mut header) = aged();
     header.truncate(28 + 20);
     (header[3], header[47]) = (48, 20);
@@ -255,7 +257,7 @@ fn ospf_keeps_it_between_areas() {
 }
 
 #[test]
-fn a_malformed_lsa_is_as_if_it_had_never_come() {
+fn a_malformed_lsa_is_ignored() {
     let (protocol, mut bytes) = intra(1, 1, true);
     // The length of the flags, four octets before the end; the LSA and the TLV keep theirs.
     let at = bytes.len() - 6;
@@ -271,7 +273,7 @@ fn more_routers_than_are_remembered_are_not_judged() {
     assert_eq!(broken(&messages).len(), STATEMENTS - 1);
 }
 
-/// An OPEN of AS 65000 with ADD-PATH for IPv4 and IPv6 unicast.
+/// Returns an OPEN of AS 65000 with ADD-PATH for IPv4 and IPv6 unicast.
 fn open(identifier: [u8; 4], add_path: u8) -> Vec<u8> {
     let mut bytes = vec![0xFF; 16];
     bytes.extend([0, 47, 1, 4, 0xFD, 0xE8, 0, 180]);
@@ -283,7 +285,7 @@ fn open(identifier: [u8; 4], add_path: u8) -> Vec<u8> {
 }
 
 #[test]
-fn opens_settle_path_identifiers_and_who_speaks() {
+fn opens_settle_path_identifiers_and_the_speaker() {
     let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
     let mut routing = Routing::default();
     let mut learn = |bytes: &[u8], ends| routing.learn(Protocol::Bgp, bytes, Some(ends), |_| {});
@@ -298,11 +300,11 @@ fn opens_settle_path_identifiers_and_who_speaks() {
         (Some(id(2)), [Some(false); 2])
     );
     assert_eq!(learn(&[], (a, b)).path_ids, [Some(true); 2]);
-    // A session that begins anew.
+    // A new session.
     learn(&open([1, 1, 1, 2], 0), (b, a));
     assert_eq!(learn(&[], (a, b)).path_ids, [Some(false); 2]);
 
-    // One prefix with a path identifier, that can be read without, too.
+    // One prefix with a path identifier that can also be parsed without.
     let next_hop = IpAddr::from([10, 0, 0, 1]);
     let nhc = NhcRepr {
         afi: 1,
@@ -333,27 +335,27 @@ fn opens_settle_path_identifiers_and_who_speaks() {
 }
 
 #[test]
-fn what_was_sent_again_or_overtaken_says_nothing() {
+fn repeated_and_overtaken_messages_are_ignored() {
     use Level::{L1, L2};
-    // Passed on before the flag was set; sent again afterwards, and only then anew.
+    // Passed on before the flag was set; repeated afterwards, and only then sent anew.
     let on = isis(L1, 2, &[(PROXY, DOWN)]);
     let own = isis(L2, 1, &[(PROXY, PNC)]);
     let anew = isis(L1, 2, &[(PROXY, DOWN)]);
     let heard = [on.clone(), own, on, anew.clone(), anew];
     assert_eq!(broken(&heard), [3]);
-    // One that is older than what was heard of the same router.
+    // An instance older than one received from the same router.
     let old = isis(L2, 1, &[(PROXY, PNC)]);
     let new = isis(L2, 1, &[(PROXY, PLAIN)]);
     let on = isis(L1, 2, &[(PROXY, DOWN)]);
     assert_eq!(broken(&[new, old, on]), []);
-    // Without the prefix, and without any.
+    // Without the prefix, and without any prefix.
     for rest in [&[(OTHER, PLAIN)][..], &[]] {
         let own = isis(L2, 1, &[(PROXY, PNC)]);
         let without = isis(L2, 1, rest);
         let on = isis(L1, 2, &[(PROXY, DOWN)]);
         assert_eq!(broken(&[own, without, on]), []);
     }
-    // A purge has the sequence number of what it purges.
+    // A purge has the sequence number of the purged instance.
     let own = isis(L2, 1, &[(PROXY, PNC)]);
     let mut purge = own.clone();
     purge.1[10..12].fill(0);

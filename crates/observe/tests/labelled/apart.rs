@@ -1,6 +1,6 @@
-//! Senders made apart from the others: messages with think times, bursts of a rate limiter, small
-//! cuts, answers that come too late, a queue with cross traffic, senders seen only while they are held
-//! down, notifications at random, and rates that swing by themselves.
+//! Senders made separately from the others: messages with think times, bursts of a rate limiter,
+//! small cuts, responses that come too late, a queue with cross traffic, senders captured only
+//! while they are held down, random notifications, and rates that swing by themselves.
 
 use super::{GAPS, Labelled, Pacing, Random, Sender};
 use core::time::Duration;
@@ -10,7 +10,7 @@ use fcn_observe::obedience::Obedience;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What sees a flow, with its faults.
+/// A capture of a flow, with its defects.
 struct Capture {
     judged: Obedience,
     seen: (u32, u32),
@@ -22,7 +22,7 @@ struct Capture {
 }
 
 impl Capture {
-    /// Of a flow that is notified about so often.
+    /// Returns one of a flow that is notified once per `gap`.
     fn new(r: &mut Random, gap: f64) -> Self {
         let tick = r.choose(&[1.0, 1.0, 1e3, 1e6]);
         Self {
@@ -71,7 +71,7 @@ impl Capture {
     }
 }
 
-/// A flow of that kind.
+/// Returns a flow of that kind.
 pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
     match sender {
         Sender::Thinks | Sender::ThinksHalves => messages(sender, r),
@@ -81,7 +81,8 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
     }
 }
 
-/// Messages that cause their own notifications, at a place in every message or every second or third.
+/// Messages that cause their own notifications, at a fixed position in every message or every
+/// second or third.
 fn messages(sender: Sender, r: &mut Random) -> Labelled {
     let halves = sender == Sender::ThinksHalves;
     let packets = r.scale(if halves { 20.0 } else { 4.0 }, 500.0).floor();
@@ -129,7 +130,8 @@ fn messages(sender: Sender, r: &mut Random) -> Labelled {
     seen.label(sender, false, Pacing::Messages)
 }
 
-/// Who sends all the time, and slows down for part of the time to the next notification.
+/// A sender that sends all the time, and slows down for part of the interval to the next
+/// notification.
 fn slows(sender: Sender, r: &mut Random) -> Labelled {
     let mut gap = r.choose(&GAPS);
     let (cut, delay, lasts, apart, burst, random);
@@ -182,7 +184,7 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         slow_from.push_back(now);
     }
     for packet in 0..packets as u32 {
-        // What is to be sent, in packets at full rate, and in bursts at once.
+        // Data to be sent, in packets at full rate, and in bursts at once.
         let last = packet % burst == burst - 1;
         let mut need = match (burst, last) {
             (1, _) if random => r.exponential(),
@@ -193,7 +195,7 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         seen.data(r, now);
         loop {
             let slow = slow_from.front().is_some_and(|from| now >= *from);
-            // A rate limiter holds back the next burst, not packets in one.
+            // A rate limiter delays the next burst, not packets within one.
             let share = if slow && (burst == 1 || last) {
                 cut
             } else {
@@ -213,7 +215,7 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
             if now >= notified {
                 seen.notified(notified);
                 if r.chance(heeds) {
-                    // Anew, where it is slow yet.
+                    // Restarts a slowdown that has begun.
                     if slow_from.back().is_some_and(|from| now >= *from) {
                         slow_from.pop_back();
                     }
@@ -239,7 +241,8 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
     seen.label(sender, (1.0 - cut) * heeds < 0.2, pacing)
 }
 
-/// Whose rate swings by itself, by a sine or between two levels, and who is notified in every busy half, or in most of them.
+/// A sender whose rate swings by itself, by a sine or between two levels, and that is notified in
+/// every busy half, or in most of them.
 fn swings(r: &mut Random) -> Labelled {
     let period = r.scale(3e5, 2e7);
     let depth = r.between(0.05, 0.3);
@@ -269,8 +272,8 @@ fn swings(r: &mut Random) -> Labelled {
     seen.label(Sender::Swings, false, Pacing::Varies)
 }
 
-/// Flow 0 of several by DCQCN that share a queue with each other and with packets at random, seen behind it once they have
-/// settled; or it begins then.
+/// Flow 0 of several DCQCN flows that share a queue with each other and with random packets,
+/// captured behind it once they have settled; or it begins then.
 fn crosses(r: &mut Random) -> Labelled {
     let line_rate = r.choose(&[10e9, 25e9, 100e9]);
     let size = r.choose(&[1086.0, 4158.0]);

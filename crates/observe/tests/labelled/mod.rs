@@ -1,6 +1,8 @@
-//! Flows of which it is known whether their senders obey: the labelled set that verdicts are measured against.
+//! The labelled set that verdicts are measured against: flows whose senders are known to obey or
+//! not.
 //!
-//! Each flow is drawn from its number alone: a sender, how it answers, when it is notified, and how it was captured.
+//! Each flow is drawn from its number alone: a sender, its response, its notifications, and the
+//! properties of the capture.
 
 mod apart;
 mod queue;
@@ -11,7 +13,7 @@ use fcn_observe::obedience::{Answer, Obedience, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// Random numbers in the shapes that are wanted here.
+/// Random numbers of the distributions that are needed here.
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
@@ -19,7 +21,7 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// 0 to 1.
+    /// Uniform from 0 to 1.
     fn part(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -28,12 +30,12 @@ impl Random {
         least + (most - least) * self.part()
     }
 
-    /// With logarithms spread evenly.
+    /// Log-uniform.
     fn scale(&mut self, least: f64, most: f64) -> f64 {
         self.between(least.ln(), most.ln()).exp()
     }
 
-    /// With mean 1.
+    /// Exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.part()).ln()
     }
@@ -47,12 +49,12 @@ impl Random {
     }
 }
 
-/// How a sender answers.
+/// A sender's response to notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sender {
     /// DCQCN with the published parameters.
     Dcqcn,
-    /// Halves, and recovers within the time to the next notification.
+    /// Halves, and recovers within the interval to the next notification.
     Halves,
     /// Halves, and recovers more slowly than notifications come.
     Sinks,
@@ -64,9 +66,10 @@ pub enum Sender {
     Detours,
     /// Never slows down: evenly paced.
     Constant,
-    /// Never slows down: packets at random.
+    /// Never slows down: random packets.
     Poisson,
-    /// Never slows down: bursts of 8 to 64 packets, or times with something to send and times without.
+    /// Never slows down: bursts of 8 to 64 packets, or alternating times with and without data to
+    /// send.
     Bursts,
     /// Never slows down: its rate changes now and then by itself.
     Varies,
@@ -76,28 +79,29 @@ pub enum Sender {
     Pushes,
     /// Never slows down: it speeds up when notified, and falls back.
     Rises,
-    /// Never slows down: messages with think times, notified by what they congest themselves.
+    /// Never slows down: messages with think times, notified of congestion that it causes itself.
     Thinks,
     /// The same, but halves.
     ThinksHalves,
     /// Halves by longer pauses between bursts, as a rate limiter does.
     Limits,
-    /// Slows down to 60 to 90 % for part of the time, packets at random.
+    /// Slows down to 60 to 90 % for part of the time; random packets.
     Slightly,
-    /// Halves after 30 to 300 ms, packets that sparse: as over a WAN.
+    /// Halves after 30 to 300 ms, with packets that sparse: as over a WAN.
     TooLate,
     /// DCQCN of many parameters, behind a queue with cross traffic.
     Crosses,
-    /// Halves for part of the time, packets and notifications at random.
+    /// Halves for part of the time; random packets and notifications.
     AtRandom,
-    /// Held at half its rate from before the capture on.
+    /// Held at half its rate since before the capture.
     Held,
-    /// Never slows down: its rate swings by itself with a steady period, and it is notified when it is fast.
+    /// Never slows down: its rate swings by itself with a steady period, and it is notified when it
+    /// is fast.
     Swings,
 }
 
 impl Sender {
-    /// Those that [`flow`] draws from.
+    /// The senders that [`flow`] draws from.
     pub const TOGETHER: [Self; 13] = [
         Self::Dcqcn,
         Self::Halves,
@@ -114,7 +118,7 @@ impl Sender {
         Self::Rises,
     ];
 
-    /// Those that [`apart`] draws from.
+    /// The senders that [`apart`] draws from.
     pub const APART: [Self; 8] = [
         Self::Thinks,
         Self::ThinksHalves,
@@ -126,10 +130,11 @@ impl Sender {
         Self::Held,
     ];
 
-    /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
+    /// Number of those that send on their own, and never faster because of notifications; the
+    /// others are cases where verdicts were found wrong.
     pub const ALONE: usize = 10;
 
-    /// What the verdict should be.
+    /// Returns the correct verdict.
     pub const fn truth(self) -> Answer {
         match self {
             Self::Dcqcn
@@ -150,7 +155,7 @@ impl Sender {
         }
     }
 
-    /// What it is, in words.
+    /// Returns a description.
     #[allow(dead_code, reason = "for the benchmark's table")]
     pub const fn about(self) -> &'static str {
         match self {
@@ -180,18 +185,18 @@ impl Sender {
     }
 }
 
-/// When a flow is notified.
+/// Times of a flow's notifications.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Notified {
-    /// Every gap, give or take a part of it.
+    /// One per gap, varied by this part of it.
     Every(f64),
-    /// At random.
+    /// Random.
     Random,
-    /// So many in a row, then nothing for so many gaps.
+    /// A number in a row, then none for a number of gaps.
     Episodes(u32, f64),
 }
 
-/// Texture of a flow's packets, apart from answers to notifications.
+/// Texture of a flow's packets, apart from responses to notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
     /// By a steady rate.
@@ -207,7 +212,7 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// All of them, in words.
+    /// All of them, with descriptions.
     #[allow(dead_code, reason = "for the benchmark's table")]
     pub const ALL: [(Self, &'static str); 5] = [
         (Self::Even, "evenly paced"),
@@ -221,9 +226,9 @@ impl Pacing {
 /// One flow of the set.
 #[derive(Clone, Debug)]
 pub struct Labelled {
-    /// How its sender answers.
+    /// Its sender's kind of response.
     pub sender: Sender,
-    /// True if it slows down by less than a fifth, so that not to obey is no wrong answer.
+    /// True if it slows down by less than a fifth, so that a verdict of not obeying is not wrong.
     pub small: bool,
     /// Time between notifications, in nanoseconds.
     #[allow(dead_code, reason = "for the benchmark's table")]
@@ -234,19 +239,19 @@ pub struct Labelled {
     /// True if it was captured after the queue that it is notified for.
     #[allow(dead_code, reason = "for the benchmark's table")]
     pub behind: bool,
-    /// What is said about it.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// Data packets and notifications seen.
+    /// Number of data packets and notifications captured.
     pub seen: (u32, u32),
 }
 
-/// Times between notifications that are drawn, in nanoseconds.
+/// Intervals between notifications that are drawn from, in nanoseconds.
 pub const GAPS: [f64; 12] = [
     20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6,
 ];
 
 impl Labelled {
-    /// Returns whether the answer is one, and a wrong one.
+    /// Returns true if there is an answer, and it is wrong.
     pub fn is_wrong(&self) -> bool {
         match self.verdict.answer {
             Answer::Unclear => false,
@@ -256,20 +261,20 @@ impl Labelled {
     }
 }
 
-/// The flow of that number of senders made apart.
+/// Returns the flow of that number, of senders made separately.
 pub fn apart(number: u64) -> Labelled {
     let r = &mut Random::new(number);
     let sender = Sender::APART[(number % Sender::APART.len() as u64) as usize];
     apart::flow(sender, r)
 }
 
-/// The flow of that number of a sender whose rate swings by itself.
+/// Returns the flow of that number, of a sender whose rate swings by itself.
 pub fn swings(number: u64) -> Labelled {
     let r = &mut Random::new(number);
     apart::flow(Sender::Swings, r)
 }
 
-/// The flow of that number.
+/// Returns the flow of that number.
 pub fn flow(number: u64) -> Labelled {
     let mut random = Random::new(number);
     let r = &mut random;
@@ -278,10 +283,10 @@ pub fn flow(number: u64) -> Labelled {
         return queue::flow(sender, r);
     }
     let gap = r.choose(&GAPS);
-    // Published DCQCN hardly cuts where it is notified seldom: by 3 % for 55 µs each millisecond. NICs begin anew with a
-    // halving once they are back at the line's rate.
+    // Published DCQCN hardly cuts if it is notified seldom: by 3 % for 55 µs each millisecond. NICs
+    // start again with a halving once they are back at the line rate.
     let anew = gap > 500e3 || r.chance(0.5);
-    // 4 to 500 packets a gap, within 10 to 10 million a second.
+    // 4 to 500 packets per gap, within 10 to 10 million per second.
     let least = (4e9 / gap).max(10.0);
     let rate = r.scale(least, (500e9 / gap).min(1e7).max(least * 1.01));
     let size = r.choose(&[300.0, 1086.0, 1500.0, 4158.0]);
@@ -311,7 +316,7 @@ pub fn flow(number: u64) -> Labelled {
         Sender::Rises => gap * r.between(0.1, 0.9),
         _ => gap * r.between(0.15, 1.0),
     };
-    // A sender that recovers within few packets shows nothing to anybody.
+    // A sender that recovers within few packets shows nothing to any observer.
     let (dip, visible) = match sender {
         Sender::Dcqcn => (100e3, 20.0),
         Sender::Partly => (recovery, 20.0),
@@ -338,7 +343,7 @@ pub fn flow(number: u64) -> Labelled {
         _ if r.chance(0.15) && rate * dip > 100e9 => Texture::Bursts(r.between(4.0, 16.0) as u32),
         _ => Texture::Paced(jitter),
     };
-    // Congestion comes when there is something to be congested by.
+    // Congestion needs data to send.
     let when_fast = matches!(texture, Texture::OnOff(..)) || r.chance(0.3);
     let loss = r.choose(&[0.0, 0.0, 0.0, 0.001, 0.02]);
     let tick = r.choose(&[1.0, 1.0, 1.0, 1e3, 1e3, 1e6]);
@@ -366,7 +371,7 @@ pub fn flow(number: u64) -> Labelled {
     let (mut on, mut switch) = (true, now);
     let mut in_episode = 0;
     let stamp = |now: f64| ((now / tick).floor() * tick) as u64;
-    // Sparse ones of slow senders end by time.
+    // Sparse flows of slow senders end by time.
     let most = now + (wanted.0 / rate * 1e9).max(wanted.1 * gap) * 40.0;
     while (f64::from(seen.0) < wanted.0 || f64::from(seen.1) < wanted.1)
         && now < most
@@ -383,7 +388,7 @@ pub fn flow(number: u64) -> Labelled {
             _ => it.share,
         };
         let speed = rate * answers * level / 1e9;
-        // To the next packet, notification, answer, change of level, or step of recovery.
+        // To the next packet, notification, response, change of level, or step of recovery.
         let mut to = now + recovery.min(gap) / 20.0;
         if sender == Sender::Dcqcn {
             to = to.min(now + 20e3);
@@ -479,7 +484,7 @@ pub fn flow(number: u64) -> Labelled {
                     }
                 };
             if seen.0 == sent_then && now >= start {
-                // What is notified about is a data packet.
+                // A notification needs a data packet as its cause.
             } else if when_fast && level < 1.0 {
                 next_told = next_told.min(switch + gap * r.between(0.1, 1.0));
             } else {
@@ -519,7 +524,7 @@ pub fn flow(number: u64) -> Labelled {
     }
 }
 
-/// How packets follow one another where nobody is slowed down.
+/// Texture of packets without slowdowns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Texture {
     Paced(f64),
@@ -543,7 +548,7 @@ impl Texture {
 #[derive(Debug, Default)]
 struct Running {
     share: f64,
-    /// How long it remains faster.
+    /// Time for which it remains faster.
     risen: f64,
     burst: u32,
 }

@@ -1,4 +1,5 @@
-//! Senders that share a queue: marks, CNPs and cuts come of the traffic itself, as they do behind a switch.
+//! Senders that share a queue: marks, CNPs and cuts result from the traffic itself, as behind a
+//! switch.
 
 use super::{GAPS, Labelled, Pacing, Random, Sender};
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
@@ -7,27 +8,28 @@ use fcn_observe::obedience::Obedience;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens to a flow, by its number.
+/// An event of a flow, with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// It sends a packet.
     Sends(usize),
-    /// A packet passes the place of capture, marked before or not.
+    /// A packet passes the capture point, already marked or not.
     Data(bool),
-    /// A CNP passes the place of capture.
+    /// A CNP passes the capture point.
     Notified,
     /// A CNP reaches its sender.
     Cuts(usize),
 }
 
-/// Flow 0 of several, captured before the queue or behind it.
+/// Returns flow 0 of several, captured before the queue or behind it.
 pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
     let line_rate = r.choose(&[10e9, 25e9, 100e9]);
     let size = r.choose(&[1086.0, 1086.0, 4158.0]);
     let senders = r.between(2.0, 9.0) as usize;
     let behind = r.chance(0.5);
     let delay = r.scale(1e3, 20e3);
-    // Kmin, Kmax and Pmax as published for 40 Gbit/s, in time on the line: 5 kB, 200 kB, 1 %; and marks at one depth.
+    // Kmin, Kmax and Pmax as published for 40 Gbit/s, in time on the link: 5 kB, 200 kB, 1 %; and
+    // marks at one depth.
     let (kmin, kmax, pmax) = r.choose(&[(1e3, 40e3, 0.01), (5e3, 40e3, 0.1), (10e3, 10e3, 1.0)]);
     let least_apart = r.choose(&[4e3, 50e3, 50e3]);
     let tick = r.choose(&[1.0, 1.0, 1e3]);
@@ -51,7 +53,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
         };
         add(&mut coming, 1e9 + start, Event::Sends(number));
     }
-    // Twice what its share of the line takes.
+    // Twice the time that its share of the link takes.
     let end = 1e9 + 2.0 * f64::from(wanted) * senders as f64 * size * 8e9 / line_rate;
     while seen.0 < wanted && now < end {
         let Some(Reverse((at, event))) = coming.pop() else {

@@ -1,4 +1,4 @@
-//! Captures of connections between two hosts of which it is known which QPs belong together.
+//! Captures of connections between two hosts whose pairs of QPs are known.
 //!
 //! Each capture is drawn from its kind and its number alone.
 
@@ -17,7 +17,7 @@ const MAX_24: u32 = 0xFF_FFFF;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Psns {
     Zero,
-    /// The same, wherever that is.
+    /// The same random one for all.
     InStep,
     Random,
 }
@@ -25,17 +25,17 @@ pub enum Psns {
 /// UDP source ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// As Linux drivers compute them.
+    /// As computed by Linux drivers.
     Rule,
-    /// One for each connection, or each direction of one.
+    /// One per connection, or per direction of one.
     Random,
     /// One for all.
     Same,
-    /// Four for each QP.
+    /// Four per QP.
     Several,
 }
 
-/// Packets of a capture.
+/// Captured packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captured {
     All,
@@ -45,23 +45,23 @@ pub enum Captured {
     Middle,
     /// Packets to the receiver.
     Data,
-    /// Packets back.
+    /// Packets from the receiver.
     Answers,
-    /// One of two links, of which either direction of a connection takes one.
+    /// One of two links; each direction of a connection takes one of them.
     OneLink,
 }
 
-/// A kind of captures.
+/// A kind of capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub qps: usize,
     pub psns: Psns,
     pub ports: Ports,
     pub captured: Captured,
-    /// Messages that one acknowledgement is for.
+    /// Messages per acknowledgement.
     pub coalesced: usize,
-    /// Of senders whose messages begin by a clock, all as often, whether or not those before are acknowledged: by how many µs
-    /// the time to acknowledgements differs.
+    /// For senders whose messages begin by a clock, all at the same rate, regardless of
+    /// acknowledgements: variation of the time to acknowledgements, in µs.
     pub by_clock: Option<u64>,
 }
 
@@ -95,14 +95,14 @@ impl core::ops::AddAssign for Count {
     }
 }
 
-/// Pairing of the QPs of some captures, beside the truth.
+/// Pairing of the QPs of some captures, compared with the truth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paired {
-    /// At the end, flows whose data is captured.
+    /// Flows whose data is captured, at the end.
     pub flows: Count,
-    /// Of these, those with 20 acknowledgements.
+    /// Of these, those with at least 20 acknowledgements.
     pub acknowledged: Count,
-    /// CNPs about a flow whose data has been captured, at the time they come.
+    /// CNPs about a flow whose data has been captured, when they come.
     pub cnps: Count,
 }
 
@@ -129,7 +129,7 @@ impl Random {
         self.between(0.0, 1.0) < chance
     }
 
-    /// With mean 1.
+    /// Exponential with mean 1.
     fn exponential(&mut self) -> f64 {
         -(1.0 - self.between(0.0, 1.0)).ln()
     }
@@ -160,13 +160,13 @@ struct Connection {
     /// First PSNs.
     psns: [u32; 2],
     ports: [[u16; 4]; 2],
-    /// True if the captured link has it, by direction.
+    /// True if it takes the captured link, by direction.
     on_link: [bool; 2],
     /// Time between packets, in µs.
     pace: f64,
 }
 
-/// Plays the capture of that kind and number, and looks what it has told.
+/// Plays the capture of that kind and number, and evaluates the pairing.
 pub fn play(case: &Case, number: u64) -> Paired {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(number));
     let connections = connections(case, &mut random);
@@ -263,7 +263,7 @@ fn connections(case: &Case, random: &mut Random) -> Vec<Connection> {
     });
     let (common, both) = (random.below(1 << 24) as u32, random.chance(0.5));
     let same = 0xC000 | random.below(1 << 14) as u16;
-    // Senders keep their speed in half the captures: who is ahead stays so.
+    // Senders keep their speed in half the captures: the order of their progress does not change.
     let fixed = random.chance(0.5);
     (0..case.qps)
         .map(|_| {
@@ -297,7 +297,7 @@ fn connections(case: &Case, random: &mut Random) -> Vec<Connection> {
         .collect()
 }
 
-/// The packets of 60 messages for each connection.
+/// Returns the packets of 60 messages per connection.
 fn packets(case: &Case, connections: &[Connection], random: &mut Random) -> Vec<Packet> {
     let mut packets = Vec::new();
     if let Some(jitter) = case.by_clock {
@@ -341,7 +341,7 @@ fn packets(case: &Case, connections: &[Connection], random: &mut Random) -> Vec<
                 }
             }
             if random.chance(0.005) {
-                // One was lost: it is named, and all from it on are sent again.
+                // One was lost: it is named, and all packets from it on are retransmitted.
                 let lost = last - random.below(u64::from(each)) as u32;
                 at += answer(random);
                 packet(at, false, Sort::Ack, lost, random);
@@ -368,7 +368,7 @@ fn packets(case: &Case, connections: &[Connection], random: &mut Random) -> Vec<
     packets
 }
 
-/// The packets of 100 messages for each connection that begin each 20 µs.
+/// Returns the packets of 100 messages per connection, one every 20 µs.
 fn by_clock(
     connections: &[Connection],
     coalesced: usize,

@@ -1,5 +1,6 @@
-//! A link between two network namespaces, and what arrives at its far end: how much and how fast, by the interface's counters, and
-//! when, by the kernel's stamps. What a sender says of itself is not looked at. Not here: the senders (`peers.rs`).
+//! A link between two network namespaces, and the arrivals at its far end: their number and rate by
+//! the interface's counters, and their times by the kernel's stamps. The senders' own reports are
+//! ignored. The senders are in `peers.rs`.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,37 +17,41 @@ use crate::failure::Outcome;
 use crate::packets;
 use crate::process::{self, Running};
 
-/// How often the counters are read.
+/// Interval between readings of the counters.
 const SAMPLING: Duration = Duration::from_millis(10);
-/// How long counters may rest until what was on its way counts as lost.
+/// Time for which the counters must rest before frames on their way count as lost.
 const SETTLING: Duration = Duration::from_millis(100);
-/// The part of the arrivals at each end that the steady rate leaves out: warming up, and a child's last work.
+/// Inverse of the share of arrivals at each end that the steady rate leaves out: warming up, and
+/// the last work of a child process.
 const TRIMMED: u64 = 20;
-/// Octets of a frame that the recorder keeps: addresses and ports, for looking into a strange run.
+/// Octets of a frame that the recorder keeps: addresses and ports, to investigate a strange run.
 const RECORDED_OCTETS: &str = "64";
-/// The recorder's ring in KiB: a second of frames every 5 µs.
+/// The recorder's ring in KiB: one second of frames every 5 µs.
 const RECORDER_RING: &str = "65536";
-/// Clock ticks a second in `/proc/PID/stat`; Linux fixes it for user space on the machines we build for.
+/// Clock ticks per second in `/proc/PID/stat`; fixed by Linux for user space on the machines that
+/// we build for.
 const TICKS: f64 = 100.0;
-/// The MAC address of the receiving interface, as in `fcn-gen`'s frames. Frames to any other die earlier in the kernel, and
-/// so arrive cheaper.
+/// MAC address of the receiving interface, as in `fcn-gen`'s frames. The kernel drops frames to any
+/// other one earlier, so that they arrive at less cost.
 pub const RECEIVER_MAC: &str = "02:00:00:00:00:02";
 
-/// Two namespaces joined by a veth pair, apart from every other network; they go when this is dropped.
+/// Two namespaces joined by a veth pair, isolated from every other network; removed when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Link(Pair);
 
 impl Link {
-    /// Why none can be made here, if so.
+    /// Returns the reason if no link can be made here.
     #[must_use]
     pub fn unavailable() -> Option<String> {
         netns::missing()
     }
 
-    /// Makes one with so many queues. Frames that arrive die: IPv6 is off, there are no IPv4 addresses, and no ARP.
+    /// Makes a link with `queues` queues. Arriving frames are dropped: IPv6 is off, there are no
+    /// IPv4 addresses, and no ARP.
     ///
     /// # Errors
-    /// It cannot be made here.
+    /// Returns an error if it cannot be made here.
     pub fn new(queues: u16) -> Outcome<Self> {
         let options = Options {
             queues: queues.max(1).into(),
@@ -63,7 +68,8 @@ impl Link {
         Ok(link)
     }
 
-    /// The interface of one end, in the namespace of that end or of another, is up and sends nothing of its own.
+    /// Sets the interface of one end, in the namespace `at`, up, and keeps it from sending anything
+    /// by itself.
     fn quiet(&self, end: End, at: End) {
         let interface = self.0.interface(end);
         let words = "up arp off multicast off".split(' ');
@@ -71,7 +77,8 @@ impl Link {
         self.0.ip(at, &words.collect::<Vec<_>>());
     }
 
-    /// The interface to send on by `next` goes to where this link's frames arrive: a node there has both.
+    /// Moves the sending interface of `next` to the namespace where this link's frames arrive: a
+    /// node there has both interfaces.
     pub fn goes_on_by(&self, next: &Self) {
         let near = next.sending();
         let here = self.0.namespace(End::Far);
@@ -80,35 +87,36 @@ impl Link {
         next.0.wait_for_carrier(End::Far);
     }
 
-    /// Whether a program takes what arrives.
+    /// Returns true if an XDP program receives the arriving frames.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.0.has_xdp_program(End::Far)
     }
 
-    /// The interface to send on.
+    /// Returns the interface to send on.
     #[must_use]
     pub fn sending(&self) -> &'static str {
         self.0.interface(End::Near)
     }
 
-    /// The interface to receive on.
+    /// Returns the interface to receive on.
     #[must_use]
     pub fn receiving(&self) -> &'static str {
         self.0.interface(End::Far)
     }
 
-    /// A program where frames are sent; on these processors only, as `taskset -c` writes them.
+    /// Returns a command that runs a program at the sending end; only on these processors, in the
+    /// format of `taskset -c`.
     pub fn sender(&self, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
         self.command(End::Near, cpus, program)
     }
 
-    /// A program where frames arrive.
+    /// Returns a command that runs a program at the receiving end.
     pub fn receiver(&self, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
         self.command(End::Far, cpus, program)
     }
 
-    // `ip` and `taskset` become the program: the process keeps its number.
+    // `ip` and `taskset` exec the program: the process keeps its PID.
     fn command(&self, end: End, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
         let Some(cpus) = cpus else {
             return self.0.command(end, program);
@@ -118,10 +126,11 @@ impl Link {
         command
     }
 
-    /// Runs a sender to its end, and counts what arrives. `limit` is the longest it may take.
+    /// Runs a sender to its end, and counts the arrivals. It is killed after `limit`.
     ///
     /// # Errors
-    /// The command could not be started, or the counters could not be read; it does not run on then.
+    /// Returns an error if the command cannot be started or the counters cannot be read; it does
+    /// not keep running then.
     pub fn run(&self, command: &mut Command, limit: Duration) -> Outcome<Run> {
         let counters = Counters {
             folder: Path::new("/sys/class/net").join(self.receiving()),
@@ -130,7 +139,7 @@ impl Link {
     }
 }
 
-/// The receiving interface's counters, which a thread in its namespace can read.
+/// Counters of the receiving interface, read by a thread in its namespace.
 struct Counters {
     folder: PathBuf,
 }
@@ -146,7 +155,8 @@ impl Counters {
         self.read("rx_packets")
     }
 
-    /// The frames once they rest; bounded, for another sender may still be at it.
+    /// Returns the number of frames once it rests; waits for a limited time, as another sender may
+    /// still be active.
     fn settled(&self) -> Outcome<u64> {
         let mut seen = self.frames()?;
         for _ in 0..10 {
@@ -161,35 +171,35 @@ impl Counters {
     }
 }
 
-/// A sender's run, seen from the receiving end.
+/// A sender's run, observed at the receiving end.
 #[derive(Debug)]
 pub struct Run {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub arrived: u64,
-    /// Octets of them, from the Ethernet header, without the frame check sequence.
+    /// Octets of these frames, from the Ethernet header, without the frame check sequence.
     pub octets: u64,
-    /// Arrivals a second while frames flowed, without the first and last twentieth; `None` where the run was too short
-    /// to tell. Preloading and start-up are not part of it.
+    /// Arrivals per second while frames flowed, without the first and last twentieth; `None` if the
+    /// run was too short. Preloading and start-up are excluded.
     pub steady_pps: Option<f64>,
-    /// From the sender's start to its end.
+    /// Time from the sender's start to its end.
     pub wall: Duration,
-    /// Time in the processor of the sender and of the children it waited for.
+    /// Processor time of the sender and of the children that it waited for.
     pub cpu: Cpu,
-    /// Whether it was killed at the time limit.
+    /// True if it was killed at the time limit.
     pub cut_off: bool,
 }
 
 impl Run {
-    /// A program of ours that fails has no figures.
+    /// Requires success: a program of ours that fails has no figures.
     ///
     /// # Errors
-    /// It failed, or did not end.
+    /// Returns an error if it failed, or did not end.
     pub fn succeeded(&self, what: &str) -> Outcome {
         let complaint = process::tail(&self.stderr, 12);
         ensure!(!self.cut_off, "{what}: did not end{complaint}");
@@ -198,10 +208,10 @@ impl Run {
         Ok(())
     }
 
-    /// A number in a tool's JSON report.
+    /// Returns a number from a tool's JSON report.
     ///
     /// # Errors
-    /// The tool failed, or reported no such number.
+    /// Returns an error if the tool failed, or reported no such number.
     pub fn reported(&self, what: &str, name: &str) -> Outcome<f64> {
         self.succeeded(what)?;
         let report: serde_json::Value = serde_json::from_str(&self.stdout)
@@ -213,7 +223,7 @@ impl Run {
 
 fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<Run> {
     let (before, octets) = (counters.frames()?, counters.read("rx_bytes")?);
-    // Not pipes: a sender that fills one would wait for us.
+    // Files instead of pipes: a sender that fills a pipe would wait for us.
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null());
     command.stdout(stdout.try_clone()?);
@@ -222,7 +232,7 @@ fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<R
     let mut child = process::spawn(command)?;
     let mut samples = Vec::new();
     let mut cut_off = false;
-    // Not `try_wait`: that would take the ended child away, and its time in the processor with it.
+    // `try_wait` would reap the ended child, and lose its processor time.
     let cpu = loop {
         samples.push((began.elapsed(), counters.frames()? - before));
         match Cpu::for_process(child.0.id()) {
@@ -258,30 +268,31 @@ fn content(mut file: File) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&octets).into_owned())
 }
 
-/// Seconds in the processor, to hundredths.
+/// Processor time in seconds, to hundredths.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cpu {
-    /// In user space.
+    /// User space.
     pub user: f64,
-    /// In the kernel.
+    /// Kernel.
     pub system: f64,
 }
 
 impl Cpu {
-    /// Both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn both(&self) -> f64 {
         self.user + self.system
     }
 
-    /// What a process and the children that it reaped have used, and whether it has ended and waits to be reaped.
+    /// Returns the processor time of a process and the children that it reaped; true if it has
+    /// ended and waits to be reaped.
     #[must_use]
     pub fn for_process(pid: u32) -> Option<(Self, bool)> {
         Self::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn read(stat: &str) -> Option<(Self, bool)> {
-        // The name in parentheses may itself hold spaces and parentheses.
+        // The name in parentheses may itself contain spaces and parentheses.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime; `rest` begins with field 3, the state.
@@ -294,20 +305,22 @@ impl Cpu {
     }
 }
 
-/// The rate between the sample where a twentieth had arrived and the one where all but a twentieth had.
+/// Returns the rate between the sample where a twentieth had arrived and the one where all but a
+/// twentieth had.
 fn steady_pps(samples: &[(Duration, u64)]) -> Option<f64> {
     let all = samples.last()?.1;
     let trimmed = all / TRIMMED;
     let from = samples.iter().find(|(_, n)| *n > trimmed)?;
     let to = samples.iter().rfind(|(_, n)| *n < all - trimmed)?;
     let took = to.0.checked_sub(from.0)?;
-    // Less than ten samples say more about the sampling than about the sender.
+    // Less than ten samples are too few: sampling would dominate.
     (took >= 10 * SAMPLING).then(|| (to.1 - from.1) as f64 / took.as_secs_f64())
 }
 
-/// Records when each frame arrives: tcpdump on the receiving interface, stamped by the kernel in nanoseconds. It is
-/// woken once a block of many frames, not once a frame, so it hardly disturbs; the packet socket itself costs each frame a
-/// clone of its buffer: right for gaps from 10 µs up, wrong for top speed.
+/// Records the arrival time of each frame: tcpdump on the receiving interface, stamped by the
+/// kernel in nanoseconds. It is woken once per block of many frames, not once per frame, so it
+/// hardly disturbs. The packet socket itself costs each frame a clone of its buffer: fine for gaps
+/// of at least 10 µs, wrong for top speed.
 #[derive(Debug)]
 pub struct Recorder {
     tcpdump: Running,
@@ -316,13 +329,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts recording into `file`, on other processors than the sender.
+    /// Starts recording into `file`, on other processors than the sender's.
     ///
     /// # Errors
-    /// tcpdump is missing or refuses.
+    /// Returns an error if tcpdump is missing or fails.
     pub fn start(link: &Link, file: &Path, cpus: &str) -> Outcome<Self> {
         let mut command = link.receiver(Some(cpus), "tcpdump");
-        // Without -Z root tcpdump opens the file as another user, who may not write there.
+        // Without -Z root tcpdump opens the file as another user, who may lack permission to write
+        // there.
         command.args("-Z root -n -Q in -j host --time-stamp-precision=nano".split(' '));
         command.args(["-s", RECORDED_OCTETS, "-B", RECORDER_RING]);
         command.args(["-i", link.receiving(), "-w"]).arg(file);
@@ -344,10 +358,12 @@ impl Recorder {
         })
     }
 
-    /// Stops once everything that arrived is in the file, and gives when each frame arrived, in nanoseconds since 1970.
+    /// Stops once all arrivals are in the file, and returns the arrival time of each frame, in
+    /// nanoseconds since 1970.
     ///
     /// # Errors
-    /// tcpdump failed. What it was too slow for lacks, and is not told from what never arrived.
+    /// Returns an error if tcpdump failed. Frames that it was too slow for are missing, and
+    /// indistinguishable from lost ones.
     pub fn finish(mut self) -> Outcome<Vec<u64>> {
         // tcpdump takes up to a second to notice a block that is not full.
         thread::sleep(Duration::from_millis(1200));
@@ -382,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn the_steady_rate_leaves_out_starting_and_ending() {
-        // A second of preloading, a second of 1000 frames each 10 ms, a second of nothing.
+    fn the_steady_rate_excludes_start_and_end() {
+        // One second of preloading, one second of 1000 frames every 10 ms, one second of nothing.
         let samples: Vec<(Duration, u64)> = (0..300)
             .map(|i: u64| (i as u32 * SAMPLING, i.clamp(100, 200) * 1000 - 100_000))
             .collect();
@@ -427,7 +443,7 @@ mod tests {
             return;
         }
         let link = Link::new(1).unwrap();
-        // Burns time before it is killed, which has to be seen.
+        // Uses processor time before it is killed, which must be measured.
         let mut command = link.sender(Some("0"), "sh");
         command.args(["-c", "while :; do :; done"]);
         let run = link.run(&mut command, Duration::from_millis(300)).unwrap();

@@ -1,4 +1,5 @@
-//! Exact rates: what arrives a second against what was asked, from slow to four fifths of the top, by both backends.
+//! Exact rates: arrivals per second compared with the requested rate, from slow to four fifths of
+//! the top, with both backends.
 
 use super::arrivals::{Link, Run};
 use super::load;
@@ -6,17 +7,17 @@ use super::{LIMIT, Programs};
 use crate::failure::Outcome;
 use crate::figures::{self, median, worst};
 
-/// Seconds of a run.
+/// Duration of a run, in seconds.
 const SECONDS: &str = "4";
-/// Runs of each rate.
+/// Number of runs per rate.
 const RUNS: usize = 3;
-/// Who sends, in complaints.
+/// Name of the sender in error messages.
 const SENDER: &str = "fcn-gen run";
 
-/// Measures; `top` is the top speed with AF_XDP, frames a second.
+/// Measures the rates; `top` is the top speed with AF_XDP, in frames per second.
 ///
 /// # Errors
-/// fcn-gen fails.
+/// Returns an error if fcn-gen fails.
 pub fn run(programs: &Programs, top: Option<f64>) -> Outcome {
     let link = Link::new(1)?;
     let scenario = load::frames(&programs.scratch, load::LENS[0])?;

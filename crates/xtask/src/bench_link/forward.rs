@@ -1,5 +1,6 @@
-//! What a node in the wire costs: how many frames a congestion point with an idle queue forwards, against a bare forwarder of the
-//! same two interfaces; and how long notifications take, against a bare reflector.
+//! Cost of a node in the wire: number of frames that a congestion point with an idle queue
+//! forwards, compared with a bare forwarder between the same two interfaces; and time of
+//! notifications, compared with a bare reflector.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,22 +15,23 @@ use crate::failure::Outcome;
 use crate::figures::{self, Ratio, median};
 use crate::process::{self, Running};
 
-/// Seconds that frames flow.
+/// Duration of a flow of frames, in seconds.
 const SECONDS: &str = "2";
-/// Seconds that a bare node is there, if it is not ended before.
+/// Lifetime of a bare node in seconds, unless it is ended before.
 const BARE_SECONDS: &str = "60";
-/// How long a node may take until it takes frames, and how long what opening left to do may last.
+/// Time limit for a node to accept frames, and time for the after-effects of its start to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(200);
-/// Of what the bare forwarder takes: of so many frames none may be lost.
+/// Share of the bare forwarder's rate at which no frame may be lost.
 const LOSSLESS: f64 = 0.6;
-/// Questions of a run, one each millisecond.
+/// Number of requests per run, one per millisecond.
 const QUESTIONS: u64 = 2_000;
-/// A congestion point whose queue stays empty, and one where every packet meets a queue.
+/// Options of a congestion point whose queue stays empty, and of one where every packet meets a
+/// queue.
 const IDLE: &str = "--enable-fast-cnp --set rate=100G --set host.sender.rate=100G";
 const CONGESTED: &str =
     "--enable-fast-cnp --set rate=1M --set kmin=1B --set kmax=2B --set queue=1GB";
-/// A proxy that knows the QPs from the beginning on.
+/// Options of a proxy that knows the QPs from the beginning.
 const PROXY: &str = "--config proxy --enable-proxy --set qps=[\"load*\"]";
 
 /// A node, and its figures of each round.
@@ -40,7 +42,7 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Runs it at the far end of `link` while `work` is done, which gets the number of its process.
+    /// Runs it at the far end of `link` during `work`, which is given its PID.
     fn runs(&mut self, link: &Link, work: impl FnOnce(u32) -> Outcome<[f64; 4]>) -> Outcome {
         let complaints = tempfile::NamedTempFile::new()?;
         let mut command = (self.command)();
@@ -60,7 +62,7 @@ impl Node<'_> {
     }
 }
 
-/// Waits until a node takes what comes in at the far end of `link`.
+/// Waits until a node accepts frames at the far end of `link`.
 fn awaited(link: &Link, node: &mut Running) -> Outcome {
     let began = Instant::now();
     while !link.is_taken() && node.0.try_wait()?.is_none() {
@@ -71,7 +73,8 @@ fn awaited(link: &Link, node: &mut Running) -> Outcome {
     Ok(())
 }
 
-/// A table of the nodes, the bare one first: two figures in these units, each with its ratio to the bare one's, and counts.
+/// Prints a table of the nodes, the bare one first: two figures in these units, each with its ratio
+/// to the bare one's, and counts.
 fn print(heading: &str, nodes: &[Node<'_>], units: [f64; 2], counts: &[usize]) {
     let rows = nodes.iter().map(|node| {
         let mut row = vec![node.name.to_owned()];
@@ -86,7 +89,7 @@ fn print(heading: &str, nodes: &[Node<'_>], units: [f64; 2], counts: &[usize]) {
     figures::print(heading, &rows.collect::<Vec<_>>());
 }
 
-/// How the first figure of each node compares with the bare one's, which is the first.
+/// Returns the ratio of each node's first figure to that of the bare one, which is the first.
 fn compared(nodes: &[Node<'_>], load: &str, unit: &str) -> impl Iterator<Item = Ratio> {
     let (bare, others) = nodes.split_at(1);
     others.iter().map(move |node| Ratio {
@@ -96,7 +99,7 @@ fn compared(nodes: &[Node<'_>], load: &str, unit: &str) -> impl Iterator<Item = 
     })
 }
 
-/// Where the nodes are: at the end of the first link, and between it and the second.
+/// Topology of the nodes: at the end of the first link, and between it and the second.
 struct Place<'a> {
     programs: &'a Programs,
     link: Link,
@@ -106,7 +109,7 @@ struct Place<'a> {
 /// Compares forwarding and notifying.
 ///
 /// # Errors
-/// A program of ours fails.
+/// Returns an error if a program of ours fails.
 pub fn run(programs: &Programs, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
     let (link, behind) = (Link::new(1)?, Link::new(1)?);
     link.goes_on_by(&behind);
@@ -122,7 +125,7 @@ pub fn run(programs: &Programs, rounds: usize, ratios: &mut Vec<Ratio>) -> Outco
 }
 
 impl Place<'_> {
-    /// The interfaces of a node between the links: towards who sends, and away from it.
+    /// Returns the interfaces of a node between the links: towards the sender, and away from it.
     fn between(&self) -> [&'static str; 2] {
         [self.link.receiving(), self.behind.sending()]
     }
@@ -162,7 +165,7 @@ impl Place<'_> {
     }
 
     fn forwarding(&self, len: usize, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
-        // Of CNPs to a sender that the switch knows, one in 100 would go back.
+        // Data only: of CNPs to a sender that the switch knows, one in 100 would be sent back.
         let scenario = load::data(&self.programs.scratch, len)?;
         let between = self.between();
         let mut nodes = [
@@ -194,7 +197,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Sends past a node: frames a second that arrive behind it, its nanoseconds in the processor for each, and frames lost.
+    /// Sends past a node; returns the frames per second that arrive behind it, its processor time
+    /// per frame in nanoseconds, and the number of frames lost.
     fn send(&self, scenario: &Path, rate: Option<f64>, node: u32) -> Outcome<[f64; 3]> {
         let (link, generator) = (&self.link, &self.programs.generator);
         let mut command = link.sender(None, generator);
@@ -249,7 +253,7 @@ impl Place<'_> {
     }
 }
 
-/// A capture of a notification for the proxy.
+/// Returns a capture of a notification for the proxy.
 fn notification(programs: &Programs) -> Outcome<PathBuf> {
     let file = |name| programs.scratch.join(name);
     let (played, asked) = (file("proxy.pcapng"), file("notification.pcapng"));

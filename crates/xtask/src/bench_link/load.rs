@@ -1,5 +1,5 @@
-//! What the benchmark sends: scenarios for fcn-gen, and captures made from them. Captures are classic pcap with
-//! microseconds, which every peer reads.
+//! Frames that the benchmark sends: scenarios for fcn-gen, and captures made from them. Captures
+//! are classic pcap with microseconds, which every peer reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,15 +9,16 @@ use anyhow::Context;
 use crate::failure::Outcome;
 use crate::{packets, process};
 
-/// Octets of the frames sent: a CNP over IPv6, and a data packet with 1008 octets of payload.
+/// Lengths of the frames sent, in octets: a CNP over IPv6, and a data packet with 1008 octets of
+/// payload.
 pub const LENS: [usize; 2] = [94, 1086];
-/// Headers of a data packet over IPv6, and its ICRC.
+/// Octets of the headers of a data packet over IPv6, and its ICRC.
 const DATA_OVERHEAD: usize = 14 + 40 + 8 + 12 + 4;
 
-/// A capture of a stress: so many packets, one every `gap` nanoseconds.
+/// Writes a capture of a stress: `count` packets, one every `gap` nanoseconds.
 ///
 /// # Errors
-/// fcn-gen fails, or the scenario cannot be written.
+/// Returns an error if fcn-gen fails.
 pub fn stress(generator: &Path, scenario: &Path, count: u64, gap: u64, file: &Path) -> Outcome {
     let mut command = Command::new(generator);
     command.arg("run").arg(scenario);
@@ -26,10 +27,10 @@ pub fn stress(generator: &Path, scenario: &Path, count: u64, gap: u64, file: &Pa
     process::stdout(command.args(["--quiet", "--output"]).arg(file)).map(drop)
 }
 
-/// A scenario of this stress, in a file of that name.
+/// Writes a scenario of this stress, in a file of that name.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if it cannot be written.
 pub fn scenario(scratch: &Path, name: &str, stress: &str) -> Outcome<PathBuf> {
     let file = scratch.join(format!("{name}.toml"));
     let head = "about = \"A load\"\ndemonstrates = \"What it costs.\"\nseed = 1\n[stress]\n";
@@ -37,10 +38,10 @@ pub fn scenario(scratch: &Path, name: &str, stress: &str) -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// A stress scenario whose frames all have `len` octets and are all different.
+/// Writes a stress scenario whose frames all have `len` octets and are all different.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if it cannot be written.
 pub fn frames(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     if len != LENS[0] {
         return data(scratch, len);
@@ -49,10 +50,10 @@ pub fn frames(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     scenario(scratch, &format!("frames-{len}"), stress)
 }
 
-/// The same of data packets alone, which a switch sends on to the receivers.
+/// As [`frames`], with data packets only, which a switch forwards to the receivers.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if it cannot be written.
 pub fn data(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     let payload = len.saturating_sub(DATA_OVERHEAD);
     let stress =
@@ -60,10 +61,11 @@ pub fn data(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     scenario(scratch, &format!("data-{len}"), &stress)
 }
 
-/// A capture of `count` frames of the scenario, `gap` nanoseconds apart; one written before serves again.
+/// Returns a capture of `count` frames of the scenario, `gap` nanoseconds apart; an existing one is
+/// reused.
 ///
 /// # Errors
-/// fcn-gen or editcap fails, or a file cannot be written.
+/// Returns an error if fcn-gen or editcap fails, or a file cannot be written.
 pub fn capture(
     generator: &Path,
     scratch: &Path,
@@ -82,10 +84,10 @@ pub fn capture(
     Ok(file)
 }
 
-/// The first frame of a capture.
+/// Returns the first frame of a capture.
 ///
 /// # Errors
-/// It has none.
+/// Returns an error if it has none.
 pub fn first_frame(file: &Path) -> Outcome<Vec<u8>> {
     let first = packets::read(file)?.packets.into_iter().next();
     let first = first.with_context(|| format!("{} has no packets", file.display()))?;

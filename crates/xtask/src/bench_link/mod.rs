@@ -1,14 +1,15 @@
-//! `cargo xtask bench link`: how fast and how exactly frames leave, over a veth pair between two network namespaces, against a
-//! bare AF_XDP loop and other programs in the same run. Counted is what arrives, never what a sender says.
+//! `cargo xtask bench link`: rates and exact times of frames over a veth pair between two network
+//! namespaces, compared with a bare AF_XDP loop and other programs in the same run. Arrivals are
+//! counted, never a sender's own report.
 //!
-//! Top speed is in `top.rs`, what nodes in the wire cost in `forward.rs`, replaying at a capture's own times in `replay.rs`, exact rates in `exact.rs`; what they
-//! send in `load.rs`.
+//! Top speed is in `top.rs`, the cost of nodes in the wire in `forward.rs`, replaying at a
+//! capture's own times in `replay.rs`, exact rates in `exact.rs`; the frames sent are in `load.rs`.
 
 pub mod arrivals;
 mod exact;
 mod forward;
 pub mod load;
-// Where the tests of the tools send, too.
+// Shared with the tests of the tools.
 #[allow(clippy::pedantic, reason = "tests' own habits")]
 #[path = "../../../link/tests/common/netns.rs"]
 mod netns;
@@ -44,10 +45,11 @@ pub enum Part {
     Replay,
 }
 
-/// Runs the benchmark, or only those `parts` of it, with so many rounds of each comparison; returns what compares with others.
+/// Runs the benchmark, or only those `parts` of it, with `rounds` rounds of each comparison;
+/// returns the ratios to other programs.
 ///
 /// # Errors
-/// Something cannot be built, or a program under test fails.
+/// Returns an error if something cannot be built, or a program under test fails.
 pub fn run(rounds: usize, parts: &[Part]) -> Outcome<Vec<Ratio>> {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     if let Some(reason) = Link::unavailable() {
@@ -93,39 +95,39 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome<Vec<Ratio>> {
     Ok(ratios)
 }
 
-/// The longest that one run may take.
+/// Time limit of one run.
 pub const LIMIT: Duration = Duration::from_secs(60);
-/// The processor of what watches; senders of one queue have the last, which our tools take by themselves.
+/// Processor of the observers; senders of one queue use the last one, as our tools do by default.
 pub const WATCHERS: &str = "0";
 
-/// The programs under test, and what they are compared with.
+/// The programs under test, and those that they are compared with.
 #[derive(Debug)]
 pub struct Programs {
     /// `fcn-gen`.
     pub generator: PathBuf,
     /// `fcn-replay`.
     pub replayer: PathBuf,
-    /// Sends as fast as AF_XDP takes frames.
+    /// Sends as fast as AF_XDP accepts frames.
     pub bare_loop: PathBuf,
-    /// Has nothing to do but to keep time.
+    /// Does nothing but keep time.
     pub bare_timer: PathBuf,
-    /// Passes frames on, or back, unread.
+    /// Passes frames on, or back, without reading them.
     pub bare_forwarder: PathBuf,
-    /// Measures how long answers take.
+    /// Measures the time until responses.
     pub round_trip: PathBuf,
-    /// Other programs, as far as they are at hand.
+    /// Other programs, as far as available.
     pub peers: Vec<Peer>,
-    /// Where files may be put.
+    /// Folder for temporary files.
     pub scratch: PathBuf,
-    /// The processor of a sender of one queue.
+    /// Processor of a sender of one queue.
     pub senders: String,
 }
 
 impl Programs {
-    /// Builds ours, and finds the others; says which are not at hand.
+    /// Builds our programs, and finds the others; prints those that are missing.
     ///
     /// # Errors
-    /// One cannot be built.
+    /// Returns an error if one cannot be built.
     pub fn ready() -> Outcome<Self> {
         let mut at_hand = Vec::new();
         for found in peers() {

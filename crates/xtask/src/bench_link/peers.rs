@@ -1,5 +1,5 @@
-//! The programs that ours are measured against: which are at hand, of what version, and how each is run at its best.
-//! Not here: measuring (`arrivals.rs`).
+//! The programs that ours are compared with: their availability, version, and best options.
+//! Measuring is in `arrivals.rs`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,55 +11,56 @@ use anyhow::{Context, ensure};
 use crate::failure::Outcome;
 use crate::process;
 
-/// Names a tcpreplay built with `--xdp`, where the one in `PATH` is an older one.
+/// Names a tcpreplay built with `--xdp`, if the one in `PATH` is older.
 pub const TCPREPLAY_VARIABLE: &str = "FCN_TCPREPLAY";
 /// Frames handed over at a time: more gains nothing over veth, and 8 lose some 3 %.
 pub const XDP_BATCH: &str = "32";
 
-/// How a peer sends.
+/// Method by which a peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// tcpreplay through a packet socket: a system call a frame.
+    /// tcpreplay through a packet socket: one system call per frame.
     Tcpreplay,
     /// tcpreplay through AF_XDP, on queue 0.
     TcpreplayXdp,
-    /// trafgen through a packet socket's transmit ring. It repeats one frame; it replays nothing.
+    /// trafgen through a packet socket's transmit ring. It repeats one frame and cannot replay.
     Trafgen,
 }
 
 /// A program to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// How it sends.
+    /// Its sending method.
     pub way: Way,
-    /// What it says its version is.
+    /// The version that it reports.
     pub version: String,
-    /// Where it stands.
+    /// Path of the program.
     pub program: PathBuf,
 }
 
-/// What to send at top speed.
+/// Frames to send at top speed.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// A capture of many frames: with one of a thousand, tcpreplay's `--xdp` loses three of four when it loops.
+    /// A capture of many frames: with one of a thousand, tcpreplay's `--xdp` loses three of four
+    /// when it loops.
     pub capture: &'a Path,
-    /// Frames in the capture.
+    /// Number of frames in the capture.
     pub frames: u64,
-    /// How often it is sent.
+    /// Number of times that it is sent.
     pub loops: u64,
     /// One of its frames, for a peer that repeats one.
     pub frame: &'a [u8],
-    /// Processes, for a peer that can share the work.
+    /// Number of processes, for a peer that can share the work.
     pub workers: u16,
 }
 
-/// Every peer; in place of one that is not at hand, why, in a line.
+/// Returns every peer; for one that is not available, the reason in one line.
 #[must_use]
 pub fn peers() -> Vec<Result<Peer, String>> {
     let named = std::env::var_os(TCPREPLAY_VARIABLE).filter(|name| !name.is_empty());
     let program = named.map_or_else(|| find("tcpreplay", "tcpreplay"), |name| Ok(name.into()));
     let found = program.and_then(|program| tcpreplay(&program));
-    // Through a packet socket, whatever else it can do, and by AF_XDP.
+    // Through a packet socket, even if it supports AF_XDP, and through AF_XDP.
     let plain = found.as_ref().ok().map(|peer| Peer {
         way: Way::Tcpreplay,
         ..peer.clone()
@@ -78,14 +79,15 @@ pub fn peers() -> Vec<Result<Peer, String>> {
     all.map(|peer| peer.map_err(line)).collect()
 }
 
-/// A program in `PATH`, or among those for administrators, which a user's `PATH` leaves out.
+/// Returns a program in `PATH`, or in the folders for administrators, which a user's `PATH` leaves
+/// out.
 fn find(program: &str, package: &str) -> Outcome<PathBuf> {
     let sbin = ["/usr/local/sbin", "/usr/sbin"].map(|folder| Path::new(folder).join(program));
     let sbin = sbin.into_iter().find(|path| path.is_file());
     sbin.map_or_else(|| process::need(program, package), Ok)
 }
 
-/// A tcpreplay, by what it says of itself: with AF_XDP if that was built in.
+/// Returns a tcpreplay, with AF_XDP if its version output says that it was built in.
 fn tcpreplay(program: &Path) -> Outcome<Peer> {
     let mut command = Command::new(program);
     beside(&mut command, program);
@@ -110,7 +112,8 @@ fn trafgen(program: PathBuf) -> Outcome<Peer> {
     })
 }
 
-/// What a program says of itself, on whichever stream and with whatever status, and the version behind a line's beginning.
+/// Returns the version output of a program, from either stream and with any status, and the version
+/// after the beginning of a line.
 fn version(command: &mut Command, beginning: &str) -> Outcome<(String, String)> {
     let output = process::output(command.arg("--version"))?;
     let text = [&output.stderr[..], &output.stdout].concat();
@@ -122,8 +125,8 @@ fn version(command: &mut Command, beginning: &str) -> Outcome<(String, String)> 
     Ok((text.clone(), version.to_owned()))
 }
 
-/// Lets a tcpreplay find the libraries and BPF objects that stand beside it, if such do. A program from elsewhere
-/// finds its own.
+/// Lets a tcpreplay find the libraries and BPF objects next to it, if there are any. Any other
+/// program finds its own.
 fn beside(command: &mut Command, program: &Path) {
     let libraries = program.with_file_name("lib");
     let objects = libraries.join("bpf");
@@ -145,11 +148,12 @@ impl fmt::Display for Peer {
 }
 
 impl Peer {
-    /// Sends a load as fast as it can. `scratch` is a folder for a file that the peer reads; it must stay until the end
-    /// of the run. `cpus` pins it, as `taskset -c` writes them.
+    /// Returns a command that sends a load as fast as possible. `scratch` is a folder for a file
+    /// that the peer reads; it must stay until the end of the run. `cpus` pins it, in the format of
+    /// `taskset -c`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn top_speed(
         &self,
         link: &Link,
@@ -160,7 +164,7 @@ impl Peer {
         if self.way == Way::Trafgen {
             let file = scratch.join(format!("trafgen-{}.cfg", load.frame.len()));
             fs_err::write(&file, trafgen_config(load.frame))?;
-            // It places its processes itself.
+            // It pins its processes itself.
             let mut command = link.sender(None, &self.program);
             command.arg("--conf").arg(&file);
             command.args(["--dev", link.sending(), "--no-sock-mem"]);
@@ -171,21 +175,22 @@ impl Peer {
         let mut command = self.replaying(link, cpus);
         command.args(["--topspeed", "--loop", &load.loops.to_string()]);
         if self.way == Way::TcpreplayXdp {
-            // A larger batch is for top speed only.
+            // A larger batch is only for top speed.
             command.args(["--xdp-batch-size", XDP_BATCH]);
         }
         command.arg(load.capture);
         Ok(command)
     }
 
-    /// Whether it can replay a capture.
+    /// Returns true if it can replay a capture.
     #[must_use]
     pub fn replays(&self) -> bool {
         self.way != Way::Trafgen
     }
 
-    /// Sends a capture once, at its own times, as exactly as it can. Of tcpreplay's timers `gtod`, which spins, is by far
-    /// the best; with `nano`, which sleeps, p99 is hundreds of microseconds.
+    /// Returns a command that sends a capture once, at its own times, as exactly as possible. Of
+    /// tcpreplay's timers `gtod`, which spins, is by far the best; with `nano`, which sleeps, p99
+    /// is hundreds of microseconds.
     #[must_use]
     pub fn real_time(&self, link: &Link, capture: &Path, cpus: &str) -> Command {
         let mut command = self.replaying(link, Some(cpus));
@@ -205,7 +210,7 @@ impl Peer {
     }
 }
 
-/// A trafgen configuration of one frame.
+/// Returns a trafgen configuration of one frame.
 fn trafgen_config(frame: &[u8]) -> String {
     let octets: Vec<String> = frame.iter().map(|octet| format!("0x{octet:02x}")).collect();
     let lines: Vec<String> = octets.chunks(16).map(|line| line.join(", ")).collect();
@@ -218,7 +223,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
-    /// A program that says this.
+    /// Writes a program that prints `text`.
     fn saying(folder: &Path, text: &str) -> PathBuf {
         let program = folder.join("program");
         fs_err::write(&program, format!("#!/bin/sh\ncat <<END\n{text}END\n")).unwrap();
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_beside_its_libraries_gets_them() {
+    fn only_a_program_next_to_its_libraries_gets_them() {
         let mut command = Command::new("x");
         beside(&mut command, Path::new("/usr/bin/tcpreplay"));
         assert_eq!(command.get_envs().count(), 0);
@@ -263,7 +268,7 @@ mod tests {
         assert_eq!(long.matches(',').count(), 16);
     }
 
-    /// A thousand frames of 94 octets, 10 µs apart.
+    /// Writes a thousand frames of 94 octets, 10 µs apart.
     fn capture(file: &Path) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
         frame.resize(94, 0);
@@ -282,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_peer_at_hand_sends_a_capture() {
+    fn every_available_peer_sends_a_capture() {
         if let Some(reason) = Link::unavailable() {
             fcn_skip::skipped!("{reason}");
             return;

@@ -1,4 +1,5 @@
-//! Replaying a capture at its own times: how close the gaps between arrivals come to those of the capture.
+//! Replaying a capture at its own times: errors of the gaps between arrivals, compared with those
+//! of the capture.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,11 +11,11 @@ use super::{LIMIT, Programs, WATCHERS};
 use crate::failure::Outcome;
 use crate::figures::{self, Ratio, median, worst};
 
-/// How long a replay takes.
+/// Duration of a replay.
 const SPAN: Duration = Duration::from_secs(3);
 
-/// Who sends: its name, whether it is of this project, the command, and the figures of each round with the share of a
-/// processor that it took.
+/// A sender: its name, whether it is ours, the command, and the figures of each round with the
+/// share of a processor that it took.
 struct Sender<'a> {
     name: String,
     own: bool,
@@ -33,10 +34,10 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Compares everybody at gaps of `gap` nanoseconds.
+/// Compares all senders at gaps of `gap` nanoseconds.
 ///
 /// # Errors
-/// A program of ours fails, or arrivals cannot be recorded.
+/// Returns an error if a program of ours fails, or arrivals cannot be recorded.
 pub fn run(programs: &Programs, gap: u64, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
     let link = &Link::new(1)?;
     let count = SPAN.as_nanos() as u64 / gap;
@@ -51,7 +52,7 @@ pub fn run(programs: &Programs, gap: u64, rounds: usize, ratios: &mut Vec<Ratio>
             command
         }
     };
-    // It has nothing to do but to keep time, which tells what the machine allows.
+    // It does nothing but keep time, which shows the limit of the machine.
     let bare = || {
         let mut command = link.sender(None, &programs.bare_timer);
         let numbers = [load::LENS[0] as u64, count, gap];

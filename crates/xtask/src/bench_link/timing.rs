@@ -1,36 +1,39 @@
-//! How well frames kept their times: arrivals against a schedule. Pure arithmetic, no clock.
-//! Not here: recording arrivals (`arrivals.rs`).
+//! Accuracy of frame times: arrivals compared with a schedule. Pure arithmetic, no clock. Recording
+//! arrivals is in `arrivals.rs`.
 
 use anyhow::ensure;
 
 use crate::failure::Outcome;
 
-/// What a run's arrivals say of its sender's timing. Times are in nanoseconds.
+/// Timing of a sender, derived from a run's arrivals. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// |gap − scheduled gap|: half of the gaps are at most this far off, then 99 of 100, 999 of 1000, and all.
+    /// |gap − scheduled gap|: the maximum for half of the gaps, for 99 of 100, for 999 of 1000, and for all.
     pub errors: [u64; 4],
-    /// How much slower (positive) or faster the sender's clock ran: the slope of the least squares line through arrival
-    /// times over scheduled times, less 1, in parts per million. Single late frames hardly move it.
+    /// Amount by which the sender's clock ran slower (positive) or faster: the slope of the least
+    /// squares line through arrival times over scheduled times, minus 1, in parts per million.
+    /// Single late frames hardly change it.
     pub drift_ppm: f64,
-    /// Catch-up bursts: runs of gaps of less than half of the scheduled one that follow a gap late by more than half of
-    /// its scheduled length. A sender that merely keeps to its schedule after one late frame makes runs of one.
+    /// Catch-up bursts: runs of gaps of less than half of the scheduled one that follow a gap late
+    /// by more than half of its scheduled length. A sender that merely keeps to its schedule after
+    /// one late frame makes runs of one.
     pub bursts: usize,
-    /// The most frames in one catch-up burst.
+    /// Maximum number of frames in one catch-up burst.
     pub longest_burst: usize,
 }
 
-/// Times `gap` nanoseconds apart, from 0.
+/// Returns times `gap` nanoseconds apart, from 0.
 #[must_use]
 pub fn evenly(gap: u64, frames: u64) -> Vec<u64> {
     (0..frames).map(|i| i.saturating_mul(gap)).collect()
 }
 
-/// Compares arrivals with the times they were scheduled for, both in order and in nanoseconds, each from a zero of its own.
+/// Compares arrivals with their scheduled times, both in order and in nanoseconds, each relative to
+/// its own zero.
 ///
 /// # Errors
-/// The two cannot be compared: frames were lost or doubled, and which of them answers to which time is not known; or there
-/// are no gaps.
+/// Returns an error if the two cannot be compared: frames were lost or duplicated, so that the
+/// assignment to times is unknown; or there are no gaps.
 pub fn timing(arrived: &[u64], scheduled: &[u64]) -> Outcome<Timing> {
     let (recorded, planned) = (arrived.len(), scheduled.len());
     ensure!(
@@ -54,7 +57,7 @@ pub fn timing(arrived: &[u64], scheduled: &[u64]) -> Outcome<Timing> {
         bursts: 0,
         longest_burst: 0,
     };
-    // Frames of the burst that goes on; `None` where no late gap opened one.
+    // Frames of the current burst; `None` unless a late gap opened one.
     let mut burst: Option<usize> = None;
     for (gap, planned) in gaps {
         if gap.saturating_mul(2) < planned {
@@ -71,20 +74,20 @@ pub fn timing(arrived: &[u64], scheduled: &[u64]) -> Outcome<Timing> {
     Ok(timing)
 }
 
-/// Signed, for a capture's stamps may go back.
+/// Returns a signed difference, as a capture's time stamps may go back.
 fn between(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()
 }
 
-/// The smallest value that `per_mille` of the sorted values do not exceed (nearest rank).
+/// Returns the smallest value that `per_mille` of the sorted values do not exceed (nearest rank).
 fn at(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// The slope of the least squares line.
+/// Returns the slope of the least squares line.
 fn slope(x: &[u64], y: &[u64]) -> f64 {
-    // From the first point on, or the stamps' 60 bits would cost the sums their precision.
+    // Relative to the first point, as stamps of 60 bits would cost the sums their precision.
     let from_first = |v: &[u64]| -> Vec<f64> {
         let moved = v.iter().map(|t| between(v[0], *t) as f64);
         let mean = moved.clone().sum::<f64>() / v.len() as f64;
@@ -99,7 +102,7 @@ fn slope(x: &[u64], y: &[u64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A moment of 2026, so that precision is put to the test.
+    /// A time in 2026, to test precision.
     const NOW: u64 = 1_795_000_000_000_000_000;
 
     fn arrivals(gap: u64, frames: u64) -> Vec<u64> {
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_clock_is_drift_and_little_gap_error() {
+    fn a_slow_clock_shows_as_drift() {
         // 500.005 µs instead of 500: 10 ppm.
         let timing = timing(&arrivals(500_005, 10_000), &evenly(500_000, 10_000)).unwrap();
         assert_eq!(timing.errors, [5; 4]);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_made_good_is_a_burst() {
+    fn catching_up_after_a_pause_is_a_burst() {
         let scheduled = evenly(10_000, 100);
         // Frames 50 to 54 leave at once, when frame 54 is due.
         let mut arrived = arrivals(10_000, 100);
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_counted_apart() {
+    fn bursts_are_counted_separately() {
         // late, 2 short, on time, short, late, short
         let gaps = [20, 1, 2, 10, 1, 16, 4];
         let mut arrived = vec![NOW];
@@ -182,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn stamps_that_go_back_are_gap_errors() {
+    fn time_stamps_that_go_back_are_gap_errors() {
         let timing = timing(&[NOW, NOW - 5, NOW + 20], &[0, 10, 20]).unwrap();
         assert_eq!(timing.errors[3], 15);
     }
 
     #[test]
-    fn what_cannot_be_compared_is_said() {
+    fn incomparable_arrivals_are_errors() {
         let lost = timing(&arrivals(10, 9), &evenly(10, 10)).unwrap_err();
         assert_eq!(lost.to_string(), "9 frames recorded of 10 scheduled");
         for frames in 0..2 {

@@ -1,4 +1,4 @@
-//! Top speed: who gets most frames across.
+//! Top speed: frames that each sender gets across.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,26 +10,28 @@ use super::{LIMIT, Programs};
 use crate::failure::Outcome;
 use crate::figures::{self, Ratio, median, range};
 
-/// Seconds of a run.
+/// Duration of a run, in seconds.
 const SECONDS: &str = "2";
-/// Frames of the capture that is replayed, and how often by peers, who know no time: about as long as ours run.
+/// Number of frames in the replayed capture, and of its repetitions by peers, which have no time
+/// limit: about as long as ours run.
 const FRAMES: u64 = 100_000;
 const LOOPS: u64 = 14;
-/// Frames of a capture that stays in the processor's cache, as the one frame of the bare loop does.
+/// Number of frames of a capture that stays in the processor's cache, as the one frame of the bare
+/// loop does.
 const FEW: u64 = 1_000;
 
-/// How many frames a sender sent.
+/// Source of the number of frames that a sender sent.
 #[derive(Clone, Copy)]
 enum Sent {
     /// It prints the number.
     Printed,
     /// Its report has the number.
     Reported,
-    /// It was told the number.
+    /// The number was given to it.
     Given(u64),
 }
 
-/// Who sends, and its figures of each round.
+/// A sender, and its figures of each round.
 struct Sender<'a> {
     name: String,
     sent: Sent,
@@ -55,7 +57,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Takes a run in; `bare` is the rate of the bare loop in the same round.
+    /// Adds a run; `bare` is the rate of the bare loop in the same round.
     fn add(&mut self, run: &Run, pps: f64, bare: f64) -> Outcome {
         let (arrived, name) = (run.arrived as f64, &self.name);
         let sent = match self.sent {
@@ -87,10 +89,10 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Compares everybody; returns the rate of the generator.
+/// Compares all senders; returns the rate of the generator.
 ///
 /// # Errors
-/// A program of ours fails.
+/// Returns an error if a program of ours fails.
 pub fn run(
     programs: &Programs,
     (queues, len): (u16, usize),
@@ -109,7 +111,8 @@ pub fn run(
         frame: &load::first_frame(few)?,
         workers: queues,
     };
-    // The bare loop; through as many frames as the capture has it tells what reading them from memory costs anybody.
+    // The bare loop; with as many frames as the capture has, it shows the cost of reading them from
+    // memory for any sender.
     let bare = |frames: Option<u64>| {
         move || {
             let mut command = link.sender(None, &programs.bare_loop);
@@ -128,7 +131,8 @@ pub fn run(
     };
     let replay = |capture, frames: u64| {
         let name = format!("fcn-replay --top, {frames} frames again and again");
-        // For a time, as the others of ours: two queues do not end their loops at the same moment.
+        // For a duration, as our other senders: two queues do not end their loops at the same
+        // moment.
         let words = &["--top", "--forever"];
         Sender::new(name, Sent::Reported, move || {
             own(&programs.replayer, capture, &[], words)
@@ -186,7 +190,7 @@ pub fn run(
     Ok(Some(median(&senders[1].pps)).filter(|pps| pps.is_finite()))
 }
 
-/// Ours against the bare loop, which comes first, and against the peers.
+/// Returns the ratios of our senders to the bare loop, which comes first, and to the peers.
 fn compared(senders: &[Sender<'_>], load: &str) -> Vec<Ratio> {
     let Some((bare, others)) = senders.split_first() else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! Programs and plugin as packages hold them: optimised, without debug information, and without a path of this machine.
+//! Programs and plugin for packages: optimised, without debug information, and without paths of
+//! this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,13 @@ use crate::{cargo, process};
 /// The profile in Cargo.toml.
 const PROFILE: [&str; 2] = ["--profile", "dist"];
 
-/// The target without a C library of the system.
+/// The target that does not use the system's C library.
 pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// The tools, as packages and programs are called.
+/// The tools, by the names of their packages and programs.
 pub(super) const TOOLS: [&str; 3] = [cargo::GENERATOR, cargo::REPLAYER, cargo::MONITOR];
 
-/// Whom programs are for.
+/// Systems that programs are built for.
 pub(super) enum Target {
     /// This machine's Debian and later ones, with their C library and libpcap.
     Debian,
@@ -26,7 +27,7 @@ pub(super) enum Target {
     Static((PathBuf, String)),
 }
 
-/// The three programs, in the order of [`TOOLS`].
+/// Builds the three programs, in the order of [`TOOLS`].
 pub(super) fn tools(root: &Path, target: &Path, of: &Target) -> Outcome<[PathBuf; 3]> {
     let mut command = build(root, target)?;
     for tool in TOOLS {
@@ -44,7 +45,7 @@ pub(super) fn tools(root: &Path, target: &Path, of: &Target) -> Outcome<[PathBuf
     Ok([generator?, replayer?, monitor?])
 }
 
-/// The folder with man pages and completions, as they stand below `/usr/share`.
+/// Builds the folder with man pages and completions, laid out as below `/usr/share`.
 pub(super) fn manual(root: &Path, target: &Path) -> Outcome<PathBuf> {
     let mut command = build(root, target)?;
     let messages = cargo::messages(command.args(["--package", cargo::MANUAL]))?;
@@ -56,7 +57,7 @@ pub(super) fn manual(root: &Path, target: &Path) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// The plugin for the Wireshark of a system in a folder.
+/// Builds the plugin for the Wireshark of a system in a folder.
 pub(super) fn plugin(root: &Path, target: &Path, system: &Path) -> Outcome<PathBuf> {
     cargo::build_plugin_for(system, target, |build| {
         build.args(PROFILE).current_dir(root);
@@ -65,7 +66,7 @@ pub(super) fn plugin(root: &Path, target: &Path, system: &Path) -> Outcome<PathB
     })
 }
 
-/// Flags for rustc, each as it is, whatever is in it.
+/// Flags for rustc, separated so that they may contain any character.
 const FLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 
 fn build(root: &Path, target: &Path) -> Outcome<Command> {
@@ -75,7 +76,8 @@ fn build(root: &Path, target: &Path) -> Outcome<Command> {
     Ok(command)
 }
 
-/// The same words for folders that differ from machine to machine: panics name the file that they come from.
+/// Returns flags that replace folders that differ between machines by fixed names, as panics name
+/// their source file.
 fn flags(root: &Path, target: &Path) -> Outcome<OsString> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -84,7 +86,7 @@ fn flags(root: &Path, target: &Path) -> Outcome<OsString> {
     let folders = [
         (root, "/build/fcn-tools"),
         (home.as_path(), "/build/cargo"),
-        // Mostly below the first.
+        // Mostly inside the first.
         (target, "/build/fcn-tools/target/dist"),
     ];
     for (from, to) in folders

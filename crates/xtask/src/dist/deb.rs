@@ -1,4 +1,4 @@
-//! A Debian package: a tree of files, what dpkg reads of them, and the file that holds both.
+//! A Debian package: a tree of files, the files for dpkg, and the archive that contains both.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use crate::process;
 
 use super::origin::Origin;
 
-/// A package in the making.
+/// A package being built.
 pub(super) struct Package<'o> {
     tree: tempfile::TempDir,
     origin: &'o Origin,
     name: String,
     octets: u64,
-    /// Paths that dpkg does not replace once they were changed.
+    /// Paths that dpkg does not replace if they were changed.
     configuration: Vec<String>,
 }
 
-/// What `control` says besides name, version and size.
+/// Contents of `control` other than name, version and size.
 pub(super) struct Control<'c> {
-    /// Further fields, a line each.
+    /// Further fields, one per line.
     pub fields: &'c str,
-    /// What it needs.
+    /// Dependencies.
     pub depends: Vec<String>,
-    /// One line, and the lines below.
+    /// One summary line, and the lines below it.
     pub description: &'c str,
 }
 
@@ -73,7 +73,7 @@ impl<'o> Package<'o> {
         self.add(path, &fs_err::read(from)?, mode)
     }
 
-    /// Adds a text as Debian has manuals and changes: compressed, and so that the same text is the same file.
+    /// Adds a text as Debian stores manuals and changelogs: compressed, reproducibly.
     pub(super) fn add_compressed(&mut self, path: &str, content: &[u8]) -> Outcome {
         let plain = tempfile::NamedTempFile::new()?;
         fs_err::write(plain.path(), content)?;
@@ -83,13 +83,13 @@ impl<'o> Package<'o> {
         self.add(path, &output.stdout, 0o644)
     }
 
-    /// Adds a file that administrators change.
+    /// Adds a configuration file, which administrators may change.
     pub(super) fn add_configuration(&mut self, path: &str, content: &[u8]) -> Outcome {
         self.configuration.push(format!("/{path}\n"));
         self.add(path, content, 0o644)
     }
 
-    /// Adds a script or another file that dpkg itself reads.
+    /// Adds a script or another file for dpkg itself.
     pub(super) fn add_script(&mut self, name: &str, content: &str, mode: u32) -> Outcome {
         let octets = self.octets;
         self.add(&format!("DEBIAN/{name}"), content.as_bytes(), mode)?;
@@ -125,7 +125,7 @@ impl<'o> Package<'o> {
         self.add_script("md5sums", &sums, 0o644)?;
         let mut build = Command::new("dpkg-deb");
         build.env("SOURCE_DATE_EPOCH", self.origin.epoch.to_string());
-        // One thread: how xz divides its work among several is part of what it writes.
+        // One thread: the output of xz depends on how it divides its work among several.
         build.args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]);
         process::stdout(build.arg(self.tree.path()).arg(&file))?;
         Ok(file)

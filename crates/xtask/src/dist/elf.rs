@@ -1,4 +1,5 @@
-//! Which packages a program or library needs: by the libraries that it names, and the newest symbol of the C library.
+//! Packages that a program or library depends on: determined by the libraries that it names, and
+//! the newest symbol of the C library.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use anyhow::{Context, bail};
 use crate::failure::Outcome;
 use crate::process;
 
-/// A program's needs, as a field `Depends` of Debian has them.
+/// Returns a program's dependencies, as in Debian's field `Depends`.
 pub(super) fn depends(file: &Path) -> Outcome<Vec<String>> {
     let mut readelf = Command::new("readelf");
     readelf
@@ -18,7 +19,7 @@ pub(super) fn depends(file: &Path) -> Outcome<Vec<String>> {
     packages(&text).with_context(|| format!("{}", file.display()))
 }
 
-/// The packages for what readelf lists.
+/// Returns the packages for readelf's output.
 fn packages(readelf: &str) -> Outcome<Vec<String>> {
     let mut packages = Vec::new();
     for line in readelf.lines() {
@@ -34,17 +35,17 @@ fn packages(readelf: &str) -> Outcome<Vec<String>> {
     Ok(packages)
 }
 
-/// The package of a library; nothing for what comes with the C library.
+/// Returns the package of a library; `None` for those that come with the C library.
 fn package(library: &str, readelf: &str) -> Outcome<Option<String>> {
     Ok(Some(match library {
         "libc.so.6" => format!("libc6 (>= {})", newest_glibc(readelf)?),
         "libm.so.6" | "ld-linux-x86-64.so.2" => return Ok(None),
         "libgcc_s.so.1" => "libgcc-s1".to_owned(),
-        // The newest whose functions the bindings use.
+        // The newest version whose functions the bindings use.
         "libpcap.so.0.8" => "libpcap0.8 (>= 1.9.1)".to_owned(),
-        // Renamed for times of 64 bits, where those were no new size.
+        // Renamed for 64-bit times, on architectures where these were a change.
         "libglib-2.0.so.0" => "libglib2.0-0t64 | libglib2.0-0".to_owned(),
-        // Of a Wireshark; these names change with each.
+        // Of a Wireshark; these names change with each version.
         _ => match library.split_once(".so.") {
             Some((name @ ("libwireshark" | "libwiretap" | "libwsutil"), number)) => {
                 format!("{name}{number}")
@@ -54,7 +55,7 @@ fn package(library: &str, readelf: &str) -> Outcome<Option<String>> {
     }))
 }
 
-/// The newest version of the C library that a symbol needs.
+/// Returns the newest version of the C library that a symbol needs.
 fn newest_glibc(readelf: &str) -> Outcome<String> {
     let versions = readelf.split("GLIBC_").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -82,19 +83,19 @@ mod tests {
 ";
 
     #[test]
-    fn needs_are_those_of_the_newest_symbol() {
+    fn dependencies_are_those_of_the_newest_symbol() {
         let expected = ["libc6 (>= 2.34)", "libpcap0.8 (>= 1.9.1)"];
         assert_eq!(packages(PROGRAM).unwrap(), expected);
     }
 
     #[test]
-    fn a_wiresharks_libraries_have_their_number() {
+    fn packages_of_wireshark_libraries_have_their_number() {
         let text = " (NEEDED) Shared library: [libwireshark.so.18]\n (NEEDED) Shared library: [libwsutil.so.16]\n";
         assert_eq!(packages(text).unwrap(), ["libwireshark18", "libwsutil16"]);
     }
 
     #[test]
-    fn an_unknown_library_is_no_guess() {
+    fn an_unknown_library_is_an_error() {
         let text = " (NEEDED) Shared library: [libssl.so.3]\n";
         let failure = packages(text).unwrap_err().to_string();
         assert!(failure.contains("libssl.so.3"), "{failure}");

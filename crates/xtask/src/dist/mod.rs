@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: packages for Debian and Ubuntu, and one archive that runs on any Linux, in a folder.
-//! The same commit gives the same octets, wherever and whenever it is built with the same Rust.
-//! Not here: a plugin for this machine's own Wireshark (`install_plugin.rs`).
+//! `cargo xtask dist`: packages for Debian and Ubuntu, and one archive that runs on any Linux, in a
+//! folder. The same commit gives the same octets, on any machine and at any time, if built with the
+//! same Rust. A plugin for this machine's own Wireshark is in `install_plugin.rs`.
 
 mod binaries;
 mod deb;
@@ -31,7 +31,8 @@ pub struct Options {
     /// The folder for packages and archive [default: packages in the target folder]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Make the plugin's package for this Wireshark; may be given several times [default: all that it is tested with]
+    /// Make the plugin's package for this Wireshark; may be given several times [default: all that
+    /// it is tested with]
     #[arg(long, value_name = "VERSION", value_parser = tested_minor, conflicts_with = "no_plugin")]
     pub wireshark: Vec<(u32, u32)>,
     /// Make no package of the plugin
@@ -43,18 +44,20 @@ pub struct Options {
     /// Build everything a second time, in a clone elsewhere, and compare
     #[arg(long)]
     pub twice: bool,
-    /// Install, run and remove the packages in fresh Debian 12, 13 and unstable, as root (needs debootstrap)
+    /// Install, run and remove the packages in fresh Debian 12, 13 and unstable, as root (needs
+    /// debootstrap)
     #[arg(long)]
     pub r#try: bool,
-    /// The same in this folder, which holds a system of Debian or Ubuntu to be thrown away; may be given several times
+    /// The same in this folder, which holds a system of Debian or Ubuntu to be thrown away; may be
+    /// given several times
     #[arg(long, value_name = "FOLDER")]
     pub try_in: Vec<PathBuf>,
 }
 
-/// Makes the packages, and says what they are.
+/// Makes the packages, and prints their paths.
 ///
 /// # Errors
-/// One could not be made, or did not do what it was tried with.
+/// Returns an error if one cannot be made, or fails its trial.
 pub fn run(options: &Options) -> Outcome {
     for (program, package) in [
         ("dpkg-deb", "dpkg"),
@@ -99,7 +102,7 @@ fn make(root: &Path, target: &Path, output: &Path, options: &Options) -> Outcome
         made.push(file);
         Ok(())
     };
-    // Said before what takes long.
+    // Reported before the steps that take long.
     let libpcap = match options.no_static {
         true => None,
         false => static_build::ready(target)?

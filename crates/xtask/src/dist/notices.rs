@@ -1,5 +1,5 @@
-//! The licences of the crates that are linked into programs, as these ask whoever gives the programs on: each text once, with the
-//! crates that it is of.
+//! The licences of the crates that are linked into programs, which these require to be included
+//! when programs are distributed: each text once, with the crates that use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::failure::Outcome;
 use crate::{cargo, process};
 
-/// What files with licences are called, in capitals.
+/// Beginnings of the names of licence files, in capitals.
 const NAMES: [&str; 6] = [
     "LICENSE",
     "LICENCE",
@@ -20,7 +20,7 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// All texts, of the crates that these packages link.
+/// Returns all texts, of the crates that these packages link.
 pub(super) fn text(root: &Path, packages: &[&str]) -> Outcome<String> {
     let mut tree = cargo::command(&["tree", "--locked", "--edges", "normal,no-proc-macro"])?;
     tree.args(["--prefix", "none", "--no-dedupe", "--format", "{p}"]);
@@ -75,7 +75,7 @@ pub(super) fn text(root: &Path, packages: &[&str]) -> Outcome<String> {
     Ok(parts.join(&format!("\n{}\n\n", "-".repeat(78))))
 }
 
-/// The texts in a crate's folder.
+/// Returns the texts in a crate's folder.
 fn licences(folder: &Path) -> Outcome<Vec<String>> {
     let mut texts = Vec::new();
     for entry in fs_err::read_dir(folder)?.flatten() {
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_linked_has_its_licence_in_the_text() {
+    fn licences_of_linked_crates_are_included() {
         let text = text(&cargo::root().unwrap(), &["fcn-wire"]).unwrap();
         assert!(
             text.contains("\ncrc32fast ") || text.starts_with("crc32fast "),
             "{text}"
         );
         assert!(text.contains("Permission is hereby granted"));
-        // Linked into others, and ours.
+        // Linked into other programs, and our own crates.
         assert!(!text.contains("\nratatui ") && !text.contains("\nfcn-"));
     }
 }

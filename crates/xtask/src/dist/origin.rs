@@ -1,4 +1,4 @@
-//! Which commit packages are made of, and so their version, date and maintainer.
+//! The commit that packages are made from, which determines their version, date and maintainer.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,26 +8,26 @@ use anyhow::Context;
 use crate::failure::Outcome;
 use crate::process;
 
-/// The version of the workspace, that of this crate.
+/// The version of the workspace, which is that of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// As Debian orders them: a commit before the release is older than the release.
+    /// Version in Debian's order: a commit before the release is older than the release.
     pub version: String,
-    /// Its second since 1970: SOURCE_DATE_EPOCH.
+    /// Time of the commit in seconds since 1970: SOURCE_DATE_EPOCH.
     pub epoch: u64,
-    /// The same for people, as Debian's changelogs have it.
+    /// The same in the format of Debian's changelogs.
     pub date: String,
-    /// Who committed it: "Name <address>".
+    /// Committer: "Name <address>".
     pub maintainer: String,
-    /// Whether files differ from it.
+    /// True if files differ from the commit.
     pub dirty: bool,
 }
 
 impl Origin {
-    /// The last commit in a folder.
+    /// Returns the last commit in a folder.
     pub(super) fn of(root: &Path) -> Outcome<Self> {
         let git = |words: &[&str]| {
             let mut command = Command::new("git");
@@ -76,7 +76,7 @@ fn version(released: bool, day: &str, hash: &str, dirty: bool) -> String {
     base + if dirty { "+changed" } else { "" }
 }
 
-/// A file's SHA-256, in hexadecimal.
+/// Returns a file's SHA-256, in hexadecimal.
 pub(super) fn sha256(file: &Path) -> Outcome<String> {
     let text = process::stdout(Command::new("sha256sum").arg(file))?;
     let sum = text.split_whitespace().next();

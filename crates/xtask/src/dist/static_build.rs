@@ -1,6 +1,7 @@
-//! One archive of the three tools that runs on any Linux of this architecture: nothing of the system is linked, so it needs
-//! neither a version of the C library nor libpcap. libpcap's source comes from Debian, without what needs other libraries
-//! (D-Bus, USB, Bluetooth, RDMA devices).
+//! One archive of the three tools that runs on any Linux of this architecture: nothing of the
+//! system is linked, so it depends neither on a version of the C library nor on libpcap. libpcap's
+//! source comes from Debian, without the parts that need other libraries (D-Bus, USB, Bluetooth,
+//! RDMA devices).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,13 +15,14 @@ use super::binaries::{MUSL, TOOLS};
 use super::notices;
 use super::origin::Origin;
 
-/// Whose libpcap.
+/// Debian release that libpcap is taken from.
 const RELEASE: &str = "bookworm";
 
-/// Its licence, beside the library.
+/// Its licence, next to the library.
 const LICENCE: &str = "LICENSE";
 
-/// What building needs, besides Rust's standard library for the target: programs and their packages.
+/// Requirements of the build, besides Rust's standard library for the target: programs and their
+/// packages.
 const NEEDS: [(&str, &str); 4] = [
     ("musl-gcc", "musl-tools"),
     ("flex", "flex"),
@@ -28,7 +30,7 @@ const NEEDS: [(&str, &str); 4] = [
     ("make", "make"),
 ];
 
-/// musl brings no headers of the kernel; the system's stand behind its own.
+/// musl comes without the kernel's headers; the system's are searched after musl's own.
 const COMPILER: &str = "musl-gcc -idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu";
 
 const WITHOUT: [&str; 7] = [
@@ -41,7 +43,7 @@ const WITHOUT: [&str; 7] = [
     "--disable-usb",
 ];
 
-/// A static libpcap and its version; or why there can be none here.
+/// Returns a static libpcap and its version, or the reason why it cannot be built here.
 pub(super) fn ready(target: &Path) -> Outcome<Result<(PathBuf, String), String>> {
     let mut rustc = Command::new("rustc");
     let folder = process::stdout(rustc.args(["--print", "target-libdir", "--target", MUSL]))?;
@@ -84,7 +86,7 @@ pub(super) fn ready(target: &Path) -> Outcome<Result<(PathBuf, String), String>>
         .current_dir(&root)
         .args(WITHOUT)
         .arg("--disable-bluetooth");
-    // No path of this machine in what asserts.
+    // Keeps paths of this machine out of assertions.
     process::stdout(configure.env("CC", COMPILER).env("CFLAGS", "-O2 -g0"))?;
     process::stdout(Command::new("make").arg("libpcap.a").current_dir(&root))?;
     let number = fs_err::read_to_string(root.join("VERSION"))?

@@ -1,4 +1,5 @@
-//! The package of the three tools: programs, manuals, completions, the configuration and the service of fcn-top.
+//! The package of the three tools: programs, manuals, completions, and the configuration and
+//! service of fcn-top.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,7 @@ const DESCRIPTION: &str = "RoCEv2 fast congestion notification: monitor, generat
  fcn-gen plays congestion scenarios into captures or onto a link, and
  fcn-replay puts captures back onto a link, with AF_XDP where possible.";
 
-/// Where it is installed, and what stands there, of the project's folder.
+/// Installed paths, and their sources in the project's folder.
 const FILES: [(&str, &str); 6] = [
     (
         "usr/lib/systemd/system/fcn-top.service",
@@ -42,7 +43,7 @@ const FILES: [(&str, &str); 6] = [
     ("usr/share/doc/fcn-tools/packages.md", "docs/packages.md"),
 ];
 
-/// Packs them; returns the package's path.
+/// Builds the package; returns its path.
 pub(super) fn make(
     root: &Path,
     tools: &[PathBuf; 3],
@@ -106,7 +107,7 @@ pub(super) fn make(
     package.finish(&control, output)
 }
 
-/// The paths of all files below a folder, in order.
+/// Returns the paths of all files below a folder, in order.
 fn below(folder: &Path) -> Outcome<Vec<String>> {
     let mut find = Command::new("find");
     find.current_dir(folder)

@@ -1,4 +1,5 @@
-//! Packages tried as a stranger would: installed with apt in a fresh system, run, removed, and nothing is left.
+//! Trial of the packages from a user's point of view: installed with apt in a fresh system, run,
+//! and removed without leftovers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +12,10 @@ use crate::matrix::release::RELEASES;
 use crate::report::heading;
 use crate::{apt, process};
 
-/// Where the system sees the packages.
+/// Folder of the packages, as named inside the system.
 const INSIDE: &str = "fcn-trial";
 
-/// Tries the packages in fresh systems of Debian, one after the other.
+/// Tries the packages in fresh systems of Debian, one after another.
 pub(super) fn in_fresh_systems(made: &[PathBuf]) -> Outcome {
     for release in RELEASES {
         heading(&format!("Try in a fresh {}", release.name));
@@ -24,7 +25,7 @@ pub(super) fn in_fresh_systems(made: &[PathBuf]) -> Outcome {
     Ok(())
 }
 
-/// A new system of a release, without anything that is not essential.
+/// Returns a new system of a release, with only essential packages.
 fn fresh(suite: &str) -> Outcome<TempDir> {
     let folder = tempfile::Builder::new().prefix("fcn-dist-").tempdir()?;
     let mut debootstrap = Command::new("debootstrap");
@@ -53,7 +54,7 @@ pub(super) fn run(system: &Path, made: &[PathBuf]) -> Outcome {
     }
     fs_err::write(inside.join("trial.sh"), include_str!("trial.sh"))?;
     let mut command = Command::new("unshare");
-    // What it mounts and starts ends with it.
+    // Its mounts and processes end with it.
     command.args(["--mount", "--pid", "--fork", "--kill-child"]);
     command.arg(format!("--mount-proc={}", system.join("proc").display()));
     command

@@ -1,4 +1,4 @@
-//! The plugin's package: for one minor version of Wireshark, from the release of Debian that has it.
+//! The plugin's package: for one minor version of Wireshark, from the Debian release that has it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::deb::{Control, Package};
 use super::origin::Origin;
 use super::{binaries, elf, notices};
 
-/// The package's name for a Wireshark.
+/// Returns the package's name for a Wireshark version.
 pub(super) fn name((major, minor): (u32, u32)) -> String {
     format!("fcn-wireshark-{major}.{minor}")
 }
