@@ -193,7 +193,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.get_or_insert_evicting(key, at, make, |_| ()).1
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value. `hint` is
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value. `hint` is
     /// its likely slot; if it is right, no search is needed.
     #[inline]
     pub fn get_or_insert_near(
@@ -210,7 +210,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.put(place, key, at, make)
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value; `gone` is
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with), with the slot of the value; `gone` is
     /// called with each key evicted.
     pub fn get_or_insert_evicting(
         &mut self,

@@ -368,7 +368,8 @@ impl Connections {
         self.ends.get(flow).map(|found| found.sender_qp)
     }
 
-    /// As [`sender_qp`](Self::sender_qp), and the connection counts as used, so that it is evicted
+    /// Like [`sender_qp`](Self::sender_qp), and the connection counts as used, so that it is
+    /// evicted
     /// later.
     pub fn use_sender_qp(&mut self, flow: &FlowKey) -> Option<Qp> {
         let found = *self.ends.get(flow)?;

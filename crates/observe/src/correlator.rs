@@ -38,7 +38,7 @@ pub struct Capture {
     pub place: Place,
     /// True if the packet is remembered, to recognise it at another capture point.
     pub watched: bool,
-    /// True if there are several capture points.
+    /// True for a sample: the packets before it, and their times, are unknown.
     pub several: bool,
     /// True for a sample, which has no known predecessor.
     pub sampled: bool,

@@ -5,28 +5,29 @@
 //! capture point: acknowledgements. The first of these rules that holds decides:
 //!
 //! 1. It [translates](crate::translation) a notification to a proxy node or an ingress PE, and has
-//! that node's address.
+//!    that node's address.
 //! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the
-//! sender (a QP may have several receivers). A NIC may have several addresses, so the CNP is still
-//! compared with the receiver's packets: with their source MAC address on the receiver's link it is
-//! the receiver's; with another one where both ends are in one network, or if it passed fewer
-//! routers, it is not.
+//!    sender (a QP may have several receivers). A NIC may have several addresses, so the CNP is
+//!    still compared with the receiver's packets: with their source MAC address on the receiver's
+//!    link it is the receiver's; with another one where both ends are in one network, or if it
+//!    passed fewer routers, it is not.
 //! 3. Its source MAC address is not the receiver's, and both ends are in one network. On the
-//! receiver's own link it may be that of another port.
+//!    receiver's own link it may be that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was generated nearer. A CNP may
-//! take another path than acknowledgements (NICs give it its own UDP source port), and a route may
-//! become shorter, so this counts only if acknowledgements took its path before and after it; or,
-//! with one after it, if paths between two hosts have been observed often to be of one length,
-//! without exception. Routers passed are counted from the usual initial values (64, 128 or 255), as
-//! a NIC may start CNPs at another one than acknowledgements; any other initial value shows as more
-//! routers than there are, or misleads (acknowledgements from 60, CNPs from 64).
+//!    take another path than acknowledgements (NICs give it its own UDP source port), and a route
+//!    may become shorter, so this counts only if acknowledgements took its path before and after
+//!    it; or, with one after it, if paths between two hosts have been observed often to be of one
+//!    length, without exception. Routers passed are counted from the usual initial values (64, 128
+//!    or 255), as a NIC may start CNPs at another one than acknowledgements; any other initial
+//!    value shows as more routers than there are, or misleads (acknowledgements from 60, CNPs from
+//!    64).
 //! 5. It was captured on the receiver's link, is like the receiver's packets, and a CE mark of its
-//! flow is unanswered: the receiver generated it.
+//!    flow is unanswered: the receiver generated it.
 //! 6. It was captured elsewhere, while the receiver's link was watched: no CNP about the flow was
-//! ever captured there, and the flow's data passed there without a gap in PSNs and unmarked, from
-//! before the earliest mark that a receiver may still answer until after the CNP. That link's clock
-//! may be ahead by as much as the last data packet took from the CNP's capture point; if that time
-//! is unknown or negative, nothing is inferred.
+//!    ever captured there, and the flow's data passed there without a gap in PSNs and unmarked,
+//!    from before the earliest mark that a receiver may still answer until after the CNP. That
+//!    link's clock may be ahead by as much as the last data packet took from the CNP's capture
+//!    point; if that time is unknown or negative, nothing is inferred.
 //!
 //! Each CNP is judged by itself. The CNPs of a row have one maker if all have the same one, except
 //! for a few without an inference.
@@ -153,9 +154,9 @@ impl Mac {
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 #[display("its source MAC address is {cnp}, that of the receiver's packets {receiver}")]
 pub struct Macs {
-    /// That of the CNP.
+    /// The CNP's address.
     pub cnp: Mac,
-    /// That of the receiver's packets at the same capture point.
+    /// The address of the receiver's packets at the same capture point.
     pub receiver: Mac,
 }
 

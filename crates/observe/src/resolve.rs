@@ -139,7 +139,7 @@ impl Resolver {
         }
     }
 
-    /// As [`sender_qp`](Self::sender_qp), for a node about to notify the sender; the connection
+    /// Like [`sender_qp`](Self::sender_qp), for a node about to notify the sender; the connection
     /// counts as used. Closed connections are excluded, since their QP may have been reused, as is
     /// the weak evidence that no other QP was captured.
     pub fn use_sender_qp(&mut self, key: &FlowKey) -> Option<(Qp, Resolved)> {

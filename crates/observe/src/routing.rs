@@ -11,7 +11,7 @@
 //! LSP is unknown, so the flag, or at level 1 the router's own prefix, may come in a later one. The
 //! text of the rule says so.
 //!
-//! Whether a passed-on prefix is marked as such depends on the protocol:
+//! The mark of a prefix as passed on depends on the protocol:
 //!
 //! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that
 //!   sends no extended LSA at all is not detected: that takes the legacy LSAs.

@@ -262,7 +262,8 @@ impl Sightings {
         self.message(gist, port, payload)
     }
 
-    /// As [`notification`](Self::notification), for a message from that UDP port with that payload.
+    /// Like [`notification`](Self::notification), for a message from that UDP port with that
+    /// payload.
     #[must_use]
     pub fn message(&self, gist: &Notification, port: u16, payload: &[u8]) -> Identity {
         let mut hasher = self.seed.build_hasher();
@@ -318,7 +319,7 @@ impl Sightings {
         self.see_captured(identity, look, look.at)
     }
 
-    /// As [`see`](Self::see), if the time stamp is by another clock than the capture's, which is
+    /// Like [`see`](Self::see), if the time stamp is by another clock than the capture's, which is
     /// common to all capture points: `captured` is the time by that clock.
     pub fn see_captured(&mut self, identity: Identity, look: Look, captured: u64) -> Option<Look> {
         if self.records.is_empty() {

@@ -6,14 +6,14 @@
 //! decides:
 //!
 //! 1. It comes from a node that was notified of this very flow, at most [`WITHIN`] before, and that
-//! is not the flow's receiver: that node. If the CNP's flow is unknown, the sender has to agree.
+//!    is not the flow's receiver: that node. If the CNP's flow is unknown, the sender has to agree.
 //! 2. It comes from the receiver's address, and another node was notified of this very flow, at
-//! most [`WITHIN`] before: [ambiguous](Origin::Ambiguous), as that node may speak in the receiver's
-//! name. Time does not distinguish them: the receiver may answer a CE mark that was not captured. A
-//! node known to use its own address does not count. [Comparison](crate::origin) with other packets
-//! of the receiver may decide.
+//!    most [`WITHIN`] before: [ambiguous](Origin::Ambiguous), as that node may speak in the
+//!    receiver's name. Time does not distinguish them: the receiver may answer a CE mark that was
+//!    not captured. A node known to use its own address does not count. [Comparison](crate::origin)
+//!    with other packets of the receiver may decide.
 //! 3. It comes from another address than the receiver of the flow that it is about:
-//! [unknown](Origin::Unknown).
+//!    [unknown](Origin::Unknown).
 //! 4. Otherwise the origin that its bytes suggest: the receiver.
 //!
 //! The notification that a CNP translates is known only if a single one is pending: with several, a

@@ -68,7 +68,7 @@ pub enum Evidence {
         /// Number of these notifications.
         after: u32,
     },
-    /// As much data after notifications as around them.
+    /// No less data after notifications than around them.
     #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
         /// Largest reduction that cannot be excluded.
@@ -77,7 +77,7 @@ pub enum Evidence {
         /// rate, and does not recover before the next notification, looks the same.
         alone: bool,
     },
-    /// As much data while it was notified as without notifications.
+    /// No less data while it was notified than without notifications.
     #[display("as much data while it was notified as without notifications; more than {} less can be excluded", Percent(*most))]
     SteadySinceQuiet {
         /// Largest reduction that cannot be excluded.
@@ -153,8 +153,7 @@ pub enum Evidence {
     /// It paused after notifications, which may be due to a lack of data to send.
     #[display("pauses after notifications, which may be the end of what there was to send")]
     Pauses,
-    /// As much data after notifications, or while notified, but captured after a queue that marks
-    /// it.
+    /// No less data after notifications, or while notified, but captured after a queue that marks it.
     #[display(
         "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
     )]
@@ -171,7 +170,7 @@ pub enum Evidence {
         /// The reduction.
         less: f32,
     },
-    /// As fast after notifications as at other times, and steady.
+    /// No slower after notifications than at other times, and steady.
     #[display("as much data after notifications as at other times, at a steady rate; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
     SteadyPace {
         /// Largest reduction that cannot be excluded.

@@ -308,7 +308,7 @@ impl Obedience {
         }
     }
 
-    /// As [`verdict`](Self::verdict), for a flow whose packets are among `sightings`: time stamps
+    /// Like [`verdict`](Self::verdict), for a flow whose packets are among `sightings`: time stamps
     /// of several capture points may have different units, or clocks that differ. Either shifts
     /// data relative to notifications.
     #[must_use]

@@ -205,7 +205,7 @@ pub enum Pacing {
     Random,
     /// Sent back to back, with pauses.
     Bursts,
-    /// As an application writes them.
+    /// The application's writes.
     Messages,
     /// By a rate that varies by itself.
     Varies,

@@ -25,7 +25,7 @@ pub enum Psns {
 /// UDP source ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// As computed by Linux drivers.
+    /// Computed like in Linux drivers.
     Rule,
     /// One per connection, or per direction of one.
     Random,

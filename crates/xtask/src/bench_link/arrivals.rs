@@ -295,7 +295,8 @@ impl Cpu {
         // The name in parentheses may itself contain spaces and parentheses.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime; `rest` begins with field 3, the state.
+        // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime; `rest` begins with field 3, the
+        // state.
         let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
         let this = Self {
             user: (ticks(11)? + ticks(13)?) / TICKS,

@@ -50,7 +50,7 @@ pub fn frames(scratch: &Path, len: usize) -> Outcome<PathBuf> {
     scenario(scratch, &format!("frames-{len}"), stress)
 }
 
-/// As [`frames`], with data packets only, which a switch forwards to the receivers.
+/// Like [`frames`], with data packets only, which a switch forwards to the receivers.
 ///
 /// # Errors
 /// Returns an error if it cannot be written.

@@ -8,7 +8,8 @@ use crate::failure::Outcome;
 /// Timing of a sender, derived from a run's arrivals. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// |gap − scheduled gap|: the maximum for half of the gaps, for 99 of 100, for 999 of 1000, and for all.
+    /// Errors |gap − scheduled gap|: the maximum for half of the gaps, for 99 of 100, for 999 of
+    /// 1000, and for all.
     pub errors: [u64; 4],
     /// Amount by which the sender's clock ran slower (positive) or faster: the slope of the least
     /// squares line through arrival times over scheduled times, minus 1, in parts per million.

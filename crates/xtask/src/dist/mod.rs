@@ -25,7 +25,7 @@ use crate::{cargo, process};
 use binaries::Target;
 use origin::Origin;
 
-/// What to make.
+/// Packages to make, and checks of them.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The folder for packages and archive [default: packages in the target folder]
