@@ -21,10 +21,11 @@
 //! Data is spread evenly over the time since the previous earlier stamp, so that bins need not hold
 //! whole packets; data sent after a long pause counts in neither side of a comparison. Shape is
 //! measured twice: by elapsed time, and by busy time, in which an outlying gap counts no longer
-//! than a usual one. Only less data by both means that the sender obeys, and only as much by both
-//! means that it does not: a message may end soon after the notification that it caused, and a
-//! message that is slowed down may hide this among times with nothing to send. No state is kept per
-//! packet: about 430 octets per flow, whatever it sends, and 2.7 KB more once it is notified.
+//! than a usual one. Only less data by both measures shows that the sender obeys, and only as much
+//! data by both shows that it does not: a message may end soon after the notification that it
+//! caused, and a message that is slowed down may hide this among times with nothing to send. No
+//! state is kept per packet: about 430 octets per flow, whatever it sends, and 2.7 KB more once it
+//! is notified.
 //!
 //! The shape question is asked a second time, with time counted in gaps between packets
 //! (`by_gap.rs`): the pace after a notification is compared with a prediction from the flow's own

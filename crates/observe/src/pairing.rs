@@ -577,9 +577,9 @@ impl Between {
         }
     }
 
-    /// Forgets the other QPs at host `at` that may have sent the flows which an acknowledgement of
-    /// `psn` matches, if their last acknowledgements have distant PSNs: the QPs at the receiver
-    /// have another connection since.
+    /// Discards the evidence that other QPs at host `at` send the flows that an acknowledgement of
+    /// `psn` matches, if the last acknowledgements to these QPs have distant PSNs: the QPs at the
+    /// receiver have another connection since.
     fn take_over(&mut self, at: usize, fitting: Mask, psn: u32, peers: &mut Peers) {
         if fitting == 0 {
             return;
