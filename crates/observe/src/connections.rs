@@ -369,8 +369,7 @@ impl Connections {
     }
 
     /// Like [`sender_qp`](Self::sender_qp), and the connection counts as used, so that it is
-    /// evicted
-    /// later.
+    /// evicted later.
     pub fn use_sender_qp(&mut self, flow: &FlowKey) -> Option<Qp> {
         let found = *self.ends.get(flow)?;
         let key = found.key(flow);

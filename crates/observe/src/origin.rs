@@ -9,8 +9,8 @@
 //! 2. It comes from another address than the flow's receiver, which acknowledges nothing to the
 //!    sender (a QP may have several receivers). A NIC may have several addresses, so the CNP is
 //!    still compared with the receiver's packets: with their source MAC address on the receiver's
-//!    link it is the receiver's; with another one where both ends are in one network, or if it
-//!    passed fewer routers, it is not.
+//!    link it is the receiver's; with another one, if both ends are in one network, or if it passed
+//!    fewer routers, it is not.
 //! 3. Its source MAC address is not the receiver's, and both ends are in one network. On the
 //!    receiver's own link it may be that of another port.
 //! 4. It passed fewer routers than any packet of the receiver: it was generated nearer. A CNP may
@@ -677,8 +677,8 @@ impl Origins {
     }
 
     /// Returns true if a packet of that PSN is inspected: all at first, then those of an eighth of
-    /// the PSNs, the same for data and for acknowledgements. Inspecting all of them cost fcn-top 10
-    /// % more instructions per packet; this way it is 2 %.
+    /// the PSNs, the same for data and for acknowledgements. Inspecting all of them cost fcn-top
+    /// 10 % more instructions per packet; this way it is 2 %.
     #[inline]
     fn looks_at(&self, psn: u32) -> bool {
         self.looks < FIRST || psn.wrapping_mul(0x9E37_79B1) >> 29 == 0

@@ -153,7 +153,8 @@ pub enum Evidence {
     /// It paused after notifications, which may be due to a lack of data to send.
     #[display("pauses after notifications, which may be the end of what there was to send")]
     Pauses,
-    /// No less data after notifications, or while notified, but captured after a queue that marks it.
+    /// No less data after notifications, or while notified, but captured after a queue that marks
+    /// it.
     #[display(
         "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
     )]
