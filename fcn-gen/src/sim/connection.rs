@@ -10,7 +10,7 @@ use crate::units::Ps;
 use fcn_node::reaction_point::FlowId;
 use fcn_wire::bth::MAX_24;
 use fcn_wire::{Opcode, Qp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Stage of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +90,10 @@ pub struct Connection {
     pub acknowledged: u64,
     /// Number of packets sent at least once.
     pub sent: u64,
+    /// Times at which the packets from the first unacknowledged one on were sent last.
+    pub sent_at: VecDeque<Ps>,
+    /// Maximum number of packets in flight that the flow's controller allows.
+    pub window: Option<u64>,
     /// Time at which pacing permits the next packet.
     pub due: Ps,
     /// Number of changes to the header fields used by switches for path selection, modulo 256.
@@ -134,6 +138,15 @@ pub struct Counts {
     pub first_slowed: Option<Ps>,
     /// Samples of the flow's rate.
     pub rate: Vec<(u64, u64)>,
+}
+
+/// Packets that an acknowledgement or NAK acknowledges for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// Number of packets.
+    pub packets: u64,
+    /// Time at which the last of them was sent; `None` if there are none.
+    pub sent_at: Option<Ps>,
 }
 
 /// Response of a receiver to a data packet.
@@ -184,7 +197,13 @@ impl Connection {
     pub fn may_send(&self, flow: &Flow) -> bool {
         self.stage == Stage::Open
             && self.next < self.total
-            && self.next - self.acknowledged < u64::from(flow.window.max(1))
+            && self.next - self.acknowledged < self.most_in_flight(flow)
+    }
+
+    /// Returns the maximum number of packets in flight: by the scenario and the controller.
+    fn most_in_flight(&self, flow: &Flow) -> u64 {
+        let most = u64::from(flow.window);
+        self.window.map_or(most, |window| window.min(most)).max(1)
     }
 
     /// Returns true if everything was sent and acknowledged.
@@ -204,14 +223,18 @@ impl Connection {
     }
 
     /// Returns the index of the next packet, and whether it requests an acknowledgement.
-    pub fn send(&mut self, flow: &Flow) -> (u64, bool) {
+    pub fn send(&mut self, flow: &Flow, now: Ps) -> (u64, bool) {
         let index = self.next;
+        match self.sent_at.get_mut((index - self.acknowledged) as usize) {
+            Some(at) => *at = now,
+            None => self.sent_at.push_back(now),
+        }
         self.next += 1;
         self.counts.again += u64::from(index < self.sent);
         self.sent = self.sent.max(self.next);
         self.counts.packets += 1;
         let last = self.next.is_multiple_of(self.packets_a_message);
-        let at_window = self.next - self.acknowledged >= u64::from(flow.window.max(1));
+        let at_window = self.next - self.acknowledged >= self.most_in_flight(flow);
         let every = self.next.is_multiple_of(u64::from(flow.ack_every.max(1)));
         (index, last || every || at_window)
     }
@@ -251,25 +274,35 @@ impl Connection {
         }
     }
 
-    /// Processes an acknowledgement of everything up to `index`; returns true if it acknowledges
-    /// new packets.
-    pub fn acknowledge(&mut self, index: u64) -> bool {
-        let news = index >= self.acknowledged && index < self.sent;
-        if news {
-            self.acknowledged = index + 1;
+    /// Processes an acknowledgement of everything up to `index`; returns `None` if it is old, or for
+    /// a packet that was not sent.
+    pub fn acknowledge(&mut self, index: u64) -> Option<Acked> {
+        let is_new = index >= self.acknowledged && index < self.sent;
+        is_new.then(|| {
+            let acked = self.acknowledged_before(index + 1);
             self.next = self.next.max(self.acknowledged);
-        }
-        news
+            acked
+        })
     }
 
-    /// Goes back to packet `index`, requested by the receiver.
-    pub fn go_back(&mut self, index: u64) -> bool {
-        let valid = index >= self.acknowledged && index < self.sent;
-        if valid {
-            self.acknowledged = index;
+    /// Goes back to packet `index`, which the receiver asks for; returns `None` if that packet was
+    /// acknowledged or not sent.
+    pub fn go_back(&mut self, index: u64) -> Option<Acked> {
+        let is_valid = index >= self.acknowledged && index < self.sent;
+        is_valid.then(|| {
             self.next = index;
+            self.acknowledged_before(index)
+        })
+    }
+
+    /// Marks all packets before `index` as acknowledged.
+    fn acknowledged_before(&mut self, index: u64) -> Acked {
+        let packets = index - self.acknowledged;
+        self.acknowledged = index;
+        Acked {
+            packets,
+            sent_at: self.sent_at.drain(..packets as usize).next_back(),
         }
-        valid
     }
 
     /// Returns the opcode of packet `index`.
@@ -397,16 +430,16 @@ pub(super) mod tests {
     fn window_stops_the_sender_until_acknowledged() {
         let (flow, mut c) = open();
         let asks: Vec<_> =
-            std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
+            std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow, Ps(0)))).collect();
         assert_eq!(
             asks,
             [(0, false), (1, false), (2, true), (3, true)],
             "at a message's end and at the window"
         );
         assert_eq!(c.counts.again, 0);
-        assert!(c.acknowledge(2));
-        assert!(!c.acknowledge(1), "old");
-        assert!(!c.acknowledge(9), "never sent");
+        assert_eq!(c.acknowledge(2).map(|acked| acked.packets), Some(3));
+        assert_eq!(c.acknowledge(1), None, "old");
+        assert_eq!(c.acknowledge(9), None, "never sent");
         assert!(c.may_send(&flow));
     }
 
@@ -414,24 +447,24 @@ pub(super) mod tests {
     fn gap_causes_one_nak_and_is_filled() {
         let (flow, mut c) = open();
         for _ in 0..4 {
-            c.send(&flow);
+            c.send(&flow, Ps(0));
         }
         assert_eq!(c.receive(0, 1_024, false), Answer::Nothing);
         assert_eq!(c.receive(2, 452, true), Answer::Nak(1));
         assert_eq!(c.receive(3, 1_024, true), Answer::Nothing);
-        assert!(c.go_back(1));
-        assert_eq!(c.send(&flow), (1, false));
+        assert_eq!(c.go_back(1).map(|acked| acked.packets), Some(1));
+        assert_eq!(c.send(&flow, Ps(0)), (1, false));
         assert_eq!(c.counts.again, 1);
         assert_eq!(c.receive(1, 1_024, false), Answer::Nothing);
         assert_eq!(c.receive(1, 1_024, true), Answer::Ack(1), "a duplicate");
-        assert_eq!(c.send(&flow), (2, true));
+        assert_eq!(c.send(&flow, Ps(0)), (2, true));
         assert_eq!(c.counts.again, 2);
         assert_eq!(c.receive(2, 452, true), Answer::Ack(2));
         assert_eq!(
             (c.counts.packets, c.counts.again, c.counts.delivered),
             (6, 2, 2_500)
         );
-        assert!(!c.go_back(9), "never sent");
+        assert_eq!(c.go_back(9), None, "never sent");
     }
 
     #[test]
@@ -452,7 +485,7 @@ pub(super) mod tests {
         c.stop();
         assert_eq!(c.total, 0, "nothing begun");
         let (_, mut c) = open();
-        c.send(&flow);
+        c.send(&flow, Ps(0));
         c.stop();
         assert_eq!(c.total, 3);
         assert!(!c.is_done());

@@ -1,7 +1,7 @@
 //! The hosts: a NIC that paces flows by the rate of their reaction point, acknowledges received
 //! data, and answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
-use super::connection::{Answer, Stage};
+use super::connection::{Acked, Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
 use super::live::Counters;
@@ -11,7 +11,7 @@ use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
-use fcn_node::reaction_point::{FlowId, Ignored, Reaction};
+use fcn_node::reaction_point::{Ack, FlowId, Ignored, Reaction};
 use fcn_node::{DataPacket, NotificationPoint, Outgoing, ReactionPoint, Time};
 use fcn_wire::bth::{Opcode, Qp};
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
@@ -143,7 +143,7 @@ impl World<'_> {
         let (simulation, now) = (self.simulation, self.now);
         let values = &simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
-        let (index, ack_request) = connection.send(values);
+        let (index, ack_request) = connection.send(values, now);
         let payload = connection.payload(values, index);
         let opcode = connection.opcode(index);
         let (control, path) = (connection.control, connection.path);
@@ -293,19 +293,45 @@ impl World<'_> {
     fn receive_answer(&mut self, packet: &Packet) {
         let values = &self.simulation.flows[packet.flow as usize];
         let connection = &mut self.connections[packet.flow as usize];
-        let is_news = match packet.kind {
+        let acked = match packet.kind {
             PacketKind::Nak => connection.go_back(packet.index),
             _ => connection.acknowledge(packet.index),
         };
-        if !is_news {
+        let Some(acked) = acked else {
             return;
-        }
+        };
         connection.deadline = self.now + values.retransmit_timeout;
         if connection.is_done() {
             self.recorder.last_finished = self.now;
             self.finish(packet.flow);
         } else {
+            self.acked(packet.flow, acked);
             self.make_ready(packet.flow);
+        }
+    }
+
+    /// Passes an acknowledgement to the flow's controller.
+    fn acked(&mut self, flow: u32, acked: Acked) {
+        let values = &self.simulation.flows[flow as usize];
+        let control = self.connections[flow as usize].control;
+        if let (Some(id), Some(sent_at)) = (control, acked.sent_at) {
+            let ack = Ack {
+                rtt: self.now.since(sent_at).into(),
+                octets: acked.packets * u64::from(values.mtu),
+            };
+            let now = self.now.into();
+            self.host(values.from as u32).reaction.on_ack(now, id, &ack);
+            self.apply_window(flow);
+        }
+    }
+
+    /// Applies the window that the flow's controller allows.
+    pub(super) fn apply_window(&mut self, flow: u32) {
+        let values = &self.simulation.flows[flow as usize];
+        if let Some(id) = self.connections[flow as usize].control {
+            let window = self.host(values.from as u32).reaction.window(id);
+            let mtu = u64::from(values.mtu.max(1));
+            self.connections[flow as usize].window = window.map(|octets| octets / mtu);
         }
     }
 
@@ -343,6 +369,7 @@ impl World<'_> {
                 *counts.slowed.entry(kind).or_default() += 1;
                 counts.first_slowed.get_or_insert(at);
                 self.recorder.slowed(at);
+                self.apply_window(flow);
             }
             Reaction::Detoured { flow, path } => {
                 if let Some(&flow) = host.flows.get(&flow) {

@@ -74,7 +74,9 @@ impl World<'_> {
         connection.control = id;
         connection.stage = Stage::Open;
         connection.opened = true;
-        if connection.is_done() {
+        let is_done = connection.is_done();
+        self.apply_window(flow);
+        if is_done {
             self.finish(flow);
         } else {
             self.make_ready(flow);

@@ -9,7 +9,8 @@ use crate::scenario::model::{
     Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, VantagePoint,
 };
 use crate::units::{Ps, Rate};
-use fcn_node::reaction_point::{self, Control, dcqcn};
+use fcn_node::Time;
+use fcn_node::reaction_point::{self, Ack, Control, Controller, Custom, Notice, dcqcn};
 use fcn_node::{congestion_point, notification_point};
 use fcn_wire::finding::Findings;
 use fcn_wire::icrc::Verdict;
@@ -464,4 +465,48 @@ fn goodput_excludes_warm_up_and_drift_shows_unsettled_runs() {
     assert!((whole.goodput - metrics.goodput).abs() > 1e9);
     let sum: f64 = metrics.by_flow.iter().map(|(_, goodput)| goodput).sum();
     assert!((sum - metrics.goodput).abs() < 1.0);
+}
+
+/// A controller that keeps one packet in flight.
+#[derive(Debug)]
+struct StopAndWait {
+    line_rate: f64,
+}
+
+/// One packet of 1,024 octets and its acknowledgement over four cables of 500 ns and a switch.
+const IDLE_RTT: std::ops::Range<u128> = 2_000..2_300;
+
+impl Controller for StopAndWait {
+    fn on_notification(&mut self, _: Time, _: &Notice<'_>) -> reaction_point::Answer {
+        reaction_point::Answer::Slow
+    }
+
+    fn on_ack(&mut self, _: Time, ack: &Ack) {
+        assert_eq!(ack.octets, 1_024);
+        assert!(IDLE_RTT.contains(&ack.rtt.as_nanos()), "{:?}", ack.rtt);
+    }
+
+    fn rate(&self) -> f64 {
+        self.line_rate
+    }
+
+    fn window(&self) -> Option<u64> {
+        Some(1_024)
+    }
+}
+
+#[test]
+fn acknowledgements_reach_the_controller_whose_window_is_kept() {
+    let mut simulation = star(1, Mechanism::None);
+    for node in &mut simulation.nodes {
+        if let NodeKind::Host(host) = &mut node.kind {
+            host.reaction.control =
+                Control::Custom(Custom(|line_rate| Box::new(StopAndWait { line_rate })));
+        }
+    }
+    let (outcome, _) = run(&simulation);
+    let sent = outcome.truth.flows[0].packets_sent;
+    // One packet a round trip for a millisecond.
+    let [most, least] = [IDLE_RTT.start, IDLE_RTT.end].map(|rtt| (1_000_000 / rtt) as u64);
+    assert!((least..=most).contains(&sent), "{sent}");
 }

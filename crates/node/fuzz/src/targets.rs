@@ -773,7 +773,7 @@ fn in_range(control: &Control, line: f64, rate: f64) {
     let least = match control {
         Control::Dcqcn(params) => params.r_min.min(line),
         Control::Telemetry(params) => params.r_min.min(line),
-        Control::Fixed => line,
+        Control::Fixed | Control::Custom(_) => line,
     };
     assert!((least..=line).contains(&rate), "{rate} of {line}");
 }

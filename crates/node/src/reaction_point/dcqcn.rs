@@ -14,13 +14,14 @@
 //!
 //! A flow starts at line rate, with alpha 1: the first CNP halves the rate. R_C and R_T never
 //! exceed the line rate, and R_C never falls below R_min. The notification point ensures that CNPs
-//! arrive at most every N = 50 µs. Nothing runs between calls: [`Dcqcn::advance`] applies pending
+//! arrive at most every N = 50 µs. Nothing runs between calls: [`Controller::on_timer`] applies pending
 //! timer steps.
 
+use super::controller::{Answer, Controller, Notice};
 use core::time::Duration;
 use fcn_observe::time::{Time, nanos};
 
-/// Maximum number of timer steps that one [`Dcqcn::advance`] applies; the others remain pending.
+/// Maximum number of timer steps that one [`Controller::on_timer`] applies; the others remain pending.
 /// From R_min to 400 Gbit/s takes 10 000 additive steps by default.
 const MAX_STEPS: u32 = 16_384;
 /// Distance from the line rate, in bit/s, below which the line rate counts as reached: halving the
@@ -110,13 +111,6 @@ impl Dcqcn {
         }
     }
 
-    /// Returns R_C, the rate in bit/s, as of the last [`advance`](Self::advance).
-    #[inline]
-    #[must_use]
-    pub const fn rate(&self) -> f64 {
-        self.rate
-    }
-
     /// Returns R_T, the target rate in bit/s.
     #[must_use]
     pub const fn target(&self) -> f64 {
@@ -129,51 +123,12 @@ impl Dcqcn {
         self.alpha
     }
 
-    /// Processes a CNP: equation 1.
-    pub fn on_cnp(&mut self, now: Time) {
-        self.advance(now);
-        let g = self.params.g;
-        self.target = self.rate;
-        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
-        self.alpha = (1.0 - g) * self.alpha + g;
-        // A clock that goes back does not set the timers back.
-        self.alpha_at = self.alpha_at.max(now);
-        self.timer_at = self.timer_at.max(now);
-        self.timer_steps = 0;
-        self.byte_steps = 0;
-        self.octets = 0;
-        self.recovering = self.rate < self.line_rate;
-        self.notified = true;
-    }
-
-    /// Counts octets sent.
-    #[inline]
-    pub fn on_sent(&mut self, octets: u32) {
-        if self.recovering {
-            self.octets += u64::from(octets);
-            if self.octets >= self.params.b {
-                self.byte_counter();
-            }
-        }
-    }
-
     #[cold]
     fn byte_counter(&mut self) {
         // At most one step per packet, even if B is less than a packet's length.
         self.octets = (self.octets - self.params.b).min(self.params.b);
         self.byte_steps = self.byte_steps.saturating_add(1);
         self.step();
-    }
-
-    /// Applies the timers up to `now`. A time before the last one counts as the last one.
-    #[inline]
-    pub fn advance(&mut self, now: Time) {
-        if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
-            self.rate_timer(now);
-        }
-        if self.notified && now.saturating_sub(self.alpha_at) >= self.params.k {
-            self.decay(now);
-        }
     }
 
     #[cold]
@@ -219,15 +174,58 @@ impl Dcqcn {
         }
     }
 
-    /// Returns the time at which the rate next rises by itself.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<Time> {
+    fn floor(&self) -> f64 {
+        self.params.r_min.min(self.line_rate)
+    }
+}
+
+impl Controller for Dcqcn {
+    /// Applies equation 1.
+    fn on_notification(&mut self, now: Time, _: &Notice<'_>) -> Answer {
+        self.on_timer(now);
+        let g = self.params.g;
+        self.target = self.rate;
+        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
+        self.alpha = (1.0 - g) * self.alpha + g;
+        // A clock that goes back does not set the timers back.
+        self.alpha_at = self.alpha_at.max(now);
+        self.timer_at = self.timer_at.max(now);
+        self.timer_steps = 0;
+        self.byte_steps = 0;
+        self.octets = 0;
+        self.recovering = self.rate < self.line_rate;
+        self.notified = true;
+        Answer::Slow
+    }
+
+    #[inline]
+    fn on_sent(&mut self, octets: u32) {
+        if self.recovering {
+            self.octets += u64::from(octets);
+            if self.octets >= self.params.b {
+                self.byte_counter();
+            }
+        }
+    }
+
+    #[inline]
+    fn on_timer(&mut self, now: Time) {
+        if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
+            self.rate_timer(now);
+        }
+        if self.notified && now.saturating_sub(self.alpha_at) >= self.params.k {
+            self.decay(now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
         self.recovering
             .then(|| self.timer_at.saturating_add(self.params.t))
     }
 
-    fn floor(&self) -> f64 {
-        self.params.r_min.min(self.line_rate)
+    #[inline]
+    fn rate(&self) -> f64 {
+        self.rate
     }
 }
 
@@ -245,7 +243,7 @@ mod tests {
 
     fn cut_once() -> Dcqcn {
         let mut flow = Dcqcn::new(Params::default(), LINE);
-        flow.on_cnp(after(0));
+        flow.on_notification(after(0), &Notice::default());
         flow
     }
 
@@ -256,37 +254,37 @@ mod tests {
     #[test]
     fn a_flow_starts_at_line_rate_and_the_first_cnp_halves_it() {
         let mut flow = Dcqcn::new(Params::default(), LINE);
-        flow.advance(after(1000));
+        flow.on_timer(after(1000));
         assert_eq!(
             (flow.rate(), flow.target(), flow.alpha()),
             (LINE, LINE, 1.0)
         );
         assert_eq!(flow.next_timer(), None);
-        flow.on_cnp(after(1000));
+        flow.on_notification(after(1000), &Notice::default());
         assert_eq!(
             (flow.rate(), flow.target(), flow.alpha()),
             (LINE / 2.0, LINE, 1.0)
         );
         assert_eq!(flow.next_timer(), Some(after(1001)));
-        flow.on_cnp(after(1000));
+        flow.on_notification(after(1000), &Notice::default());
         assert_eq!((flow.rate(), flow.target()), (LINE / 4.0, LINE / 2.0));
     }
 
     #[test]
     fn fast_recovery_halves_the_gap_f_times_and_then_the_target_rises() {
         let mut flow = cut_once();
-        flow.on_cnp(after(0));
+        flow.on_notification(after(0), &Notice::default());
         let target = LINE / 2.0;
         let mut gap = LINE / 4.0;
         for step in 1..=5 {
-            flow.advance(after(step));
+            flow.on_timer(after(step));
             gap /= 2.0;
             assert!(close(target - flow.rate(), gap), "step {step}");
             assert_eq!(flow.target(), target);
         }
         for step in 6..=10u32 {
             let rate = flow.rate();
-            flow.advance(after(step.into()));
+            flow.on_timer(after(step.into()));
             let target = target + f64::from(step - 5) * 40e6;
             assert_eq!(flow.target(), target);
             assert_eq!(flow.rate(), f64::midpoint(rate, target));
@@ -296,11 +294,11 @@ mod tests {
     #[test]
     fn a_timer_fires_at_its_time_and_not_before() {
         let mut flow = cut_once();
-        flow.advance(Time::from_nanos(T - 1));
+        flow.on_timer(Time::from_nanos(T - 1));
         assert_eq!(flow.rate(), LINE / 2.0);
-        flow.advance(Time::from_nanos(T));
+        flow.on_timer(Time::from_nanos(T));
         assert_eq!(flow.rate(), LINE * 0.75);
-        flow.advance(Time::from_nanos(0));
+        flow.on_timer(Time::from_nanos(0));
         assert_eq!(flow.rate(), LINE * 0.75);
         assert_eq!(flow.next_timer(), Some(after(2)));
     }
@@ -308,7 +306,7 @@ mod tests {
     #[test]
     fn octets_sent_raise_the_rate_too_and_both_counters_make_it_hyper() {
         let mut flow = cut_once();
-        flow.on_cnp(after(0));
+        flow.on_notification(after(0), &Notice::default());
         let target = flow.target();
         let send_b = |flow: &mut Dcqcn| {
             for _ in 0..10_000 {
@@ -326,29 +324,29 @@ mod tests {
         // The sixth step of one counter is additive; that of both is hyper.
         send_b(&mut flow);
         assert_eq!(flow.target(), target + 40e6);
-        flow.advance(after(5));
+        flow.on_timer(after(5));
         assert_eq!(flow.target(), target + 6.0 * 40e6);
-        flow.advance(after(6));
+        flow.on_timer(after(6));
         assert_eq!(flow.target(), target + 6.0 * 40e6 + 400e6);
     }
 
     #[test]
     fn a_cnp_restarts_timers_and_counters() {
         let mut flow = cut_once();
-        flow.advance(after(8));
+        flow.on_timer(after(8));
         for _ in 0..8 {
             flow.on_sent(10_000_000);
         }
         flow.on_sent(9_999_999);
-        flow.on_cnp(Time::from_nanos(8 * T + 7));
+        flow.on_notification(Time::from_nanos(8 * T + 7), &Notice::default());
         let cut = flow.rate();
         flow.on_sent(9_999_999);
         assert_eq!(flow.rate(), cut, "octets count anew");
         let (rate, target) = (flow.rate(), flow.target());
-        flow.advance(after(9));
+        flow.on_timer(after(9));
         assert_eq!(flow.rate(), rate);
         for step in 1..=5 {
-            flow.advance(Time::from_nanos((8 + step) * T + 7));
+            flow.on_timer(Time::from_nanos((8 + step) * T + 7));
         }
         assert_eq!(flow.target(), target, "fast recovery again");
     }
@@ -357,13 +355,13 @@ mod tests {
     fn the_rate_returns_to_line_rate_and_stays() {
         let mut flow = cut_once();
         for _ in 0..20 {
-            flow.on_cnp(after(0));
+            flow.on_notification(after(0), &Notice::default());
         }
         assert_eq!(flow.rate(), 40e6);
-        flow.advance(after(20_000));
+        flow.on_timer(after(20_000));
         assert_eq!((flow.rate(), flow.next_timer()), (LINE, None));
         flow.on_sent(u32::MAX);
-        flow.advance(Time::from_nanos(u64::MAX));
+        flow.on_timer(Time::from_nanos(u64::MAX));
         assert_eq!(flow.rate(), LINE);
         assert!(flow.alpha() < 1e-300);
     }
@@ -376,14 +374,14 @@ mod tests {
         };
         let mut flow = Dcqcn::new(params, LINE);
         for _ in 0..10 {
-            flow.on_cnp(after(0));
+            flow.on_notification(after(0), &Notice::default());
         }
         let mut owed = 0;
         while flow
             .next_timer()
             .is_some_and(|timer| timer <= after(40_000))
         {
-            flow.advance(after(40_000));
+            flow.on_timer(after(40_000));
             owed += 1;
         }
         assert_eq!(owed, 3);
@@ -404,9 +402,9 @@ mod tests {
         for line_rate in [LINE, 1.0, 0.0] {
             let mut flow = Dcqcn::new(zero, line_rate);
             for i in 0..5 {
-                flow.on_cnp(after(i * 1000));
+                flow.on_notification(after(i * 1000), &Notice::default());
                 flow.on_sent(u32::MAX);
-                flow.advance(after(i * 1000 + 999));
+                flow.on_timer(after(i * 1000 + 999));
                 assert!((0.0..=line_rate).contains(&flow.rate()));
             }
         }
@@ -438,7 +436,7 @@ mod tests {
                 let (rate, target, alpha) = (flow.rate(), flow.target(), flow.alpha());
                 match input {
                     Input::Cnp => {
-                        flow.on_cnp(Time::from_nanos(now));
+                        flow.on_notification(Time::from_nanos(now), &Notice::default());
                         prop_assert!(close(flow.rate(), (rate * (1.0 - alpha / 2.0)).max(params.r_min)));
                         prop_assert_eq!(flow.target(), rate);
                         prop_assert!(close(flow.alpha(), (1.0 - params.g) * alpha + params.g));
@@ -449,7 +447,7 @@ mod tests {
                     }
                     Input::Wait(nanos) => {
                         now += nanos;
-                        flow.advance(Time::from_nanos(now));
+                        flow.on_timer(Time::from_nanos(now));
                         prop_assert!(flow.rate() >= rate && flow.target() >= target && flow.alpha() <= alpha);
                     }
                 }
@@ -462,7 +460,7 @@ mod tests {
         #[test]
         fn alpha_decays_by_one_minus_g_every_k(times in 0u32..2000, rest in 0..T) {
             let mut flow = cut_once();
-            flow.advance(Time::from_nanos(u64::from(times) * T + rest));
+            flow.on_timer(Time::from_nanos(u64::from(times) * T + rest));
             prop_assert!(close(flow.alpha(), (1.0f64 - 1.0 / 256.0).powf(times.into())));
         }
 
@@ -471,7 +469,7 @@ mod tests {
             // Between two CNPs, alpha decays for `every` periods: a = (1-g)·(1-g)^every·a + g.
             let mut flow = cut_once();
             for i in 1..=2000 {
-                flow.on_cnp(after(i * every));
+                flow.on_notification(after(i * every), &Notice::default());
             }
             let q = (1.0f64 - 1.0 / 256.0).powf(every as f64 + 1.0);
             prop_assert!((flow.alpha() - 1.0 / 256.0 / (1.0 - q)).abs() < 1e-6);
@@ -482,9 +480,9 @@ mod tests {
             let (mut often, mut once) = (cut_once(), cut_once());
             looks.sort_unstable();
             for look in &looks {
-                often.advance(Time::from_nanos(*look));
+                often.on_timer(Time::from_nanos(*look));
             }
-            once.advance(Time::from_nanos(looks.last().copied().unwrap_or(0)));
+            once.on_timer(Time::from_nanos(looks.last().copied().unwrap_or(0)));
             prop_assert_eq!(often.rate(), once.rate());
             prop_assert_eq!(often.target(), once.target());
             prop_assert!(close(often.alpha(), once.alpha()));

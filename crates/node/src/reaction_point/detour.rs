@@ -2,6 +2,7 @@
 //! sender that can bypass the congested switch. The number of attempts, and the time to wait for
 //! their effect, are ours \[choice\].
 
+use super::controller::{Ack, Answer, Controller, Notice};
 use core::time::Duration;
 use fcn_observe::time::Time;
 
@@ -28,20 +29,11 @@ impl Default for Detour {
     }
 }
 
-/// Response to a switch's Fast CNP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// The flow changes its path.
-    Change,
-    /// The flow has just changed its path.
-    Wait,
-    /// The flow has used up its attempts.
-    Slow,
-}
-
-/// Path changes of a flow.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Detours {
+/// A controller that tries other paths before another controller slows the flow down.
+#[derive(Debug)]
+pub(super) struct Detouring {
+    detour: Detour,
+    controller: Box<dyn Controller>,
     /// Number of changes since the flow was opened.
     path: u32,
     /// Number of consecutive changes.
@@ -50,34 +42,84 @@ pub(super) struct Detours {
     notified: Option<Time>,
 }
 
-impl Detours {
-    pub(super) const fn path(&self) -> u32 {
-        self.path
+impl Detouring {
+    pub(super) const fn new(detour: Detour, controller: Box<dyn Controller>) -> Self {
+        Self {
+            detour,
+            controller,
+            path: 0,
+            tried: 0,
+            changed: None,
+            notified: None,
+        }
     }
+}
 
-    pub(super) fn on_fast_cnp(&mut self, now: Time, detour: &Detour) -> Answer {
+impl Controller for Detouring {
+    fn on_notification(&mut self, now: Time, notice: &Notice<'_>) -> Answer {
+        // The receiver's own Fast CNP reports congestion, but no switch to bypass (section 4).
+        if !notice.by_switch {
+            return self.controller.on_notification(now, notice);
+        }
         let passed =
             |since: Option<Time>, time| since.is_none_or(|since| now.saturating_sub(since) >= time);
-        if passed(self.notified, detour.rest) {
+        if passed(self.notified, self.detour.rest) {
             self.tried = 0;
         }
         self.notified = Some(now);
-        if !passed(self.changed, detour.hold) {
+        if !passed(self.changed, self.detour.hold) {
             return Answer::Wait;
         }
-        if self.tried >= detour.tries {
-            return Answer::Slow;
+        if self.tried >= self.detour.tries {
+            return self.controller.on_notification(now, notice);
         }
         self.tried += 1;
         self.path = self.path.wrapping_add(1);
         self.changed = Some(now);
-        Answer::Change
+        Answer::Detour(self.path)
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &Ack) {
+        self.controller.on_ack(now, ack);
+    }
+
+    fn on_sent(&mut self, octets: u32) {
+        self.controller.on_sent(octets);
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.controller.on_timer(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.controller.next_timer()
+    }
+
+    fn rate(&self) -> f64 {
+        self.controller.rate()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.controller.window()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reaction_point::Control;
+
+    fn flow(detour: Detour) -> Box<dyn Controller> {
+        Control::Fixed.controller(100e9, Some(detour))
+    }
+
+    fn fast_cnp(flow: &mut dyn Controller, micros: u64) -> Answer {
+        let notice = Notice {
+            by_switch: true,
+            ..Notice::default()
+        };
+        flow.on_notification(Time::from_nanos(micros * 1000), &notice)
+    }
 
     #[test]
     fn a_flow_slows_down_after_its_path_changes() {
@@ -85,19 +127,17 @@ mod tests {
             tries: 2,
             ..Detour::default()
         };
-        let mut flow = Detours::default();
-        for (micros, want, path) in [
-            (0, Answer::Change, 1),
-            (49, Answer::Wait, 1),
-            (50, Answer::Change, 2),
-            (99, Answer::Wait, 2),
-            (100, Answer::Slow, 2),
-            (1099, Answer::Slow, 2),
-            (2099, Answer::Change, 3),
+        let mut flow = flow(detour);
+        for (micros, want) in [
+            (0, Answer::Detour(1)),
+            (49, Answer::Wait),
+            (50, Answer::Detour(2)),
+            (99, Answer::Wait),
+            (100, Answer::Slow),
+            (1099, Answer::Slow),
+            (2099, Answer::Detour(3)),
         ] {
-            let now = Time::from_nanos(micros * 1000);
-            assert_eq!(flow.on_fast_cnp(now, &detour), want, "{micros}");
-            assert_eq!(flow.path(), path, "{micros}");
+            assert_eq!(fast_cnp(&mut *flow, micros), want, "{micros}");
         }
     }
 
@@ -108,9 +148,9 @@ mod tests {
             hold: Duration::ZERO,
             ..Detour::default()
         };
-        let mut flow = Detours::default();
-        for _ in 0..1000 {
-            assert_eq!(flow.on_fast_cnp(Time::default(), &detour), Answer::Change);
+        let mut flow = flow(detour);
+        for path in 1..=1000 {
+            assert_eq!(fast_cnp(&mut *flow, 0), Answer::Detour(path));
         }
     }
 }

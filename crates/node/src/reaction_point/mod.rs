@@ -1,38 +1,27 @@
 //! The reaction point: a sender that slows down the flow named by a CNP or Fast CNP, or moves it to
 //! a path around the congested switch (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
 //!
-//! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. The resulting rate is
-//! computed in `dcqcn.rs` and `telemetry.rs`; `detour.rs` decides if another path is tried first.
+//! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. The flow's
+//! [`Controller`] decides about its rate and window: `dcqcn.rs`, `telemetry.rs`, or one of the
+//! caller's; `detour.rs` tries another path first.
 
+mod controller;
 pub mod dcqcn;
 pub mod detour;
 pub mod telemetry;
 
 use crate::reasons::reasons;
-use dcqcn::Dcqcn;
-use detour::{Answer, Detour, Detours};
+pub use controller::{Ack, Answer, Control, Controller, Custom, Notice};
+use detour::Detour;
 use fcn_observe::access;
 use fcn_observe::time::Time;
 use fcn_wire::icrc::Verdict;
-use fcn_wire::ioam::Trace;
 use fcn_wire::message::FastCnpMessage;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Opcode, Qp, Severity};
 use slotmap::{SlotMap, new_key_type};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use telemetry::Telemetry;
-
-/// Rate control of a flow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Control {
-    /// DCQCN.
-    Dcqcn(dcqcn::Params),
-    /// From the telemetry in option 2, like HPCC.
-    Telemetry(telemetry::Params),
-    /// None: the rate stays the line rate.
-    Fixed,
-}
 
 /// Configuration.
 #[derive(Clone, Debug)]
@@ -145,53 +134,11 @@ reasons! {
 /// Maximum number of flows in a table: the number of QPs.
 const MAX_FLOWS: usize = 1 << 24;
 
-/// The rate control of one flow.
-#[derive(Debug)]
-enum Controller {
-    Dcqcn(Dcqcn),
-    Telemetry(Telemetry),
-    Fixed(f64),
-}
-
-impl Controller {
-    const fn new(control: Control, line_rate: f64) -> Self {
-        match control {
-            Control::Dcqcn(params) => Self::Dcqcn(Dcqcn::new(params, line_rate)),
-            Control::Telemetry(params) => Self::Telemetry(Telemetry::new(params, line_rate)),
-            Control::Fixed => Self::Fixed(line_rate),
-        }
-    }
-
-    #[inline]
-    fn rate(&mut self, now: Time) -> f64 {
-        match self {
-            Self::Dcqcn(flow) => {
-                flow.advance(now);
-                flow.rate()
-            }
-            Self::Telemetry(flow) => {
-                flow.advance(now);
-                flow.rate()
-            }
-            Self::Fixed(rate) => *rate,
-        }
-    }
-
-    fn on_notification(&mut self, now: Time, trace: Option<&Trace<'_>>) {
-        match self {
-            Self::Dcqcn(flow) => flow.on_cnp(now),
-            Self::Telemetry(flow) => flow.on_notification(now, trace),
-            Self::Fixed(_) => {}
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Flow {
     own_qp: Qp,
     receiver: (IpAddr, Qp),
-    controller: Controller,
-    detours: Detours,
+    controller: Box<dyn Controller>,
 }
 
 /// A reaction point: one host's sending flows.
@@ -243,8 +190,10 @@ impl ReactionPoint {
         let flow = self.flows.insert(Flow {
             own_qp,
             receiver,
-            controller: Controller::new(self.config.control, line_rate),
-            detours: Detours::default(),
+            controller: self
+                .config
+                .control
+                .controller(line_rate, self.config.detour),
         });
         self.by_qp.insert(own_qp, flow);
         self.by_receiver.insert(receiver, flow);
@@ -281,7 +230,7 @@ impl ReactionPoint {
                 // Names the sender's own QP, whichever node sent it: the receiver, a proxy node or
                 // an ingress PE.
                 let flow = self.by_qp.get(&cnp.dest_qp()).copied();
-                let reaction = self.slow(now, flow, None)?;
+                let reaction = self.notify(now, flow, &Notice::default())?;
                 self.counters.cnps += 1;
                 Ok(reaction)
             }
@@ -289,17 +238,11 @@ impl ReactionPoint {
                 let receiver = self.accept(frame, &message)?;
                 let trace = message.parsed.ok().and_then(|option| option.trace());
                 let flow = self.by_receiver.get(&receiver).copied();
-                // The receiver's own Fast CNP reports congestion, but no switch to bypass (section
-                // 4).
-                let by_switch = frame.ip().is_some_and(|ip| ip.source != receiver.0);
-                let detoured = match self.config.detour.filter(|_| by_switch) {
-                    Some(detour) => self.detour(now, flow, &detour)?,
-                    None => None,
+                let notice = Notice {
+                    trace: trace.as_ref(),
+                    by_switch: frame.ip().is_some_and(|ip| ip.source != receiver.0),
                 };
-                let reaction = match detoured {
-                    Some(reaction) => reaction,
-                    None => self.slow(now, flow, trace.as_ref())?,
-                };
+                let reaction = self.notify(now, flow, &notice)?;
                 self.counters.fast_cnps += 1;
                 Ok(reaction)
             }
@@ -347,69 +290,73 @@ impl ReactionPoint {
         }
     }
 
-    /// Moves the flow to another path, unless it has used up its attempts.
-    fn detour(
+    /// Notifies the flow's controller.
+    fn notify(
         &mut self,
         now: Time,
         flow: Option<FlowId>,
-        detour: &Detour,
-    ) -> Result<Option<Reaction>, Ignored> {
-        let (flow, open) = self.named(flow)?;
-        match open.detours.on_fast_cnp(now, detour) {
-            Answer::Change => {
-                let path = open.detours.path();
+        notice: &Notice<'_>,
+    ) -> Result<Reaction, Ignored> {
+        let flow = flow.ok_or(Ignored::UnknownQp)?;
+        let controller = self.controller(flow).ok_or(Ignored::UnknownQp)?;
+        controller.on_timer(now);
+        let from = controller.rate();
+        match controller.on_notification(now, notice) {
+            Answer::Slow => {
+                let to = controller.rate();
+                Ok(Reaction::Slowed { flow, from, to })
+            }
+            Answer::Detour(path) => {
                 self.counters.detours += 1;
-                Ok(Some(Reaction::Detoured { flow, path }))
+                Ok(Reaction::Detoured { flow, path })
             }
             Answer::Wait => Err(Ignored::JustDetoured),
-            Answer::Slow => Ok(None),
         }
     }
 
-    fn slow(
-        &mut self,
-        now: Time,
-        flow: Option<FlowId>,
-        trace: Option<&Trace<'_>>,
-    ) -> Result<Reaction, Ignored> {
-        let (flow, open) = self.named(flow)?;
-        let from = open.controller.rate(now);
-        open.controller.on_notification(now, trace);
-        let to = open.controller.rate(now);
-        Ok(Reaction::Slowed { flow, from, to })
-    }
-
-    /// Returns the open flow that a notification names.
-    fn named(&mut self, flow: Option<FlowId>) -> Result<(FlowId, &mut Flow), Ignored> {
-        let flow = flow.ok_or(Ignored::UnknownQp)?;
-        let open = self.flows.get_mut(flow).ok_or(Ignored::UnknownQp)?;
-        Ok((flow, open))
+    #[inline]
+    fn controller(&mut self, flow: FlowId) -> Option<&mut dyn Controller> {
+        let open = self.flows.get_mut(flow)?;
+        Some(&mut *open.controller)
     }
 
     /// Counts octets of the flow that were sent.
     #[inline]
     pub fn on_sent(&mut self, flow: FlowId, octets: u32) {
-        if let Some(Controller::Dcqcn(dcqcn)) = self.flows.get_mut(flow).map(|f| &mut f.controller)
-        {
-            dcqcn.on_sent(octets);
+        if let Some(controller) = self.controller(flow) {
+            controller.on_sent(octets);
+        }
+    }
+
+    /// Processes an acknowledgement of packets of the flow.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, flow: FlowId, ack: &Ack) {
+        if let Some(controller) = self.controller(flow) {
+            controller.on_timer(now);
+            controller.on_ack(now, ack);
         }
     }
 
     /// Returns the flow's rate in bit/s, after applying pending timers; 0 if the flow is not open.
     #[inline]
     pub fn rate(&mut self, now: Time, flow: FlowId) -> f64 {
-        let open = self.flows.get_mut(flow);
-        open.map_or(0.0, |open| open.controller.rate(now))
+        self.controller(flow).map_or(0.0, |controller| {
+            controller.on_timer(now);
+            controller.rate()
+        })
+    }
+
+    /// Returns the maximum payload of the flow in flight, in octets; `None` if it is not limited.
+    #[inline]
+    #[must_use]
+    pub fn window(&self, flow: FlowId) -> Option<u64> {
+        self.flows.get(flow)?.controller.window()
     }
 
     /// Returns the time at which the flow's rate next rises by itself; `None` if it will not.
     #[must_use]
     pub fn next_timer(&self, flow: FlowId) -> Option<Time> {
-        match &self.flows.get(flow)?.controller {
-            Controller::Dcqcn(flow) => flow.next_timer(),
-            Controller::Telemetry(flow) => flow.next_timer(),
-            Controller::Fixed(_) => None,
-        }
+        self.flows.get(flow)?.controller.next_timer()
     }
 
     /// True if rates are fixed regardless of notifications.

@@ -15,13 +15,14 @@
 //! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s)
 //!   multiplies R_C by a fixed factor, likewise at most once per T \[choice\].
 
+use super::controller::{Answer, Controller, Notice};
 use core::time::Duration;
 use fcn_observe::time::{Time, nanos};
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
 
 /// Distance from the line rate, in bit/s, below which the line rate counts as reached.
 const NEAR: f64 = 1.0;
-/// Maximum number of increases that one [`Telemetry::advance`] applies; the others remain pending.
+/// Maximum number of increases that one [`Controller::on_timer`] applies; the others remain pending.
 const MAX_STEPS: u32 = 4096;
 
 /// The parameters, under their published names. The defaults are HPCC's, except those marked as a
@@ -162,42 +163,6 @@ impl Telemetry {
         }
     }
 
-    /// Returns R, the rate in bit/s, as of the last [`advance`](Self::advance).
-    #[inline]
-    #[must_use]
-    pub const fn rate(&self) -> f64 {
-        self.rate
-    }
-
-    /// Processes a notification, with the trace of the data packet if it has one.
-    pub fn on_notification(&mut self, now: Time, trace: Option<&Trace<'_>>) {
-        self.advance(now);
-        let due = self
-            .reference_at
-            .is_none_or(|at| now.saturating_sub(at) >= self.params.t);
-        if due {
-            self.reference = self.rate;
-            self.reference_at = Some(now);
-        }
-        let eta = self.params.eta.max(f64::MIN_POSITIVE);
-        let wanted = match trace.and_then(|trace| worst_hop(trace, self.params.t_seconds())) {
-            Some(worst) if worst >= eta => self.reference / (worst / eta) + self.params.r_ai(),
-            Some(_) => self.reference + self.params.r_ai(),
-            None => self.reference * self.params.fallback,
-        };
-        self.set(wanted);
-        self.changed_at = self.changed_at.max(now);
-        self.stage = 0;
-    }
-
-    /// Applies increases that are due by `now`. A time before the last one counts as the last one.
-    #[inline]
-    pub fn advance(&mut self, now: Time) {
-        if self.rate < self.line_rate && now.saturating_sub(self.changed_at) >= self.params.t {
-            self.recover(now);
-        }
-    }
-
     #[cold]
     fn recover(&mut self, now: Time) {
         let period = nanos(self.params.t).max(1);
@@ -212,17 +177,51 @@ impl Telemetry {
         }
     }
 
-    /// Returns the time at which the rate next rises by itself.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<Time> {
-        (self.rate < self.line_rate).then(|| self.changed_at.saturating_add(self.params.t))
-    }
-
     fn set(&mut self, wanted: f64) {
         let floor = self.params.r_min.min(self.line_rate);
         let rate = wanted.max(floor).min(self.line_rate);
         let near = self.line_rate - rate < NEAR;
         self.rate = if near { self.line_rate } else { rate };
+    }
+}
+
+impl Controller for Telemetry {
+    fn on_notification(&mut self, now: Time, notice: &Notice<'_>) -> Answer {
+        self.on_timer(now);
+        let due = self
+            .reference_at
+            .is_none_or(|at| now.saturating_sub(at) >= self.params.t);
+        if due {
+            self.reference = self.rate;
+            self.reference_at = Some(now);
+        }
+        let eta = self.params.eta.max(f64::MIN_POSITIVE);
+        let wanted =
+            match (notice.trace).and_then(|trace| worst_hop(trace, self.params.t_seconds())) {
+                Some(worst) if worst >= eta => self.reference / (worst / eta) + self.params.r_ai(),
+                Some(_) => self.reference + self.params.r_ai(),
+                None => self.reference * self.params.fallback,
+            };
+        self.set(wanted);
+        self.changed_at = self.changed_at.max(now);
+        self.stage = 0;
+        Answer::Slow
+    }
+
+    #[inline]
+    fn on_timer(&mut self, now: Time) {
+        if self.rate < self.line_rate && now.saturating_sub(self.changed_at) >= self.params.t {
+            self.recover(now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        (self.rate < self.line_rate).then(|| self.changed_at.saturating_add(self.params.t))
+    }
+
+    #[inline]
+    fn rate(&self) -> f64 {
+        self.rate
     }
 }
 
@@ -234,6 +233,14 @@ mod tests {
     use proptest::prelude::*;
 
     const LINE: f64 = 100e9;
+
+    const fn with<'a>(trace: &'a Trace<'a>) -> Notice<'a> {
+        Notice {
+            trace: Some(trace),
+            by_switch: true,
+        }
+    }
+
     /// 80 octets per 13 µs.
     const R_AI: f64 = 80.0 * 8.0 / 13e-6;
 
@@ -248,7 +255,7 @@ mod tests {
     fn notify(flow: &mut Telemetry, now: Time, hops: &[(HopLoad, u32)]) {
         let bytes = trace(hops);
         let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
-        flow.on_notification(now, Some(&trace));
+        flow.on_notification(now, &with(&trace));
     }
 
     #[test]
@@ -294,22 +301,22 @@ mod tests {
     #[test]
     fn without_notifications_the_rate_rises_by_stages() {
         let mut flow = Telemetry::new(Params::default(), LINE);
-        flow.on_notification(after(0), None);
+        flow.on_notification(after(0), &Notice::default());
         assert_eq!(flow.rate(), LINE / 2.0);
         for step in 1..=5u32 {
-            flow.advance(after(step.into()));
+            flow.on_timer(after(step.into()));
             assert!(close(flow.rate(), LINE / 2.0 + f64::from(step) * R_AI));
         }
         let mut rate = flow.rate();
         for beyond in 1..=10u32 {
             rate += f64::from(beyond) * R_AI;
-            flow.advance(after(u64::from(5 + beyond)));
+            flow.on_timer(after(u64::from(5 + beyond)));
             assert!(close(flow.rate(), rate));
         }
         // 50 Gbit/s are 1016 times R_AI: 45 steps of 1, 2, 3, … are enough, 44 are not.
-        flow.advance(after(5 + 44));
+        flow.on_timer(after(5 + 44));
         assert!(flow.rate() < LINE);
-        flow.advance(after(5 + 45));
+        flow.on_timer(after(5 + 45));
         assert_eq!((flow.rate(), flow.next_timer()), (LINE, None));
     }
 
@@ -325,7 +332,7 @@ mod tests {
             let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
             assert_eq!(worst_hop(&trace, 13e-6), None);
             let mut flow = Telemetry::new(Params::default(), LINE);
-            flow.on_notification(after(0), Some(&trace));
+            flow.on_notification(after(0), &with(&trace));
             assert_eq!(flow.rate(), LINE / 2.0);
         }
     }
@@ -344,8 +351,8 @@ mod tests {
             let mut flow = Telemetry::new(zero, line_rate);
             for i in 0..5 {
                 notify(&mut flow, after(i * 1000), &[hop(1000, 1000)]);
-                flow.on_notification(after(i * 1000 + 1), None);
-                flow.advance(after(i * 1000 + 999));
+                flow.on_notification(after(i * 1000 + 1), &Notice::default());
+                flow.on_timer(after(i * 1000 + 999));
                 assert!((0.0..=line_rate).contains(&flow.rate()));
             }
         }
@@ -362,7 +369,7 @@ mod tests {
             for (wait, load) in steps {
                 now += wait;
                 let before = flow.rate();
-                flow.advance(Time::from_nanos(now));
+                flow.on_timer(Time::from_nanos(now));
                 prop_assert!(flow.rate() >= before);
                 if let Some((capacity, throughput, queue)) = load {
                     notify(&mut flow, Time::from_nanos(now), &[(hop(capacity, throughput).0, queue)]);
@@ -376,7 +383,7 @@ mod tests {
             for opt_type in [OptType::Preallocated, OptType::Incremental] {
                 let trace = Trace::new_checked(opt_type, &bytes).unwrap();
                 let mut flow = Telemetry::new(Params::default(), LINE);
-                flow.on_notification(after(0), Some(&trace));
+                flow.on_notification(after(0), &with(&trace));
                 prop_assert!((40e6..=LINE).contains(&flow.rate()));
             }
         }

@@ -5,6 +5,7 @@
 use super::{GAPS, Labelled, Pacing, Random, Sender};
 use core::time::Duration;
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
+use fcn_node::reaction_point::{Controller, Notice};
 use fcn_observe::Time;
 use fcn_observe::obedience::Obedience;
 use std::cmp::Reverse;
@@ -329,10 +330,10 @@ fn crosses(r: &mut Random) -> Labelled {
         };
         let (cnp, cut) = &mut cnps[one];
         let at = Time::from_nanos(at);
-        control.advance(at);
+        control.on_timer(at);
         if now >= *cut {
             let before = control.rate();
-            control.on_cnp(at);
+            control.on_notification(at, &Notice::default());
             *cut = f64::INFINITY;
             if one == 0 && now > settled {
                 cuts += 1.0;

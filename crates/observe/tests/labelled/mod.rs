@@ -8,6 +8,7 @@ mod apart;
 mod queue;
 
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
+use fcn_node::reaction_point::{Controller, Notice};
 use fcn_observe::Time;
 use fcn_observe::obedience::{Answer, Obedience, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -382,7 +383,7 @@ pub fn flow(number: u64) -> Labelled {
             Texture::Levels(low, _) if !on => low,
             _ => 1.0,
         };
-        dcqcn.advance(Time::from_nanos(now as u64));
+        dcqcn.on_timer(Time::from_nanos(now as u64));
         let answers = match sender {
             Sender::Dcqcn => dcqcn.rate() / line_rate,
             _ => it.share,
@@ -503,9 +504,9 @@ pub fn flow(number: u64) -> Labelled {
                     let now = Time::from_nanos(now as u64);
                     if anew && dcqcn.rate() >= 0.999 * line_rate {
                         dcqcn = Dcqcn::new(Params::default(), line_rate);
-                        dcqcn.advance(now);
+                        dcqcn.on_timer(now);
                     }
-                    dcqcn.on_cnp(now);
+                    dcqcn.on_notification(now, &Notice::default());
                 }
                 Sender::Rises => (it.share, it.risen) = (cut, recovery),
                 Sender::Detours if r.chance(0.7) => entropy = r.between(0.0, 65_000.0) as u32,

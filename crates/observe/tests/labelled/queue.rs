@@ -3,6 +3,7 @@
 
 use super::{GAPS, Labelled, Pacing, Random, Sender};
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
+use fcn_node::reaction_point::{Controller, Notice};
 use fcn_observe::Time;
 use fcn_observe::obedience::Obedience;
 use std::cmp::Reverse;
@@ -64,7 +65,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
         match event {
             Event::Sends(number) => {
                 let one = &mut control[number];
-                one.advance(Time::from_nanos(at));
+                one.on_timer(Time::from_nanos(at));
                 let rate = if number == 0 && sender == Sender::Pushes {
                     fixed
                 } else {
@@ -107,8 +108,8 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
             }
             Event::Cuts(number) => {
                 let now = Time::from_nanos(at);
-                control[number].advance(now);
-                control[number].on_cnp(now);
+                control[number].on_timer(now);
+                control[number].on_notification(now, &Notice::default());
             }
         }
     }
