@@ -1,4 +1,4 @@
-//! The InfiniBand transport headers of RoCEv2: Base Transport Header, opcodes, extended headers.
+//! InfiniBand transport headers of RoCEv2: Base Transport Header, opcodes, extended headers.
 //!
 //! The CNP (opcode 0x81) is in `cnp.rs`, management datagrams in `mad.rs`, the ICRC in `icrc.rs`.
 //!
@@ -40,18 +40,18 @@ use crate::layer::Layer;
 use crate::octets::u32_at;
 use core::fmt;
 
-/// Octets of the Base Transport Header.
+/// Length of the Base Transport Header, in octets.
 pub const BTH_LEN: usize = 12;
 /// Largest value of a QP number or PSN (24 bits).
 pub const MAX_24: u32 = 0x00FF_FFFF;
 
-/// Where the fields lie in the Base Transport Header.
+/// Field offsets in the Base Transport Header.
 pub(crate) mod field {
     pub const OPCODE: usize = 0;
     /// Solicited event, migration state, pad count, transport version.
     pub const FLAGS: usize = 1;
     pub const PKEY: usize = 2;
-    /// FECN, BECN and six reserved bits: the octet that the ICRC takes as ones.
+    /// FECN, BECN and six reserved bits: the octet that the ICRC covers as ones.
     pub const ECN: usize = 4;
     pub const DEST_QP: usize = 5;
     pub const ACK: usize = 8;
@@ -63,10 +63,10 @@ pub(crate) mod field {
 pub struct Qp(u32);
 
 impl Qp {
-    /// The general services queue pair, to which RDMA CM speaks.
+    /// General services queue pair, the destination of RDMA CM messages.
     pub const GSI: Self = Self(1);
 
-    /// `None` where the number needs more than 24 bits.
+    /// Returns `None` if the number needs more than 24 bits.
     #[must_use]
     pub const fn new(number: u32) -> Option<Self> {
         if number <= MAX_24 {
@@ -76,13 +76,13 @@ impl Qp {
         }
     }
 
-    /// The low 24 bits of `number`.
+    /// Keeps the low 24 bits of `number`.
     #[must_use]
     pub const fn truncate(number: u32) -> Self {
         Self(number & MAX_24)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -115,7 +115,7 @@ pub enum ExtendedHeader {
 }
 
 impl ExtendedHeader {
-    /// Octets.
+    /// Returns the length of the header in octets.
     #[must_use]
     pub const fn octets(self) -> usize {
         match self {
@@ -129,7 +129,7 @@ impl ExtendedHeader {
     }
 }
 
-/// The transport service of an opcode (its top three bits).
+/// Transport service of an opcode (its top three bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Reliable connection.
@@ -144,11 +144,11 @@ pub enum Transport {
     Cnp,
     /// Extended reliable connection.
     Xrc,
-    /// Not assigned, or manufacturer-specific.
+    /// Unassigned or manufacturer-specific.
     Other(u8),
 }
 
-/// A BTH opcode; every value is one, known or not.
+/// A BTH opcode; every value is valid, including unknown ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Opcode(pub u8);
 
@@ -157,10 +157,10 @@ macro_rules! opcodes {
         impl Opcode {
             $( #[doc = $name] pub const $konst: Self = Self($code); )+
 
-            /// The opcodes this crate knows.
+            /// Opcodes that this crate knows.
             pub const KNOWN: &'static [Self] = &[ $( Self::$konst, )+ ];
 
-            /// Name and extended headers, where the opcode is known.
+            /// Returns the name and extended headers, if the opcode is known.
             const fn entry(self) -> Option<(&'static str, &'static [ExtendedHeader])> {
                 match self.0 {
                     $( $code => Some(($name, &[ $( ExtendedHeader::$ext, )* ])), )+
@@ -214,7 +214,7 @@ opcodes! {
 }
 
 impl Opcode {
-    /// The opcode's name, `None` where this crate does not know it.
+    /// Returns the opcode's name, or `None` if this crate does not know it.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self.entry() {
@@ -223,7 +223,8 @@ impl Opcode {
         }
     }
 
-    /// The extended headers behind the BTH, in order; `None` where the opcode is not known.
+    /// Returns the extended headers that follow the BTH, in order, or `None` if the opcode is
+    /// unknown.
     #[must_use]
     pub const fn extended_headers(self) -> Option<&'static [ExtendedHeader]> {
         match self.entry() {
@@ -232,14 +233,15 @@ impl Opcode {
         }
     }
 
-    /// Octets of the extended headers; `None` where the opcode is not known.
+    /// Returns the total length of the extended headers in octets, or `None` if the opcode is
+    /// unknown.
     #[must_use]
     pub fn extended_len(self) -> Option<usize> {
         let headers = self.extended_headers()?.iter();
         Some(headers.map(|header| header.octets()).sum())
     }
 
-    /// The transport service, from the top three bits.
+    /// Returns the transport service, from the top three bits.
     #[must_use]
     pub const fn transport(self) -> Transport {
         match self.0 >> 5 {
@@ -274,10 +276,10 @@ impl fmt::Display for Opcode {
 pub struct Bth<'a>(&'a [u8; BTH_LEN]);
 
 impl<'a> Bth<'a> {
-    /// The header at the start of `bytes`.
+    /// Returns a view of the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Fewer than 12 octets.
+    /// Fails on fewer than 12 octets.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         match bytes.first_chunk() {
             Some(header) => Ok(Self(header)),
@@ -305,7 +307,7 @@ described! {
         solicited: bool = "SE", [(field::FLAGS, 0, 1)];
         /// Migration state.
         migrated: bool = "M", [(field::FLAGS, 1, 1)];
-        /// Octets of pad behind the payload, 0 to 3.
+        /// Number of pad octets after the payload, 0 to 3.
         pad: u8 = "PadCnt", [(field::FLAGS, 2, 2)];
         /// Transport header version, 0 to 15; 0 is the only one defined.
         version: u8 = "TVer", [(field::FLAGS, 4, 4)];
@@ -315,13 +317,13 @@ described! {
         fecn: bool = "F", [(field::ECN, 0, 1)];
         /// Backward explicit congestion notification.
         becn: bool = "B", [(field::ECN, 1, 1)];
-        /// The six reserved bits behind BECN.
+        /// Six reserved bits after BECN.
         reserved6: u8 = "Resv6", [(field::ECN, 2, 6)];
         /// Destination QP.
         dest_qp: Qp = "DestQP", [(field::DEST_QP, 0, 24)];
         /// Acknowledge request.
         ack_request: bool = "A", [(field::ACK, 0, 1)];
-        /// The seven reserved bits behind the acknowledge request.
+        /// Seven reserved bits after the acknowledge request.
         reserved7: u8 = "Resv7", [(field::ACK, 1, 7)];
         /// Packet sequence number, 24 bits.
         psn: u32 = "PSN", [(field::PSN, 0, 24)];
@@ -329,7 +331,8 @@ described! {
 }
 
 impl BthRepr {
-    /// A header with `opcode`, `dest_qp` and `psn`, in the default partition, everything else 0.
+    /// Creates a header with `opcode`, `dest_qp` and `psn` in the default partition; everything
+    /// else is 0.
     #[must_use]
     pub const fn new(opcode: Opcode, dest_qp: Qp, psn: u32) -> Self {
         Self {
@@ -383,11 +386,11 @@ values! {
 }
 
 impl Deth {
-    /// Where the QP lies in it.
+    /// Offset of the source QP.
     pub(crate) const SOURCE_QP: usize = 5;
 }
 
-/// View of a RoCEv2 packet: what UDP carries, from the BTH to the ICRC.
+/// View of a RoCEv2 packet: the UDP payload, from the BTH to the ICRC.
 #[derive(Clone, Copy, Debug)]
 pub struct Roce<'a> {
     bth: Bth<'a>,
@@ -396,12 +399,12 @@ pub struct Roce<'a> {
 }
 
 impl<'a> Roce<'a> {
-    /// The packet in `bytes`, which is the whole UDP payload.
+    /// Returns a view of the packet in `bytes`, the whole UDP payload.
     ///
-    /// An unknown opcode is taken to have no extended headers.
+    /// An unknown opcode is assumed to have no extended headers.
     ///
     /// # Errors
-    /// Too short for the headers of its opcode, its pad and the ICRC.
+    /// Fails if `bytes` is too short for the headers of the opcode, the pad and the ICRC.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         let bth = Bth::new_checked(bytes)?;
         let extended = bth.opcode().extended_len().unwrap_or(0);
@@ -416,19 +419,19 @@ impl<'a> Roce<'a> {
         })
     }
 
-    /// The Base Transport Header.
+    /// Returns the Base Transport Header.
     #[must_use]
     pub const fn bth(&self) -> Bth<'a> {
         self.bth
     }
 
-    /// The octets of the packet.
+    /// Returns the octets of the packet.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The payload, without extended headers, pad and ICRC.
+    /// Returns the payload, without extended headers, pad and ICRC.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         let end = self.bytes.len() - ICRC_LEN - usize::from(self.bth.pad());
@@ -437,14 +440,14 @@ impl<'a> Roce<'a> {
             .unwrap_or_default()
     }
 
-    /// The ICRC field as a number.
+    /// Returns the ICRC field as a number.
     #[must_use]
     pub fn icrc(&self) -> u32 {
         let at = self.bytes.len() - ICRC_LEN;
         u32_at(self.bytes, at).swap_bytes()
     }
 
-    /// Where the extended header `which` begins, if the opcode has it.
+    /// Returns the offset of the extended header `which`, if the opcode has it.
     pub(crate) fn extended_at(&self, which: ExtendedHeader) -> Option<usize> {
         let mut at = BTH_LEN;
         for header in self.bth.opcode().extended_headers()? {
@@ -456,37 +459,37 @@ impl<'a> Roce<'a> {
         None
     }
 
-    /// The values of the extended header `which`, if the opcode has it.
+    /// Returns the values of the extended header `which`, if the opcode has it.
     fn extended<T: Values>(&self, which: ExtendedHeader) -> Option<T> {
         let at = self.extended_at(which)?;
         Some(T::read_from(self.bytes.get(at..)?))
     }
 
-    /// The RETH, if the opcode has one.
+    /// Returns the RETH, if the opcode has one.
     #[must_use]
     pub fn reth(&self) -> Option<Reth> {
         self.extended(ExtendedHeader::Reth)
     }
 
-    /// The AETH, if the opcode has one.
+    /// Returns the AETH, if the opcode has one.
     #[must_use]
     pub fn aeth(&self) -> Option<Aeth> {
         self.extended(ExtendedHeader::Aeth)
     }
 
-    /// The DETH, if the opcode has one.
+    /// Returns the DETH, if the opcode has one.
     #[must_use]
     pub fn deth(&self) -> Option<Deth> {
         self.extended(ExtendedHeader::Deth)
     }
 
-    /// The immediate data, if the opcode has it.
+    /// Returns the immediate data, if the opcode has it.
     #[must_use]
     pub fn immediate(&self) -> Option<u32> {
         Some(u32_at(self.bytes, self.extended_at(ExtendedHeader::ImmDt)?))
     }
 
-    /// Adds the rules that the headers break; offsets from the BTH.
+    /// Adds the rules that the headers break, with offsets from the BTH.
     pub fn check(&self, findings: &mut Findings) {
         if self.bth.version() != 0 {
             findings.push(Rule::RoceTver, field::FLAGS, 1);
@@ -505,7 +508,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn emit_after_parse_gives_back_the_bytes(bytes: [u8; BTH_LEN]) {
+        fn emit_after_parse_restores_the_bytes(bytes: [u8; BTH_LEN]) {
             let repr = BthRepr::parse(&Bth::new_checked(&bytes).unwrap());
             prop_assert_eq!(repr.to_bytes(), bytes);
         }
@@ -516,7 +519,7 @@ mod tests {
         }
 
         #[test]
-        fn any_payload_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_any_payload_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             if let Ok(roce) = Roce::new_checked(&bytes) {
                 let _ = (roce.payload(), roce.icrc(), roce.reth(), roce.aeth(), roce.deth(), roce.immediate());
                 let used = BTH_LEN + roce.extended + roce.payload().len() + usize::from(roce.bth().pad()) + ICRC_LEN;
@@ -526,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_headers_have_the_lengths_of_their_opcodes() {
+    fn extended_header_lengths_match_their_opcodes() {
         for (opcode, len) in [
             (Opcode::RC_WRITE_ONLY_IMM, 20),
             (Opcode::RC_ATOMIC_ACKNOWLEDGE, 12),
@@ -543,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_headers_are_found_behind_each_other() {
+    fn consecutive_extended_headers_are_found() {
         let mut packet = [0u8; BTH_LEN + 20 + 4];
         let bth = BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, Qp::truncate(0x12), 7);
         packet[..BTH_LEN].copy_from_slice(&bth.to_bytes());

@@ -1,10 +1,11 @@
-//! Checksums of 16-bit words (RFC 1071): computed, and patched where words change (RFC 1624); Fletcher's, which routing has.
+//! Checksums of 16-bit words (RFC 1071), computed and patched incrementally (RFC 1624), and the
+//! Fletcher checksum of routing protocols.
 
 use crate::ipv6_ext::next_header;
 use core::ops::Range;
 use etherparse::checksum::Sum16BitWords;
 
-/// The checksum of `words`, the field itself zero.
+/// Returns the checksum of `words`, with the field itself counted as zero.
 fn finish(words: Sum16BitWords) -> u16 {
     words.ones_complement().to_be()
 }
@@ -15,12 +16,14 @@ fn add(words: Sum16BitWords, parts: &[&[u8]]) -> Sum16BitWords {
         .fold(words, |words, part| words.add_slice(part))
 }
 
-/// The checksum of `parts` one after another, its own field zero or left out; all but the last are of even length.
+/// Computes the checksum of the concatenated `parts`, its own field zero or left out; all but the
+/// last part have even length.
 pub(crate) fn internet(parts: &[&[u8]]) -> u16 {
     finish(add(Sum16BitWords::new(), parts))
 }
 
-/// The words of the pseudo-header (RFC 768, RFC 8200 section 8.1) of `len` octets of `protocol` between two addresses.
+/// Sums the words of the pseudo-header (RFC 768, RFC 8200 section 8.1) of `len` octets of
+/// `protocol` between two addresses.
 fn pseudo_header([source, destination]: [&[u8]; 2], protocol: u8, len: usize) -> Sum16BitWords {
     Sum16BitWords::new()
         .add_slice(source)
@@ -29,7 +32,8 @@ fn pseudo_header([source, destination]: [&[u8]; 2], protocol: u8, len: usize) ->
         .add_2bytes([0, protocol])
 }
 
-/// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`internet`].
+/// Computes the transport checksum of `len` octets of `protocol` between two addresses; `parts` are
+/// as for [`internet`].
 pub(crate) fn of_transport(
     addresses: [&[u8]; 2],
     protocol: u8,
@@ -40,12 +44,13 @@ pub(crate) fn of_transport(
     sent(protocol, finish(add(words, parts)))
 }
 
-/// The sum of the pseudo-header alone: what stands for the checksum where a sender's hardware has yet to complete it.
+/// Returns the sum of the pseudo-header alone: the field's content if the sender's hardware has yet
+/// to complete the checksum.
 pub(crate) fn of_pseudo_header(addresses: [&[u8]; 2], protocol: u8, len: usize) -> u16 {
     !finish(pseudo_header(addresses, protocol, len))
 }
 
-/// The checksum as `protocol` sends it. RFC 768: 0 says that there is none.
+/// Returns the checksum as `protocol` sends it. RFC 768: 0 means that there is no checksum.
 pub(crate) const fn sent(protocol: u8, checksum: u16) -> u16 {
     match (protocol, checksum) {
         (next_header::UDP, 0) => 0xFFFF,
@@ -53,7 +58,7 @@ pub(crate) const fn sent(protocol: u8, checksum: u16) -> u16 {
     }
 }
 
-/// The one's complement sum of the words that `sum` adds up.
+/// Folds `sum` to the one's complement sum of its words.
 pub(crate) const fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xFFFF_FFFF) + (sum >> 32);
     let sum = (sum & 0xFFFF) + (sum >> 16);
@@ -62,30 +67,30 @@ pub(crate) const fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// The checksum that was `checksum`, after words that change it by `delta`: the sum of the new ones and of the
+/// Updates `checksum` after words changed by `delta`, the sum of the new words and of the
 /// complements of the old ones (equation 3 of RFC 1624).
 #[inline]
 pub(crate) const fn patched(checksum: u16, delta: u64) -> u16 {
     !fold(!checksum as u64 + delta)
 }
 
-/// The UDP checksum of a frame of which a part changes: only that part is summed.
+/// UDP checksum of a frame that changes only in part: only that part is summed.
 #[derive(Clone, Debug)]
 pub struct Summed {
-    /// Where the checksum is; inside one of the ranges.
+    /// Offset of the checksum; inside one of the ranges.
     at: usize,
     ranges: [Range<usize>; 2],
 }
 
 impl Summed {
-    /// For a frame in which no octet outside `ranges` changes, except those that UDP's checksum (at `at`, in one of them)
-    /// does not cover. Ranges begin at even offsets and do not overlap.
+    /// For a frame in which no octet outside `ranges` changes, except octets not covered by the UDP
+    /// checksum (at `at`, in one of the ranges). Ranges begin at even offsets and do not overlap.
     #[must_use]
     pub const fn new(at: usize, ranges: [Range<usize>; 2]) -> Self {
         Self { at, ranges }
     }
 
-    /// Makes `change` in `frame`, and the checksum right again.
+    /// Applies `change` to `frame` and updates the checksum.
     #[inline]
     pub fn change(&self, frame: &mut [u8], change: impl FnOnce(&mut [u8])) {
         let old = self.replace(frame, 0);
@@ -95,7 +100,8 @@ impl Summed {
         self.replace(frame, sent(next_header::UDP, patched(old, delta)));
     }
 
-    /// The complement of the sum of the ranges' words, in the machine's own order: sums do not care.
+    /// Returns the complement of the sum of the ranges' words, in native byte order, which does not
+    /// affect sums.
     #[inline]
     fn complement(&self, frame: &[u8]) -> u16 {
         let words = self
@@ -117,8 +123,8 @@ impl Summed {
     }
 }
 
-/// Fletcher checksum of ISO 8473, as LSPs and LSAs have it: the value for the two octets at `field` of `covered`, which
-/// are taken as 0 for it.
+/// Computes the Fletcher checksum of ISO 8473, as used by LSPs and LSAs: the value for the two
+/// octets at `field` of `covered`, which are counted as 0.
 pub(crate) fn fletcher(covered: &[u8], field: usize) -> u16 {
     let (mut c0, mut c1) = (0i64, 0i64);
     for (i, octet) in covered.iter().enumerate() {
@@ -130,11 +136,11 @@ pub(crate) fn fletcher(covered: &[u8], field: usize) -> u16 {
         c0 = (c0 + value) % 255;
         c1 = (c1 + c0) % 255;
     }
-    // Octets behind the first checksum octet; messages are at most 64 KiB long.
+    // Octets after the first checksum octet; messages are at most 64 KiB long.
     let behind = covered.len() as i64 - field as i64 - 1;
     let x = (behind * c0 - c1).rem_euclid(255);
     let y = (c1 - (behind + 1) * c0).rem_euclid(255);
-    // 0 would mean that there is no checksum; 255 is the same number modulo 255.
+    // 0 would mean that there is no checksum; 255 is equivalent modulo 255.
     let nonzero = |v: i64| if v == 0 { 255 } else { v as u16 };
     nonzero(x) << 8 | nonzero(y)
 }
@@ -152,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn fletcher_makes_both_sums_vanish() {
+    fn fletcher_makes_both_sums_zero() {
         let mut octets: Vec<u8> = (0..=200u8).map(|i| i.wrapping_mul(37)).collect();
         for field in [0, 1, 14, 100, 199] {
             let value = fletcher(&octets, field);

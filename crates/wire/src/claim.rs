@@ -1,26 +1,32 @@
-//! Whether a UDP datagram to the port of RoCEv2, proxy notifications or FCNs in the WAN is ours or another protocol's.
+//! Decides if a UDP datagram to the port of RoCEv2, proxy notifications or FCNs in the WAN is ours
+//! or another protocol's.
 //!
-//! The last two are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
-//! So a datagram is ours only when it goes *to* the port and its content leaves no doubt; one that comes *from* the
-//! port to another never is. What doubt remains is decided for the other protocol. Every tool asks here.
+//! The last two ports are experimental and below 1024: NFS and RPC clients bind them, and RADIUS,
+//! SIP or tunnels may use them by chance. A datagram is therefore ours only if it is sent *to* the
+//! port and its content leaves no doubt; a datagram sent *from* the port to another one never is.
+//! Remaining doubt is decided in favour of the other protocol. All tools use this module.
 //!
 //! | | ours | ours, but broken |
 //! |---|---|---|
-//! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive (line ends, zeros) | UDP length 11, or 13 to 16 |
-//! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
+//! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), except SIP keep-alives of four octets (line ends, zeros) | UDP length 11, or 13 to 16 |
+//! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of a parseable invoking packet with the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's and the reserved bits after it are 0 |
 //!
-//! From one of the two ports to one of them, clients and servers of others may answer each other, and what comes from RoCEv2's
-//! port is RoCEv2 to many. There an FCN is ours only if its reserved bits are 0 and it names a flow label other than 0, and
-//! nothing is taken for a broken message of ours. The addresses of a proxy notification, which stand in it twice, are beyond
-//! doubt from any port.
+//! Datagrams from one of the two ports to one of them may be exchanged by clients and servers of
+//! other protocols, and many implementations take packets from RoCEv2's port for RoCEv2. In these
+//! cases an FCN is ours only if its reserved bits are 0 and its flow label is not 0, and nothing is
+//! classified as a broken message of ours. The addresses of a proxy notification, which occur in it
+//! twice, are reliable from any port.
 //!
-//! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
-//! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
+//! A broken message is not a [`Notification`](crate::Notification), and no role acts on it;
+//! [`Frame::check`](crate::Frame::check) reports its findings. A port other than the default was
+//! chosen for this purpose: any message to it that is not ours is broken.
 //!
-//! RoCEv2's port is assigned, yet any client may happen to take it, and then answers come to it from the ports of others.
-//! RoCEv2 comes from a port from 49152 on, by which it is spread over paths, and CNPs from port 0, too: these are taken
-//! at their word. From any other port it has to [prove](proves_roce) itself; what fails is others'. What goes to
-//! another port than the assigned one, which was chosen for it, need not. A kernel's filter may let more through than this.
+//! RoCEv2's port is assigned, but any client may happen to use it and then receives answers from
+//! other protocols' ports. RoCEv2 is sent from ports from 49152 on, which spread it over paths, and
+//! CNPs also from port 0: datagrams from these ports are accepted as RoCEv2. From any other port it
+//! has to [prove](proves_roce) itself; what fails belongs to other protocols. A port other than the
+//! assigned one was chosen for RoCEv2, so no proof is needed there. A kernel's filter may let more
+//! through than this.
 
 use crate::bth::{BTH_LEN, Bth, Opcode, Qp};
 use crate::cnp::{CNP_BODY_LEN, CNP_LEN, RESERVED_LEN};
@@ -32,53 +38,57 @@ use crate::profile::{Profile, ROCEV2_PORT};
 use crate::proxy_cn::{Agreement, Family, ProxyCn};
 use crate::wan_fcn::{WAN_FCN_LEN, WanFcn};
 
-/// Whose a datagram is.
+/// Owner of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// A message of ours, beyond doubt.
+    /// One of our messages, beyond doubt.
     Ours,
-    /// Meant as one, as it seems, but broken: shown as such where nobody else knows what it is.
+    /// Apparently meant as one of our messages, but broken: displayed as such if no other protocol
+    /// claims it.
     Broken,
-    /// Anybody's.
+    /// May belong to any protocol.
     Others,
 }
 
-/// Longest UDP payload that is taken for a broken FCN. Whatever else takes such a port (RPC, RADIUS, DNS, SIP) has longer
-/// messages; the one or two octets that keep a translation of addresses alive are left alone, too.
+/// Maximum length of a UDP payload classified as a broken FCN. Other protocols on such a port (RPC,
+/// RADIUS, DNS, SIP) have longer messages; NAT keep-alives of one or two octets are excluded, too.
 pub const WAN_FCN_LONGEST: usize = 8;
 
-/// First of the source ports that RoCEv2 is sent from for its paths' sake: the dynamic ones (RFC 6335), which no protocol
-/// has.
+/// First of the source ports from which RoCEv2 is sent to spread it over paths: the dynamic ports
+/// (RFC 6335), which are not assigned to any protocol.
 const FIRST_DYNAMIC_PORT: u16 = 0xC000;
 
-/// Whether what comes from port `from` to that of RoCEv2 has to [prove](proves_roce) that it is RoCEv2.
+/// Returns true if a datagram from port `from` to RoCEv2's port has to [prove](proves_roce) that it
+/// is RoCEv2.
 #[inline]
 #[must_use]
 pub const fn must_prove_roce(from: u16, rocev2_port: u16) -> bool {
     from != 0 && from < FIRST_DYNAMIC_PORT && rocev2_port == ROCEV2_PORT
 }
 
-/// What keeps SIP alive through a translation of addresses: line ends (RFC 5626 section 4.4.1), which as an FCN would have
-/// reserved bits that no node sets; or zeros, as common SIP servers send them, which would be an FCN about nothing.
+/// SIP keep-alives through NAT: line ends (RFC 5626 section 4.4.1), which as an FCN would have
+/// reserved bits set that no node sets; or zeros, as common SIP servers send them, which would be
+/// an FCN without a flow label.
 const KEEP_ALIVE: [[u8; WAN_FCN_LEN]; 2] = [*b"\r\n\r\n", [0; WAN_FCN_LEN]];
 
-/// What tells whose a UDP datagram is.
+/// Data for deciding which protocol a UDP datagram belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     /// UDP source and destination port.
     pub ports: (u16, u16),
     /// UDP payload as far as captured.
     pub payload: &'a [u8],
-    /// Octets of the payload on the wire.
+    /// Length of the payload on the wire, in octets.
     pub payload_len: usize,
-    /// Version of the IP packet around it.
+    /// IP version of the enclosing packet.
     pub outer: Family,
-    /// Octets of that packet.
+    /// Length of that packet, in octets.
     pub outer_len: usize,
 }
 
 impl Evidence<'_> {
-    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    /// Classifies the datagram as a notification to a proxy node, an FCN in the WAN, or another
+    /// protocol, if it is sent to the port of either.
     #[must_use]
     pub fn claim(&self, profile: &Profile) -> Claim {
         let (from, to) = self.ports;
@@ -124,7 +134,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether an FCN is as every node has to send it, and about packets that have a flow label.
+    /// Returns true if an FCN is as every node has to send it, and has a flow label other than 0.
     fn names_flow(&self) -> bool {
         WanFcn::new_checked(self.payload)
             .is_ok_and(|message| message.reserved() == 0 && message.flow_label() != 0)
@@ -147,8 +157,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// [`Claim::Broken`] where the five-tuple, read as of one of `families`, is RoCEv2's, in front of reserved bits that are 0: those
-    /// that the capture has cut off need not be.
+    /// Returns [`Claim::Broken`] if the five-tuple, read as one of `families`, is RoCEv2's and the
+    /// reserved bits after it are 0, as far as they were captured.
     fn names_roce(&self, families: &[Family], profile: &Profile) -> Claim {
         let is_roce = |family: &Family| {
             let reserved_end = 2 * family.address_len() + 8;
@@ -162,11 +172,14 @@ impl Evidence<'_> {
     }
 }
 
-/// Whether a datagram to RoCEv2's port shows that it is RoCEv2, of which `payload` was captured: by a Fast CNP option in
-/// front of it, by all that a CNP has and a QP that is none of management (RoCEv2's CNP, or InfiniBand's, which prototypes send), or by its ICRC in any reading. Where
-/// that cannot be told, as the capture has cut it off, a transport header without anything odd will do.
+/// Returns true if a datagram to RoCEv2's port, of which `payload` was captured, proves to be
+/// RoCEv2: by a preceding Fast CNP option, by having everything a CNP has and a QP that is not a
+/// management QP (RoCEv2's CNP, or InfiniBand's, which prototypes send), or by its ICRC in any
+/// reading. If the capture cut off what would decide it, a plausible transport header is
+/// sufficient.
 ///
-/// The ICRC is asked for last: what it costs grows with the payload. Only those pay it who send from the ports of others.
+/// The ICRC comes last because its cost grows with the payload. Only datagrams from other
+/// protocols' ports incur it.
 #[must_use]
 pub fn proves_roce(
     payload: &[u8],
@@ -196,8 +209,8 @@ pub fn proves_roce(
         }
 }
 
-/// The UDP port that the flow in a notification to a proxy node goes to, where the five-tuple, read as of `family`, is in front of
-/// reserved bits that are 0, as far as there are any.
+/// Returns the UDP destination port of the flow in a notification to a proxy node, if the reserved
+/// bits after the five-tuple, read as `family`, are 0 as far as they are present.
 #[must_use]
 pub fn flow_port(payload: &[u8], family: Family) -> Option<u16> {
     let behind = payload.get(2 * family.address_len()..)?;
@@ -208,7 +221,8 @@ pub fn flow_port(payload: &[u8], family: Family) -> Option<u16> {
     names_port.then(|| u16_at(behind, 3))
 }
 
-/// Whether the IP header at the start of `packet`, of which 20 or 40 octets are there, can be one.
+/// Returns true if the IP header at the start of `packet`, of which 20 or 40 octets are present, is
+/// plausible.
 fn parses(packet: &[u8]) -> bool {
     let first = u8_at(packet, 0);
     let header = usize::from(first & 0x0F) * 4;
@@ -220,7 +234,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An IPv4 packet with a UDP datagram.
+    /// Builds an IPv4 packet with a UDP datagram.
     fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 0];
         packet.extend((28 + payload.len() as u16).to_be_bytes());
@@ -244,7 +258,7 @@ mod tests {
         seen.claim(profile)
     }
 
-    /// A notification about `quoted` bytes of a packet of RoCEv2 over IPv4.
+    /// Builds a notification about `quoted` octets of a RoCEv2 packet over IPv4.
     fn notification(quoted: usize) -> Vec<u8> {
         let invoking = udp((50_000, 4791), &[7; 40]);
         let mut message = invoking[12..20].to_vec();
@@ -254,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_to_the_port_and_has_the_length_is_a_wan_fcn() {
+    fn wan_fcn_needs_port_and_length() {
         let claimed = |ports, len| claim(ports, &vec![0; len], &Profile::DEFAULT);
         let fcn = [0x12, 0x34, 0x5A, 0];
         assert_eq!(claim((1, 1022), &fcn, &Profile::DEFAULT), Claim::Ours);
@@ -281,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn from_ports_of_ours_others_may_answer() {
+    fn datagrams_between_our_ports_may_belong_to_others() {
         let claimed = |ports, bytes: &[u8]| claim(ports, bytes, &Profile::DEFAULT);
         let fcn = [0x12, 0x34, 0x5A, 0];
         for from in [1021, 1022, 4791] {
             let wan = (from, 1022);
             assert_eq!(claimed(wan, &fcn), Claim::Ours);
-            // Reserved bits that are set, no flow label, another length.
+            // Reserved bits set, no flow label, wrong length.
             for bytes in [
                 &[0x12, 0x34, 0x5A, 1][..],
                 &[0, 0, 0x0A, 0],
@@ -326,11 +340,11 @@ mod tests {
             bytes[at] = value;
             claimed(&bytes)
         };
-        // Ports or protocol that differ are worth a finding; reserved bits, too.
+        // Different ports or protocol only give a finding; so do reserved bits.
         assert_eq!(with(8, 6), Claim::Ours);
         assert_eq!(with(9, 0), Claim::Ours);
         assert_eq!(with(15, 1), Claim::Ours);
-        // Another address, no header length, a total length below it.
+        // Different address, invalid header length, total length below it.
         assert_eq!(with(3, 99), Claim::Broken);
         assert_eq!(with(16, 0x43), Claim::Broken);
         let long = [&good[..], &[0; 576]].concat();
@@ -340,9 +354,10 @@ mod tests {
         assert_eq!(claimed(&tcp), Claim::Others);
     }
 
-    /// One about an IPv6 flow, sent over IPv4, whose invoking packet the capture has cut off, is not one about IPv4 that is broken.
+    /// A message about an IPv6 flow over IPv4, whose invoking packet was cut off, is not a broken
+    /// message about IPv4.
     #[test]
-    fn the_family_that_a_message_is_read_as_is_the_one_that_names_roce() {
+    fn roce_is_recognised_in_the_detected_family() {
         let mut message = vec![0x20; 32];
         message.extend([17, 0xC0, 0, 0x12, 0xB7, 0x40, 0, 0]);
         assert_eq!(claim((1, 1021), &message, &Profile::DEFAULT), Claim::Others);
@@ -360,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn roce_from_the_ports_of_others_has_to_prove_itself() {
+    fn roce_from_foreign_ports_needs_proof() {
         for (from, must) in [
             (0, false),
             (1, true),
@@ -380,7 +395,7 @@ mod tests {
         (data[0], data[2]) = (0x04, 0xFF);
         assert!(proves(&data, Verdict::Good(None)));
         assert!(!proves(&data, BAD));
-        // Cut off, so that nobody can tell; what is all there can be told.
+        // A truncated packet cannot be decided; a complete one can.
         let cut = |bytes: &[u8]| proves_roce(bytes, bytes.len() + 1, false, || Verdict::Unchecked);
         assert!(cut(&data));
         assert!(!proves(&data, Verdict::Unchecked));
@@ -392,7 +407,7 @@ mod tests {
         }
         assert!(!cut(&data[..11]));
         assert!(proves_roce(&data, 40, true, || BAD) && proves_roce(&[], 0, true, || BAD));
-        // A CNP is known by its content.
+        // A CNP is recognised by its content.
         let mut cnp = [0; CNP_LEN];
         for opcode in [0x80, 0x81] {
             cnp[0] = opcode;
@@ -412,7 +427,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn longer_messages_of_others_are_theirs(payload in proptest::collection::vec(any::<u8>(), 20..600), wan: bool) {
+        fn longer_foreign_messages_are_not_claimed(payload in proptest::collection::vec(any::<u8>(), 20..600), wan: bool) {
             let port = if wan { 1022 } else { 1021 };
             prop_assert_eq!(claim((2049, port), &payload, &Profile::DEFAULT), Claim::Others);
         }

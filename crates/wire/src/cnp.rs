@@ -1,6 +1,6 @@
 //! The Congestion Notification Packet (InfiniBand volume 1, Annex A17.9.3): BTH, 16 reserved octets, ICRC.
 //!
-//! A Fast CNP is a CNP behind an IPv6 destination option: the option is in `fast_cnp.rs`.
+//! A Fast CNP is a CNP preceded by an IPv6 destination option, which is in `fast_cnp.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -30,15 +30,15 @@ use crate::icrc::ICRC_LEN;
 use crate::layer::Layer;
 use crate::octets::{array, put, u32_at};
 
-/// Octets between BTH and ICRC.
+/// Number of reserved octets between BTH and ICRC.
 pub const RESERVED_LEN: usize = 16;
-/// Octets of a CNP: what UDP carries.
+/// Length of a CNP as carried in UDP, in octets.
 pub const CNP_LEN: usize = BTH_LEN + RESERVED_LEN + ICRC_LEN;
-/// Octets of a CNP without its ICRC.
+/// Length of a CNP without its ICRC, in octets.
 pub const CNP_BODY_LEN: usize = CNP_LEN - ICRC_LEN;
-/// UDP source port of a CNP unless told otherwise: what a ConnectX-4 Lx sends.
+/// Default UDP source port of a CNP: the one that a ConnectX-4 Lx uses.
 pub const DEFAULT_UDP_SOURCE: u16 = 0;
-/// DSCP and ECN of a CNP unless told otherwise, as one octet: DSCP 48, ECT(0), what a ConnectX-4 Lx sends.
+/// Default DSCP and ECN of a CNP, as one octet: DSCP 48, ECT(0), as sent by a ConnectX-4 Lx.
 pub const DEFAULT_TRAFFIC_CLASS: u8 = 48 << 2 | 0b10;
 
 /// View of a CNP.
@@ -49,10 +49,10 @@ pub struct Cnp<'a> {
 }
 
 impl<'a> Cnp<'a> {
-    /// The CNP in `bytes`, which is the whole UDP payload.
+    /// Returns a view of the CNP in `bytes`, the whole UDP payload.
     ///
     /// # Errors
-    /// Not opcode 0x81, or not exactly as long as a CNP.
+    /// Fails if the opcode is not 0x81 or the length is not exactly that of a CNP.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         let bth = Bth::new_checked(bytes)?;
         if bth.opcode() != Opcode::CNP {
@@ -70,31 +70,32 @@ impl<'a> Cnp<'a> {
         Ok(Self { bth, bytes })
     }
 
-    /// The Base Transport Header.
+    /// Returns the Base Transport Header.
     #[must_use]
     pub const fn bth(&self) -> Bth<'a> {
         self.bth
     }
 
-    /// The QP notified about: the sender's own in a plain CNP, the receiver's in a Fast CNP.
+    /// Returns the QP that the notification is about: the sender's own in a plain CNP, the
+    /// receiver's in a Fast CNP.
     #[must_use]
     pub fn dest_qp(&self) -> Qp {
         self.bth.dest_qp()
     }
 
-    /// The reserved octets.
+    /// Returns the reserved octets.
     #[must_use]
     pub fn reserved(&self) -> [u8; RESERVED_LEN] {
         array(self.bytes, BTH_LEN)
     }
 
-    /// The ICRC field as a number.
+    /// Returns the ICRC field as a number.
     #[must_use]
     pub fn icrc(&self) -> u32 {
         u32_at(self.bytes, CNP_BODY_LEN).swap_bytes()
     }
 
-    /// Adds the rules that the packet breaks; offsets from the BTH.
+    /// Adds the rules that the packet breaks, with offsets from the BTH.
     pub fn check(&self, findings: &mut Findings) {
         if self.bth.version() != 0 {
             findings.push(Rule::RoceTver, field::FLAGS, 1);
@@ -111,17 +112,17 @@ impl<'a> Cnp<'a> {
     }
 }
 
-/// The values of a CNP, without its ICRC.
+/// Values of a CNP, without its ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CnpRepr {
-    /// The Base Transport Header.
+    /// Base Transport Header.
     pub bth: BthRepr,
-    /// The reserved octets, zero in a well-formed CNP.
+    /// Reserved octets, zero in a well-formed CNP.
     pub reserved: [u8; RESERVED_LEN],
 }
 
 impl CnpRepr {
-    /// A well-formed CNP about `qp`.
+    /// Creates a well-formed CNP about `qp`.
     #[must_use]
     pub const fn new(qp: Qp) -> Self {
         let mut bth = BthRepr::new(Opcode::CNP, qp, 0);
@@ -132,7 +133,7 @@ impl CnpRepr {
         }
     }
 
-    /// The values of `cnp`.
+    /// Returns the values of `cnp`.
     #[must_use]
     pub fn parse(cnp: &Cnp<'_>) -> Self {
         Self {
@@ -141,7 +142,7 @@ impl CnpRepr {
         }
     }
 
-    /// Its octets, without the ICRC.
+    /// Returns its octets, without the ICRC.
     #[must_use]
     pub fn to_bytes(self) -> [u8; CNP_BODY_LEN] {
         let mut out = [0; CNP_BODY_LEN];
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_is_found_where_it_is_broken() {
+    fn each_broken_rule_is_reported_at_its_offset() {
         for (at, value, rule, offset) in [
             (1, 0x01, Rule::RoceTver, 1),
             (4, 0x00, Rule::CnpBecn, 4),

@@ -1,7 +1,9 @@
-//! Whole packets from parts, outermost first: lengths, next headers, checksums and the ICRC are filled in.
+//! Builds whole packets from parts, outermost first; lengths, next headers, checksums and the ICRC
+//! are filled in.
 //!
-//! Every header that this crate writes is written here or by its message's module; what changes from packet to packet
-//! is patched in place afterwards (`template.rs`). [`write`](fn@write) fills a buffer and allocates nothing.
+//! All headers that this crate writes are written here or by their message's module. Fields that
+//! change from packet to packet are patched in place afterwards (`template.rs`).
+//! [`write`](fn@write) fills a buffer and does not allocate.
 
 use crate::bth::{Aeth, BTH_LEN, BthRepr, Deth, Reth};
 use crate::checksum;
@@ -24,39 +26,39 @@ use crate::proxy_cn::ProxyCnRepr;
 use crate::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Octets behind the Ethernet header of the shortest frame, without FCS.
+/// Minimum number of octets after the Ethernet header, without FCS.
 const SHORTEST: usize = 46;
-/// IPv4's flags: don't fragment.
+/// IPv4 flags: don't fragment.
 const DONT_FRAGMENT: [u8; 2] = [0x40, 0];
-/// TTL and hop limit unless told otherwise.
+/// Default TTL and hop limit.
 pub const DEFAULT_HOP_LIMIT: u8 = 64;
 
-/// One option of an options header to write.
+/// An option to write into an options header.
 #[derive(Clone, Copy, Debug)]
 pub enum OptionPart<'a> {
     /// A Fast CNP option.
     FastCnp(FastCnpRepr<'a>),
-    /// The proxy's address.
+    /// Proxy node's address.
     ProxyAddress(ProxyAddress),
-    /// IOAM, aligned at 4n (RFC 9486 section 3).
+    /// IOAM option, aligned at 4n (RFC 9486 section 3).
     Ioam(IoamOption<'a>),
-    /// Anything: option type, alignment (multiple, rest), data of at most 255 octets.
+    /// Any option: option type, alignment (multiple, rest), data of at most 255 octets.
     Raw(u8, (usize, usize), &'a [u8]),
 }
 
-/// What to do about the UDP checksum.
+/// Treatment of the UDP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpChecksum {
-    /// None: what RoCEv2 and tunnels send.
+    /// No checksum: as in RoCEv2 and tunnels.
     Zero,
-    /// The right one.
+    /// Compute the checksum.
     Compute,
 }
 
 /// One part of a packet. Reserved and rarely used fields are 0.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
-    /// Ethernet II header; an IEEE 802.3 length where LLC follows.
+    /// Ethernet II header; an IEEE 802.3 length if LLC follows.
     Ethernet {
         /// Source MAC address.
         source: [u8; 6],
@@ -72,7 +74,7 @@ pub enum Part<'a> {
         /// IEEE 802.1ad service tag instead of an 802.1Q customer tag.
         service: bool,
     },
-    /// MPLS label stack entry; the last of several in a row gets the bottom-of-stack bit.
+    /// MPLS label stack entry; the last of several in a row has the bottom-of-stack bit set.
     Mpls {
         /// Label, 20 bits.
         label: u32,
@@ -81,7 +83,7 @@ pub enum Part<'a> {
         /// Time to live.
         ttl: u8,
     },
-    /// IPv4 header, don't-fragment set.
+    /// IPv4 header with don't-fragment set.
     Ipv4 {
         /// Source address.
         source: Ipv4Addr,
@@ -113,7 +115,7 @@ pub enum Part<'a> {
     HopByHop(&'a [OptionPart<'a>]),
     /// Destination Options header.
     DestinationOptions(&'a [OptionPart<'a>]),
-    /// Segment routing header (RFC 8754), segments in wire order: the last one to visit first.
+    /// Segment routing header (RFC 8754) with segments in wire order: the last one to visit first.
     SegmentRouting {
         /// Segments left to visit.
         left: u8,
@@ -129,7 +131,7 @@ pub enum Part<'a> {
         /// Identification.
         id: u32,
     },
-    /// An extension header as octets, of the given next-header number; its first octet is filled in.
+    /// An extension header as octets, with its next-header number; its first octet is filled in.
     RawExtension(u8, &'a [u8]),
     /// UDP header.
     Udp {
@@ -137,7 +139,7 @@ pub enum Part<'a> {
         source: u16,
         /// Destination port.
         destination: u16,
-        /// What to do about the checksum.
+        /// Treatment of the checksum.
         checksum: UdpChecksum,
     },
     /// VXLAN header.
@@ -145,12 +147,12 @@ pub enum Part<'a> {
         /// Network identifier, 24 bits.
         vni: u32,
     },
-    /// VXLAN-GPE header in front of IPv4, IPv6, Ethernet or MPLS.
+    /// VXLAN-GPE header followed by IPv4, IPv6, Ethernet or MPLS.
     VxlanGpe {
         /// Network identifier, 24 bits.
         vni: u32,
     },
-    /// Geneve header in front of what an EtherType names, or Ethernet.
+    /// Geneve header followed by Ethernet or a payload that an EtherType names.
     Geneve {
         /// Network identifier, 24 bits.
         vni: u32,
@@ -163,16 +165,16 @@ pub enum Part<'a> {
         teid: u32,
         /// Sequence number.
         sequence: Option<u16>,
-        /// Extension headers: type, and content of a multiple of 4 octets less 2.
+        /// Extension headers: type and content, whose length is a multiple of 4 octets minus 2.
         extensions: &'a [(u8, &'a [u8])],
     },
-    /// GRE header in front of what an EtherType names, Ethernet, or a mirror's header.
+    /// GRE header followed by Ethernet, a payload that an EtherType names, or a mirror's header.
     Gre {
-        /// Whether it has a checksum.
+        /// Include a checksum.
         checksum: bool,
         /// Key.
         key: Option<u32>,
-        /// Sequence number; ERSPAN of type II and III has one, type I none.
+        /// Sequence number; present in ERSPAN types II and III, absent in type I.
         sequence: Option<u32>,
     },
     /// A mirror's header, between GRE and Ethernet.
@@ -191,14 +193,14 @@ pub enum Part<'a> {
         push: bool,
         /// Receive window.
         window: u16,
-        /// What to do about the checksum.
+        /// Treatment of the checksum.
         checksum: UdpChecksum,
     },
-    /// ICMPv6 header with the right checksum (RFC 4443).
+    /// ICMPv6 header with its checksum (RFC 4443).
     Icmpv6 {
         /// Type and code.
         kind: [u8; 2],
-        /// The four octets behind the checksum.
+        /// Four octets after the checksum.
         rest: u32,
     },
     /// Base Transport Header.
@@ -215,11 +217,11 @@ pub enum Part<'a> {
     ProxyCn(ProxyCnRepr<'a>),
     /// Fast CNP in the WAN.
     WanFcn(WanFcnRepr),
-    /// Priority-based flow control behind an Ethernet header, padded to the shortest frame.
+    /// Priority-based flow control after an Ethernet header, padded to the minimum frame length.
     Pfc(PfcRepr),
-    /// Octets, for what this module does not build.
+    /// Raw octets, for content that this module does not build.
     Bytes(&'a [u8]),
-    /// Octets that an EtherType (in Ethernet) or a protocol number (in IP) announces.
+    /// Octets announced by an EtherType (in Ethernet) or a protocol number (in IP).
     Payload {
         /// EtherType; below 1536 an IEEE 802.3 length is written instead.
         ether_type: u16,
@@ -228,22 +230,22 @@ pub enum Part<'a> {
         /// The octets.
         bytes: &'a [u8],
     },
-    /// The ICRC: the last part of a RoCEv2 packet.
+    /// ICRC: the last part of a RoCEv2 packet.
     Icrc(Policy),
-    /// So many octets behind those written, announced as those of [`Payload`](Self::Payload) are: no checksum can cover
-    /// them. Only as the last part.
+    /// Number of octets that follow the written ones, announced like those of
+    /// [`Payload`](Self::Payload). No checksum can cover them. Allowed only as the last part.
     Behind {
         /// EtherType; below 1536 an IEEE 802.3 length is written instead.
         ether_type: u16,
         /// IP protocol number.
         protocol: u8,
-        /// How many.
+        /// Number of octets.
         len: usize,
     },
 }
 
 impl Part<'_> {
-    /// An IPv6 header without a flow label.
+    /// Creates an IPv6 header without a flow label.
     #[must_use]
     pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Self {
         Self::Ipv6 {
@@ -255,7 +257,7 @@ impl Part<'_> {
         }
     }
 
-    /// An IPv4 header without options.
+    /// Creates an IPv4 header without options.
     #[must_use]
     pub const fn v4(source: Ipv4Addr, destination: Ipv4Addr, tos: u8) -> Self {
         Self::Ipv4 {
@@ -268,7 +270,7 @@ impl Part<'_> {
         }
     }
 
-    /// A UDP header without a checksum.
+    /// Creates a UDP header without a checksum.
     #[must_use]
     pub const fn udp(source: u16, destination: u16) -> Self {
         Self::Udp {
@@ -278,7 +280,7 @@ impl Part<'_> {
         }
     }
 
-    /// A UDP header with its checksum.
+    /// Creates a UDP header with its checksum.
     #[must_use]
     pub const fn udp_summed(source: u16, destination: u16) -> Self {
         Self::Udp {
@@ -289,7 +291,7 @@ impl Part<'_> {
     }
 }
 
-/// How a part is announced by the one in front of it.
+/// Numbers by which the preceding part announces a part.
 #[derive(Clone, Copy)]
 struct Announced {
     ether_type: u16,
@@ -308,7 +310,7 @@ impl Announced {
         Self::new(0, protocol)
     }
 
-    /// The EtherType by which a tunnel's header announces it.
+    /// Returns the EtherType by which a tunnel's header announces the part.
     fn in_tunnel(self, layer: Layer) -> Result<[u8; 2]> {
         match (self.ether_type, self.protocol) {
             (0, next_header::ETHERNET) => Ok(gre::ETHERNET.to_be_bytes()),
@@ -318,12 +320,13 @@ impl Announced {
     }
 }
 
-/// Fields that can only be filled once the IP header is there.
+/// Fields that can only be filled once the IP header is written.
 #[derive(Clone, Copy, Default)]
 struct Pending {
-    /// Where UDP begins.
+    /// Start of UDP.
     udp: usize,
-    /// Where the header of a transport begins that wants a checksum; where in it; the protocol.
+    /// Start of a transport header that needs a checksum, offset of the checksum in it, and
+    /// protocol.
     checksum: Option<(usize, usize, u8)>,
     icrc: Option<Policy>,
 }
@@ -331,15 +334,15 @@ struct Pending {
 /// Builds the packet of `parts`.
 ///
 /// # Errors
-/// A part that cannot be written (an option too long, a header longer than its length field can say), or an ICRC asked
-/// for where there is no IP with UDP and a BTH.
+/// Fails on a part that cannot be written (an option too long, a header longer than its length
+/// field can state), or on an ICRC without IP, UDP and a BTH before it.
 pub fn packet(parts: &[Part<'_>], profile: &Profile) -> Result<Vec<u8>> {
     let mut out = vec![0; len(parts, profile)];
     write(parts, profile, &mut out)?;
     Ok(out)
 }
 
-/// Octets of the packet of `parts`, but for those that are [`Behind`](Part::Behind) it.
+/// Returns the length of the packet of `parts`, without the octets [`Behind`](Part::Behind) it.
 #[must_use]
 pub fn len(parts: &[Part<'_>], profile: &Profile) -> usize {
     parts.iter().map(|part| part.len(profile)).sum()
@@ -348,7 +351,7 @@ pub fn len(parts: &[Part<'_>], profile: &Profile) -> usize {
 /// Writes the packet of `parts` to the start of `out`, and returns its length.
 ///
 /// # Errors
-/// As [`packet`]; `out` is too short.
+/// Fails like [`packet`], and if `out` is too short.
 pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<usize> {
     let (need, have) = (len(parts, profile), out.len());
     let out = out
@@ -357,7 +360,7 @@ pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<us
     let mut next = Announced::ip(next_header::NONE);
     let mut pending = Pending::default();
     let (mut at, mut behind) = (need, 0);
-    // Inside out: a header's length fields need what follows it.
+    // Inside out: a header's length fields depend on the following parts.
     for part in parts.iter().rev() {
         let end = at;
         at -= part.len(profile);
@@ -404,11 +407,11 @@ fn no_icrc(have: usize) -> Error {
     Error::short(Layer::Icrc, ipv4::LEN + udp::LEN + 12 + ICRC_LEN, have)
 }
 
-/// Fills in what covers the IP packet at `ip`, which is the rest of `out`.
+/// Fills in the fields that cover the IP packet at `ip`, which extends to the end of `out`.
 fn finish_ip(out: &mut [u8], ip: usize, pending: Pending) -> Result<()> {
     let packet = out.get_mut(ip..).unwrap_or_default();
     if let Some(policy) = pending.icrc {
-        // A corrupt ICRC is one that differs from the right one; zero needs no computation at all.
+        // A corrupt ICRC is one that differs from the correct one; zero needs no computation.
         let udp = pending.udp.checked_sub(ip);
         if !udp.is_some_and(|udp| icrc::fill(packet, udp, policy)) {
             return Err(no_icrc(packet.len()));
@@ -422,7 +425,7 @@ fn finish_ip(out: &mut [u8], ip: usize, pending: Pending) -> Result<()> {
     Ok(())
 }
 
-/// The checksum of the transport at `at` in an IP packet.
+/// Computes the checksum of the transport header at `at` in an IP packet.
 fn transport_checksum(packet: &[u8], at: usize, protocol: u8) -> u16 {
     let segment = packet.get(at..).unwrap_or_default();
     let address = |at: usize, len: usize| packet.get(at..at + len).unwrap_or_default();
@@ -440,7 +443,7 @@ fn transport_checksum(packet: &[u8], at: usize, protocol: u8) -> u16 {
 }
 
 impl Part<'_> {
-    /// Octets of it.
+    /// Returns its length in octets.
     #[inline]
     fn len(&self, profile: &Profile) -> usize {
         match *self {
@@ -449,10 +452,10 @@ impl Part<'_> {
             Self::Mpls { .. } => ethernet::LABEL_LEN,
             Self::Ipv4 { options, .. } => ipv4::LEN + options.len(),
             Self::Ipv6 { .. } => ipv6::LEN,
-            // What switches send: measuring it by writing takes some 30 of 150 ns.
+            // Typical case for switches: measuring it by writing takes about 30 of 150 ns.
             Self::DestinationOptions([OptionPart::FastCnp(repr)]) => repr.header_len(),
             Self::HopByHop(options) | Self::DestinationOptions(options) => {
-                // What cannot be written is refused when it is to be written.
+                // Options that cannot be written are refused when they are written.
                 let measured = write_options(options, profile, OptionsWriter::measuring());
                 measured.map_or(0, |writer| writer.len())
             }
@@ -498,8 +501,8 @@ impl Part<'_> {
         }
     }
 
-    /// Writes it to `out`, which has its length, in front of `inner` octets that it announces as `next`. Returns how it is
-    /// announced itself.
+    /// Writes the part to `out`, which has its length, before `inner` octets that it announces as
+    /// `next`. Returns the numbers by which the part itself is announced.
     fn emit(
         &self,
         out: &mut [u8],
@@ -716,7 +719,7 @@ impl Part<'_> {
                 sequence,
             } => {
                 let mut flags = 0;
-                // The checksum is filled in once all that it covers is there.
+                // The checksum is filled in once everything that it covers is written.
                 let fields = [
                     (checksum.then_some(0), gre::CHECKSUM_PRESENT),
                     (key, gre::KEY_PRESENT),
@@ -766,7 +769,7 @@ impl Part<'_> {
     }
 }
 
-/// A tunnel has no number for what it is to carry.
+/// Error for a tunnel without a number for its payload.
 fn not_carried(layer: Layer, ether_type: u16) -> Error {
     let (field, expected) = ("payload's EtherType", "one that the tunnel carries");
     Error::value(layer, 0, field, ether_type.into(), expected)
@@ -814,7 +817,7 @@ fn emit_gtp_u(
     Ok(())
 }
 
-/// The octets of a header of fixed length: with them, writing a field needs no check.
+/// Returns a header of fixed length as an array, so that writing its fields needs no checks.
 fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N]> {
     let have = out.len();
     out.first_chunk_mut()
@@ -844,7 +847,7 @@ fn write_options<'w>(
     Ok(writer)
 }
 
-/// The tag protocol identifier: IEEE 802.1ad's service tag, or 802.1Q's customer tag.
+/// Returns the tag protocol identifier: IEEE 802.1ad's service tag, or 802.1Q's customer tag.
 pub(crate) const fn tag_type(service: bool) -> u16 {
     if service {
         ethernet::SERVICE_TAG
@@ -853,7 +856,7 @@ pub(crate) const fn tag_type(service: bool) -> u16 {
     }
 }
 
-/// What the length field `field` at `at` of its header is to say.
+/// Encodes `len` for the length field `field` at `at` of its header.
 fn u16_len(layer: Layer, (field, at): (&'static str, usize), len: usize) -> Result<[u8; 2]> {
     let max = usize::from(u16::MAX);
     let octets = u16::try_from(len).map(u16::to_be_bytes);
@@ -957,7 +960,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cnp_cut_behind_its_bth_still_notifies() {
+    fn a_cnp_cut_after_its_bth_still_notifies() {
         let bytes = fast_cnp(Reading::Covered);
         let bth_end = 14 + 40 + 24 + 8 + 12;
         for (len, known) in [

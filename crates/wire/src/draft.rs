@@ -1,14 +1,15 @@
-//! The Internet-Drafts that formats, code points and rules follow, each in one revision. Where a later revision changes a format
-//! or a rule, its entry here changes with the code, and so does what every tool cites.
+//! The Internet-Drafts that formats, code points and rules follow, each in one revision. If a later
+//! revision changes a format or a rule, its entry here changes together with the code, and so do
+//! the citations in every tool.
 
 use core::fmt;
 
 /// An Internet-Draft in the revision that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Its name, without a revision.
+    /// Name without the revision.
     pub name: &'static str,
-    /// Two digits; `None` where the text that was at hand does not say.
+    /// Two digits; `None` if the text that was available does not give a revision.
     pub revision: Option<&'static str>,
 }
 
@@ -22,7 +23,8 @@ impl fmt::Display for Draft {
     }
 }
 
-/// Defines each draft, and a macro of the same name in lower case that cites it: `fast_cnp!("section 4")` is a string.
+/// Defines each draft, and a macro of the same name in lower case that cites it:
+/// `fast_cnp!("section 4")` is a string.
 macro_rules! drafts {
     ($d:tt $( $(#[$doc:meta])* $constant:ident, $cite:ident = $name:literal $(, revision $revision:literal)?; )+) => {
         $(
@@ -38,7 +40,7 @@ macro_rules! drafts {
             pub(crate) use $cite;
         )+
 
-        /// Every draft that is followed.
+        /// All drafts that are followed.
         pub const ALL: &[Draft] = &[$($constant),+];
     };
     (@revision) => { None };

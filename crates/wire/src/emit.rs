@@ -1,5 +1,5 @@
-//! The notifications as whole IP packets, written into a caller's buffer without allocation: for nodes that answer at
-//! line rate; and frames as mirrors copy them. Their parts are written by `compose.rs`.
+//! Writes notifications as whole IP packets into a caller's buffer without allocation, for nodes
+//! that respond at line rate, and frames as mirrors copy them. `compose.rs` writes the parts.
 
 use crate::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS, DEFAULT_UDP_SOURCE};
 use crate::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, write};
@@ -18,7 +18,7 @@ use crate::proxy_cn::{Family, ProxyCnRepr, invoking_room};
 use crate::wan_fcn::WanFcnRepr;
 use std::net::IpAddr;
 
-/// The IP and UDP headers around a notification.
+/// IP and UDP headers around a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier {
     /// Source address.
@@ -27,7 +27,7 @@ pub struct Carrier {
     pub destination: IpAddr,
     /// DSCP (6 bits) and ECN (2 bits).
     pub traffic_class: u8,
-    /// IPv6 flow label, 20 bits; IPv4 has none.
+    /// IPv6 flow label, 20 bits; not used for IPv4.
     pub flow_label: u32,
     /// Hop limit or TTL.
     pub hop_limit: u8,
@@ -36,7 +36,8 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Between these addresses, with the traffic class and UDP source port of CNPs, and flow label 0.
+    /// Creates a carrier between these addresses, with the traffic class and UDP source port of
+    /// CNPs, and flow label 0.
     #[must_use]
     pub const fn new(source: IpAddr, destination: IpAddr) -> Self {
         Self {
@@ -49,10 +50,10 @@ impl Carrier {
         }
     }
 
-    /// The IP header.
+    /// Returns the IP header.
     ///
     /// # Errors
-    /// The addresses are of two families.
+    /// Fails if the addresses are of different families.
     pub fn ip(&self) -> Result<Part<'static>> {
         Ok(match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
@@ -60,7 +61,7 @@ impl Carrier {
                 destination,
                 tos: self.traffic_class,
                 ttl: self.hop_limit,
-                // RFC 6864: of no meaning where fragmentation is forbidden.
+                // RFC 6864: the field has no meaning if fragmentation is forbidden.
                 id: 0,
                 options: &[],
             },
@@ -85,7 +86,8 @@ fn family(destination: IpAddr, expected: &'static str) -> Error {
 /// Writes a CNP with its ICRC, and returns the packet's length.
 ///
 /// # Errors
-/// `out` is too short, the addresses are of two families, or the flow label needs more than 20 bits.
+/// Fails if `out` is too short, the addresses are of different families, or the flow label needs
+/// more than 20 bits.
 pub fn cnp(carrier: &Carrier, cnp: &CnpRepr, profile: &Profile, out: &mut [u8]) -> Result<usize> {
     // RoCEv2 sends UDP checksum 0; the ICRC protects it.
     let udp = Part::udp(carrier.udp_source, profile.rocev2_port);
@@ -96,7 +98,7 @@ pub fn cnp(carrier: &Carrier, cnp: &CnpRepr, profile: &Profile, out: &mut [u8]) 
 /// Writes a Fast CNP with its ICRC, and returns the packet's length.
 ///
 /// # Errors
-/// As [`cnp`](fn@cnp); IPv4 addresses; a trace too long for option 2.
+/// Fails like [`cnp`](fn@cnp), and on IPv4 addresses or a trace too long for option 2.
 pub fn fast_cnp(
     carrier: &Carrier,
     option: &FastCnpRepr<'_>,
@@ -118,11 +120,11 @@ pub fn fast_cnp(
     write(&parts, profile, out)
 }
 
-/// Writes a proxy notification that quotes as much of the invoking packet as the draft allows (an IP packet of at most
-/// 576 or 1280 octets, section 4), and returns the packet's length.
+/// Writes a proxy notification that quotes as much of the invoking packet as the draft allows (an
+/// IP packet of at most 576 or 1280 octets, section 4), and returns the packet's length.
 ///
 /// # Errors
-/// As [`cnp`](fn@cnp); a five-tuple of two families.
+/// Fails like [`cnp`](fn@cnp), and on a five-tuple of different families.
 pub fn proxy_cn(
     carrier: &Carrier,
     message: &ProxyCnRepr<'_>,
@@ -151,7 +153,7 @@ pub fn proxy_cn(
 /// Writes a Fast CNP in the WAN, and returns the packet's length.
 ///
 /// # Errors
-/// As [`cnp`](fn@cnp).
+/// Fails like [`cnp`](fn@cnp).
 pub fn wan_fcn(
     carrier: &Carrier,
     message: &WanFcnRepr,
@@ -163,7 +165,7 @@ pub fn wan_fcn(
 }
 
 identified! {
-    /// In what a mirror carries the frames that it copies, by the names that options give them.
+    /// Encapsulation in which a mirror carries the frames that it copies, with its name in options.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     Encapsulation {
         /// ERSPAN type I.
@@ -180,22 +182,22 @@ identified! {
         Geneve = "geneve",
         /// VXLAN-GPE.
         VxlanGpe = "vxlan-gpe",
-        /// GTP-U: the IP packet alone.
+        /// GTP-U: carries only the IP packet.
         GtpU = "gtpu",
     }
 }
 
-/// From a switch to whoever looks at what it shows.
+/// Ethernet header from a switch to a collector.
 const LINK: Part<'_> = Part::Ethernet {
     source: [2, 0, 0, 0, 0xFE, 1],
     destination: [2, 0, 0, 0, 0xFE, 2],
 };
 
-/// Writes a [datagram of sFlow](crate::sflow) as an Ethernet frame from a switch to whoever collects them, and returns the
-/// frame's length.
+/// Writes an [sFlow datagram](crate::sflow) as an Ethernet frame from a switch to a collector, and
+/// returns the frame's length.
 ///
 /// # Errors
-/// `out` is too short, or the addresses are of two families.
+/// Fails if `out` is too short or the addresses are of different families.
 pub fn sflow(
     source: IpAddr,
     destination: IpAddr,
@@ -212,35 +214,38 @@ pub fn sflow(
     write(&parts, profile, out)
 }
 
-/// A frame's copy on its way from a mirror to whoever looks at it.
+/// A mirrored copy of a frame, sent from a mirror to a collector.
 #[derive(Clone, Copy, Debug)]
 pub struct Copied {
-    /// In what.
+    /// Encapsulation of the copy.
     pub encapsulation: Encapsulation,
-    /// The mirror's address.
+    /// Mirror's address.
     pub source: IpAddr,
-    /// The address of whoever looks at it, of the same family.
+    /// Collector's address, of the same family.
     pub destination: IpAddr,
-    /// The mirror's session, 10 bits; what stands for it in a tunnel is the network identifier, key or endpoint identifier.
+    /// Mirror's session, 10 bits; tunnels carry it as network identifier, key or endpoint
+    /// identifier.
     pub session: u16,
-    /// The mirrored port.
+    /// Mirrored port.
     pub port: u16,
-    /// The copy's number.
+    /// Sequence number of the copy.
     pub sequence: u32,
-    /// When the frame was copied, in nanoseconds.
+    /// Time at which the frame was copied, in nanoseconds.
     pub at: u64,
 }
 
 impl Copied {
-    /// Octets in front of a frame at most.
+    /// Maximum number of octets before the frame.
     pub const MAX_HEADERS: usize = 128;
 
-    /// Writes the copy of an Ethernet frame to the start of `out`: as much as there is of the frame, which had `wire_len`
-    /// octets. Returns how many octets were written, and how many the copy has on the wire; `None` where the frame has no IP
-    /// packet and only one can be carried.
+    /// Writes the copy of an Ethernet frame to the start of `out`. `frame` is the captured part of
+    /// a frame of `wire_len` octets. Returns the number of octets written and the length of the
+    /// copy on the wire, or `None` if the frame has no IP packet and the encapsulation carries only
+    /// IP.
     ///
     /// # Errors
-    /// `out` is too short, the addresses are of two families, or the frame is too long to be carried.
+    /// Fails if `out` is too short, the addresses are of different families, or the frame is too
+    /// long to be carried.
     pub fn write(
         &self,
         frame: &[u8],
@@ -294,7 +299,7 @@ impl Copied {
         Ok(Some((len, len + behind)))
     }
 
-    /// What stands between the IP header and the frame, which has that VLAN tag.
+    /// Returns the headers between the IP header and the frame, whose VLAN tag is `tag`.
     fn headers(&self, tag: Option<u16>) -> [Part<'static>; 2] {
         let session = u32::from(self.session);
         let gre = |key, sequence| Part::Gre {
@@ -302,7 +307,7 @@ impl Copied {
             key,
             sequence,
         };
-        // By the source port, a path is chosen: one for each session.
+        // The source port selects the path: one for each session.
         let udp = |port| Part::udp(0xC000 | self.session, port);
         let (vlan, cos) = tag.map_or((0, 0), |tag| (tag & 0x0FFF, (tag >> 13) as u8));
         match self.encapsulation {
@@ -311,7 +316,7 @@ impl Copied {
                 let header = Erspan2 {
                     vlan,
                     cos,
-                    // It still has the tag, where it had one.
+                    // The copy still has the tag, if the frame had one.
                     encapsulation: if tag.is_some() { 3 } else { 0 },
                     session: self.session,
                     index: self.port.into(),
@@ -343,7 +348,7 @@ impl Copied {
                 [gre(None, Some(self.sequence)), header]
             }
             Encapsulation::Gre => [gre(None, Some(self.sequence)), Part::Bytes(&[])],
-            // RFC 7637: 24 bits of the network, 8 of the flow.
+            // RFC 7637: 24 bits for the network, 8 for the flow.
             Encapsulation::Nvgre => [gre(Some(session << 8), None), Part::Bytes(&[])],
             Encapsulation::Geneve => {
                 let header = Part::Geneve {
@@ -429,7 +434,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cnps_are_what_compose_builds(carrier in carriers(), qp: u32, reading in 0usize..4) {
+        fn cnps_match_compose(carrier in carriers(), qp: u32, reading in 0usize..4) {
             let profile = with_reading(reading);
             let repr = CnpRepr::new(Qp::truncate(qp));
             let parts = [ip_part(&carrier), udp_part(&carrier, 4791, UdpChecksum::Zero), Part::Cnp(repr),
@@ -444,7 +449,7 @@ mod tests {
         }
 
         #[test]
-        fn fast_cnps_are_what_compose_builds(a: [u8; 16], b: [u8; 16], original: [u8; 16], qp: u32, reading in 0usize..4,
+        fn fast_cnps_match_compose(a: [u8; 16], b: [u8; 16], original: [u8; 16], qp: u32, reading in 0usize..4,
             trace in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..=MAX_TRACE_LEN)))
         {
             let profile = with_reading(reading);
@@ -467,7 +472,7 @@ mod tests {
         }
 
         #[test]
-        fn wan_fcns_are_what_compose_builds(carrier in carriers(), flow_label in 0u32..1 << 20, level in 0u8..8) {
+        fn wan_fcns_match_compose(carrier in carriers(), flow_label in 0u32..1 << 20, level in 0u8..8) {
             let repr = WanFcnRepr { flow_label, level, reserved: 0 };
             let message = repr.to_bytes();
             let parts = [ip_part(&carrier), udp_part(&carrier, 1022, UdpChecksum::Compute), Part::Bytes(&message)];
@@ -477,7 +482,7 @@ mod tests {
         }
 
         #[test]
-        fn proxy_notifications_are_what_compose_builds_and_never_too_long(carrier in carriers(), v6: bool, a: [u8; 16], b: [u8; 16],
+        fn proxy_notifications_match_compose_within_limits(carrier in carriers(), v6: bool, a: [u8; 16], b: [u8; 16],
             level in 0u8..8, invoking in proptest::collection::vec(any::<u8>(), 0..1500))
         {
             let [source, destination] = [a, b].map(|octets| {

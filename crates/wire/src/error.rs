@@ -1,6 +1,7 @@
-//! Errors of reading bytes as a format, or writing a value as one.
+//! Errors of parsing bytes as a format, or of writing a value in one.
 //!
-//! A broken *rule* in bytes that can still be read is a [`Finding`](crate::finding::Finding), not an error.
+//! A broken *rule* in bytes that can still be read is a [`Finding`](crate::finding::Finding), not
+//! an error.
 
 use crate::layer::Layer;
 use core::cmp::Ordering;
@@ -8,57 +9,57 @@ use core::cmp::Ordering;
 /// Result of a parser or emitter of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Why bytes could not be read (or a value not be written), in which layer, and where.
+/// Reason why bytes could not be read or a value not be written, with the layer and the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{layer} at octet {offset}: {kind}")]
 pub struct Error {
     /// The layer that could not be read.
     pub layer: Layer,
-    /// Octets from the start of what the caller passed in to the field at fault.
+    /// Offset of the faulty field, in octets from the start of the caller's slice.
     pub offset: usize,
-    /// What is wrong there.
+    /// Kind of error.
     pub kind: ErrorKind,
 }
 
-/// What is wrong.
+/// Kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// The octets end before the format does.
+    /// The input ends before the format does.
     #[error("needs {need} octets, {have} are there")]
     Short {
-        /// Octets that the layer needs from its own start.
+        /// Octets that the layer needs, from its own start.
         need: usize,
-        /// Octets that there are from its start.
+        /// Octets available from its start.
         have: usize,
     },
     /// A length field contradicts its format or its surroundings.
     #[error("{field} is {value}, {}", allowed(*min, *max))]
     Length {
-        /// Which length field, by its name in the standard.
+        /// Name of the length field in the standard.
         field: &'static str,
-        /// Its value, in the field's own unit.
+        /// Value of the field, in the field's own unit.
         value: usize,
-        /// Least value that would do here.
+        /// Smallest value allowed here.
         min: usize,
-        /// Greatest value that would do here.
+        /// Largest value allowed here.
         max: usize,
     },
-    /// A field holds a value this format does not have.
+    /// A field holds a value that the format does not define.
     #[error("{field} is {value} ({value:#x}), expected {expected}")]
     Value {
-        /// Which field, by its name in the standard.
+        /// Name of the field in the standard.
         field: &'static str,
-        /// What it holds.
+        /// Value of the field.
         value: u64,
-        /// What it may hold, in words.
+        /// Description of the allowed values.
         expected: &'static str,
     },
-    /// A limit of this implementation was reached (hostile nesting, mostly).
+    /// A limit of this implementation was reached (mostly by hostile nesting).
     #[error("more than {max} {what}")]
     Limit {
-        /// What there are too many of.
+        /// Kind of item that is too numerous.
         what: &'static str,
-        /// How many are allowed.
+        /// Maximum number of items.
         max: usize,
     },
     /// The buffer given to an emitter is too small.
@@ -66,12 +67,13 @@ pub enum ErrorKind {
     Buffer {
         /// Octets needed.
         need: usize,
-        /// Octets given.
+        /// Octets available.
         have: usize,
     },
 }
 
-/// What a length may be between `min` and `max`; where they contradict each other, what there is room for.
+/// Describes the allowed lengths from `min` to `max`; if `min` exceeds `max`, the length that would
+/// fit.
 fn allowed(min: usize, max: usize) -> String {
     match min.cmp(&max) {
         Ordering::Equal => format!("must be {min}"),
@@ -90,14 +92,15 @@ impl Error {
         }
     }
 
-    /// The octets end too early: the layer needs `need` from its start and has `have`.
+    /// Error for input that is too short: the layer needs `need` octets from its start and has
+    /// `have`.
     #[cold]
     #[must_use]
     pub const fn short(layer: Layer, need: usize, have: usize) -> Self {
         Self::new(layer, 0, ErrorKind::Short { need, have })
     }
 
-    /// The length field `field` at `offset` is `value`, outside `min..=max`.
+    /// Error for the length field `field` at `offset`: its `value` is outside `min..=max`.
     #[cold]
     #[must_use]
     pub const fn length(
@@ -117,7 +120,7 @@ impl Error {
         Self::new(layer, offset, kind)
     }
 
-    /// The field `field` at `offset` holds `value`, which the format does not have.
+    /// Error for the field `field` at `offset`: the format does not define `value`.
     #[cold]
     #[must_use]
     pub const fn value(
@@ -135,21 +138,21 @@ impl Error {
         Self::new(layer, offset, kind)
     }
 
-    /// More than `max` of `what`, at `offset`.
+    /// Error for more than `max` of `what`, at `offset`.
     #[cold]
     #[must_use]
     pub const fn limit(layer: Layer, offset: usize, what: &'static str, max: usize) -> Self {
         Self::new(layer, offset, ErrorKind::Limit { what, max })
     }
 
-    /// An emitter was given `have` octets and needs `need`.
+    /// Error for an emitter that needs `need` octets and was given `have`.
     #[cold]
     #[must_use]
     pub const fn buffer(layer: Layer, need: usize, have: usize) -> Self {
         Self::new(layer, 0, ErrorKind::Buffer { need, have })
     }
 
-    /// The same error seen from a caller in whose bytes the parsed part starts at `base`.
+    /// Returns the same error for a caller whose bytes contain the parsed part at `base`.
     #[must_use]
     pub const fn at(mut self, base: usize) -> Self {
         self.offset = self.offset.saturating_add(base);

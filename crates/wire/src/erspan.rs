@@ -1,8 +1,8 @@
-//! ERSPAN: what a switch's mirror says about the frame that it has copied (draft-foschiano-erspan-03).
+//! ERSPAN: the header that a switch's mirror adds to a copied frame (draft-foschiano-erspan-03).
 //!
-//! It rides on GRE: type I has no header of its own (0x88BE without a sequence number), type II one of 8 octets (0x88BE
-//! with a sequence number), type III one of 12 octets (0x22EB), behind which a platform's 8 octets may stand. The GRE header
-//! is in `frame.rs`.
+//! ERSPAN is carried in GRE: type I has no header of its own (0x88BE without a sequence number),
+//! type II one of 8 octets (0x88BE with a sequence number), type III one of 12 octets (0x22EB),
+//! optionally followed by 8 platform-specific octets. The GRE header is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -27,21 +27,21 @@ use crate::header::{erspan as field, gre};
 use crate::octets::{array, put, u32_at};
 use std::net::IpAddr;
 
-/// A mirror around a frame, and where the frame begins that it has copied.
+/// A mirror around a frame, and the start of the copied frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// Who sends the copies.
+    /// Address that sends the copies.
     pub exporter: IpAddr,
     /// First octet of the copied frame.
     pub start: usize,
-    /// What the mirror says of it.
+    /// Mirror's header.
     pub header: Erspan,
 }
 
-/// What an ERSPAN header says.
+/// Content of an ERSPAN header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Erspan {
-    /// Type I: nothing.
+    /// Type I: no content.
     I,
     /// Type II.
     II(Erspan2),
@@ -50,33 +50,35 @@ pub enum Erspan {
 }
 
 values! {
-    /// An ERSPAN header of type II; its reserved bits are 0.
+    /// ERSPAN header of type II; its reserved bits are 0.
     Erspan2 {
         /// VLAN of the copied frame, 12 bits.
         vlan: u16 = "VLAN", [(0, 4, 12)];
         /// Class of service of the copied frame, 3 bits.
         cos: u8 = "COS", [(2, 0, 3)];
-        /// How the frame was tagged, 2 bits: 0 not, 1 ISL, 2 IEEE 802.1Q, 3 with the tag that it still has.
+        /// VLAN encapsulation of the frame, 2 bits: 0 none, 1 ISL, 2 IEEE 802.1Q, 3 tag preserved
+        /// in the frame.
         encapsulation: u8 = "En", [(2, 3, 2)];
-        /// Whether the mirror has cut the frame.
+        /// True if the mirror truncated the frame.
         truncated: bool = "T", [(2, 5, 1)];
         /// Session, 10 bits.
         session: u16 = "Session ID", [(2, 6, 10)];
-        /// Port and direction by a number that the platform gives them, 20 bits.
+        /// Port and direction by a platform-specific number, 20 bits.
         index: u32 = "Index", [(4, 12, 20)];
     }
 }
 
 values! {
-    /// An ERSPAN header of type III.
+    /// ERSPAN header of type III.
     Erspan3 {
         /// VLAN of the copied frame, 12 bits.
         vlan: u16 = "VLAN", [(0, 4, 12)];
         /// Class of service of the copied frame, 3 bits.
         cos: u8 = "COS", [(2, 0, 3)];
-        /// Integrity of the frame, 2 bits: 0 good or not known, 1 short, 2 too long, 3 CRC or alignment error.
+        /// Integrity of the frame, 2 bits: 0 good or unknown, 1 short, 2 too long, 3 CRC or
+        /// alignment error.
         integrity: u8 = "BSO", [(2, 3, 2)];
-        /// Whether the mirror has cut the frame.
+        /// True if the mirror truncated the frame.
         truncated: bool = "T", [(2, 5, 1)];
         /// Session, 10 bits.
         session: u16 = "Session ID", [(2, 6, 10)];
@@ -84,40 +86,40 @@ values! {
         timestamp: u32 = "Timestamp", [(4, 0, 32)];
         /// Security group tag.
         security_group: u16 = "SGT", [(8, 0, 16)];
-        /// Whether it is an Ethernet protocol frame.
+        /// True if it is an Ethernet protocol frame.
         is_pdu: bool = "P", [(10, 0, 1)];
-        /// What was copied, 5 bits: 0 an Ethernet frame, 2 an IP packet.
+        /// Type of the copied data, 5 bits: 0 an Ethernet frame, 2 an IP packet.
         frame_type: u8 = "FT", [(10, 1, 5)];
         /// Number of the hardware engine within the switch, 6 bits.
         hardware: u8 = "Hw ID", [(10, 6, 6)];
-        /// Which way the frame went.
+        /// Direction of the frame.
         direction: Direction = "D", [(10, 12, 1)];
         /// Unit of the time stamp.
         granularity: Granularity = "Gra", [(10, 13, 2)];
-        /// The platform's octets.
+        /// Platform-specific octets.
         platform: Option<[u8; field::PLATFORM_LEN]> = "Platform Specific SubHeader", [(10, 15, 1)];
     }
 }
 
-/// Which way a copied frame went through the mirrored port.
+/// Direction in which a copied frame passed the mirrored port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// Into the switch.
     Ingress,
-    /// Out of it.
+    /// Out of the switch.
     Egress,
 }
 
-/// Unit of a time stamp of type III.
+/// Unit of a type III time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Granularity {
     /// 100 µs.
     Micros100,
     /// 100 ns.
     Nanos100,
-    /// Nanoseconds of IEEE 1588, whose seconds the platform's octets may have.
+    /// Nanoseconds of IEEE 1588, whose seconds may be in the platform-specific octets.
     Ieee1588,
-    /// Whatever the switch was configured to.
+    /// As configured on the switch.
     Custom,
 }
 
@@ -131,7 +133,7 @@ bits! {
     }, |unit: Self| unit as u128;
 }
 
-/// The platform's octets, if the flag at the place says that there are some.
+/// The platform-specific octets, if the flag at that position is set.
 impl Value for Option<[u8; field::PLATFORM_LEN]> {
     fn read(data: &[u8], places: &[Place]) -> Self {
         bool::read(data, places).then(|| array(data, field::LEN_3))
@@ -151,19 +153,20 @@ impl Value for Option<[u8; field::PLATFORM_LEN]> {
     }
 }
 
-/// A time stamp of type III, of the switch's own clock.
+/// A type III time stamp, of the switch's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Time in units of the granularity; of IEEE 1588, in nanoseconds.
+    /// Time in units of the granularity; for IEEE 1588, in nanoseconds.
     pub ticks: u64,
-    /// Whether that is all of it, or only the low 32 bits.
+    /// True if `ticks` is complete, false if it is only the low 32 bits.
     pub whole: bool,
-    /// The unit.
+    /// Unit of `ticks`.
     pub granularity: Granularity,
 }
 
 impl Stamp {
-    /// The time stamp in nanoseconds, modulo 2³² units where it is not whole; `None` where the unit is not known.
+    /// Returns the time stamp in nanoseconds, modulo 2³² units if it is not whole; `None` if the
+    /// unit is unknown.
     #[must_use]
     pub const fn nanoseconds(&self) -> Option<u64> {
         match self.granularity {
@@ -175,14 +178,15 @@ impl Stamp {
     }
 }
 
-/// The versions in the header's first four bits.
+/// Values of the version field, the first four bits of the header.
 const VERSION_2: u8 = 1;
 const VERSION_3: u8 = 2;
-/// Type III's frame type of an Ethernet frame.
+/// Frame type of an Ethernet frame in type III.
 const ETHERNET_FRAME: u8 = 0;
 
 impl Erspan {
-    /// Octets of the header that GRE's protocol type announces, as far as `bytes`, which begin with it, tell.
+    /// Returns the length of the header announced by GRE's protocol type, as far as `bytes`, which
+    /// begin with it, reveal it.
     pub(crate) fn header_len(protocol_type: u16, bytes: &[u8]) -> usize {
         match bytes.get(field::FLAGS + 1) {
             _ if protocol_type == gre::ERSPAN => field::LEN_2,
@@ -191,8 +195,9 @@ impl Erspan {
         }
     }
 
-    /// The header at the start of `bytes` that GRE's protocol type announces. `None` where it is of another version, where the
-    /// copied frame is none of Ethernet, or where the octets end before it does.
+    /// Parses the header at the start of `bytes` that GRE's protocol type announces. Returns `None`
+    /// for another version, for a copied frame that is not Ethernet, and for input that is too
+    /// short.
     pub(crate) fn parse(protocol_type: u16, bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::header_len(protocol_type, bytes))?;
         match (protocol_type, bytes.first()? >> 4) {
@@ -205,7 +210,7 @@ impl Erspan {
         }
     }
 
-    /// Octets of it.
+    /// Returns its length in octets.
     #[must_use]
     pub const fn buffer_len(&self) -> usize {
         match self {
@@ -216,7 +221,7 @@ impl Erspan {
         }
     }
 
-    /// GRE's protocol type for it.
+    /// Returns GRE's protocol type for it.
     #[must_use]
     pub const fn protocol_type(&self) -> u16 {
         match self {
@@ -225,8 +230,8 @@ impl Erspan {
         }
     }
 
-    /// Writes it to the start of `out`, which has room for [`buffer_len`](Self::buffer_len) octets. Of a number, as many low
-    /// bits are written as its field has.
+    /// Writes it to the start of `out`, which has room for [`buffer_len`](Self::buffer_len) octets.
+    /// Each number is truncated to the low bits that fit its field.
     pub(crate) fn emit(&self, out: &mut [u8]) {
         match self {
             Self::I => {}
@@ -235,7 +240,7 @@ impl Erspan {
         }
     }
 
-    /// The session; type I has none.
+    /// Returns the session; type I has none.
     #[must_use]
     pub const fn session(&self) -> Option<u16> {
         match self {
@@ -245,7 +250,7 @@ impl Erspan {
         }
     }
 
-    /// Which way the frame went, where the header says so for itself.
+    /// Returns the direction of the frame, if the header has a separate field for it.
     #[must_use]
     pub const fn direction(&self) -> Option<Direction> {
         match self {
@@ -254,8 +259,8 @@ impl Erspan {
         }
     }
 
-    /// The number of the mirrored port: type II's index, in which platforms put the direction, too; type III's where the
-    /// platform's octets have one.
+    /// Returns the number of the mirrored port: type II's index, which on some platforms includes
+    /// the direction; for type III, the port in the platform-specific octets, if present.
     #[must_use]
     pub fn port(&self) -> Option<u32> {
         match self {
@@ -265,7 +270,7 @@ impl Erspan {
         }
     }
 
-    /// When the frame was copied, by the switch's clock.
+    /// Returns the time at which the frame was copied, by the switch's clock.
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
         match self {
@@ -274,7 +279,8 @@ impl Erspan {
         }
     }
 
-    /// Whether the mirror has cut the frame. How long it was then, only its own length fields say.
+    /// Returns true if the mirror truncated the frame. The original length is then only in the
+    /// frame's own length fields.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         match self {
@@ -292,7 +298,7 @@ fn emit(version: u8, header: &impl Values, out: &mut [u8]) {
 }
 
 impl Erspan3 {
-    /// The platform's number and its two words.
+    /// Returns the platform's number and its two words.
     fn platform(&self) -> Option<(u8, u32, u32)> {
         let octets = self.platform.as_ref()?;
         let first = u32_at(octets, 0);
@@ -462,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_frame_type_is_none() {
+    fn other_versions_and_frame_types_are_rejected() {
         let mut bytes = [0; 20];
         Erspan::III(Erspan3::default()).emit(&mut bytes);
         assert!(Erspan::parse(gre::ERSPAN_3, &bytes).is_some());

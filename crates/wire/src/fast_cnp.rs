@@ -1,4 +1,5 @@
-//! The Fast CNP options (draft-xiao-rtgwg-rocev2-fast-cnp section 4): IPv6 destination options in front of a CNP.
+//! Fast CNP options (draft-xiao-rtgwg-rocev2-fast-cnp section 4): IPv6 destination options before a
+//! CNP.
 //!
 //! The CNP itself is in `cnp.rs`, the trace that option 2 carries in `ioam.rs`.
 //!
@@ -42,7 +43,7 @@ use crate::layer::Layer;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
-/// Octets of an IPv6 address.
+/// Length of an IPv6 address, in octets.
 const ADDRESS_LEN: usize = 16;
 /// Opt Data Len of option 1.
 pub const OPTION1_LEN: usize = ADDRESS_LEN;
@@ -50,7 +51,7 @@ pub const OPTION1_LEN: usize = ADDRESS_LEN;
 const OPTION1_ALIGN: (usize, usize) = (4, 2);
 /// Alignment of option 2: its type octet at 4n.
 const OPTION2_ALIGN: (usize, usize) = (4, 0);
-/// Longest IOAM trace (header and node data list) that option 2 can carry.
+/// Maximum length of the IOAM trace (header and node data list) that option 2 can carry.
 pub const MAX_TRACE_LEN: usize = 255 - OPTION_PREFIX_LEN - ADDRESS_LEN;
 
 /// One of the two Fast CNP options.
@@ -61,7 +62,7 @@ pub enum FastCnpRepr<'a> {
         /// Destination address of the data packet that met congestion: the receiver.
         original_destination: Ipv6Addr,
     },
-    /// Option 2: with the IOAM trace of the data packet.
+    /// Option 2: carries the IOAM trace of the data packet.
     Option2 {
         /// Reserved octet, IOAM option type and trace, which has at most [`MAX_TRACE_LEN`] octets.
         ioam: IoamOption<'a>,
@@ -71,11 +72,13 @@ pub enum FastCnpRepr<'a> {
 }
 
 impl<'a> FastCnpRepr<'a> {
-    /// The option of type `kind` with option data `data`; `None` where `kind` is neither Fast CNP option.
+    /// Parses the option data `data` of an option of type `kind`; `None` if `kind` is neither Fast
+    /// CNP option.
     ///
     /// # Errors
-    /// `data` is too short for the address (option 1), or for address and IOAM header (option 2); offsets from the
-    /// start of the option data. Longer data of option 1 are read and named by [`check`](Self::check).
+    /// Fails if `data` is too short for the address (option 1), or for address and IOAM header
+    /// (option 2), with offsets from the start of the option data. Longer data of option 1 is
+    /// accepted and reported by [`check`](Self::check).
     pub fn parse(kind: u8, data: &'a [u8], profile: &Profile) -> Option<Result<Self>> {
         let short = |min, max| {
             let field = "Opt Data Len";
@@ -100,7 +103,7 @@ impl<'a> FastCnpRepr<'a> {
         })
     }
 
-    /// 1 or 2.
+    /// Returns the option number, 1 or 2.
     #[must_use]
     pub const fn number(&self) -> u8 {
         match self {
@@ -109,7 +112,7 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// The receiver whose QP the CNP names.
+    /// Returns the receiver whose QP is named in the CNP.
     #[must_use]
     pub const fn original_destination(&self) -> Ipv6Addr {
         match self {
@@ -123,7 +126,7 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// Where the original destination lies in option data of `data_len` octets.
+    /// Returns the offset of the original destination in option data of `data_len` octets.
     #[must_use]
     pub const fn address_at(&self, data_len: usize) -> usize {
         match self {
@@ -132,7 +135,7 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// The IOAM trace of option 2, where there is one that can be read.
+    /// Returns the IOAM trace of option 2, if there is one that can be parsed.
     #[must_use]
     pub fn trace(&self) -> Option<Trace<'a>> {
         match self {
@@ -141,9 +144,9 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks.
+    /// Adds the rules that `option`, found in an options header of kind `header`, breaks.
     ///
-    /// `data` is the option data. Offsets are counted from the start of that header.
+    /// Offsets are from the start of that header.
     pub fn check(
         option: &Ipv6Option<'a>,
         header: Layer,
@@ -206,8 +209,9 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// The option for a data packet to `original_destination`: option 2 with the packet's trace where it had one that
-    /// fits, else option 1. The second value says whether a trace had to be left out.
+    /// Returns the option for a data packet to `original_destination`: option 2 with the packet's
+    /// trace if there is one that fits, otherwise option 1. The second value is true if a trace had
+    /// to be left out.
     #[must_use]
     pub fn for_data_packet(
         original_destination: Ipv6Addr,
@@ -230,7 +234,7 @@ impl<'a> FastCnpRepr<'a> {
         (option, trace.is_some() && option.number() == 1)
     }
 
-    /// Opt Data Len.
+    /// Returns Opt Data Len.
     #[must_use]
     pub const fn data_len(&self) -> usize {
         match self {
@@ -239,7 +243,7 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// Octets of a Destination Options header that holds this option alone.
+    /// Returns the length in octets of a Destination Options header that holds only this option.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         let (multiple, rest) = self.align();
@@ -254,10 +258,10 @@ impl<'a> FastCnpRepr<'a> {
         }
     }
 
-    /// Adds the option, aligned, to the header that `writer` writes.
+    /// Appends the option, aligned, to the header that `writer` writes.
     ///
     /// # Errors
-    /// The buffer is too small, or the trace is longer than [`MAX_TRACE_LEN`].
+    /// Fails if the buffer is too small or the trace is longer than [`MAX_TRACE_LEN`].
     pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
         let (align, address) = (self.align(), self.original_destination().octets());
         match self {
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn option_1_is_laid_out_as_drawn() {
+    fn option_1_matches_the_figure() {
         let out = header(&FastCnpRepr::Option1 {
             original_destination: RECEIVER,
         });
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_point_that_the_draft_forbids_is_named_when_forced() {
+    fn a_forced_forbidden_code_point_is_reported() {
         let mut profile = Profile::DEFAULT;
         profile.set("force=true").unwrap();
         profile.set("fast_cnp_option1=0x3E").unwrap();
@@ -379,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_does_not_fit_gives_option_1() {
+    fn an_oversized_trace_falls_back_to_option_1() {
         let long = [0; MAX_TRACE_LEN + 1];
         for (len, number, dropped) in [(MAX_TRACE_LEN, 2, false), (MAX_TRACE_LEN + 1, 1, true)] {
             let trace = Trace::new_checked(OptType::Incremental, &long[..len]).unwrap();

@@ -1,19 +1,20 @@
-//! The list of rules that packets can break, and the findings that report broken ones.
+//! The list of rules that packets can break, and the findings that report broken rules.
 //!
-//! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
-//! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view); the rules in [`Rule::SEVERAL`] need to be told more than one packet's bytes.
+//! All tools take severity, text and section from here: the dissector for expert info, the monitor
+//! for events and audit lines. The code of each format (`check` of each view) detects broken rules.
+//! The rules in [`Rule::SEVERAL`] need more data than the bytes of one packet.
 
 use crate::draft::{bgp_nhc, fast_cnp, proxy_cn, wan_fcn};
 use crate::identified;
 use core::fmt;
 
 identified! {
-    /// How bad a broken rule is.
+    /// Severity of a broken rule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     Severity {
-        /// Unusual, allowed, worth knowing.
+        /// Unusual but allowed; worth knowing.
         Note = "note",
-        /// Breaks a rule, yet a receiver can still act on the message.
+        /// Breaks a rule, but a receiver can still act on the message.
         Warning = "warning",
         /// Breaks a rule so that a receiver cannot or must not act on the message.
         Error = "error",
@@ -26,12 +27,12 @@ impl fmt::Display for Severity {
     }
 }
 
-/// The format a rule belongs to.
+/// Format to which a rule belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// The packet around any message of ours.
+    /// Packet around any of our messages.
     Packet,
-    /// The traffic class of a notification.
+    /// Traffic class of a notification.
     Class,
     /// Any RoCEv2 packet.
     Roce,
@@ -55,17 +56,17 @@ pub enum Family {
 
 macro_rules! rules {
     ($( $(#[$doc:meta])* $name:ident = $id:literal, $family:ident, $severity:ident, $section:expr, $text:literal; )+) => {
-        /// A rule of a draft, an RFC or the InfiniBand specification that packets can show broken.
+        /// A rule of a draft, an RFC or the InfiniBand specification that a packet can break.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         #[repr(u8)]
         pub enum Rule { $( #[doc = $text] #[doc = ""] #[doc = concat!("Source: ", $section)] $name, )+ }
 
         impl Rule {
-            /// Every rule, in the order of the list.
+            /// All rules, in the order of the list.
             pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
 
-            /// What the list says about the rule.
+            /// Returns the entry of the rule in the list.
             #[must_use]
             pub const fn info(self) -> &'static RuleInfo {
                 const INFO: &[RuleInfo] = &[ $( RuleInfo {
@@ -78,8 +79,9 @@ macro_rules! rules {
                 &INFO[self as usize]
             }
 
-            /// The name under which the plugin for Wireshark has its expert item, for filters: the rule's own, behind the name
-            /// of the protocol that shows it where it does not begin with that.
+            /// Returns the name of the expert item in the Wireshark plugin, for filters: the rule's
+            /// own identifier, prefixed with the name of the protocol that shows it unless it
+            /// begins with that.
             #[must_use]
             pub fn filter_name(self) -> String {
                 let RuleInfo { id, family, .. } = self.info();
@@ -94,18 +96,18 @@ macro_rules! rules {
     };
 }
 
-/// What the list says about one rule.
+/// Entry of one rule in the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// Stable identifier, dotted, lower case: the name in filters, reports and JSON.
     pub id: &'static str,
-    /// The format it belongs to.
+    /// Format to which it belongs.
     pub family: Family,
-    /// How bad it is.
+    /// Severity if it is broken.
     pub severity: Severity,
-    /// Where the rule is written.
+    /// Source of the rule.
     pub section: &'static str,
-    /// One sentence: what was found, as opposed to what the rule asks.
+    /// One sentence that states what was found, not what the rule requires.
     pub text: &'static str,
 }
 
@@ -279,7 +281,8 @@ rules! {
 }
 
 impl Rule {
-    /// The rules that one packet's bytes cannot show broken: it takes several packets, or a list of who is who.
+    /// Rules that one packet's bytes cannot break: they need several packets, or a list of the
+    /// nodes' roles.
     pub const SEVERAL: &'static [Self] = &[
         Self::ClassWithData,
         Self::ClassSeveral,
@@ -299,7 +302,7 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether what breaks it cannot be read.
+    /// Returns true if a message that breaks the rule cannot be parsed.
     #[must_use]
     pub fn is_malformed(self) -> bool {
         self.info().id.ends_with("malformed")
@@ -312,14 +315,14 @@ impl fmt::Display for Rule {
     }
 }
 
-/// One broken rule, at one place.
+/// A broken rule, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
-    /// Octets from the start of what the caller passed in to the field that shows it.
+    /// Offset of the field that shows it, in octets from the start of the caller's slice.
     pub offset: usize,
-    /// Octets of that field.
+    /// Length of that field, in octets.
     pub len: usize,
 }
 
@@ -334,12 +337,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Most findings kept for one packet; further ones are only counted.
+/// Maximum number of findings kept for one packet; further ones are only counted.
 pub const MAX_FINDINGS: usize = 24;
 
-/// The findings of one packet: bounded, without allocation.
+/// Findings of one packet: bounded, without allocation.
 ///
-/// `Copy`, so that it can pass out of a function that must not own anything (a Wireshark callback).
+/// `Copy`, so that it can be returned by a function that must not own anything (a Wireshark
+/// callback).
 #[derive(Clone, Copy)]
 pub struct Findings {
     list: [Finding; MAX_FINDINGS],
@@ -349,7 +353,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// No findings.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         let unused = Finding {
@@ -365,7 +369,7 @@ impl Findings {
         }
     }
 
-    /// Adds one, `offset` counted from the base that [`within`](Self::within) has set.
+    /// Adds a finding; `offset` is relative to the base set by [`within`](Self::within).
     pub fn push(&mut self, rule: Rule, offset: usize, len: usize) {
         let offset = self.base.saturating_add(offset);
         if let Some(place) = self.list.get_mut(self.len) {
@@ -376,7 +380,8 @@ impl Findings {
         }
     }
 
-    /// Runs `check` with `base` added to every offset it pushes: for a part parsed from its own start.
+    /// Runs `check` with `base` added to every offset it pushes: for a part parsed from its own
+    /// start.
     pub fn within<T>(&mut self, base: usize, check: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.base;
         self.base = outer.saturating_add(base);
@@ -385,31 +390,31 @@ impl Findings {
         out
     }
 
-    /// The findings, in the order found.
+    /// Returns the findings, in the order found.
     #[must_use]
     pub fn as_slice(&self) -> &[Finding] {
         self.list.get(..self.len).unwrap_or_default()
     }
 
-    /// How many more there were than [`MAX_FINDINGS`].
+    /// Returns the number of findings beyond [`MAX_FINDINGS`].
     #[must_use]
     pub const fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// Whether nothing was found.
+    /// Returns true if nothing was found.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether `rule` is among them.
+    /// Returns true if `rule` is among them.
     #[must_use]
     pub fn has(&self, rule: Rule) -> bool {
         self.as_slice().iter().any(|finding| finding.rule == rule)
     }
 
-    /// The worst severity among them.
+    /// Returns the highest severity among them.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.as_slice()
@@ -418,7 +423,7 @@ impl Findings {
             .max()
     }
 
-    /// Forgets all findings.
+    /// Removes all findings.
     pub fn clear(&mut self) {
         self.len = 0;
         self.dropped = 0;

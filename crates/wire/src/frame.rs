@@ -1,7 +1,9 @@
-//! `Frame`: finds the layers in a captured frame: tags, labels, tunnels, IP with its extension headers, UDP.
+//! `Frame`: locates the layers in a captured frame: tags, labels, tunnels, IP with its extension
+//! headers, UDP.
 //!
-//! It locates and bounds (in `frame/walk.rs`); what a layer says is read by the views of the other modules, and what a
-//! message means is in `message.rs`. Works on octets alone, allocates nothing, and reads each header once.
+//! This module locates and bounds layers (in `frame/walk.rs`). The views of the other modules read
+//! their content, and `message.rs` interprets the message. It works on octets alone, allocates
+//! nothing, and reads each header once.
 
 mod walk;
 
@@ -23,52 +25,54 @@ use crate::sflow;
 use arrayvec::ArrayVec;
 use std::net::IpAddr;
 
-/// Most layers located in one frame; what lies deeper is left unread and said so.
+/// Maximum number of layers located in one frame; anything deeper is left unread and reported.
 pub const MAX_LAYERS: usize = 40;
-/// Most IP headers inside one another.
+/// Maximum number of nested IP headers.
 pub const MAX_TUNNELS: usize = 6;
 const _: () = assert!(MAX_LAYERS < 1 << 8 && MAX_OPTIONS_HEADER < 1 << 16);
 
-/// Where one layer lies. All numbers count octets from the start of the frame.
+/// Location of one layer. All numbers count octets from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Which layer.
+    /// The layer.
     pub layer: Layer,
-    /// Its first octet.
+    /// First octet.
     pub start: usize,
-    /// The octet behind its header.
+    /// First octet after its header.
     pub header_end: usize,
-    /// The octet behind its content by its own length field, within what its carrier holds on the wire; may lie
-    /// behind the captured octets. What a mirror has cut was longer than its carrier.
+    /// First octet after its content by its own length field, within the length of its carrier on
+    /// the wire; may lie beyond the captured octets. A packet that a mirror has truncated was
+    /// longer than its carrier.
     pub end: usize,
 }
 
-/// How far a frame could be followed.
+/// Extent to which a frame could be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// To a payload that this crate reads, or that has nothing to do with it.
+    /// Parsed up to a payload that this crate reads, or that is unrelated to it.
     Complete,
-    /// The capture, or a mirror, cut the packet off inside this layer, which needs `need` octets of the frame where `have` were kept.
+    /// The capture or a mirror truncated the packet inside this layer, which needs `need` octets of
+    /// the frame; `have` were kept.
     Cut {
-        /// The layer that is not all there.
+        /// The incomplete layer.
         layer: Layer,
         /// Octets of the frame that would be needed.
         need: usize,
-        /// Octets captured, or left by the mirror.
+        /// Octets captured, or kept by the mirror.
         have: usize,
     },
-    /// A fragment: only whole datagrams are read.
+    /// A fragment: only complete datagrams are read.
     Fragment {
-        /// Octets of the datagram in front of this fragment.
+        /// Octets of the datagram before this fragment.
         offset: usize,
-        /// Whether more follow.
+        /// True if more fragments follow.
         more: bool,
     },
-    /// Not readable any further; offset from the start of the frame.
+    /// Cannot be parsed any further; the offset is from the start of the frame.
     Malformed(Error),
 }
 
-/// A UDP datagram, with the IP packet around it.
+/// A UDP datagram, with the enclosing IP packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// The IP packet.
@@ -79,28 +83,29 @@ pub struct Datagram<'a> {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// UDP checksum as sent; 0 where the sender computed none.
+    /// UDP checksum as sent; 0 if the sender computed none.
     pub checksum: u16,
-    /// As much of the payload as was captured.
+    /// Payload as far as captured.
     pub payload: &'a [u8],
-    /// Octets of the payload on the wire.
+    /// Length of the payload on the wire, in octets.
     pub payload_len: usize,
 }
 
 impl Datagram<'_> {
-    /// Whether the whole payload was captured.
+    /// Returns true if the whole payload was captured.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.payload.len() == self.payload_len
     }
 
-    /// First octet of the payload in the frame.
+    /// Returns the offset of the first octet of the payload in the frame.
     #[must_use]
     pub const fn payload_at(&self) -> usize {
         self.start + udp::LEN
     }
 
-    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    /// Classifies the datagram as a notification to a proxy node, an FCN in the WAN, or another
+    /// protocol, if it is sent to the port of either.
     #[must_use]
     pub fn claim(&self, profile: &Profile) -> Claim {
         let seen = Evidence {
@@ -113,9 +118,10 @@ impl Datagram<'_> {
         seen.claim(profile)
     }
 
-    /// Whether the checksum has whoever receives the datagram drop it: it is wrong, or 0 over IPv6 (RFC 768, RFC 8200
-    /// section 8.1). One that cannot be told, as a part was not captured, is not; nor is the sum of the pseudo-header alone,
-    /// which a sender's hardware has yet to complete, in captures at the sender.
+    /// Returns true if the checksum makes the receiver drop the datagram: it is wrong, or 0 over
+    /// IPv6 (RFC 768, RFC 8200 section 8.1). Returns false if the checksum cannot be verified
+    /// because a part was not captured, and if it is the sum of the pseudo-header alone, which a
+    /// sender's hardware has yet to complete in captures at the sender.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
         if self.checksum == 0 {
@@ -135,7 +141,8 @@ impl Datagram<'_> {
         }
     }
 
-    /// Whether the checksum is neither that of the datagram between `addresses` nor the sum of its pseudo-header.
+    /// Returns true if the checksum is neither that of the datagram between `addresses` nor the sum
+    /// of its pseudo-header.
     fn is_wrong_between(&self, addresses: [&[u8]; 2]) -> bool {
         let len = udp::LEN + self.payload_len;
         let mut header = [0; udp::LEN];
@@ -153,36 +160,39 @@ impl Datagram<'_> {
     }
 }
 
-/// What the innermost packet carries, as far as this crate follows it.
+/// Content of the innermost packet, as far as this crate parses it.
 #[derive(Clone, Copy, Debug)]
 pub enum Upper<'a> {
     /// A UDP datagram.
     Udp(Datagram<'a>),
-    /// A packet of InfiniBand's own link.
+    /// A native InfiniBand packet.
     InfiniBand(infiniband::Packet<'a>),
-    /// A TCP segment to or from the BGP port: where its payload begins, and the payload as far as captured.
+    /// A TCP segment to or from the BGP port: offset of its payload, and the payload as far as
+    /// captured.
     Bgp(usize, &'a [u8]),
     /// An OSPF packet (version 2 in IPv4, 3 in IPv6), as far as captured.
     Ospf(Ip, &'a [u8]),
-    /// An IS-IS PDU, from its discriminator: where it begins, and the PDU as far as captured.
+    /// An IS-IS PDU, from its discriminator: its offset, and the PDU as far as captured.
     IsIs(usize, &'a [u8]),
-    /// A MAC control frame: where its opcode begins, from there on as far as captured, and the destination MAC address.
+    /// A MAC control frame: offset of its opcode, the octets from there on as far as captured, and
+    /// the destination MAC address.
     MacControl(usize, &'a [u8], [u8; 6]),
-    /// Anything else, or nothing that can be read.
+    /// Anything else, or unreadable.
     Other,
 }
 
-/// What the walk has noted of the innermost IP packet's options, so that nobody need look for them again. Numbers fit: of
-/// layers there are [`MAX_LAYERS`], and a header has [`MAX_OPTIONS_HEADER`] octets at most.
+/// Options of the innermost IP packet that the walk has recorded, so that no later search is
+/// needed. The small integers suffice: a frame has at most [`MAX_LAYERS`] layers, and a header at
+/// most [`MAX_OPTIONS_HEADER`] octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Noted {
-    /// The place of its first options header among the layers; beyond them where there is none.
+    /// Index of the first options header among the layers; beyond the last layer if there is none.
     first: u8,
-    /// The place of the header that has its first Fast CNP option; beyond them where there is none.
+    /// Index of the header with the first Fast CNP option; beyond the last layer if there is none.
     fast_cnp: u8,
-    /// Where that option begins in its header.
+    /// Offset of that option in its header.
     offset: u16,
-    /// Whether an option runs past its header: whoever is to read the packet drops it (RFC 8200 section 4.2).
+    /// An option runs past its header: the receiver of the packet drops it (RFC 8200 section 4.2).
     overrun: bool,
 }
 
@@ -194,7 +204,7 @@ impl Noted {
         overrun: false,
     };
 
-    /// Notes a Fast CNP option; the first one counts.
+    /// Records a Fast CNP option; the first one counts.
     fn fast_cnp_at(&mut self, place: u8, offset: usize) {
         if self.fast_cnp == Self::NONE.fast_cnp {
             (self.fast_cnp, self.offset) = (place, offset as u16);
@@ -214,24 +224,24 @@ pub struct Frame<'a> {
     mirror: Option<Mirror>,
     upper: Upper<'a>,
     roce: bool,
-    /// The verdict on its ICRC, where that had to prove it.
+    /// Verdict on the ICRC, if it was needed to identify RoCEv2.
     icrc: Option<Verdict>,
     end: End,
-    /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
-    /// the carrier.
+    /// A length field (of a layer, or of an IPv6 option) that exceeds its carrier. The walk
+    /// continues within the carrier.
     overlong: Option<Error>,
-    /// Where the first such field of the innermost packet's IP and UDP headers is.
+    /// Offset of the first such field in the innermost packet's IP and UDP headers.
     beyond: Option<usize>,
-    /// Whether IP or UDP of the innermost packet states no length.
+    /// IP or UDP of the innermost packet states no length.
     unstated: bool,
-    /// Whether a mirror has cut it without a word.
+    /// A mirror has truncated the packet without indicating it.
     cut_copy: bool,
 }
 
 impl<'a> Frame<'a> {
-    /// Finds the layers of the frame `bytes`, of which there were `wire_len` octets on the wire.
+    /// Locates the layers of the frame `bytes`, which had `wire_len` octets on the wire.
     ///
-    /// Never fails: [`end`](Self::end) says how far it came.
+    /// Never fails: [`end`](Self::end) reports how far parsing got.
     #[inline]
     #[must_use]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, profile: &'a Profile) -> Self {
@@ -240,8 +250,8 @@ impl<'a> Frame<'a> {
         frame
     }
 
-    /// A frame without octets, in whose place another is to come ([`renew`](Self::renew)).
-    // Always inlined, so that it is made in its place.
+    /// Creates an empty frame to be filled by [`renew`](Self::renew).
+    // Always inlined, so that the frame is constructed in place.
     #[inline(always)]
     #[must_use]
     pub fn empty(profile: &'a Profile) -> Self {
@@ -264,8 +274,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Finds the layers of another frame, in the place of this one's: a `Frame` is large, and many that are looked at
-    /// together need not be moved to where they are kept.
+    /// Parses another frame in place. A `Frame` is large; reusing it avoids moving frames that are
+    /// processed together.
     #[inline]
     pub fn renew(&mut self, bytes: &'a [u8], wire_len: usize, link: LinkType) {
         self.bytes = bytes;
@@ -283,45 +293,48 @@ impl<'a> Frame<'a> {
         walk::locate(self, link);
     }
 
-    /// Forgets what was noted of the lengths of the packet around the one that begins.
+    /// Clears what was recorded about the lengths of the outer packet when an inner one begins.
     #[inline]
     const fn enter_ip(&mut self) {
         self.beyond = None;
         self.unstated = false;
     }
 
-    /// Whether a packet in a tunnel is longer than the tunnel, and so what a mirror has kept of one that did not say so.
+    /// Returns true if a packet in a tunnel is longer than the tunnel: the copy of a mirror that
+    /// truncated it without indicating it.
     #[must_use]
     pub const fn is_cut_copy(&self) -> bool {
         self.cut_copy
     }
 
-    /// The captured octets; where a mirror has cut the frame that it copied, those of that frame and what is in front of it.
+    /// Returns the captured octets. If a mirror truncated its copy of a frame, these end with the
+    /// copy.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Octets of the frame on the wire.
+    /// Returns the length of the frame on the wire, in octets.
     #[must_use]
     pub const fn wire_len(&self) -> usize {
         self.wire_len
     }
 
-    /// The profile that the frame was read with.
+    /// Returns the profile with which the frame was parsed.
     #[must_use]
     pub const fn profile(&self) -> &'a Profile {
         self.profile
     }
 
-    /// The layers, outermost first.
+    /// Returns the layers, outermost first.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// How far the frame could be followed. A length field that claims more than its carrier holds makes it malformed
-    /// (an IPv6 option's too, in a header of any of its packets), even though what lies behind that field was read.
+    /// Returns how far the frame could be parsed. A length field that exceeds its carrier makes the
+    /// frame malformed (including an IPv6 option's, in a header of any of its packets), even though
+    /// the octets after that field were read.
     #[must_use]
     pub fn end(&self) -> End {
         match (self.end, self.overlong) {
@@ -330,16 +343,17 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the frame could be followed to its end, and no length field claims too much.
+    /// Returns true if the frame could be parsed to its end and no length field exceeds its
+    /// carrier.
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self.end, End::Complete) && self.overlong.is_none()
     }
 
-    /// The length of the innermost packet's IP or UDP that contradicts the rest: more than its carrier holds, or a datagram
-    /// that ends before its packet does, or an extension header that ends behind it. An IPv6 option's is that option's
-    /// business.
+    /// Returns the offset of the IP or UDP length field of the innermost packet that contradicts
+    /// the rest: a length that exceeds the carrier, a datagram that ends before its packet does, or
+    /// an extension header that ends after it. IPv6 options' lengths are handled elsewhere.
     pub(crate) fn contradicting_length(&self) -> Option<usize> {
         let ip = self.ip?;
         if self.beyond.is_some() {
@@ -360,19 +374,20 @@ impl<'a> Frame<'a> {
                     | Layer::Authentication
             )
         {
-            // Nothing of it may be there, or not even its length.
+            // The header may be missing entirely, or lack its length field.
             let is_there = e.offset + 2 <= ip.end;
             return Some(if is_there { e.offset } else { stated });
         }
         let datagram = self.datagram()?;
-        // 0: the carrier's end was taken for the packet's, with whatever pads it.
+        // Length 0: the carrier's end was taken as the packet's, including any padding.
         let short = datagram.payload_at() + datagram.payload_len < ip.end
             && self.bytes.get(stated..stated + 2) != Some(&[0, 0]);
         short.then_some(datagram.start + udp::LENGTH)
     }
 
-    /// Whether the innermost packet is one that the rules are about: RoCEv2, a message of ours, well-formed or not, or a
-    /// packet with a Fast CNP option, be it in a header that is longer than its packet.
+    /// Returns true if the rules apply to the innermost packet: RoCEv2, one of our messages,
+    /// well-formed or not, or a packet with a Fast CNP option, even in a header that is longer than
+    /// its packet.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let overruns = |e: &Error| {
@@ -388,26 +403,28 @@ impl<'a> Frame<'a> {
                 .is_some_and(|datagram| datagram.claim(self.profile) != Claim::Others)
     }
 
-    /// Where the walk stopped, whatever a length field on the way may have claimed.
+    /// Returns where the walk stopped, regardless of length fields that exceed their carriers.
     pub(crate) const fn stop(&self) -> End {
         self.end
     }
 
-    /// Whether the capture ends before the content of the innermost layer does.
+    /// Returns true if the capture ends before the content of the innermost layer does.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         let end = self.spans.last().map_or(self.wire_len, |span| span.end);
         end > self.bytes.len()
     }
 
-    /// The mirror that has copied the frame, of several the innermost; its transport is no part of the frame's own path.
+    /// Returns the mirror that copied the frame, the innermost if several; its transport is not
+    /// part of the frame's own path.
     #[inline]
     #[must_use]
     pub const fn mirror(&self) -> Option<&Mirror> {
         self.mirror.as_ref()
     }
 
-    /// The layers of the frame itself: those that a [mirror](Self::mirror) has copied, where there is one.
+    /// Returns the layers of the frame itself: those copied by a [mirror](Self::mirror), if there
+    /// is one.
     #[inline]
     #[must_use]
     pub fn own_spans(&self) -> &[Span] {
@@ -418,14 +435,14 @@ impl<'a> Frame<'a> {
         self.spans.get(first..).unwrap_or_default()
     }
 
-    /// The innermost IP packet.
+    /// Returns the innermost IP packet.
     #[must_use]
     pub const fn ip(&self) -> Option<&Ip> {
         self.ip.as_ref()
     }
 
-    /// The innermost IP packet, unless it is a tunnel's or a mirror's around a frame that has none: its addresses are not those of
-    /// who sent the frame.
+    /// Returns the innermost IP packet, unless it belongs to a tunnel or mirror around a frame
+    /// without IP: its addresses are not those of the frame's sender.
     #[must_use]
     pub fn sender(&self) -> Option<&Ip> {
         let inner = |ip: &&Ip| {
@@ -435,13 +452,13 @@ impl<'a> Frame<'a> {
         self.ip.as_ref().filter(inner)
     }
 
-    /// What the innermost packet carries.
+    /// Returns the content of the innermost packet.
     #[must_use]
     pub const fn upper(&self) -> &Upper<'a> {
         &self.upper
     }
 
-    /// The innermost UDP datagram.
+    /// Returns the innermost UDP datagram.
     #[must_use]
     pub const fn datagram(&self) -> Option<&Datagram<'a>> {
         match &self.upper {
@@ -450,8 +467,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The InfiniBand packet that a RoCEv2 datagram or InfiniBand's own link carries: from its transport header on as far as
-    /// captured, and its octets on the wire.
+    /// Returns the InfiniBand packet in a RoCEv2 datagram or on native InfiniBand, from its
+    /// transport header on as far as captured, and its length on the wire in octets.
     #[inline]
     #[must_use]
     pub const fn transport(&self) -> Option<(&'a [u8], usize)> {
@@ -462,8 +479,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The samples of packets that the innermost datagram has, where it is one of sFlow. They are packets of their own, of
-    /// which it is only the carrier: none is located here.
+    /// Returns the packet samples of the innermost datagram, if it is an sFlow datagram. They are
+    /// packets of their own, and the datagram only carries them: none of their layers is located
+    /// here.
     #[must_use]
     pub fn samples(&self) -> Option<sflow::Datagram<'a>> {
         let datagram = self.datagram()?;
@@ -482,15 +500,16 @@ impl<'a> Frame<'a> {
         sflow::Datagram::new_checked(datagram.payload, datagram.payload_len).ok()
     }
 
-    /// Whether the innermost datagram is RoCEv2: by its destination port, unless it has no octets, and where it comes from the port of others, by
-    /// what it [shows](proves_roce).
+    /// Returns true if the innermost datagram is RoCEv2. It is recognised by its destination port,
+    /// unless it is empty; if its source port belongs to other protocols, its content has to [prove
+    /// it](proves_roce).
     #[inline]
     #[must_use]
     pub const fn is_roce(&self) -> bool {
         self.roce
     }
 
-    /// Whether `datagram`, of the innermost packet, shows that it is RoCEv2.
+    /// Returns true if `datagram`, of the innermost packet, proves to be RoCEv2.
     #[inline(never)]
     fn proves_roce(&mut self, datagram: &Datagram<'_>) -> bool {
         let has_fast_cnp = self.options.fast_cnp != Noted::NONE.fast_cnp;
@@ -502,8 +521,8 @@ impl<'a> Frame<'a> {
         proved
     }
 
-    /// Notes the options header located last, whether it has a Fast CNP option, and whether an option runs past it; what
-    /// they say is read later.
+    /// Records the options header located last, whether it has a Fast CNP option, and whether an
+    /// option runs past it. The options are read later.
     fn note_options(&mut self, header: &ExtHeader) {
         let (place, profile) = ((self.spans.len() - 1) as u8, self.profile);
         let mut noted = self.options;
@@ -523,7 +542,8 @@ impl<'a> Frame<'a> {
                 }
             }
         }
-        // One that runs past its header is no less meant to be one; a type without a length is the end of the header.
+        // An option that runs past its header is still meant as one; a type without a length is the
+        // end of the header.
         let failed = options.failed_at().filter(|at| at + 2 <= bytes.len());
         if let Some(at) = failed.filter(|at| profile.is_fast_cnp(u8_at(bytes, *at))) {
             noted.fast_cnp_at(place, at);
@@ -531,7 +551,7 @@ impl<'a> Frame<'a> {
         self.options = noted;
     }
 
-    /// The Hop-by-Hop and Destination Options headers of the innermost IP packet.
+    /// Returns the Hop-by-Hop and Destination Options headers of the innermost IP packet.
     #[inline]
     pub fn options_headers(&self) -> impl Iterator<Item = OptionsHeader<'a>> {
         let first = usize::from(self.options.first);
@@ -551,8 +571,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Where the option begins, and its type, in which octet `at` of the frame lies: one of the innermost packet, be it one
-    /// that runs past its header.
+    /// Returns the offset and type of the option that contains octet `at` of the frame: an option
+    /// of the innermost packet, possibly one that runs past its header.
     #[must_use]
     pub fn option_around(&self, at: usize) -> Option<(usize, u8)> {
         let header = (self.options_headers())
@@ -570,21 +590,22 @@ impl<'a> Frame<'a> {
         found
     }
 
-    /// The innermost packet's first Fast CNP option: its header, and where it begins in that. It may run past the header.
+    /// Returns the innermost packet's first Fast CNP option: its header, and its offset there. It
+    /// may run past the header.
     #[inline]
     pub(crate) fn fast_cnp_option(&self) -> Option<(OptionsHeader<'a>, usize)> {
         let header = self.spans.get(usize::from(self.options.fast_cnp))?;
         Some((self.options_header(header)?, self.options.offset.into()))
     }
 
-    /// Whether an option of the innermost IP packet runs past its header.
+    /// Returns true if an option of the innermost IP packet runs past its header.
     #[inline]
     pub(crate) const fn has_overrunning_option(&self) -> bool {
         self.options.overrun
     }
 
-    /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] where there is none, or not all of the packet, or
-    /// where a length field contradicts the packet.
+    /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] if there is none, if the packet
+    /// is incomplete, or if a length field contradicts the packet.
     #[must_use]
     pub fn verify_icrc(&self) -> Verdict {
         match (self.icrc, self.datagram()) {
@@ -595,7 +616,8 @@ impl<'a> Frame<'a> {
     }
 
     fn verdict(&self, datagram: &Datagram<'_>) -> Verdict {
-        // Lengths of packets around it are their business. What it covers is not known where a length is not stated.
+        // The lengths of outer packets are checked elsewhere. If a length is not stated, the range
+        // that the ICRC covers is unknown.
         let unclear = self.beyond.is_some() || self.unstated || self.options.overrun;
         if unclear || !datagram.is_whole() {
             return Verdict::Unchecked;
@@ -613,26 +635,26 @@ impl<'a> Frame<'a> {
 pub struct OptionsHeader<'a> {
     /// Hop-by-Hop or Destination Options.
     pub layer: Layer,
-    /// Its first octet in the frame.
+    /// Offset of its first octet in the frame.
     pub start: usize,
     /// The whole header.
     pub bytes: &'a [u8],
 }
 
 impl<'a> OptionsHeader<'a> {
-    /// Its options; offsets from the start of the header.
+    /// Returns its options, with offsets from the start of the header.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
         Options::new(self.layer, self.bytes)
     }
 
-    /// Its options as far as they can be read.
+    /// Returns its options as far as they can be parsed.
     pub fn readable(&self) -> impl Iterator<Item = Ipv6Option<'a>> {
         self.options().map_while(Result::ok)
     }
 }
 
-/// A length field claims too much; the first one counts.
+/// Records a length field that exceeds its carrier; the first one counts.
 #[cold]
 fn overlong(frame: &mut Frame<'_>, error: Error) {
     frame.overlong.get_or_insert(error);

@@ -1,8 +1,9 @@
-//! The RoCEv2 Invariant CRC: computed and verified. `template.rs` patches it when a few octets change.
+//! The RoCEv2 Invariant CRC: computation and verification. `template.rs` patches it when a few
+//! octets change.
 //!
-//! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
-//! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is in
-//! `frame.rs`.
+//! The ICRC is CRC-32 with the Ethernet polynomial over 8 octets of ones followed by the packet
+//! from the IP header on. Fields that a switch may change count as ones (InfiniBand volume 1, Annex
+//! A17.3.3). `frame.rs` finds the packet in a frame.
 //!
 //! ```text
 //! | ones (64) | IP | extension headers | UDP | BTH, other headers, payload, pad | ICRC, least significant octet first |
@@ -43,11 +44,12 @@ use std::sync::LazyLock;
 pub use crate::header::ICRC_LEN;
 
 identified! {
-    /// How the ICRC treats IPv6 extension headers between the IPv6 header and UDP, in the order in which [`verify`] tries
-    /// them. No specification says.
+    /// Treatment of IPv6 extension headers between the IPv6 header and UDP in the ICRC, in the
+    /// order in which [`verify`] tries the variants. No specification defines it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
     Reading {
-        /// The default: covered like the rest of the packet; data of options that may change on the way counts as ones.
+        /// The default: covered like the rest of the packet; data of options that may change on the
+        /// path counts as ones.
         #[default]
         #[serde(rename = "B")]
         Covered = "B",
@@ -57,14 +59,15 @@ identified! {
         /// Skipped, with the IPv6 header as on the wire.
         #[serde(rename = "A")]
         Skipped = "A",
-        /// What Linux soft-RoCE computes: the 8 octets behind the IPv6 header taken for UDP, then the BTH.
+        /// As computed by Linux soft-RoCE: the 8 octets after the IPv6 header are taken for UDP,
+        /// then the BTH follows.
         #[serde(rename = "C")]
         SoftRoce = "C",
     }
 }
 
 impl Reading {
-    /// What the reading does, for people.
+    /// Returns a description of the reading.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -75,7 +78,7 @@ impl Reading {
         }
     }
 
-    /// The reading of that short name, in any case.
+    /// Returns the reading with that short name, ignoring case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
@@ -90,14 +93,14 @@ impl fmt::Display for Reading {
     }
 }
 
-/// What an emitter writes as ICRC.
+/// Policy by which an emitter writes the ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The right one, by this reading.
+    /// The correct one, by this reading.
     Compute(Reading),
     /// Four octets of zero (some senders leave the field to their hardware).
     Zero,
-    /// The right one by the default reading with every bit flipped: for negative tests.
+    /// The correct one by the default reading with every bit flipped: for negative tests.
     Corrupt,
 }
 
@@ -107,37 +110,40 @@ impl Default for Policy {
     }
 }
 
-/// What verifying an ICRC gave.
+/// Result of verifying an ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It matches. `Some` names the reading where extension headers make a difference.
+    /// It matches. `Some` names the reading if extension headers make a difference.
     Good(Option<Reading>),
     /// It matches no reading.
     Bad {
-        /// What the packet carries, as a number (the field is least significant octet first).
+        /// ICRC in the packet, as a number (the field is least significant octet first).
         found: u32,
-        /// What the default reading gives.
+        /// ICRC expected by the default reading.
         expected: u32,
     },
-    /// Could not be computed: the packet is cut short, a fragment, or not readable that far.
+    /// Could not be computed: the packet is truncated, a fragment, or cannot be parsed that far.
     Unchecked,
 }
 
 /// The Ethernet polynomial, reflected.
 pub(crate) const POLYNOMIAL: u32 = 0xEDB8_8320;
-/// CRC-32 of the 8 octets of ones that stand for the missing Local Route Header: where every ICRC starts.
+/// CRC-32 of the 8 octets of ones that replace the missing Local Route Header: the start value of
+/// every ICRC.
 const ONES_LRH: u32 = 0x2144_DF1C;
-/// What is started with: a new one asks each time anew what the processor can do.
+/// Initial hasher. It is cloned because each new one queries the processor's features again.
 static START: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_with_initial(ONES_LRH));
-/// Octets of the BTH up to and including the one with FECN and BECN, the last that is masked.
+/// Number of octets of the BTH up to and including the one with FECN and BECN, the last one masked.
 const BTH_MASKED: usize = bth_field::ECN + 1;
-/// Longest packet that is masked in a copy as a whole.
+/// Maximum length of a packet that is copied and masked as a whole.
 const SHORT: usize = 256;
 
-/// The ICRC of `packet`, which begins at its IP header and ends where the ICRC begins; `udp` is where UDP begins.
+/// Computes the ICRC of `packet`, which begins at its IP header and ends where the ICRC begins; UDP
+/// begins at offset `udp`.
 ///
-/// `None` where that is no IPv4 or IPv6 packet with UDP and a BTH in it, and for [`Reading::Rewritten`] where the
-/// payload length is less than the extension headers. The reading matters only to IPv6 with extension headers.
+/// Returns `None` if `packet` is not IPv4 or IPv6 with UDP and a BTH, and for
+/// [`Reading::Rewritten`] if the payload length is less than the extension headers. The reading
+/// matters only for IPv6 with extension headers.
 #[must_use]
 pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     if packet.len() < udp.checked_add(udp::LEN + BTH_LEN)? {
@@ -150,7 +156,7 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     let masked_end = udp + udp::LEN + BTH_MASKED;
     let (headers, rest) = packet.split_at_checked(masked_end)?;
     let mut crc = START.clone();
-    // Headers are masked in a copy on the stack and fed at once.
+    // Headers are masked in a copy on the stack and fed in one call.
     match u8_at(packet, 0) >> 4 {
         4 if (ipv4::LEN..=ipv4::MAX_LEN).contains(&udp) => {
             let mut copy = [0; ipv4::MAX_LEN + udp::LEN + BTH_MASKED];
@@ -176,7 +182,8 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
                 Reading::Covered | Reading::Skipped => {}
                 Reading::Rewritten => {
                     let payload = u16::from_be_bytes([ip[4], ip[5]]);
-                    // A payload length of 0 (jumbograms) or one that lies cannot be rewritten: a result would be a guess.
+                    // A payload length of 0 (jumbograms) or a wrong one cannot be rewritten: the
+                    // result would be a guess.
                     let without = payload.checked_sub(u16::try_from(udp - ipv6::LEN).ok()?)?;
                     ip[4..6].copy_from_slice(&without.to_be_bytes());
                     ip[6] = next_header::UDP;
@@ -199,8 +206,9 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     Some(crc.finalize())
 }
 
-/// [`compute`] for a packet of at most [`SHORT`] octets (notifications, acknowledgements), with extension headers covered:
-/// masked in a copy as a whole and fed at once, as each feeding costs more than the octets of a header.
+/// Performs [`compute`] for a packet of at most [`SHORT`] octets (notifications, acknowledgements)
+/// with extension headers covered. It masks a copy of the whole packet and feeds it in one call,
+/// because each call costs more than the octets of a header.
 fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
     let mut copy = [0; SHORT];
     let copy = copy.get_mut(..packet.len())?;
@@ -226,27 +234,28 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
     Some(crc.finalize())
 }
 
-/// TOS, TTL and header checksum.
+/// Masks TOS, TTL and header checksum.
 fn mask_ipv4(header: &mut [u8; ipv4::LEN]) {
     header[ipv4::TOS] = 0xFF;
     header[ipv4::TTL] = 0xFF;
     header[ipv4::CHECKSUM..ipv4::SOURCE].fill(0xFF);
 }
 
-/// Traffic class, flow label and hop limit.
+/// Masks traffic class, flow label and hop limit.
 fn mask_ipv6(header: &mut [u8; ipv6::LEN]) {
     header[0] |= 0x0F;
     header[1..4].fill(0xFF);
     header[ipv6::HOP_LIMIT] = 0xFF;
 }
 
-/// The UDP checksum, and the BTH's octet with FECN, BECN and the reserved bits beside them.
+/// Masks the UDP checksum, and the BTH octet with FECN, BECN and the adjacent reserved bits.
 fn mask_transport(headers: &mut [u8; udp::LEN + BTH_MASKED]) {
     headers[udp::CHECKSUM..udp::LEN].fill(0xFF);
     headers[udp::LEN + BTH_MASKED - 1] = 0xFF;
 }
 
-/// Feeds the extension headers of `packet` (which ends where UDP begins), data of mutable options as ones.
+/// Feeds the extension headers of `packet` (which ends where UDP begins), with data of mutable
+/// options as ones.
 fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     const ONES: [u8; 255] = [0xFF; 255];
     let mut fed = ipv6::LEN;
@@ -258,7 +267,8 @@ fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     crc.update(packet.get(fed..).unwrap_or_default());
 }
 
-/// Tells `found` where the extension headers of `packet` (which ends where UDP begins) have data of mutable options.
+/// Calls `found` with the range of each mutable option's data in the extension headers of `packet`
+/// (which ends where UDP begins).
 #[inline]
 fn mutable_options(packet: &[u8], mut found: impl FnMut(Range<usize>)) {
     for header in ExtHeaders::new(packet) {
@@ -279,7 +289,8 @@ fn mutable_options(packet: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Verifies the ICRC at the end of `packet`, which begins at its IP header; `udp` is where UDP begins.
+/// Verifies the ICRC at the end of `packet`, which begins at its IP header; UDP begins at offset
+/// `udp`.
 #[must_use]
 pub fn verify(packet: &[u8], udp: usize) -> Verdict {
     let Some((covered, field)) = packet.split_last_chunk::<ICRC_LEN>() else {
@@ -305,7 +316,7 @@ pub fn verify(packet: &[u8], udp: usize) -> Verdict {
 
 /// Writes the ICRC into the last four octets of `packet`, which begins at its IP header.
 ///
-/// Returns whether there was room for one and a packet to compute it from.
+/// Returns false if there is no room for one, or no packet from which to compute it.
 pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
     let Some((covered, field)) = packet.split_last_chunk_mut::<ICRC_LEN>() else {
         return false;
@@ -346,7 +357,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_start_value_is_that_of_eight_octets_of_ones() {
+    fn start_value_covers_eight_octets_of_ones() {
         assert_eq!(crc32fast::hash(&[0xFF; 8]), ONES_LRH);
     }
 
@@ -364,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_have_the_names_people_use() {
+    fn readings_have_their_common_names() {
         assert_eq!(
             Reading::ALL.map(|reading| reading.to_string()),
             ["B", "A2", "A", "C"]
@@ -378,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_length_that_cannot_be_rewritten_gives_no_guess() {
+    fn unusable_payload_length_yields_no_icrc() {
         let mut packet = [0; 40 + 24 + 8 + 12 + 16];
         packet[0] = 0x60;
         packet[6] = 60;
@@ -391,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_with_room_for_a_bth_has_none() {
+    fn packets_without_ip_and_bth_have_no_icrc() {
         let mut packet = CNP;
         assert_eq!(compute(&packet, 19, Reading::Covered), None);
         assert_eq!(compute(&packet, 41, Reading::Covered), None);

@@ -1,6 +1,6 @@
-//! Values with stable names, as one list.
+//! Enumerations with stable names, defined as one list.
 
-/// Enumerations whose values have names in JSON, filters and reports.
+/// Defines an enumeration whose values have names for JSON, filters and reports.
 #[macro_export]
 macro_rules! identified {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $id:literal,)+ }) => {
@@ -10,10 +10,10 @@ macro_rules! identified {
         }
 
         impl $name {
-            /// Every value.
+            /// All values.
             pub const ALL: [Self; [$($id),+].len()] = [$(Self::$value),+];
 
-            /// The name in JSON, filters and reports.
+            /// Returns the name used in JSON, filters and reports.
             #[must_use]
             pub const fn id(self) -> &'static str {
                 match self {

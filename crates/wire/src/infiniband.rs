@@ -1,4 +1,5 @@
-//! InfiniBand's own link (volume 1, sections 7.7 and 8.3) and the record header of ERF, in which older captures of it are.
+//! Native InfiniBand link (volume 1, sections 7.7 and 8.3), and the ERF record header used by older
+//! captures of it.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -9,12 +10,14 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Packet Length counts words of 4 octets from here to the end of the ICRC; behind that there may be a Variant CRC of 2 octets.
-//! LNH 3 says that a Global Route Header follows, which is laid out as IPv6's, with 0x1B as its Next Header, and LNH 2 that the
-//! Base Transport Header does.
+//! Packet Length counts words of 4 octets from the start of this header to the end of the ICRC; a
+//! Variant CRC of 2 octets may follow. LNH 3 means that a Global Route Header follows, which has
+//! the layout of an IPv6 header with Next Header 0x1B. LNH 2 means that the Base Transport Header
+//! follows.
 //!
-//! The ERF header has 16 octets: time stamp (8), type (1), flags (1), record length (2), loss counter (2), length on the wire (2),
-//! then extension headers of 8 octets each, where the first bit of the type says so, and in front of Ethernet 2 octets of padding.
+//! The ERF header has 16 octets: time stamp (8), type (1), flags (1), record length (2), loss
+//! counter (2), length on the wire (2). Extension headers of 8 octets each follow if the first bit
+//! of the type is set, and 2 octets of padding come before an Ethernet frame.
 
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
@@ -22,45 +25,46 @@ use crate::ip::Ip;
 use crate::octets::{u8_at, u16_at};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Where the fields lie in the Local Route Header.
+/// Field offsets in the Local Route Header.
 pub(crate) mod lrh {
-    /// Virtual lane, and version.
+    /// Virtual lane and version.
     pub const VERSION: usize = 0;
-    /// Service level, and what follows.
+    /// Service level and LNH (type of the next header).
     pub const NEXT: usize = 1;
-    /// Whom it is sent to.
+    /// Destination local identifier.
     pub const DESTINATION: usize = 2;
-    /// Words up to the end of the ICRC, 11 bits.
+    /// Length in words up to the end of the ICRC, 11 bits.
     pub const LENGTH: usize = 4;
-    /// Who sends it.
+    /// Source local identifier.
     pub const SOURCE: usize = 6;
-    /// Octets of the header.
+    /// Header length in octets.
     pub const LEN: usize = 8;
-    /// What follows: the transport header.
+    /// LNH value: the transport header follows.
     pub const LOCAL: u8 = 2;
-    /// What follows: the Global Route Header.
+    /// LNH value: the Global Route Header follows.
     pub const GLOBAL: u8 = 3;
 }
 
-/// Next Header of a Global Route Header in front of the transport header.
+/// Next Header of a Global Route Header followed by the transport header.
 pub(crate) const TRANSPORT: u8 = 0x1B;
 
-/// Octets of an ERF header without what extends it.
+/// Length of an ERF header without extensions, in octets.
 pub(crate) const ERF_LEN: usize = 16;
-/// Octets of an extension header, and most of them that are read.
+/// Length of an extension header, in octets, and the maximum number of them that is read.
 const ERF_EXTENSION: usize = 8;
 const ERF_EXTENSIONS: usize = 16;
 const ERF_TYPE: usize = 8;
 const ERF_WIRE_LEN: usize = 14;
-/// Says in a type, or in the first octet of an extension header, that another one follows.
+/// Flag in the type, or in the first octet of an extension header: another extension header
+/// follows.
 const ERF_MORE: u8 = 0x80;
 
-/// What an ERF record holds.
+/// Content of an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     /// An Ethernet frame.
     Ethernet,
-    /// An InfiniBand packet from its Local Route Header on.
+    /// An InfiniBand packet, starting with its Local Route Header.
     InfiniBand,
     /// Something else.
     Other,
@@ -69,16 +73,17 @@ pub(crate) enum Record {
 /// An ERF header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Erf {
-    /// Octets in front of what it holds.
+    /// Octets before the content.
     pub len: usize,
-    /// What it holds.
+    /// Content of the record.
     pub record: Record,
-    /// Octets of that on the wire.
+    /// Length of the content on the wire, in octets.
     pub wire_len: usize,
 }
 
 impl Erf {
-    /// The header at the start of `bytes`; the octets that would be needed where they end before it does.
+    /// Parses the header at the start of `bytes`. If they are too short, the error is the number of
+    /// octets needed.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, usize> {
         let fixed: &[u8; ERF_LEN] = bytes.first_chunk().ok_or(ERF_LEN)?;
         let kind = u8_at(fixed, ERF_TYPE);
@@ -109,20 +114,21 @@ impl Erf {
     }
 }
 
-/// Octets that a capture of link type ERF puts in front of what was on the wire; none where it ends before that.
+/// Returns the number of octets that a capture of link type ERF has before the original frame, or 0
+/// if it is too short.
 #[must_use]
 pub fn erf_header_len(bytes: &[u8]) -> usize {
     Erf::parse(bytes).map_or(0, |header| header.len)
 }
 
-/// How an end is written that has only a local identifier, 16 bits and valid in one subnet: as the link-local address fe80::
-/// with that number behind it \[choice\].
+/// Returns the address used for an endpoint that has only a local identifier (16 bits, valid in one
+/// subnet): the link-local address `fe80::` followed by that number \[choice\].
 #[must_use]
 pub const fn address_of_lid(lid: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, lid))
 }
 
-/// The local identifier that such an address [stands for](address_of_lid).
+/// Returns the local identifier that such an address [stands for](address_of_lid).
 #[must_use]
 pub const fn lid_of_address(address: IpAddr) -> Option<u16> {
     match address {
@@ -134,32 +140,33 @@ pub const fn lid_of_address(address: IpAddr) -> Option<u16> {
     }
 }
 
-/// A packet of InfiniBand's own link.
+/// A native InfiniBand packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Its ends: GIDs where it has a Global Route Header, else what [stands for](address_of_lid) local identifiers. Of hop limit
-    /// 0 where it has none.
+    /// Its endpoints: GIDs if it has a Global Route Header, otherwise [addresses
+    /// for](address_of_lid) local identifiers, with hop limit 0.
     pub ip: Ip,
-    /// From the Base Transport Header to the ICRC, as far as captured.
+    /// The packet from the Base Transport Header to the ICRC, as far as captured.
     pub payload: &'a [u8],
-    /// Octets of that on the wire.
+    /// Length of that part on the wire, in octets.
     pub payload_len: usize,
 }
 
 impl<'a> Packet<'a> {
-    /// Whether all of it was captured.
+    /// Returns true if the whole packet was captured.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.payload.len() == self.payload_len
     }
 
-    /// The transport header.
+    /// Returns the transport header.
     #[must_use]
     pub fn bth(&self) -> Option<Bth<'a>> {
         Bth::new_checked(self.payload).ok()
     }
 
-    /// The QP at the sender that a CNP of InfiniBand (Annex A10: opcode 0x80) is about. An ICRC may be left out of captures.
+    /// Returns the sender's QP that an InfiniBand CNP (Annex A10: opcode 0x80) refers to. The ICRC
+    /// may be missing from captures.
     #[must_use]
     pub fn cnp(&self) -> Option<Qp> {
         let bth = self.bth().filter(|bth| bth.opcode() == Opcode::IB_CNP)?;
@@ -190,7 +197,7 @@ mod tests {
         }
         bytes[ERF_TYPE] = 24;
         assert_eq!(of(&bytes), Ok((16, Record::Other, 46)));
-        // Extensions without end.
+        // Endless extensions.
         let endless = Erf::parse(&[0xFF; 1 << 12]).unwrap();
         assert_eq!(endless.len, ERF_LEN + ERF_EXTENSIONS * ERF_EXTENSION);
     }

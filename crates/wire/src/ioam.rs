@@ -1,6 +1,8 @@
-//! IOAM trace option data (RFC 9197 section 4.4), as an IPv6 option carries it (RFC 9486) or a Fast CNP copies it.
+//! IOAM trace option data (RFC 9197 section 4.4), as carried in an IPv6 option (RFC 9486) or copied
+//! into a Fast CNP.
 //!
-//! Other IOAM option types (proof of transit, edge-to-edge, direct export) are named, not read.
+//! Other IOAM option types (proof of transit, edge-to-edge, direct export) are named but not
+//! parsed.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -56,9 +58,10 @@ use crate::layer::Layer;
 use crate::octets::{put, put_u24, u16_at, u32_at, u64_at};
 use core::fmt;
 
-/// Octets of the trace header in front of the node data list.
+/// Length of the trace header before the node data list, in octets.
 pub const TRACE_HEADER_LEN: usize = 8;
-/// Octets in front of the trace in an IPv6 IOAM option: reserved and IOAM option type (RFC 9486 section 3).
+/// Octets before the trace in an IPv6 IOAM option: reserved and IOAM option type (RFC 9486 section
+/// 3).
 pub const OPTION_PREFIX_LEN: usize = 2;
 /// Value of a 4-octet field that a node could not fill (RFC 9197 section 4.4.2).
 pub const NOT_AVAILABLE: u32 = u32::MAX;
@@ -70,10 +73,10 @@ mod field {
     pub const RESERVED: usize = 7;
 }
 
-/// The flag Overflow among the four.
+/// Overflow among the four flags.
 const OVERFLOW: u8 = 8;
 
-/// A length of the trace header, in 4-octet units, that contradicts the trace.
+/// Error for a length in the trace header, in 4-octet units, that contradicts the trace.
 #[cold]
 const fn lies(field: &'static str, value: usize, min: usize, max: usize) -> Error {
     Error::length(Layer::Ioam, field::LENGTHS, field, value, min, max)
@@ -82,16 +85,16 @@ const fn lies(field: &'static str, value: usize, min: usize, max: usize) -> Erro
 /// IOAM option type (RFC 9197 section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OptType {
-    /// Pre-allocated trace: nodes fill room that the first node left.
+    /// Pre-allocated trace: nodes fill the space reserved by the first node.
     Preallocated,
-    /// Incremental trace: nodes add their data and make the option longer.
+    /// Incremental trace: nodes add their data and lengthen the option.
     Incremental,
     /// Any other type.
     Other(u8),
 }
 
 impl OptType {
-    /// The type's number.
+    /// Returns the type's number.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -101,7 +104,7 @@ impl OptType {
         }
     }
 
-    /// Whether this crate reads the option's data.
+    /// Returns true if this crate parses the option's data.
     #[must_use]
     pub const fn is_trace(self) -> bool {
         !matches!(self, Self::Other(_))
@@ -134,19 +137,19 @@ impl fmt::Display for OptType {
 /// The data of an IPv6 IOAM option (RFC 9486 section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoamOption<'a> {
-    /// Reserved octet, zero on sending.
+    /// Reserved octet, zero when sent.
     pub reserved: u8,
-    /// Which IOAM option.
+    /// IOAM option type.
     pub opt_type: OptType,
-    /// What follows: a trace where `opt_type` is one.
+    /// The rest: a trace if `opt_type` is a trace type.
     pub body: &'a [u8],
 }
 
 impl<'a> IoamOption<'a> {
-    /// The parts of the option data `data`.
+    /// Splits the option data `data` into its parts.
     ///
     /// # Errors
-    /// Fewer than 2 octets.
+    /// Fails on fewer than 2 octets.
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         let Some((prefix, body)) = data.split_first_chunk::<OPTION_PREFIX_LEN>() else {
             return Err(Error::short(Layer::Ioam, OPTION_PREFIX_LEN, data.len()));
@@ -158,17 +161,17 @@ impl<'a> IoamOption<'a> {
         })
     }
 
-    /// The trace, `None` where the option is another one.
+    /// Returns the trace, or `None` for another option type.
     ///
     /// # Errors
-    /// See [`Trace::new_checked`]; offsets from the start of the option data.
+    /// See [`Trace::new_checked`]; offsets are from the start of the option data.
     pub fn trace(&self) -> Option<Result<Trace<'a>>> {
         self.opt_type.is_trace().then(|| {
             Trace::new_checked(self.opt_type, self.body).map_err(|e| e.at(OPTION_PREFIX_LEN))
         })
     }
 
-    /// Adds the rules that the option breaks; offsets from the start of the option data.
+    /// Adds the rules that the option breaks, with offsets from the start of the option data.
     pub fn check(&self, findings: &mut Findings) {
         if self.reserved != 0 {
             findings.push(Rule::IoamReserved, 0, 1);
@@ -180,36 +183,38 @@ impl<'a> IoamOption<'a> {
         }
     }
 
-    /// The octets in front of the body.
+    /// Returns the octets before the body.
     #[must_use]
     pub const fn prefix(&self) -> [u8; OPTION_PREFIX_LEN] {
         [self.reserved, self.opt_type.code()]
     }
 
-    /// Octets of a Hop-by-Hop Options header that holds a trace of so many octets alone, at 4n.
+    /// Returns the length in octets of a Hop-by-Hop Options header that holds only a trace of
+    /// `trace` octets, at 4n.
     #[must_use]
     pub const fn header_len(trace: usize) -> usize {
         (4 + 2 + OPTION_PREFIX_LEN + trace).next_multiple_of(8)
     }
 }
 
-/// IOAM-Trace-Type: which data fields each node writes. Bit 0 is the most significant of the 24.
+/// IOAM-Trace-Type: the set of data fields that each node writes. Bit 0 is the most significant of
+/// the 24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TraceType(u32);
 
 impl TraceType {
     /// Bit of the opaque state snapshot.
     pub const OPAQUE: u8 = 22;
-    /// Bit that is reserved.
+    /// Reserved bit.
     pub const RESERVED: u8 = 23;
 
-    /// From the 24-bit field; further bits are dropped.
+    /// Creates it from the 24-bit field; higher bits are dropped.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & 0x00FF_FFFF)
     }
 
-    /// With `bit` (0 to 23) set too.
+    /// Returns it with `bit` (0 to 23) set too.
     #[must_use]
     pub const fn with(self, bit: u8) -> Self {
         if bit > 23 {
@@ -219,29 +224,30 @@ impl TraceType {
         }
     }
 
-    /// The 24-bit field.
+    /// Returns the 24-bit field.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether `bit` (0 to 23) is set.
+    /// Returns true if `bit` (0 to 23) is set.
     #[must_use]
     pub const fn has(self, bit: u8) -> bool {
         bit <= 23 && self.0 & (1 << (23 - bit)) != 0
     }
 
-    /// Whether any of the undefined bits 12 to 21 is set.
+    /// Returns true if any of the undefined bits 12 to 21 is set.
     #[must_use]
     pub const fn has_undefined(self) -> bool {
         self.0 & 0x0000_0FFC != 0
     }
 
-    /// Octets in front of the field of `bit` (0 to 22) in a node's data; `None` where nodes have no such field.
+    /// Returns the offset in a node's data of the field of `bit` (0 to 22), or `None` if nodes have
+    /// no such field.
     #[inline]
     #[must_use]
     pub const fn offset_of(self, bit: u8) -> Option<usize> {
-        /// Bits 8 to 10, whose fields have 8 octets; those of the others have 4.
+        /// Bits 8 to 10, whose fields have 8 octets; the others have 4.
         const WIDE: u32 = 0x00E000;
         if bit > Self::OPAQUE || !self.has(bit) {
             return None;
@@ -252,7 +258,7 @@ impl TraceType {
         Some(fields as usize * 4)
     }
 
-    /// NodeLen that the type asks for, in 4-octet units, the opaque snapshot not counted.
+    /// Returns the NodeLen that the type requires, in 4-octet units without the opaque snapshot.
     #[must_use]
     pub const fn node_len(self) -> usize {
         let wide = (self.has(8) as usize) + (self.has(9) as usize) + (self.has(10) as usize);
@@ -269,11 +275,12 @@ pub struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// The trace in `bytes`, which is all that the option holds of it.
+    /// Returns a view of the trace in `bytes`, the whole trace in the option.
     ///
     /// # Errors
-    /// Shorter than its 8-octet header. What the header says of the list is checked where the list is read:
-    /// [`free_len`](Self::free_len), [`nodes`](Self::nodes), [`check`](Self::check).
+    /// Fails if `bytes` is shorter than the 8-octet header. The header's statements about the list
+    /// are checked when the list is read: [`free_len`](Self::free_len), [`nodes`](Self::nodes),
+    /// [`check`](Self::check).
     pub fn new_checked(opt_type: OptType, bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < TRACE_HEADER_LEN {
             return Err(Error::short(Layer::Ioam, TRACE_HEADER_LEN, bytes.len()));
@@ -281,13 +288,13 @@ impl<'a> Trace<'a> {
         Ok(Self { opt_type, bytes })
     }
 
-    /// Pre-allocated or incremental.
+    /// Returns pre-allocated or incremental.
     #[must_use]
     pub const fn opt_type(&self) -> OptType {
         self.opt_type
     }
 
-    /// All octets of the trace.
+    /// Returns all octets of the trace.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -297,16 +304,17 @@ impl<'a> Trace<'a> {
         u16_at(self.bytes, field::LENGTHS)
     }
 
-    /// Overflow: a node that had data to add found too little room.
+    /// Returns the Overflow flag: a node that had data to add found too little space.
     #[must_use]
     pub fn overflow(&self) -> bool {
         self.flags() & OVERFLOW != 0
     }
 
-    /// Octets of the list that are still free, in front of the first node; 0 in an incremental trace.
+    /// Returns the number of free octets in the list, before the first node's data; 0 in an
+    /// incremental trace.
     ///
     /// # Errors
-    /// RemainingLen is larger than the list.
+    /// Fails if RemainingLen is larger than the list.
     pub fn free_len(&self) -> Result<usize> {
         let list = self.bytes.len() - TRACE_HEADER_LEN;
         let remaining = usize::from(self.remaining_len());
@@ -319,7 +327,8 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The nodes' data, the node passed **last** first; one error where header or list do not tell where they begin.
+    /// Returns the nodes' data, the **last** node passed first; a single error if header and list
+    /// do not reveal where they begin.
     #[must_use]
     pub fn nodes(&self) -> Nodes<'a> {
         let (trace_type, node_len) = (self.trace_type(), self.node_len().into());
@@ -340,9 +349,10 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The deepest queue that a node reports, in the unit the namespace defines.
+    /// Returns the deepest queue that a node reports, in the unit defined by the namespace.
     ///
-    /// `None` too where the node list is ragged: then nobody knows where its nodes begin.
+    /// Also returns `None` if the node list is ragged, because then the starts of its nodes are
+    /// unknown.
     #[must_use]
     pub fn deepest_queue(&self) -> Option<u32> {
         let mut deepest = None;
@@ -352,7 +362,7 @@ impl<'a> Trace<'a> {
         deepest
     }
 
-    /// Adds the rules that the trace breaks; offsets from the start of the trace.
+    /// Adds the rules that the trace breaks, with offsets from the start of the trace.
     pub fn check(&self, findings: &mut Findings) {
         let list = self.bytes.len() - TRACE_HEADER_LEN;
         let trace_type = self.trace_type();
@@ -387,7 +397,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Iterator over the nodes of a trace. Ends behind the first error.
+/// Iterator over the nodes of a trace. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Nodes<'a> {
     bytes: &'a [u8],
@@ -411,7 +421,7 @@ impl<'a> Iterator for Nodes<'a> {
         let offset = self.at;
         let mut len = self.node_len * 4;
         if self.trace_type.has(TraceType::OPAQUE) {
-            // The snapshot's own length stands in its first octet, in units of its data alone.
+            // The snapshot's own length is in its first octet, in units of its data alone.
             len += 4 + rest.get(len).map_or(0, |units| usize::from(*units) * 4);
         }
         self.at = self.bytes.len();
@@ -430,10 +440,10 @@ impl<'a> Iterator for Nodes<'a> {
     }
 }
 
-/// The data that one node wrote.
+/// Data that one node wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
-    /// Octets from the start of the trace.
+    /// Offset in octets from the start of the trace.
     pub offset: usize,
     /// The node's data.
     pub bytes: &'a [u8],
@@ -441,25 +451,26 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The node's data fields, in the order of the trace type's bits.
+    /// Returns the node's data fields, in the order of the trace type's bits.
     #[must_use]
     pub const fn fields(&self) -> Fields<'a> {
         Fields {
             node: *self,
-            // The first bit on top, so that leading zeros are bits to pass over.
+            // Bit 0 on top, so that leading zeros are the bits to skip.
             left: (self.trace_type.bits() & !1) << 8,
             at: 0,
         }
     }
 
-    /// Queue depth, where the node wrote one.
+    /// Returns the queue depth, if the node wrote one.
     #[must_use]
     pub fn queue_depth(&self) -> Option<u32> {
         self.word(6).filter(|depth| *depth != NOT_AVAILABLE)
     }
 
-    /// The first four octets of the field of `bit` (0 to 22): all of it, but for the wide fields (8 to 10) and the
-    /// opaque snapshot. Faster than going through [`fields`](Self::fields) where only some are wanted.
+    /// Returns the first four octets of the field of `bit` (0 to 22): the whole field, except for
+    /// the wide fields (8 to 10) and the opaque snapshot. Faster than [`fields`](Self::fields) if
+    /// only a few fields are needed.
     #[inline]
     #[must_use]
     pub fn word(&self, bit: u8) -> Option<u32> {
@@ -467,7 +478,7 @@ impl<'a> Node<'a> {
         Some(u32_at(self.bytes, at))
     }
 
-    /// The field of `bit` 8, 9 or 10, whose fields have eight octets.
+    /// Returns the field of `bit` 8, 9 or 10, which has eight octets.
     #[inline]
     #[must_use]
     pub fn wide(&self, bit: u8) -> Option<u64> {
@@ -478,7 +489,7 @@ impl<'a> Node<'a> {
         Some(u64_at(self.bytes, at))
     }
 
-    /// Node identifier, where the node wrote one: the short one, else the wide one.
+    /// Returns the node identifier, if the node wrote one: the short one, otherwise the wide one.
     #[must_use]
     pub fn node_id(&self) -> Option<u64> {
         let short = self.word(0).map(|word| u64::from(word & 0x00FF_FFFF));
@@ -491,15 +502,15 @@ impl<'a> Node<'a> {
 pub struct Field<'a> {
     /// Bit of the trace type, 0 to 22.
     pub bit: u8,
-    /// Octets from the start of the trace.
+    /// Offset in octets from the start of the trace.
     pub offset: usize,
-    /// Octets of the field.
+    /// Length of the field in octets.
     pub len: usize,
-    /// What it says.
+    /// Value of the field.
     pub value: Value<'a>,
 }
 
-/// What a data field says (RFC 9197 section 4.4.2).
+/// Value of a data field (RFC 9197 section 4.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Bit 0: Hop Limit on leaving the node, and node identifier (24 bits).
@@ -520,7 +531,7 @@ pub enum Value<'a> {
     TimestampSeconds(u32),
     /// Bit 3: fraction of the arrival time, in the namespace's timestamp format.
     TimestampFraction(u32),
-    /// Bit 4: nanoseconds in the node; the top bit says that it is more.
+    /// Bit 4: nanoseconds in the node; the top bit indicates overflow.
     TransitDelay(u32),
     /// Bit 5: namespace-specific data.
     NamespaceData(u32),
@@ -546,7 +557,7 @@ pub enum Value<'a> {
     NamespaceDataWide(u64),
     /// Bit 11: occupancy of the shared buffer pool, in a unit of the namespace.
     BufferOccupancy(u32),
-    /// Bits 12 to 21, not defined.
+    /// Bits 12 to 21, undefined.
     Undefined(u32),
     /// Bit 22: opaque state snapshot.
     Opaque {
@@ -561,7 +572,7 @@ pub enum Value<'a> {
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     node: Node<'a>,
-    /// The bits to come, that of bit 0 on top.
+    /// Remaining bits, bit 0 on top.
     left: u32,
     at: usize,
 }
@@ -633,29 +644,31 @@ described! {
     TraceRepr [TRACE_HEADER_LEN] {
         /// Namespace-ID.
         namespace_id: u16 = "Namespace-ID", [(0, 0, 16)];
-        /// NodeLen: the data of one node in 4-octet units, without an opaque snapshot; 0 to 31.
+        /// NodeLen: length of one node's data in 4-octet units, without an opaque snapshot; 0 to
+        /// 31.
         node_len: u8 = "NodeLen", [(field::LENGTHS, 0, 5)];
         /// The four flags: Overflow (8), Loopback (4) and Active (2, both RFC 9322), undefined (1).
         flags: u8 = "Flags", [(field::LENGTHS, 5, 4)];
-        /// RemainingLen: room still free, in 4-octet units; 0 to 127.
+        /// RemainingLen: free space in 4-octet units; 0 to 127.
         remaining_len: u8 = "RemainingLen", [(field::LENGTHS, 9, 7)];
         /// IOAM-Trace-Type.
         trace_type: TraceType = "IOAM-Trace-Type", [(field::TRACE_TYPE, 0, 24)];
-        /// The octet behind the trace type.
+        /// Octet after the trace type.
         reserved: u8 = "Reserved", [(field::RESERVED, 0, 8)];
     } and {}
 }
 
-/// What a node writes into a trace, one value per data field; those the trace type does not ask for are not written.
+/// Values that a node writes into a trace, one per data field; fields not in the trace type are not
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NodeValues<'a> {
     /// Hop Limit on leaving the node.
     pub hop_limit: u8,
-    /// Node identifier; 24 bits of it in the short form, 56 in the wide one.
+    /// Node identifier; truncated to 24 bits in the short form, to 56 in the wide one.
     pub node_id: u64,
-    /// Ingress interface; 16 bits of it in the short form.
+    /// Ingress interface; truncated to 16 bits in the short form.
     pub ingress: u32,
-    /// Egress interface; 16 bits of it in the short form.
+    /// Egress interface; truncated to 16 bits in the short form.
     pub egress: u32,
     /// Arrival time, seconds.
     pub seconds: u32,
@@ -663,7 +676,7 @@ pub struct NodeValues<'a> {
     pub fraction: u32,
     /// Nanoseconds in the node.
     pub transit_delay: u32,
-    /// Namespace-specific data; 32 bits of it in the short form.
+    /// Namespace-specific data; truncated to 32 bits in the short form.
     pub namespace_data: u64,
     /// Queue depth.
     pub queue_depth: u32,
@@ -671,12 +684,13 @@ pub struct NodeValues<'a> {
     pub checksum_complement: u32,
     /// Buffer occupancy.
     pub buffer_occupancy: u32,
-    /// Schema identifier and data of the opaque snapshot; the data's length a multiple of 4, at most 1020.
+    /// Schema identifier and data of the opaque snapshot; the data's length is a multiple of 4, at
+    /// most 1020.
     pub opaque: (u32, &'a [u8]),
 }
 
 impl NodeValues<'_> {
-    /// Octets that a node writes for `trace_type`.
+    /// Returns the number of octets that a node writes for `trace_type`.
     #[must_use]
     pub const fn buffer_len(&self, trace_type: TraceType) -> usize {
         let opaque = if trace_type.has(TraceType::OPAQUE) {
@@ -690,7 +704,7 @@ impl NodeValues<'_> {
     /// Writes the node's data for `trace_type` and returns its length.
     ///
     /// # Errors
-    /// `out` is too short, or the snapshot's length cannot be said in its length field.
+    /// Fails if `out` is too short or the snapshot's length does not fit its length field.
     pub fn emit(&self, trace_type: TraceType, out: &mut [u8]) -> Result<usize> {
         let need = self.buffer_len(trace_type);
         if out.len() < need {
@@ -739,8 +753,8 @@ impl NodeValues<'_> {
     }
 }
 
-/// The trace type, how many octets are free, and how many the data of one more node have. `None`: there are none, or no room
-/// for them; then Overflow is set.
+/// Returns the trace type, the number of free octets, and the length of one more node's data.
+/// `None` if there is no data, or no space for it; in the latter case Overflow is set.
 fn room_for(
     values: &NodeValues<'_>,
     opt_type: OptType,
@@ -756,7 +770,7 @@ fn room_for(
     if need == 0 {
         return Ok(None);
     }
-    // RFC 9197: a node does not add data to a trace that has overflowed already.
+    // RFC 9197: a node does not add data to a trace that has already overflowed.
     if need > free || trace.overflow() {
         let full = lengths | u16::from(OVERFLOW) << 7;
         put(bytes, field::LENGTHS, &full.to_be_bytes());
@@ -765,18 +779,20 @@ fn room_for(
     Ok(Some((trace_type, free, need)))
 }
 
-/// Takes `need` octets off those that are free.
+/// Subtracts `need` octets from the free space.
 fn take_room(bytes: &mut [u8], need: usize) {
     let left = u16_at(bytes, field::LENGTHS) - (need / 4) as u16;
     put(bytes, field::LENGTHS, &left.to_be_bytes());
 }
 
-/// Lets a node fill in its data in the pre-allocated trace `bytes`; where it has some and there is no room, sets Overflow.
+/// Fills a node's data into the pre-allocated trace `bytes`. If there is data but no space, sets
+/// Overflow.
 ///
-/// Returns whether the data were written (RFC 9197 section 4.4.1).
+/// Returns true if the data was written (RFC 9197 section 4.4.1).
 ///
 /// # Errors
-/// Shorter than the header, RemainingLen exceeds the list, or a snapshot that cannot be written.
+/// Fails if the trace is shorter than the header, RemainingLen exceeds the list, or a snapshot
+/// cannot be written.
 pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bool> {
     let Some((trace_type, free, need)) = room_for(values, OptType::Preallocated, bytes)? else {
         return Ok(false);
@@ -788,13 +804,13 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
     Ok(true)
 }
 
-/// Adds a node's data to the incremental trace `bytes`, in front of those before it; where it has some and there is no room,
-/// sets Overflow.
+/// Adds a node's data to the incremental trace `bytes`, before the previous nodes' data. If there
+/// is data but no space, sets Overflow.
 ///
-/// Returns whether the data were added (RFC 9197 section 4.4.1).
+/// Returns true if the data was added (RFC 9197 section 4.4.1).
 ///
 /// # Errors
-/// Shorter than the header, or a snapshot that cannot be written.
+/// Fails if the trace is shorter than the header or a snapshot cannot be written.
 pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Result<bool> {
     let Some((trace_type, _, need)) = room_for(values, OptType::Incremental, bytes)? else {
         return Ok(false);
@@ -806,10 +822,11 @@ pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Resul
     Ok(true)
 }
 
-/// A trace of namespace 1 with room for `free` octets more, filled by `nodes` in the order passed.
+/// Builds a trace of namespace 1 with space for `free` more octets, filled by `nodes` in the order
+/// passed.
 ///
 /// # Errors
-/// A snapshot that cannot be written.
+/// Fails if a snapshot cannot be written.
 pub fn filled_trace<'n>(
     trace_type: TraceType,
     free: usize,
@@ -841,7 +858,7 @@ mod tests {
     const HOPS: TraceType = TraceType::from_bits(0b1100_0010 << 16);
 
     #[test]
-    fn incremental_traces_grow_until_their_room_is_used_up() {
+    fn incremental_traces_grow_until_full() {
         let mut bytes = empty(HOPS, &[], 8);
         let node = |node_id| NodeValues {
             node_id,
@@ -950,7 +967,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_set_only_where_something_had_to_be_added() {
+    fn overflow_needs_data_to_add() {
         for (trace_type, overflows) in [
             (TraceType::default(), false),
             (TraceType::default().with(TraceType::RESERVED), false),
@@ -967,7 +984,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_written_and_read_in_its_place() {
+    fn every_field_round_trips() {
         let all = TraceType::from_bits(0xFF_FFFE);
         let opaque = [9; 8];
         let values = NodeValues {
@@ -1030,7 +1047,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_named() {
+    fn wrong_lengths_are_reported() {
         let good = empty(HOPS, &[0; 24], 3);
         assert_eq!(findings_of(OptType::Preallocated, &good), []);
         let mut bad = good.clone();
@@ -1062,7 +1079,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_end_or_panic(opt in 0u8..3, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn parsing_any_bytes_terminates_without_panic(opt in 0u8..3, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let opt_type = OptType::from(opt);
             let Ok(trace) = Trace::new_checked(opt_type, &bytes) else {
                 prop_assert!(bytes.len() < TRACE_HEADER_LEN);
@@ -1082,7 +1099,7 @@ mod tests {
         }
 
         #[test]
-        fn filling_never_spoils_what_is_there(bits: u32, mut bytes in proptest::collection::vec(any::<u8>(), 8..120)) {
+        fn filling_preserves_existing_data(bits: u32, mut bytes in proptest::collection::vec(any::<u8>(), 8..120)) {
             put_u24(&mut bytes, 4, bits);
             let before = bytes.clone();
             if let Ok(true) = fill_preallocated(&mut bytes, &NodeValues::default()) {

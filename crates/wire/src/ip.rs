@@ -1,21 +1,23 @@
-//! What is read of an IP header ([`Ip`]), and fields that change on the way, read and written in place: the IPv4 header checksum
-//! follows. For the latter, packets begin with their IP header; what is no IP, or ends before a field, keeps what it has.
+//! Summary of an IP header ([`Ip`]), and in-place access to fields that change on the path; the
+//! IPv4 header checksum is updated accordingly. The access functions expect packets that begin with
+//! the IP header. A packet that is not IP, or ends before the field, is left unchanged.
 
 use crate::checksum;
 use crate::header::{ipv4, ipv6};
 use crate::octets::{put, u8_at, u16_at, u32_at};
 use std::net::IpAddr;
 
-/// The innermost IP packet of a frame, or what stands for it on InfiniBand's own link.
+/// The innermost IP packet of a frame, or its equivalent on native InfiniBand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     /// First octet of the IP header.
     pub start: usize,
-    /// Octet behind the packet by its length field; may lie behind the captured octets.
+    /// Octet after the end of the packet according to its length field; may lie beyond the captured
+    /// octets.
     pub end: usize,
     /// Source address.
     pub source: IpAddr,
-    /// Destination address: the last segment's where a routing header says that others come before.
+    /// Destination address; the last segment's if a routing header lists others to visit first.
     pub destination: IpAddr,
     /// TOS or traffic class: DSCP (6 bits), ECN (2 bits).
     pub traffic_class: u8,
@@ -25,25 +27,25 @@ pub struct Ip {
     pub flow_label: u32,
     /// Number of the upper-layer protocol.
     pub protocol: u8,
-    /// First octet behind the IP header and its extension headers.
+    /// First octet after the IP header and its extension headers.
     pub payload: usize,
 }
 
 impl Ip {
-    /// The ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
+    /// Returns the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
     #[must_use]
     pub const fn ecn(&self) -> u8 {
         self.traffic_class & 3
     }
 }
 
-/// Whether a packet can be sent to one node at `address` from another.
+/// Returns true if `address` can be that of a single node, reachable from another one.
 #[must_use]
 pub const fn can_be_a_node(address: IpAddr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }
 
-/// The flow label of an IPv6 header; 0 for IPv4, which has none.
+/// Returns the flow label of an IPv6 header, or 0 for IPv4, which has none.
 #[must_use]
 pub fn flow_label(packet: &[u8]) -> u32 {
     match u8_at(packet, 0) >> 4 {
@@ -52,7 +54,7 @@ pub fn flow_label(packet: &[u8]) -> u32 {
     }
 }
 
-/// Sets the bits of `mask` in TOS or traffic class: DSCP (6 bits), ECN (2 bits).
+/// Sets the bits of `mask` in the TOS or traffic class: DSCP (6 bits), ECN (2 bits).
 #[inline]
 pub fn set_traffic_class(packet: &mut [u8], class: u8, mask: u8) {
     match u8_at(packet, 0) >> 4 {
@@ -62,7 +64,7 @@ pub fn set_traffic_class(packet: &mut [u8], class: u8, mask: u8) {
     }
 }
 
-/// Sets TTL or hop limit.
+/// Sets the TTL or hop limit.
 #[inline]
 pub fn set_hop_limit(packet: &mut [u8], hops: u8) {
     match u8_at(packet, 0) >> 4 {
@@ -72,13 +74,13 @@ pub fn set_hop_limit(packet: &mut [u8], hops: u8) {
     }
 }
 
-/// Sets the flow label of an IPv6 header; its low 20 bits are taken.
+/// Sets the flow label of an IPv6 header to the low 20 bits of `label`.
 #[inline]
 pub fn set_flow_label(packet: &mut [u8], label: u32) {
     set_ipv6_word(packet, label, 0x000F_FFFF);
 }
 
-/// Writes the bits of `mask` of the first four octets of the IPv6 header.
+/// Writes the bits of `mask` in the first four octets of the IPv6 header.
 fn set_ipv6_word(packet: &mut [u8], bits: u32, mask: u32) {
     let word = u32_at(packet, 0) & !mask | bits & mask;
     put(packet, 0, &word.to_be_bytes());

@@ -1,6 +1,7 @@
-//! IPv6 extension headers (RFC 8200 section 4): walking the chain, reading and writing options headers.
+//! IPv6 extension headers (RFC 8200 section 4): iterating over the chain, reading and writing
+//! options headers.
 //!
-//! What the options mean lives with each option: `fast_cnp.rs`, `proxy_address.rs`, `ioam.rs`.
+//! The content of each option is in its own module: `fast_cnp.rs`, `proxy_address.rs`, `ioam.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -31,7 +32,7 @@ use crate::header::{fragment, ipv6, routing};
 use crate::layer::Layer;
 use crate::octets::{put, u8_at, u16_at};
 
-/// IPv6 next-header and IPv4 protocol numbers this crate follows.
+/// IPv6 next-header and IPv4 protocol numbers that this crate parses.
 pub mod next_header {
     /// Hop-by-Hop Options.
     pub const HOP_BY_HOP: u8 = 0;
@@ -71,30 +72,30 @@ pub mod next_header {
 pub const PAD1: u8 = 0;
 /// PadN option type.
 pub const PADN: u8 = 1;
-/// Most octets an options header can have (Hdr Ext Len 255).
+/// Maximum length of an options header in octets (Hdr Ext Len 255).
 pub const MAX_OPTIONS_HEADER: usize = 8 * 256;
-/// Bit of an option type that says that the option data may change on the way.
+/// Bit of an option type: the option data may change on the path.
 pub const CHANGE_BIT: u8 = 0x20;
 
 /// One extension header, as found in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtHeader {
-    /// Which one.
+    /// Type of the header.
     pub layer: Layer,
-    /// Octets from the start of the IPv6 header.
+    /// Offset from the start of the IPv6 header, in octets.
     pub start: usize,
-    /// Its length in octets, from its own length field.
+    /// Length in octets, from its own length field.
     pub len: usize,
-    /// The next-header value it carries.
+    /// Its next-header value.
     pub next: u8,
 }
 
 /// Reads the header of number `kind` at `start` of `packet`.
 ///
-/// `None`: not an extension header this crate can step over.
+/// Returns `None` if it is not an extension header that this crate can skip.
 ///
 /// # Errors
-/// The header does not end within `packet`.
+/// Fails if the header does not end within `packet`.
 #[inline]
 pub fn read_header(packet: &[u8], kind: u8, start: usize) -> Option<Result<ExtHeader>> {
     let layer = match kind {
@@ -126,9 +127,10 @@ pub fn read_header(packet: &[u8], kind: u8, start: usize) -> Option<Result<ExtHe
     }))
 }
 
-/// The extension headers of an IPv6 packet, in their order. Bounded by the packet: every header is at least 8 octets.
+/// Extension headers of an IPv6 packet, in order. Bounded by the packet: every header is at least 8
+/// octets.
 ///
-/// Ends behind the first error, behind a fragment that is not the first, and where the chain ends.
+/// Ends after the first error, after a fragment that is not the first, and at the end of the chain.
 #[derive(Clone, Debug)]
 pub struct ExtHeaders<'a> {
     packet: &'a [u8],
@@ -138,7 +140,7 @@ pub struct ExtHeaders<'a> {
 }
 
 impl<'a> ExtHeaders<'a> {
-    /// Walks the chain of `packet`, which begins with its IPv6 header.
+    /// Iterates over the chain of `packet`, which begins with its IPv6 header.
     #[must_use]
     pub fn new(packet: &'a [u8]) -> Self {
         Self {
@@ -149,13 +151,14 @@ impl<'a> ExtHeaders<'a> {
         }
     }
 
-    /// The number of the upper-layer protocol, once the iterator has ended without an error.
+    /// Returns the number of the upper-layer protocol, once the iterator has ended without an
+    /// error.
     #[must_use]
     pub const fn upper_protocol(&self) -> u8 {
         self.next
     }
 
-    /// Where the upper-layer header begins, once the iterator has ended without an error.
+    /// Returns the offset of the upper-layer header, once the iterator has ended without an error.
     #[must_use]
     pub const fn upper_start(&self) -> usize {
         self.at
@@ -181,8 +184,9 @@ impl Iterator for ExtHeaders<'_> {
     }
 }
 
-/// Where the last segment lies, from the start of `packet`, if `header` is a segment routing header that says that others
-/// come before: it is then the destination that checksums cover (RFC 8200 section 8.1).
+/// Returns the offset of the last segment from the start of `packet`, if `header` is a segment
+/// routing header with segments left: checksums then cover that segment as the destination (RFC
+/// 8200 section 8.1).
 pub(crate) fn last_segment_at(packet: &[u8], header: &ExtHeader) -> Option<usize> {
     let field = |at| u8_at(packet, header.start + at);
     let is_on_its_way = header.layer == Layer::Routing
@@ -192,19 +196,19 @@ pub(crate) fn last_segment_at(packet: &[u8], header: &ExtHeader) -> Option<usize
     is_on_its_way.then_some(header.start + routing::SEGMENTS)
 }
 
-/// One option of an options header.
+/// An option of an options header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Option<'a> {
     /// Option type: action (2 bits), change (1 bit), rest (5 bits).
     pub kind: u8,
-    /// Octets from the start of the options header to the option type.
+    /// Offset of the option type from the start of the options header, in octets.
     pub offset: usize,
     /// Option data; empty for Pad1.
     pub data: &'a [u8],
 }
 
 impl Ipv6Option<'_> {
-    /// Octets of the whole option.
+    /// Returns the length of the whole option in octets.
     #[must_use]
     pub const fn len(&self) -> usize {
         if self.kind == PAD1 {
@@ -214,28 +218,28 @@ impl Ipv6Option<'_> {
         }
     }
 
-    /// Never: an option has at least its type.
+    /// Always returns false: an option has at least its type.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// Whether the option data may change on the way.
+    /// Returns true if the option data may change on the path.
     #[must_use]
     pub const fn may_change(&self) -> bool {
         self.kind & CHANGE_BIT != 0
     }
 
-    /// Whether it is Pad1 or PadN.
+    /// Returns true for Pad1 and PadN.
     #[must_use]
     pub const fn is_padding(&self) -> bool {
         matches!(self.kind, PAD1 | PADN)
     }
 }
 
-/// The options of a Hop-by-Hop or Destination Options header.
+/// Options of a Hop-by-Hop or Destination Options header.
 ///
-/// Ends behind the first option that runs past the header.
+/// Ends after the first option that runs past the header.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     header: &'a [u8],
@@ -245,7 +249,8 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Iterates over the options of `header`, which begins with the Next Header octet and is as long as it says.
+    /// Iterates over the options of `header`, which begins with the Next Header octet and has the
+    /// length it states.
     #[must_use]
     pub const fn new(layer: Layer, header: &'a [u8]) -> Self {
         Self {
@@ -256,14 +261,15 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The options from the one on that begins at `offset` of the header.
+    /// Skips to the option that begins at `offset` of the header.
     #[must_use]
     pub(crate) const fn starting_at(mut self, offset: usize) -> Self {
         self.at = offset;
         self
     }
 
-    /// Where the option begins that runs past the header, once the iterator has ended on it; from the header's start.
+    /// Returns the offset in the header of the option that runs past it, once the iterator has
+    /// ended on it.
     #[must_use]
     pub const fn failed_at(&self) -> Option<usize> {
         self.failed_at
@@ -296,7 +302,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 impl Options<'_> {
-    /// Ends on the option at `offset`, which runs past the header.
+    /// Ends the iteration on the option at `offset`, which runs past the header.
     #[cold]
     fn overrun(&mut self, offset: usize) -> Error {
         self.at = self.header.len();
@@ -315,13 +321,14 @@ impl Options<'_> {
     }
 }
 
-/// Writes a Hop-by-Hop or Destination Options header, option by option, with the padding RFC 8200 asks for.
+/// Writes a Hop-by-Hop or Destination Options header, option by option, with the padding required
+/// by RFC 8200.
 #[derive(Debug)]
 pub struct OptionsWriter<'a> {
     out: &'a mut [u8],
     layer: Layer,
     at: usize,
-    /// How long the header may become.
+    /// Maximum length of the header.
     room: usize,
 }
 
@@ -338,7 +345,7 @@ impl<'a> OptionsWriter<'a> {
         }
     }
 
-    /// A writer that writes nothing: it only counts.
+    /// Creates a writer that only counts octets.
     pub(crate) const fn measuring() -> Self {
         Self {
             room: usize::MAX,
@@ -346,15 +353,16 @@ impl<'a> OptionsWriter<'a> {
         }
     }
 
-    /// Octets of the header as it stands, padded.
+    /// Returns the current length of the header in octets, with padding.
     pub(crate) const fn len(&self) -> usize {
         self.at.next_multiple_of(8)
     }
 
-    /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, with the data `parts`.
+    /// Appends an option with the data `parts`, whose type octet lies at `multiple`·n+`rest` octets
+    /// from the header's start.
     ///
     /// # Errors
-    /// The buffer is too small, or the data exceed 255 octets.
+    /// Fails if the buffer is too small or the data exceeds 255 octets.
     pub fn option(
         &mut self,
         (multiple, rest): (usize, usize),
@@ -382,7 +390,7 @@ impl<'a> OptionsWriter<'a> {
     /// Pads to 8 octets, writes the header's first two octets, and returns its length.
     ///
     /// # Errors
-    /// The buffer is too small, or the header longer than its length field can say.
+    /// Fails if the buffer is too small or the header is longer than its length field can state.
     pub fn finish(mut self, next_header: u8) -> Result<usize> {
         self.pad((8 - self.at % 8) % 8)?;
         let units = self.at / 8 - 1;
@@ -445,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_refuse_what_cannot_be_said() {
+    fn oversized_options_are_refused() {
         let mut out = [0; 16];
         let mut w = OptionsWriter::new(Layer::DestinationOptions, &mut out);
         assert!(w.option((1, 0), 9, &[&[0; 256]]).is_err());

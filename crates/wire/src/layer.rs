@@ -1,22 +1,22 @@
-//! The names of the layers that errors, findings and [`Frame`](crate::frame::Frame) speak of.
+//! Names of the layers that errors, findings and [`Frame`](crate::frame::Frame) refer to.
 //!
-//! Only names live here; where a layer begins and ends in a packet is in `frame.rs`.
+//! Only names live here. `frame.rs` finds the start and end of each layer in a packet.
 
 use crate::identified;
 use core::fmt;
 
 identified! {
-    /// A protocol layer or a part of one that is parsed on its own, by the name that people write.
+    /// A protocol layer, or a part of one that is parsed on its own, with its display name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     Layer {
         /// Ethernet II or IEEE 802.3 header.
         Ethernet = "Ethernet",
-        /// IEEE 802.2 LLC header (IS-IS rides on it).
+        /// IEEE 802.2 LLC header (carries IS-IS).
         Llc = "LLC",
         /// Linux cooked capture header, version 1 or 2.
         LinuxCooked = "Linux cooked capture",
-        /// Record header of ERF, with what extends it.
+        /// ERF record header with its extensions.
         Erf = "ERF",
         /// InfiniBand Local Route Header.
         Lrh = "Local Route Header",
@@ -54,7 +54,7 @@ identified! {
         Geneve = "Geneve",
         /// GTP-U header with its extension headers (3GPP TS 29.281).
         GtpU = "GTP-U",
-        /// GRE header with its optional fields (RFC 2784, RFC 2890; RFC 7637 calls it NVGRE).
+        /// GRE header with its optional fields (RFC 2784, RFC 2890; NVGRE in RFC 7637).
         Gre = "GRE",
         /// ERSPAN header, type II or III.
         Erspan = "ERSPAN",
@@ -62,7 +62,7 @@ identified! {
         Sflow = "sFlow",
         /// InfiniBand Base Transport Header.
         Bth = "Base Transport Header",
-        /// InfiniBand extended transport headers behind the BTH.
+        /// InfiniBand extended transport headers after the BTH.
         Eth = "extended transport header",
         /// Invariant CRC.
         Icrc = "ICRC",
@@ -92,7 +92,7 @@ identified! {
         Ospf3 = "OSPFv3",
         /// BGP message.
         Bgp = "BGP",
-        /// Anything this crate does not look into.
+        /// Anything that this crate does not parse.
         Payload = "payload",
     }
 }

@@ -1,14 +1,16 @@
-//! RoCEv2 congestion notification on the wire: every format that fcn-tools reads and writes, in one place.
+//! RoCEv2 congestion notification on the wire: every format that fcn-tools reads and writes.
 //!
-//! Works on octets alone: no sockets, files or threads, and no allocation in anything that reads. A packet's life is
-//! octets → [`Frame`] (layers located, tunnels opened, bounds checked) → [`Message`] (a view of one format) →
-//! [`Notification`] (who tells which sender about which QP or flow) and [`Findings`] (the rules it breaks).
+//! The crate works on octets alone: no sockets, files or threads, and parsers do not allocate. A
+//! packet is processed in these steps: octets → [`Frame`] (locates the layers, opens tunnels,
+//! checks bounds) → [`Message`] (a view of one format) → [`Notification`] (who notifies which
+//! sender about which QP or flow) and [`Findings`] (the rules it breaks).
 //!
-//! One module a format; each has a view over octets, the values (`…Repr`) that parse from it and emit to it, and a
-//! `check` that names broken rules. Numbers that the drafts leave open are in [`Profile`].
+//! There is one module per format. Each has a view over octets, the values (`…Repr`) that are
+//! parsed from it and emitted to it, and a `check` that reports broken rules. Numbers that the
+//! drafts leave open are in [`Profile`].
 #![forbid(unsafe_code)]
 
-// Its example is a test.
+// Runs the README's example as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

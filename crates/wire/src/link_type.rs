@@ -1,26 +1,27 @@
-//! What captures say that their packets begin with.
+//! Link types of captures.
 
-/// What a capture says its packets begin with.
+/// Link type of a capture: the header with which its packets begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// Ethernet.
     Ethernet,
-    /// IPv4 or IPv6, told apart by the version nibble.
+    /// IPv4 or IPv6, distinguished by the version nibble.
     RawIp,
     /// Linux cooked capture, version 1.
     LinuxCooked,
     /// Linux cooked capture, version 2.
     LinuxCooked2,
-    /// BSD loopback: an address family of 4 octets in either order.
+    /// BSD loopback: an address family of 4 octets in either byte order.
     Null,
-    /// InfiniBand, from its Local Route Header on.
+    /// InfiniBand, starting with the Local Route Header.
     InfiniBand,
-    /// An ERF record, with a frame of Ethernet or InfiniBand.
+    /// ERF record holding an Ethernet or InfiniBand frame.
     Erf,
 }
 
 impl LinkType {
-    /// The link type of a pcap or pcapng file's number; `None` where this crate does not open it.
+    /// Returns the link type for a number from a pcap or pcapng file, or `None` if this crate does
+    /// not support it.
     #[must_use]
     pub const fn from_pcap(number: u32) -> Option<Self> {
         match number {

@@ -1,6 +1,7 @@
-//! InfiniBand management datagrams (MADs): their common header, read and written.
+//! InfiniBand management datagrams (MADs): their common header, parsed and written.
 //!
-//! What the data behind the header says lives with each class (`rdma_cm.rs`); the BTH and DETH before it in `bth.rs`.
+//! The data after the header is handled by each class's module (`rdma_cm.rs`), the preceding BTH
+//! and DETH by `bth.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -40,37 +41,39 @@ use crate::error::{Error, Result};
 use crate::fields::{Values, described, values};
 use crate::layer::Layer;
 
-/// Octets of a MAD: a fixed size, whatever the class (InfiniBand volume 1 section 13.4.1).
+/// Length of a MAD in octets: fixed, for every class (InfiniBand volume 1 section 13.4.1).
 pub const MAD_LEN: usize = 256;
-/// Octets of the common MAD header (section 13.4.2).
+/// Length of the common MAD header in octets (section 13.4.2).
 pub const MAD_HEADER_LEN: usize = 24;
-/// Octets behind the common header.
+/// Number of octets after the common header.
 pub const MAD_DATA_LEN: usize = MAD_LEN - MAD_HEADER_LEN;
-/// The Q_Key of the general services interface (section 10.2.4).
+/// Q_Key of the general services interface (section 10.2.4).
 pub const GSI_Q_KEY: u32 = 0x8001_0000;
 /// Base version of every MAD of 256 octets.
 pub const BASE_VERSION: u8 = 1;
 
 /// Management class of communication management (section 13.4.4).
 pub const CLASS_COMMUNICATION: u8 = 0x07;
-/// Method Send (section 13.4.5): a datagram that needs no response of the class's own.
+/// Method Send (section 13.4.5): a datagram without a response defined by the class.
 pub const METHOD_SEND: u8 = 0x03;
 
 /// View of a MAD.
 ///
-/// Accessors never panic: [`new_checked`](Self::new_checked) has checked that the header is there.
+/// Accessors never panic: [`new_checked`](Self::new_checked) has verified that the header is
+/// present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Mad<'a> {
-    /// Views `bytes`, which begin with the MAD header; octets behind the 256th are not the MAD's and left out.
+    /// Returns a view of `bytes`, which begin with the MAD header; octets after the 256th do not
+    /// belong to the MAD and are ignored.
     ///
-    /// A capture may have cut the data behind the header: see [`is_whole`](Self::is_whole).
+    /// The data after the header may be cut by the capture: see [`is_whole`](Self::is_whole).
     ///
     /// # Errors
-    /// The header is not whole.
+    /// Fails if the header is incomplete.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < MAD_HEADER_LEN {
             return Err(Error::short(Layer::Mad, MAD_HEADER_LEN, bytes.len()));
@@ -80,19 +83,19 @@ impl<'a> Mad<'a> {
         })
     }
 
-    /// Whether all 256 octets are there.
+    /// Returns true if all 256 octets are present.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.bytes.len() == MAD_LEN
     }
 
-    /// The MAD's octets, header included.
+    /// Returns the MAD's octets, including the header.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// What is there behind the header: 232 octets of a whole MAD.
+    /// Returns the octets present after the header: 232 of a complete MAD.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         self.bytes.get(MAD_HEADER_LEN..).unwrap_or_default()
@@ -101,23 +104,23 @@ impl<'a> Mad<'a> {
 
 described! {
     Mad by as_bytes,
-    /// The values of a MAD header.
+    /// Values of a MAD header.
     MadRepr [MAD_HEADER_LEN] {
         /// Base version: 1.
         base_version: u8 = "Base Version", [(0, 0, 8)];
-        /// Management class, [`CLASS_COMMUNICATION`] for one.
+        /// Management class, such as [`CLASS_COMMUNICATION`].
         class: u8 = "Management Class", [(1, 0, 8)];
         /// Version of the class's formats.
         class_version: u8 = "Class Version", [(2, 0, 8)];
-        /// Method with its response bit, [`METHOD_SEND`] for one.
+        /// Method with its response bit, such as [`METHOD_SEND`].
         method: u8 = "Method", [(3, 0, 8)];
-        /// Status: 0 where all is well.
+        /// Status: 0 means success.
         status: u16 = "Status", [(4, 0, 16)];
-        /// The two octets that a class may use as it likes.
+        /// Two octets for use by the class.
         class_specific: u16 = "Class Specific", [(6, 0, 16)];
         /// Transaction ID.
         transaction_id: u64 = "Transaction ID", [(8, 0, 64)];
-        /// Attribute ID: within a class, which message it is.
+        /// Attribute ID: the message type within a class.
         attribute_id: u16 = "Attribute ID", [(16, 0, 16)];
         /// Attribute modifier.
         attribute_modifier: u32 = "Attribute Modifier", [(20, 0, 32)];

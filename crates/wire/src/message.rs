@@ -1,7 +1,7 @@
-//! What the innermost packet of a frame means, and which rules it breaks.
+//! Interpretation of the innermost packet of a frame, and the rules that it breaks.
 //!
-//! Where its layers lie is found by `frame.rs`; what every tool builds on, the [`Notification`](crate::Notification),
-//! is in `notification.rs`.
+//! `frame.rs` locates the layers. The [`Notification`](crate::Notification), on which every tool
+//! builds, is in `notification.rs`.
 
 use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
@@ -27,18 +27,19 @@ use crate::rdma_cm::Cm;
 use crate::wan_fcn::WanFcn;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A Fast CNP: its option, and the CNP behind it.
+/// A Fast CNP: its option, and the CNP after it.
 #[derive(Clone, Copy, Debug)]
 pub struct FastCnpMessage<'a> {
-    /// The options header that the option was found in; a Hop-by-Hop header is a defect.
+    /// Options header that contains the option; a Hop-by-Hop header is a defect.
     pub header: OptionsHeader<'a>,
-    /// The option as it lies in that header; the first one where there are several.
+    /// The raw option in that header; the first one if there are several.
     pub option: Ipv6Option<'a>,
-    /// The option, read.
+    /// The parsed option.
     pub parsed: Result<FastCnpRepr<'a>>,
-    /// The CNP, where a whole one follows that is read: not behind an option that runs past its header.
+    /// The CNP, if a complete one follows and is read; it is not read after an option that runs
+    /// past its header.
     pub cnp: Option<Cnp<'a>>,
-    /// The transport header, where RoCEv2 follows and that much was captured.
+    /// The transport header, if RoCEv2 follows and that much was captured.
     pub bth: Option<Bth<'a>>,
 }
 
@@ -50,38 +51,40 @@ impl FastCnpMessage<'_> {
     }
 }
 
-/// What the innermost packet of a frame is.
+/// Message in the innermost packet of a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// A plain CNP.
     Cnp(Cnp<'a>),
-    /// A Fast CNP, well-formed or not: whatever carries one of its options.
+    /// A Fast CNP, well-formed or not: any packet with one of its options.
     FastCnp(FastCnpMessage<'a>),
     /// Notification to the proxy node.
     ProxyCn(ProxyCn<'a>),
     /// Fast CNP in the WAN.
     WanFcn(WanFcn<'a>),
-    /// Any other RoCEv2 packet, or one of InfiniBand's own link; the whole packet where all of it was captured and can be read.
+    /// Any other RoCEv2 packet, or a native InfiniBand packet; with the whole packet if all of it
+    /// was captured and can be parsed.
     Roce(Bth<'a>, Option<Roce<'a>>),
-    /// An RDMA CM message (or another one of its management class), in a RoCEv2 packet to the general services QP.
+    /// An RDMA CM message (or another one of its management class) in a RoCEv2 packet to the
+    /// general services QP.
     RdmaCm(Roce<'a>, Cm<'a>),
     /// Priority-based flow control.
     Pfc(Pfc<'a>),
-    /// Nothing of ours, or nothing that can be read.
+    /// Not one of our messages, or not readable.
     Other,
 }
 
-/// Whether a check includes the ICRC, whose cost grows with the packet.
+/// Selects whether a check includes the ICRC, whose cost grows with the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcrcCheck {
-    /// Verify it.
+    /// Verify the ICRC.
     On,
-    /// Leave it.
+    /// Skip the ICRC.
     Off,
 }
 
 impl<'a> Frame<'a> {
-    /// What the innermost packet is.
+    /// Returns the message in the innermost packet.
     #[inline]
     #[must_use]
     pub fn message(&self) -> Message<'a> {
@@ -101,7 +104,8 @@ impl<'a> Frame<'a> {
     fn udp_message(&self, datagram: &Datagram<'a>) -> Message<'a> {
         let (port, payload) = (datagram.destination_port, datagram.payload);
         let profile = self.profile();
-        // Whoever is told drops a packet with an option that runs past its header (RFC 8200 section 4.2).
+        // A notified node drops a packet with an option that runs past its header (RFC 8200 section
+        // 4.2).
         let is_read = !self.has_overrunning_option();
         if self.is_roce() {
             let Ok(bth) = Bth::new_checked(payload) else {
@@ -141,8 +145,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Whether the innermost packet has an option that is none of the profile's, and whose type has whoever does not know it discard
-    /// the packet (RFC 8200 section 4.2).
+    /// Returns true if the innermost packet has an option that is not in the profile, and whose
+    /// type makes nodes that do not recognise it discard the packet (RFC 8200 section 4.2).
     #[must_use]
     pub fn demands_discarding(&self) -> bool {
         let profile = self.profile();
@@ -156,7 +160,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The IOAM trace in a Hop-by-Hop header of the innermost packet, with its place in the frame.
+    /// Returns the IOAM trace in a Hop-by-Hop header of the innermost packet, with its offset in
+    /// the frame.
     #[must_use]
     pub fn ioam_trace(&self) -> Option<(usize, Trace<'a>)> {
         self.options_headers()
@@ -164,7 +169,7 @@ impl<'a> Frame<'a> {
             .find_map(|header| {
                 let kind = self.profile().ioam_option;
                 let mut options = header.readable().filter(|option| option.kind == kind);
-                // Beside the trace there may be other IOAM options (RFC 9197 section 4).
+                // Other IOAM options may be present besides the trace (RFC 9197 section 4).
                 options.find_map(|option| {
                     let trace = IoamOption::parse(option.data).ok()?.trace()?.ok()?;
                     Some((header.start + option.offset + 4, trace))
@@ -172,7 +177,7 @@ impl<'a> Frame<'a> {
             })
     }
 
-    /// The proxy node's address that a data packet carries in its Destination Options.
+    /// Returns the proxy node's address that a data packet carries in its Destination Options.
     #[must_use]
     pub fn proxy_address(&self) -> Option<Ipv6Addr> {
         self.options_headers()
@@ -187,7 +192,7 @@ impl<'a> Frame<'a> {
             })
     }
 
-    /// The IS-IS, OSPF or BGP message of the innermost packet, and where it begins.
+    /// Returns the IS-IS, OSPF or BGP message of the innermost packet, with its offset.
     #[must_use]
     pub fn routing(&self) -> Option<(Protocol, usize, &'a [u8])> {
         Some(match self.upper() {
@@ -199,14 +204,15 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Adds every rule that the innermost packet breaks; offsets from the start of the frame.
+    /// Adds every rule that the innermost packet breaks, with offsets from the start of the frame.
     ///
-    /// That the frame itself cannot be read, or only in part, is said by [`end`](Self::end).
+    /// [`end`](Self::end) reports if the frame cannot be parsed at all, or only in part.
     pub fn check(&self, icrc: IcrcCheck, findings: &mut Findings) {
         self.check_in_session(icrc, Session::default(), findings);
     }
 
-    /// The same with what is known of the BGP session that the packet may belong to.
+    /// Checks like [`check`](Self::check), with the state of the BGP session to which the packet
+    /// may belong.
     pub fn check_in_session(&self, icrc: IcrcCheck, session: Session, findings: &mut Findings) {
         self.check_around(findings);
         self.check_options(findings);
@@ -220,7 +226,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Adds what IP and UDP around a message of ours break: lengths, and the checksum of a notification in UDP.
+    /// Adds the rules that IP and UDP around one of our messages break: lengths, and the checksum
+    /// of a notification in UDP.
     pub fn check_around(&self, findings: &mut Findings) {
         if let Some(at) = self.contradicting_length().filter(|_| self.is_ours()) {
             findings.push(Rule::PacketLength, at, 2);
@@ -242,7 +249,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Names an option that runs past its header, where its type is none that has a rule of its own.
+    /// Reports an option that runs past its header, if its type does not have a rule of its own.
     #[cold]
     fn check_foreign_overrun(&self, findings: &mut Findings) {
         let profile = self.profile();
@@ -257,8 +264,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether a notification in UDP has a checksum for which it is dropped. Where a length contradicts the packet, it is not
-    /// known what the checksum covers.
+    /// Returns true if a notification in UDP is dropped for its checksum. If a length contradicts
+    /// the packet, the range that the checksum covers is unknown.
     fn has_bad_checksum(&self, datagram: &Datagram<'a>) -> bool {
         datagram.has_bad_checksum() && self.contradicting_length().is_none()
     }
@@ -282,7 +289,8 @@ impl<'a> Frame<'a> {
     fn check_options(&self, findings: &mut Findings) {
         let profile = self.profile();
         let (mut fast, mut proxy, mut destination_headers) = (0usize, false, 0usize);
-        // IOAM is others', too: of a packet that is neither RoCEv2 nor a message of ours its trace is none of our business.
+        // Other protocols use IOAM, too: ignore the trace of a packet that is neither RoCEv2 nor
+        // one of our messages.
         let ours = self.is_roce()
             || self.fast_cnp_option().is_some()
             || (self.datagram()).is_some_and(|datagram| datagram.claim(profile) != Claim::Others);
@@ -337,9 +345,9 @@ impl<'a> Frame<'a> {
     fn check_fast_cnp(&self, message: &FastCnpMessage<'a>, at: usize, findings: &mut Findings) {
         let not_cnp = match (message.bth, self.stop()) {
             (Some(bth), _) => bth.opcode() != Opcode::CNP,
-            // What was cut off, or is in another fragment, may be a CNP.
+            // The part that was cut off, or that is in another fragment, may be a CNP.
             (None, End::Cut { .. } | End::Fragment { .. }) => false,
-            // One that ends within its transport header says no more than that.
+            // A packet that ends within its transport header shows only that RoCEv2 was meant.
             (None, _) => !self.is_roce(),
         };
         if not_cnp {
@@ -408,8 +416,9 @@ fn infiniband_message<'a>(packet: &infiniband::Packet<'a>) -> Message<'a> {
     }
 }
 
-/// What the InfiniBand packet is that begins with `bth`, and of which `whole` is all, where it was captured; but for CNPs.
-// Always inlined, as what is RoCEv2 comes by often.
+/// Classifies the InfiniBand packet that begins with `bth`, except for CNPs; `whole` is all of it,
+/// if captured.
+// Always inlined, because most RoCEv2 packets take this path.
 #[inline(always)]
 fn roce_message<'a>(bth: Bth<'a>, whole: Option<&'a [u8]>) -> Message<'a> {
     let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
@@ -419,7 +428,8 @@ fn roce_message<'a>(bth: Bth<'a>, whole: Option<&'a [u8]>) -> Message<'a> {
     }
 }
 
-/// The RDMA CM message in `roce`: a datagram to the general services QP that holds a MAD of that class.
+/// Returns the RDMA CM message in `roce`: a datagram to the general services QP that holds a MAD of
+/// that class.
 fn connection_management<'a>(roce: &Roce<'a>) -> Option<(Roce<'a>, Cm<'a>)> {
     let bth = roce.bth();
     if bth.opcode() != Opcode::UD_SEND_ONLY || bth.dest_qp() != Qp::GSI {
@@ -429,7 +439,8 @@ fn connection_management<'a>(roce: &Roce<'a>) -> Option<(Roce<'a>, Cm<'a>)> {
     Some((*roce, cm))
 }
 
-/// Reads the Fast CNP option at `offset` of `header`, also one that runs past it: it is no less meant to be one.
+/// Reads the Fast CNP option at `offset` of `header`, even if it runs past the header: it is still
+/// meant as one.
 fn read_fast_cnp<'a>(
     header: &OptionsHeader<'a>,
     offset: usize,
@@ -448,15 +459,15 @@ fn read_fast_cnp<'a>(
     }
 }
 
-/// Where the length is of the option on which the walk over `header` has ended (the type, where the header ends behind it),
-/// and its type.
+/// Returns the offset of the length octet of the option on which the walk over `header` has ended
+/// (of the type octet, if the header ends after it), and the option's type.
 fn overrunning(header: &OptionsHeader<'_>, options: &Options<'_>) -> Option<(usize, u8)> {
     let offset = options.failed_at()?;
     let kind = *header.bytes.get(offset)?;
     Some(((offset + 1).min(header.bytes.len() - 1), kind))
 }
 
-/// The rule that an option of ours, of type `kind`, breaks by running past its header.
+/// Returns the rule that an option of ours, of type `kind`, breaks by running past its header.
 fn rule_of_overrun(kind: u8, profile: &Profile) -> Option<Rule> {
     match kind {
         _ if profile.is_fast_cnp(kind) => Some(Rule::FastCnpMalformed),
@@ -466,7 +477,8 @@ fn rule_of_overrun(kind: u8, profile: &Profile) -> Option<Rule> {
     }
 }
 
-/// Adds the rules that a whole RoCEv2 packet breaks, the ICRC apart; offsets from the BTH.
+/// Adds the rules that a complete RoCEv2 packet breaks, except for the ICRC, with offsets from the
+/// BTH.
 pub fn check_roce(payload: &[u8], findings: &mut Findings) {
     match Bth::new_checked(payload) {
         Ok(bth) if bth.opcode() == Opcode::CNP => match Cnp::new_checked(payload) {
@@ -482,7 +494,8 @@ pub fn check_roce(payload: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Adds what an ICRC's verdict shows, for a packet of `len` octets from the BTH on; offsets from the BTH.
+/// Adds the rule that an ICRC's verdict shows broken, for a packet of `len` octets from the BTH on;
+/// offsets from the BTH.
 pub fn check_icrc(verdict: Verdict, len: usize, findings: &mut Findings) {
     if matches!(verdict, Verdict::Bad { .. }) {
         findings.push(Rule::RoceIcrcBad, len.saturating_sub(ICRC_LEN), ICRC_LEN);

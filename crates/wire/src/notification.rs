@@ -1,7 +1,8 @@
-//! The `Notification`: who notifies which sender of congestion on which QP or flow, whatever the message format.
+//! `Notification`: the node that notifies a sender of congestion and the QP or flow concerned, for
+//! every message format.
 //!
-//! One type for every mechanism, made from a [`Frame`]; the dissector shows it, the monitor counts it, the roles act on
-//! it. The formats themselves are in their own modules.
+//! One type for all mechanisms, created from a [`Frame`]. The dissector displays it, the monitor
+//! counts it, and the roles act on it. The formats are in their own modules.
 
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
@@ -14,10 +15,10 @@ use core::fmt;
 use std::net::IpAddr;
 
 identified! {
-    /// How congestion is notified.
+    /// Congestion notification mechanism.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     Kind {
-        /// Plain CNP, from the receiver (or a proxy or ingress PE in its place).
+        /// Plain CNP, from the receiver (or from a proxy or ingress PE on its behalf).
         Cnp = "cnp",
         /// Fast CNP with option 1.
         FastCnp1 = "fast_cnp_1",
@@ -31,7 +32,7 @@ identified! {
 }
 
 impl Kind {
-    /// What people call it, with the option of a Fast CNP.
+    /// Returns the display name, with the option of a Fast CNP.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,19 +54,20 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a notification is about.
+/// Subject of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// The QP at the sender (a plain CNP).
     SenderQp(Qp),
-    /// The QP at the receiver, from which the sender finds its own (a Fast CNP).
+    /// The QP at the receiver, from which the sender finds its own QP (a Fast CNP).
     ReceiverQp {
         /// The data packet's destination address.
         receiver: IpAddr,
         /// The data packet's DestQP.
         qp: Qp,
     },
-    /// A five-tuple (proxy notification), and the QP at the receiver where the quoted packet shows it.
+    /// A five-tuple (proxy notification), and the QP at the receiver if the quoted packet contains
+    /// it.
     Flow {
         /// The data packet's five-tuple.
         tuple: FiveTuple,
@@ -77,7 +79,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The QP that is named, and whose it is.
+    /// Returns the named QP and the side it belongs to.
     #[must_use]
     pub const fn qp(&self) -> Option<(Side, Qp)> {
         match *self {
@@ -91,7 +93,7 @@ impl Subject {
         }
     }
 
-    /// The receiver of the data, where the notification names it.
+    /// Returns the receiver of the data, if the notification names it.
     #[must_use]
     pub const fn receiver(&self) -> Option<IpAddr> {
         match *self {
@@ -103,7 +105,7 @@ impl Subject {
 }
 
 identified! {
-    /// Which side of a connection a QP belongs to.
+    /// Side of a connection to which a QP belongs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     Side {
         /// The data sender's.
@@ -114,50 +116,54 @@ identified! {
 }
 
 identified! {
-    /// Who a notification comes from.
+    /// Type of node that sent a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     Origin {
         /// The receiver: a plain CNP, or a Fast CNP whose source is the original destination.
         Receiver = "receiver",
-        /// A congestion point on the way.
+        /// A congestion point on the path.
         Switch = "switch",
-        /// A proxy node that translates a notification: never by a packet's own bytes, which look like the receiver's.
+        /// A proxy node that translates a notification. Never inferred from a packet alone, because
+        /// its CNPs look like the receiver's.
         Proxy = "proxy",
-        /// An ingress PE that translates an FCN: likewise.
+        /// An ingress PE that translates an FCN. Not inferred from a packet alone either.
         IngressPe = "ingress_pe",
-        /// The receiver, or a proxy node or ingress PE in its name: either had cause to, and time does not tell which it was.
+        /// The receiver, or a proxy node or ingress PE on its behalf: each had cause to send it,
+        /// and timing does not distinguish them.
         Ambiguous = "ambiguous",
-        /// Who has another address than the receiver of the flow that its CNP is about: which node it is, nothing tells.
+        /// A node whose address is not that of the receiver of the flow that its CNP is about; the
+        /// type of node is unknown.
         Unknown = "unknown",
     }
 }
 
-/// A congestion notification: small, for who reads millions of them a second. The rules that it breaks tells
-/// [`Frame::check`].
+/// A congestion notification: small, for consumers that read millions of them per second.
+/// [`Frame::check`] reports the rules that it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// How it is said.
+    /// Mechanism.
     pub kind: Kind,
     /// Receiver or switch.
     pub origin: Origin,
-    /// Who says it: source of the IP packet.
+    /// Notifying node: source of the IP packet.
     pub notifier: IpAddr,
-    /// Whom it is sent to: destination of the IP packet (the sender, the proxy node or the ingress PE).
+    /// Destination of the IP packet: the sender, the proxy node or the ingress PE.
     pub destination: IpAddr,
-    /// The data sender that is to slow down, where the notification names it.
+    /// Data sender that has to slow down, if the notification names it.
     pub sender: Option<IpAddr>,
-    /// The QP or flow that is to slow down.
+    /// QP or flow that has to slow down.
     pub subject: Subject,
-    /// Congestion level, where one is given: 0 (proxy notification) or 1 (WAN FCN) lowest to 7 highest.
+    /// Congestion level, if one is given: 0 (proxy notification) or 1 (WAN FCN) lowest to 7
+    /// highest.
     pub level: Option<u8>,
-    /// Deepest queue of the IOAM trace, in the unit of its namespace.
+    /// Deepest queue in the IOAM trace, in the unit of its namespace.
     pub deepest_queue: Option<u32>,
-    /// Nodes that wrote into the IOAM trace.
+    /// Number of nodes that wrote into the IOAM trace.
     pub hops: usize,
 }
 
 impl Notification {
-    /// What the notification in `frame` says, if it is one that can be read.
+    /// Extracts the notification from `frame`, if it contains one that can be parsed.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let message = frame.message();
@@ -234,8 +240,8 @@ impl Notification {
     }
 }
 
-/// The DestQP of a CNP whose end the capture has cut off: its BTH and its length on the wire are enough to know it. Or of one of
-/// InfiniBand's own.
+/// Returns the DestQP of a CNP whose end was cut off by the capture: its BTH and its length on the
+/// wire are sufficient. Also handles native InfiniBand CNPs.
 fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
     if let Upper::InfiniBand(packet) = frame.upper() {
         return packet.cnp();
@@ -246,13 +252,13 @@ fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
     (is_cnp && !frame.has_overrunning_option() && !datagram.is_whole()).then(|| bth.dest_qp())
 }
 
-/// Octets that an IP packet can have without a jumbo payload.
+/// Maximum length of an IPv6 packet without a jumbo payload, in octets.
 const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 
-/// The DestQP of the RoCEv2 packet that a proxy notification quotes.
+/// Returns the DestQP of the RoCEv2 packet that a proxy notification quotes.
 fn quoted_qp(message: &ProxyCn<'_>, frame: &Frame<'_>) -> Option<Qp> {
     let quoted = message.invoking_packet();
-    // The quoted packet is cut by design: its own length fields tell what was there.
+    // The quoted packet is truncated by design: its own length fields state the original length.
     let quoted = Frame::parse(quoted, LONGEST_PACKET, LinkType::RawIp, frame.profile());
     if !quoted.is_roce() {
         return None;
@@ -263,7 +269,7 @@ fn quoted_qp(message: &ProxyCn<'_>, frame: &Frame<'_>) -> Option<Qp> {
 }
 
 impl fmt::Display for Notification {
-    /// One line: who notifies whom about what.
+    /// Formats on one line who notifies whom about what.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let notifier = self.notifier;
         match (self.kind, self.origin) {

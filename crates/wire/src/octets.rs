@@ -1,9 +1,9 @@
-//! Reading and writing big-endian fields without panics. Formats live elsewhere.
+//! Reading and writing big-endian fields without panics. Formats are defined elsewhere.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// `N` octets at `at`, or zeros where the slice ends before: views check lengths once, when made,
-/// so that zeros are seen only by a caller who broke that promise.
+/// Returns the `N` octets at offset `at`, or zeros if the slice is too short. Views check lengths
+/// on construction, so zeros appear only if a caller skipped that check.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     match bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()) {
@@ -48,7 +48,7 @@ pub(crate) fn ipv6_at(bytes: &[u8], at: usize) -> Ipv6Addr {
     Ipv6Addr::from(array::<16>(bytes, at))
 }
 
-/// Copies `value` to `at`; emitters check the buffer's length once, before the first field.
+/// Copies `value` to offset `at`. Emitters check the buffer's length once, before the first field.
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     if let Some(place) = bytes
@@ -59,7 +59,7 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Writes the low 24 bits of `value`.
+/// Writes the low 24 bits of `value` at offset `at`.
 #[inline]
 pub(crate) fn put_u24(bytes: &mut [u8], at: usize, value: u32) {
     let [_, a, b, c] = value.to_be_bytes();

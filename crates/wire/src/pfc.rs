@@ -1,6 +1,7 @@
-//! Priority-based flow control (IEEE 802.1Q clause 36.1, formerly 802.1Qbb): the MAC control frame's payload.
+//! Priority-based flow control (IEEE 802.1Q clause 36.1, formerly 802.1Qbb): payload of the MAC
+//! control frame.
 //!
-//! The Ethernet header around it is in `frame.rs`; plain PAUSE (opcode 1) is not read here.
+//! The Ethernet header around it is in `frame.rs`; plain PAUSE (opcode 1) is not parsed here.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -33,13 +34,13 @@ use serde::Deserialize;
 pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
 /// MAC control opcode of PFC.
 pub const OPCODE_PFC: u16 = 0x0101;
-/// Where PFC frames go: a reserved group address, never forwarded by a bridge.
+/// Destination of PFC frames: a reserved group address, never forwarded by a bridge.
 pub const PFC_DESTINATION: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x01];
 /// Octets from the opcode to the last pause time; the frame's padding follows.
 pub const PFC_LEN: usize = 20;
-/// Traffic classes.
+/// Number of traffic classes.
 pub const CLASSES: usize = 8;
-/// Bit times of one quantum of a pause time.
+/// Bit times in one quantum of a pause time.
 pub const QUANTUM_BITS: u64 = 512;
 
 mod field {
@@ -48,19 +49,21 @@ mod field {
     pub(super) const TIMES: usize = 4;
 }
 
-/// View of a PFC frame's payload, from the opcode behind EtherType 0x8808.
+/// View of a PFC frame's payload, from the opcode after EtherType 0x8808.
 ///
-/// Accessors never panic: [`new_checked`](Self::new_checked) has checked that every field is there.
+/// Accessors never panic: [`new_checked`](Self::new_checked) has verified that every field is
+/// present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfc<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Pfc<'a> {
-    /// Views `bytes`, which begin with the MAC control opcode; padding behind is left out.
+    /// Returns a view of `bytes`, which begin with the MAC control opcode; trailing padding is
+    /// ignored.
     ///
     /// # Errors
-    /// The opcode is not that of PFC, or the pause times are not whole.
+    /// Fails if the opcode is not that of PFC, or the pause times are incomplete.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() >= 2 {
             let opcode = u16_at(bytes, field::OPCODE);
@@ -80,25 +83,28 @@ impl<'a> Pfc<'a> {
         }
     }
 
-    /// The class-enable vector: bit n says that the pause time of class n counts. The upper octet is reserved.
+    /// Returns the class-enable vector: bit n makes the pause time of class n valid. The upper
+    /// octet is reserved.
     #[must_use]
     pub fn vector(&self) -> u16 {
         u16_at(self.bytes, field::VECTOR)
     }
 
-    /// Whether `class` (0 to 7) is enabled, so that its pause time counts; others are not there.
+    /// Returns true if `class` (0 to 7) is enabled, so that its pause time is valid; false for
+    /// other numbers.
     #[must_use]
     pub fn is_enabled(&self, class: usize) -> bool {
         class < CLASSES && self.vector() >> class & 1 != 0
     }
 
-    /// The pause time of `class` (0 to 7) in quanta, as written: 0 lets the class send again. `None` where there is no such class.
+    /// Returns the pause time of `class` (0 to 7) in quanta, as written: 0 lets the class resume.
+    /// `None` if there is no such class.
     #[must_use]
     pub fn time(&self, class: usize) -> Option<u16> {
         (class < CLASSES).then(|| u16_at(self.bytes, field::TIMES + 2 * class))
     }
 
-    /// The enabled classes and their pause times in quanta.
+    /// Returns the enabled classes and their pause times in quanta.
     pub fn enabled(&self) -> impl Iterator<Item = (usize, u16)> + use<'a> {
         let view = *self;
         (0..CLASSES)
@@ -106,7 +112,8 @@ impl<'a> Pfc<'a> {
             .filter_map(move |class| Some((class, view.time(class)?)))
     }
 
-    /// Reports what breaks a rule of clause 36.1; `destination` is the frame's. Offsets count from the opcode.
+    /// Adds the rules of clause 36.1 that the frame breaks; `destination` is the frame's. Offsets
+    /// are from the opcode.
     ///
     /// [`Rule::PfcDestination`] has no octets here: its offset is 0 and its length 0.
     pub fn check(&self, destination: [u8; 6], findings: &mut Findings) {
@@ -119,10 +126,10 @@ impl<'a> Pfc<'a> {
     }
 }
 
-/// Reads a PFC frame's payload and reports what breaks a rule, [`Rule::PfcMalformed`] included.
+/// Parses a PFC frame's payload and adds the rules it breaks, including [`Rule::PfcMalformed`].
 ///
-/// `None`, and no finding, for a MAC control frame that is not PFC. `cut` says that the capture has cut the frame
-/// short: then nothing is called malformed.
+/// Returns `None`, without a finding, for a MAC control frame that is not PFC. `cut` means that the
+/// capture truncated the frame: then it is not reported as malformed.
 pub fn inspect<'a>(
     bytes: &'a [u8],
     cut: bool,
@@ -139,20 +146,22 @@ pub fn inspect<'a>(
     None
 }
 
-/// The values of a PFC frame.
+/// Values of a PFC frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PfcRepr {
-    /// The class-enable vector, the reserved upper octet included (0 unless a test wants it broken).
+    /// Class-enable vector, including the reserved upper octet (0 except for tests that violate
+    /// it).
     pub vector: u16,
     /// Pause times of classes 0 to 7 in quanta of 512 bit times.
     pub times: [u16; CLASSES],
 }
 
 impl PfcRepr {
-    /// Pauses `class` (0 to 7) for `quanta`, or lets it go with 0; other classes are not touched.
+    /// Creates a frame that pauses `class` (0 to 7) for `quanta`, or resumes it with 0; other
+    /// classes are unaffected.
     ///
-    /// `None` where there is no such class.
+    /// Returns `None` if there is no such class.
     #[must_use]
     pub fn for_class(class: usize, quanta: u16) -> Option<Self> {
         let mut pfc = Self {
@@ -163,7 +172,7 @@ impl PfcRepr {
         Some(pfc)
     }
 
-    /// The values of `pfc`.
+    /// Returns the values of `pfc`.
     #[must_use]
     pub fn parse(pfc: &Pfc<'_>) -> Self {
         Self {
@@ -172,7 +181,7 @@ impl PfcRepr {
         }
     }
 
-    /// Its octets behind the EtherType.
+    /// Returns its octets after the EtherType.
     #[must_use]
     pub fn to_bytes(self) -> [u8; PFC_LEN] {
         let mut out = [0; PFC_LEN];
@@ -185,7 +194,7 @@ impl PfcRepr {
     }
 }
 
-/// How long `quanta` last on a link of `bits_per_second`, in nanoseconds, rounded down.
+/// Returns the duration of `quanta` on a link of `bits_per_second`, in nanoseconds, rounded down.
 #[must_use]
 pub fn pause_nanoseconds(quanta: u16, bits_per_second: NonZeroU64) -> u64 {
     // At most 65535 · 512 · 10⁹ < 2⁵⁵ at 1 bit/s.
@@ -224,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn one_class_is_paused_and_let_go() {
+    fn one_class_is_paused_and_resumed() {
         let pause = PfcRepr::for_class(3, 500).unwrap();
         assert_eq!((pause.vector, pause.times[3]), (8, 500));
         let out = PfcRepr::for_class(7, 0).unwrap().to_bytes();
@@ -248,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_are_found_where_they_are() {
+    fn broken_rules_are_reported_at_their_offsets() {
         let wide = PfcRepr {
             vector: 0x0100,
             ..PfcRepr::default()
@@ -268,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_said_and_other_opcodes_are_let_alone() {
+    fn truncation_is_reported_and_other_opcodes_are_ignored() {
         let out = PfcRepr::for_class(0, 1).unwrap().to_bytes();
         for len in 0..PFC_LEN {
             let bytes = &out[..len];

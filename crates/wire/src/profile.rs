@@ -1,7 +1,8 @@
-//! The code points that the drafts leave to IANA, and the other numbers every tool must agree on.
+//! Code points that the drafts leave to IANA, and the other numbers on which all tools must agree.
 //!
-//! Defaults are experimental values, so that nothing assigned is shadowed. A profile is read from TOML text or
-//! changed by single `name=value` overrides, and validated against what the drafts allow.
+//! Defaults are experimental values, so that they do not shadow assigned ones. A profile is read
+//! from TOML text or changed by single `name=value` overrides, and validated against the
+//! requirements of the drafts.
 
 use crate::draft::{fast_cnp, proxy_cn, wan_fcn};
 use crate::icrc::Reading;
@@ -23,8 +24,8 @@ pub const SFLOW_PORT: u16 = 6343;
 /// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit set.
 pub const IOAM_OPTION_MUTABLE: u8 = 0x31;
 
-/// IPv6 option types that others have (IANA's registry of Destination Options and Hop-by-Hop Options), among those that the
-/// drafts' rules about the top three bits allow.
+/// IPv6 option types assigned to others (IANA's registry of Destination Options and Hop-by-Hop
+/// Options), among those that the drafts' rules about the top three bits allow.
 const ASSIGNED_OPTIONS: [(u8, &str); 12] = [
     (0x00, "Pad1"),
     (0x01, "PadN"),
@@ -53,10 +54,11 @@ macro_rules! code_points {
             /// The project's defaults.
             pub const DEFAULT: Self = Self { $($name: $default,)+ };
 
-            /// The names a profile has.
+            /// Names of all code points.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name),)+];
 
-            /// Gives the code point `name` the value that `text` stands for, or says why not.
+            /// Parses `text` and assigns it to the code point `name`, or returns the reason why it
+            /// cannot.
             fn assign(&mut self, name: &str, text: &str) -> Result<(), String> {
                 match name {
                     $(_ if name == stringify!($name) => {
@@ -91,9 +93,9 @@ code_points! {
     rocev2_port: u16 = ROCEV2_PORT,
     /// IPv6 option type of IOAM.
     ioam_option: u8 = IOAM_OPTION_MUTABLE,
-    /// How the ICRC treats IPv6 extension headers when we emit.
+    /// How the ICRC treats IPv6 extension headers in packets that we emit.
     icrc_reading: Reading = Reading::Covered,
-    /// Whether values that the drafts forbid, and such as fall together, are taken as they are: for negative testing.
+    /// Accept values that the drafts forbid and values that collide, for negative testing.
     force: bool = false,
 }
 
@@ -101,7 +103,8 @@ impl Profile {
     /// Reads a profile from TOML text; names that are absent keep their defaults.
     ///
     /// # Errors
-    /// TOML that cannot be read (with its line), an unknown name, or a value that [`validate`](Self::validate) refuses.
+    /// Fails on invalid TOML (with its line), an unknown name, or a value that
+    /// [`validate`](Self::validate) refuses.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text).map_err(|e| {
             ProfileError::of_text(format!(
@@ -113,10 +116,11 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Applies one override, `name=value`, where value is decimal or `0x…`.
+    /// Applies one override, `name=value`, in which the value is decimal or `0x…`.
     ///
     /// # Errors
-    /// An override that is not of that form, has an unknown name, or a value that [`validate`](Self::validate) refuses.
+    /// Fails if the override is not of that form, has an unknown name, or a value that
+    /// [`validate`](Self::validate) refuses.
     pub fn set(&mut self, assignment: &str) -> Result<(), ProfileError> {
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
             ProfileError::of_text(format!(
@@ -132,11 +136,11 @@ impl Profile {
         Ok(())
     }
 
-    /// Checks every value against what its draft allows, against each other, and against what is assigned to others; nothing
-    /// where [`force`](Self::force) is set.
+    /// Checks every value against its draft, against the other values, and against assignments to
+    /// other protocols. Checks nothing if [`force`](Self::force) is set.
     ///
     /// # Errors
-    /// The first value that is not allowed, with the rule it breaks.
+    /// Returns the first value that is not allowed, with the rule it breaks.
     pub fn validate(&self) -> Result<(), ProfileError> {
         const FAST: (u8, &str) = (
             0b100,
@@ -170,7 +174,7 @@ impl Profile {
                 PROXY,
             ),
         ];
-        // Of two that are equal, the one that was changed is refused.
+        // If two are equal, the one that differs from its default is refused.
         ours.sort_by_key(|(_, value, usual, _)| value != usual);
         for (i, (name, value, _, (bits, why))) in ours.into_iter().enumerate() {
             let shown = format_args!("{value:#04x}");
@@ -210,10 +214,10 @@ impl Profile {
         Ok(())
     }
 
-    /// Checks that the ports are ports, nobody else's, and not the same.
+    /// Checks that the ports are valid, distinct, and not used by another protocol.
     ///
     /// # Errors
-    /// The first one that is not, with the reason.
+    /// Returns the first port that fails, with the reason.
     pub fn validate_ports(&self) -> Result<(), ProfileError> {
         let usual = Self::DEFAULT;
         let mut ports = [
@@ -221,7 +225,7 @@ impl Profile {
             ("wan_fcn_port", self.wan_fcn_port, usual.wan_fcn_port),
             ("proxy_cn_port", self.proxy_cn_port, usual.proxy_cn_port),
         ];
-        // Of two that are equal, the one that was changed is refused.
+        // If two are equal, the one that differs from its default is refused.
         ports.sort_by_key(|(_, port, usual)| port != usual);
         for (i, (name, port, _)) in ports.iter().enumerate() {
             if *port == 0 {
@@ -237,7 +241,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Whether `option_type` is one of the two Fast CNP options.
+    /// Returns true if `option_type` is one of the two Fast CNP options.
     #[inline]
     #[must_use]
     pub const fn is_fast_cnp(&self, option_type: u8) -> bool {
@@ -260,9 +264,9 @@ fn refuse(name: &'static str, value: &dyn fmt::Display, why: &str) -> Result<(),
     })
 }
 
-/// A value that an override can give.
+/// A value that an override can set.
 trait CodePoint: Sized {
-    /// The value that a text stands for, or what the text is not.
+    /// Parses `text`; the error describes what was expected.
     fn parse(text: &str) -> Result<Self, &'static str>;
 }
 
@@ -299,7 +303,7 @@ fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
     T::try_from(number.ok()?).ok()
 }
 
-/// Why a profile or an override was refused; the text is meant for people.
+/// Reason why a profile or an override was refused; the text is meant for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ProfileError {
@@ -312,7 +316,7 @@ impl ProfileError {
         Self { name: None, text }
     }
 
-    /// The name whose value [`Profile::validate`] refused.
+    /// Returns the name whose value [`Profile::validate`] refused.
     #[must_use]
     pub const fn name(&self) -> Option<&'static str> {
         self.name
@@ -324,13 +328,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_allowed_and_are_what_an_empty_profile_gives() {
+    fn defaults_are_valid_and_equal_an_empty_profile() {
         Profile::DEFAULT.validate().unwrap();
         assert_eq!(Profile::from_toml("").unwrap(), Profile::DEFAULT);
     }
 
     #[test]
-    fn toml_sets_names_and_refuses_unknown_ones_with_the_line() {
+    fn unknown_toml_names_are_refused_with_their_line() {
         let p = Profile::from_toml("fast_cnp_option1 = 0x88\nicrc_reading = \"A2\"\n").unwrap();
         assert_eq!(
             (p.fast_cnp_option1, p.icrc_reading),
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_drafts_forbid_is_refused_unless_forced() {
+    fn forbidden_values_are_refused_unless_forced() {
         for bad in [
             "fast_cnp_option1=0x1E",
             "fast_cnp_option1=0xBE",
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_that_make_no_sense_say_what_would() {
+    fn invalid_overrides_are_refused_with_a_hint() {
         let mut p = Profile::DEFAULT;
         for (bad, part) in [
             ("fast_cnp_option1", "name=value"),

@@ -1,5 +1,5 @@
-//! The Proxy Network Node Address option (draft-xiao-rtgwg-proxy-congestion-notification section 5.2): where a data
-//! packet's sender wants congestion to be notified.
+//! The Proxy Network Node Address option (draft-xiao-rtgwg-proxy-congestion-notification section
+//! 5.2), with which a data packet's sender specifies the node to be notified of congestion.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -40,18 +40,19 @@ pub const OPTION_LEN: usize = 16;
 /// Alignment: the type octet at 4n+2, so that the address is at 4n.
 pub const OPTION_ALIGN: (usize, usize) = (4, 2);
 
-/// The option's one value: the proxy node's address.
+/// Value of the option: the proxy node's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyAddress(pub Ipv6Addr);
 
 impl ProxyAddress {
-    /// Octets of a Destination Options header that holds the option alone.
+    /// Length in octets of a Destination Options header that holds only this option.
     pub const HEADER_LEN: usize = (OPTION_ALIGN.1 + 2 + OPTION_LEN).next_multiple_of(8);
 
-    /// The option of type `kind` with data `data`; `None` where `kind` is another option.
+    /// Parses the option data `data` of an option of type `kind`; `None` if `kind` is another
+    /// option.
     ///
     /// # Errors
-    /// `data` is shorter than an address.
+    /// Fails if `data` is shorter than an address.
     pub fn parse(kind: u8, data: &[u8], profile: &Profile) -> Option<Result<Self>> {
         (kind == profile.proxy_address_option).then(|| {
             let (layer, field, len) = (Layer::ProxyAddress, "Opt Data Len", data.len());
@@ -62,8 +63,8 @@ impl ProxyAddress {
         })
     }
 
-    /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks; offsets from the
-    /// start of that header.
+    /// Adds the rules that `option`, found in an options header of kind `header`, breaks, with
+    /// offsets from the start of that header.
     pub fn check(
         option: &Ipv6Option<'_>,
         header: Layer,
@@ -88,10 +89,10 @@ impl ProxyAddress {
         }
     }
 
-    /// Adds the option, aligned, to the header that `writer` writes.
+    /// Appends the option, aligned, to the header that `writer` writes.
     ///
     /// # Errors
-    /// The buffer is too small.
+    /// Fails if the buffer is too small.
     pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
         let kind = profile.proxy_address_option;
         writer.option(OPTION_ALIGN, kind, &[&self.0.octets()])

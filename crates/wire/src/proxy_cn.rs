@@ -1,8 +1,8 @@
 //! Congestion notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification section 4): a UDP
 //! message with a five-tuple, a congestion level and the beginning of the packet that met congestion.
 //!
-//! The draft's figure is not to be had; the layout chosen here is in `mod field` and [`FIXED_LEN`], nowhere else. The
-//! option that names the proxy is in `proxy_address.rs`.
+//! The draft's figure was not available; the layout chosen here is defined only in `mod field` and
+//! [`FIXED_LEN`]. The option that names the proxy is in `proxy_address.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -47,16 +47,17 @@ use crate::octets::{ipv4_at, ipv6_at, put, put_u24, u8_at, u16_at, u24_at};
 use core::cmp::Ordering;
 use std::net::IpAddr;
 
-/// Octets behind the two addresses and in front of the invoking packet: protocol, two ports, level and reserved.
+/// Octets between the two addresses and the invoking packet: protocol, two ports, level and
+/// reserved.
 pub const FIXED_LEN: usize = 8;
-/// Longest IP packet that carries the message over IPv4.
+/// Maximum length of the IP packet that carries the message over IPv4.
 pub const MAX_IPV4_PACKET: usize = 576;
-/// Longest IP packet that carries the message over IPv6 (the minimum MTU).
+/// Maximum length of the IP packet that carries the message over IPv6 (the minimum MTU).
 pub const MAX_IPV6_PACKET: usize = 1280;
 /// Largest congestion level (3 bits).
 pub const MAX_LEVEL: u8 = 7;
 
-/// Places behind the two addresses.
+/// Field offsets after the two addresses.
 mod field {
     pub const PROTOCOL: usize = 0;
     pub const SOURCE_PORT: usize = 1;
@@ -75,7 +76,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Octets of an address.
+    /// Returns the length of an address in octets.
     #[must_use]
     pub const fn address_len(self) -> usize {
         match self {
@@ -84,13 +85,13 @@ impl Family {
         }
     }
 
-    /// Octets in front of the invoking packet.
+    /// Returns the number of octets before the invoking packet.
     #[must_use]
     pub const fn header_len(self) -> usize {
         2 * self.address_len() + FIXED_LEN
     }
 
-    /// The family of `address`.
+    /// Returns the family of `address`.
     #[must_use]
     pub const fn from_address(address: IpAddr) -> Self {
         match address {
@@ -99,7 +100,7 @@ impl Family {
         }
     }
 
-    /// Longest IP packet of this version that carries the message.
+    /// Returns the maximum length of the IP packet of this version that carries the message.
     #[must_use]
     pub const fn max_packet(self) -> usize {
         match self {
@@ -109,10 +110,10 @@ impl Family {
     }
 }
 
-/// What identifies the flow (RFC 6438).
+/// Identification of a flow (RFC 6438).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {
-    /// Source of the data packet: the sender to slow down.
+    /// Source of the data packet: the sender that has to slow down.
     pub source: IpAddr,
     /// Destination of the data packet: the receiver.
     pub destination: IpAddr,
@@ -125,9 +126,10 @@ pub struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// The five-tuple of the IP packet in `packet`; ports are 0 where there are none, or a later fragment does not show them.
+    /// Extracts the five-tuple of the IP packet in `packet`. The ports are 0 if there are none, or
+    /// if the packet is a later fragment.
     ///
-    /// `None` where the IP header, or what stands between it and the ports, is not there as a whole.
+    /// Returns `None` if the IP header, or anything between it and the ports, is incomplete.
     #[must_use]
     pub fn from_packet(packet: &[u8]) -> Option<Self> {
         let quoted = five_tuple_of(packet)?;
@@ -142,14 +144,14 @@ impl FiveTuple {
     }
 }
 
-/// How far the invoking packet agrees with the five-tuple's family and addresses.
+/// How well the invoking packet agrees with the five-tuple's family and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
-    /// It does not, or nothing is quoted: the family is the outer header's version.
+    /// No agreement, or nothing is quoted: the family is the version of the outer header.
     None,
-    /// By its version, and one of the addresses; or too little is quoted to compare them.
+    /// The version agrees, and one of the addresses; or too little is quoted to compare them.
     Version,
-    /// By version and addresses.
+    /// The version and both addresses agree.
     Addresses,
 }
 
@@ -162,13 +164,15 @@ pub struct ProxyCn<'a> {
 }
 
 impl<'a> ProxyCn<'a> {
-    /// The message in `bytes`, which is the whole UDP payload; `outer` is the version of the IP header around it.
+    /// Parses the message in `bytes`, the whole UDP payload; `outer` is the version of the
+    /// enclosing IP header.
     ///
-    /// The family is read from the invoking packet at octet 16 or 40: the one whose version nibble and addresses (as far
-    /// as quoted) agree better with the five-tuple; where neither does, it is `outer`.
+    /// The family is detected from the invoking packet at octet 16 or 40: the one whose version
+    /// nibble and addresses (as far as quoted) agree better with the five-tuple. If both agree
+    /// equally, the family is `outer`.
     ///
     /// # Errors
-    /// Too short for the five-tuple and the level.
+    /// Fails if `bytes` is too short for the five-tuple and the level.
     pub fn new_checked(bytes: &'a [u8], outer: Family) -> Result<Self> {
         let (v4, v6) = (agreement(bytes, Family::V4), agreement(bytes, Family::V6));
         let (family, agreement) = match v4.cmp(&v6) {
@@ -190,13 +194,13 @@ impl<'a> ProxyCn<'a> {
         })
     }
 
-    /// Version of the five-tuple's addresses.
+    /// Returns the IP version of the five-tuple's addresses.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// How far the invoking packet vouches for the family and the addresses.
+    /// Returns how well the invoking packet confirms the family and the addresses.
     #[must_use]
     pub const fn agreement(&self) -> Agreement {
         self.agreement
@@ -213,7 +217,7 @@ impl<'a> ProxyCn<'a> {
         2 * self.family.address_len()
     }
 
-    /// The flow to slow down.
+    /// Returns the flow that has to slow down.
     #[must_use]
     pub fn five_tuple(&self) -> FiveTuple {
         let fixed = self.fixed();
@@ -226,37 +230,38 @@ impl<'a> ProxyCn<'a> {
         }
     }
 
-    /// Where the level's octet lies.
+    /// Returns the offset of the octet that holds the level.
     #[must_use]
     pub const fn level_at(&self) -> usize {
         self.fixed() + field::LEVEL
     }
 
-    /// Congestion level: 0 lowest to 7 highest.
+    /// Returns the congestion level: 0 lowest to 7 highest.
     #[must_use]
     pub fn level(&self) -> u8 {
         u8_at(self.bytes, self.level_at()) >> 5
     }
 
-    /// The 21 reserved bits.
+    /// Returns the 21 reserved bits.
     #[must_use]
     pub fn reserved(&self) -> u32 {
         u24_at(self.bytes, self.level_at()) & 0x001F_FFFF
     }
 
-    /// Where the invoking packet begins.
+    /// Returns the offset of the invoking packet.
     #[must_use]
     pub const fn invoking_at(&self) -> usize {
         self.family.header_len()
     }
 
-    /// As much as there is of the packet that met congestion, from its IP header.
+    /// Returns the quoted part of the packet that met congestion, starting with its IP header.
     #[must_use]
     pub fn invoking_packet(&self) -> &'a [u8] {
         self.bytes.get(self.invoking_at()..).unwrap_or_default()
     }
 
-    /// The part of [`check`](Self::check) that holds for a message whose end was not captured, too.
+    /// Performs the part of [`check`](Self::check) that also applies to a message whose end was not
+    /// captured.
     pub fn check_front(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
         if self.reserved() != 0 {
             findings.push(Rule::ProxyCnReserved, self.level_at(), 3);
@@ -266,8 +271,8 @@ impl<'a> ProxyCn<'a> {
         }
     }
 
-    /// Adds the rules that the message breaks; offsets from its start. `outer_len` is the length in octets of the IP
-    /// packet around it, and `outer` that packet's version.
+    /// Adds the rules that the message breaks, with offsets from its start. `outer_len` is the
+    /// length in octets of the enclosing IP packet, and `outer` that packet's version.
     pub fn check(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
         self.check_front(outer, outer_len, findings);
         let room = outer.max_packet();
@@ -279,7 +284,8 @@ impl<'a> ProxyCn<'a> {
         if self.agreement == Agreement::None {
             findings.push(Rule::ProxyCnFamily, at, 1);
         } else if five_tuple_of(invoking).is_none() {
-            // Without the whole IP header nothing vouches for the addresses: no notification, but malformed.
+            // Without the whole IP header nothing confirms the addresses: malformed, not a
+            // notification.
             findings.push(Rule::ProxyCnMalformed, at, invoking.len());
         }
         if !tuple_agrees(&self.five_tuple(), invoking) {
@@ -291,7 +297,8 @@ impl<'a> ProxyCn<'a> {
     }
 }
 
-/// How far the invoking packet agrees with the five-tuple, where `bytes` are read as of `family`.
+/// Returns how well the invoking packet agrees with the five-tuple if `bytes` are parsed as
+/// `family`.
 fn agreement(bytes: &[u8], family: Family) -> Agreement {
     let (version, source_at) = match family {
         Family::V4 => (4, ipv4::SOURCE),
@@ -317,7 +324,8 @@ fn agreement(bytes: &[u8], family: Family) -> Agreement {
     }
 }
 
-/// Length that the IP header of `packet` states; that of the header alone where the length field is not quoted.
+/// Returns the length stated in the IP header of `packet`, or that of the header alone if the
+/// length field is not quoted.
 fn declared_len(packet: &[u8]) -> Option<usize> {
     match packet.first()? >> 4 {
         4 => Some(usize::from(u16_at(packet, ipv4::LENGTH)).max(ipv4::LEN)),
@@ -326,7 +334,8 @@ fn declared_len(packet: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether what is quoted of `packet` agrees with `tuple`; what is not quoted cannot disagree.
+/// Returns true if the quoted part of `packet` agrees with `tuple`; fields that are not quoted
+/// cannot disagree.
 fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
     match five_tuple_of(packet) {
         Some(quoted) => {
@@ -351,7 +360,7 @@ fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
     }
 }
 
-/// As much of a five-tuple as a quoted packet shows.
+/// The part of a five-tuple that a quoted packet contains.
 struct Quoted {
     source: IpAddr,
     destination: IpAddr,
@@ -403,21 +412,22 @@ fn five_tuple_of(packet: &[u8]) -> Option<Quoted> {
     })
 }
 
-/// The values of the message.
+/// Values of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyCnRepr<'a> {
-    /// The flow; both addresses of one family.
+    /// The flow; both addresses are of the same family.
     pub five_tuple: FiveTuple,
     /// Congestion level, 0 to 7.
     pub level: u8,
     /// 21 reserved bits, 0 in a well-formed message.
     pub reserved: u32,
-    /// As much of the invoking packet as is to be quoted; see [`invoking_room`].
+    /// Part of the invoking packet to quote; see [`invoking_room`].
     pub invoking: &'a [u8],
 }
 
-/// Octets of an invoking packet that fit, where the message is carried in an IP packet of version `outer` whose
-/// headers up to the UDP payload take `overhead` octets and its five-tuple is of `family`.
+/// Returns the maximum number of octets to quote of the invoking packet. The message is carried in
+/// an IP packet of version `outer` whose headers up to the UDP payload take `overhead` octets, and
+/// its five-tuple is of `family`.
 #[must_use]
 pub const fn invoking_room(outer: Family, overhead: usize, family: Family) -> usize {
     outer
@@ -426,7 +436,7 @@ pub const fn invoking_room(outer: Family, overhead: usize, family: Family) -> us
 }
 
 impl<'a> ProxyCnRepr<'a> {
-    /// The values of `message`.
+    /// Returns the values of `message`.
     #[must_use]
     pub fn parse(message: &ProxyCn<'a>) -> Self {
         Self {
@@ -437,16 +447,16 @@ impl<'a> ProxyCnRepr<'a> {
         }
     }
 
-    /// Octets written by [`emit`](Self::emit).
+    /// Returns the number of octets written by [`emit`](Self::emit).
     #[must_use]
     pub const fn buffer_len(&self) -> usize {
         Family::from_address(self.five_tuple.source).header_len() + self.invoking.len()
     }
 
-    /// Writes the message; values wider than their field are cut to it.
+    /// Writes the message; values wider than their field are truncated.
     ///
     /// # Errors
-    /// `out` is too short, or the two addresses are of different families.
+    /// Fails if `out` is too short or the two addresses are of different families.
     pub fn emit(&self, out: &mut [u8]) -> Result<()> {
         if out.len() < self.buffer_len() {
             return Err(Error::buffer(Layer::ProxyCn, self.buffer_len(), out.len()));
@@ -489,7 +499,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An IPv4 or IPv6 UDP header chain as a congestion point would quote it.
+    /// Builds an IPv4 or IPv6 UDP header chain as a congestion point would quote it.
     fn invoking(family: Family, source: u8, ports: (u16, u16)) -> Vec<u8> {
         let mut packet = match family {
             Family::V4 => {
@@ -537,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packets_five_tuple_has_ports_where_it_shows_them() {
+    fn ports_are_extracted_if_present() {
         let mut packet = [0; 24];
         packet[..4].copy_from_slice(&[0x45, 0, 0, 24]);
         packet[9] = 6;
@@ -568,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn both_families_are_told_apart_under_either_outer_header() {
+    fn families_are_distinguished_under_either_outer_header() {
         for family in [Family::V4, Family::V6] {
             for outer in [Family::V4, Family::V6] {
                 let packet = invoking(family, 1, (49152, 4791));
@@ -654,7 +664,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(v6: bool, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_any_bytes_does_not_panic(v6: bool, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let outer = if v6 { Family::V6 } else { Family::V4 };
             if let Ok(message) = ProxyCn::new_checked(&bytes, outer) {
                 let mut findings = Findings::new();

@@ -1,12 +1,12 @@
-//! RDMA communication management: the MADs to QP 1 that set a connection up and take it down, and the RDMA IP CM
-//! header in their private data (InfiniBand volume 1 section 12.6, Annex A11).
+//! RDMA communication management: the MADs to QP 1 that establish and release connections, and the
+//! RDMA IP CM header in their private data (InfiniBand volume 1 section 12.6, Annex A11).
 //!
-//! Of each message everything is read and written; which QP belongs to which flow is learnt elsewhere. The common MAD
-//! header lives in `mad.rs`, the BTH and DETH that carry it in `bth.rs`. Messages that only negotiate
-//! (MRA, LAP, APR, SIDR) are named and left unread.
+//! Every field of each message is parsed and written; the mapping from QPs to flows is learnt
+//! elsewhere. The common MAD header is in `mad.rs`, the BTH and DETH that carry it in `bth.rs`.
+//! Messages that only negotiate (MRA, LAP, APR, SIDR) are named but not parsed.
 //!
-//! Behind the MAD header, octets as the standard's tables count them (`RDC`: RDC exists, `S`: SRQ, `F`: end-to-end flow
-//! control, `N`: subnet local, `-`: reserved):
+//! Layout after the MAD header, with octets counted as in the standard's tables (`RDC`: RDC exists,
+//! `S`: SRQ, `F`: end-to-end flow control, `N`: subnet local, `-`: reserved):
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -85,13 +85,13 @@ use crate::octets::{ipv4_at, ipv6_at, put, u8_at, u16_at, u32_at};
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Version of the communication management class that this module reads and writes.
+/// Version of the communication management class that this module parses and writes.
 const CM_CLASS_VERSION: u8 = 2;
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // MRA: the answer will take longer.
+            // MRA: the response will take longer.
             Self::Other(0x11) => f.write_str("MsgRcptAck"),
             Self::Other(id) => write!(f, "CM attribute {id:#06x}"),
             known => write!(f, "{known:?}"),
@@ -109,16 +109,16 @@ pub enum Transport {
     Uc,
     /// Reliable datagram.
     Rd,
-    /// Named by the extended transport type (1 is XRC).
+    /// Specified by the extended transport type (1 is XRC).
     Extended,
 }
 
-/// Path MTU as its four-bit code: 1 is 256 octets, each one more twice as many, up to 5.
+/// Path MTU as its four-bit code: 1 is 256 octets, each increment doubles it, up to 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathMtu(pub u8);
 
 impl PathMtu {
-    /// Octets of payload a packet may have.
+    /// Returns the maximum payload of a packet in octets.
     #[must_use]
     pub const fn octets(self) -> Option<u16> {
         match self.0 {
@@ -128,20 +128,21 @@ impl PathMtu {
     }
 }
 
-/// Service ID; those of the RDMA IP CM service hold an IP protocol and port (Annex A11.2.1).
+/// Service ID; those of the RDMA IP CM service contain an IP protocol and port (Annex A11.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ServiceId(pub u64);
 
 impl ServiceId {
     const IP_PREFIX: u64 = 0x00_0000_0001;
 
-    /// The service ID of the RDMA IP CM service for `protocol` (6 TCP, 17 UDP) and destination `port`.
+    /// Returns the service ID of the RDMA IP CM service for `protocol` (6 TCP, 17 UDP) and
+    /// destination `port`.
     #[must_use]
     pub const fn ip(protocol: u8, port: u16) -> Self {
         Self(Self::IP_PREFIX << 24 | (protocol as u64) << 16 | port as u64)
     }
 
-    /// Protocol and destination port, where it is one of the RDMA IP CM service.
+    /// Returns protocol and destination port, if the ID belongs to the RDMA IP CM service.
     #[must_use]
     pub const fn ip_protocol_port(self) -> Option<(u8, u16)> {
         if self.0 >> 24 == Self::IP_PREFIX {
@@ -151,7 +152,7 @@ impl ServiceId {
         }
     }
 
-    /// Destination port, where it is one of the RDMA IP CM service.
+    /// Returns the destination port, if the ID belongs to the RDMA IP CM service.
     #[must_use]
     pub const fn port(self) -> Option<u16> {
         match self.ip_protocol_port() {
@@ -170,7 +171,7 @@ impl fmt::Display for ServiceId {
     }
 }
 
-/// The IP address that a RoCEv2 GID stands for: IPv4 where it is ::ffff:a.b.c.d (Annex A17.4.1).
+/// Returns the IP address for a RoCEv2 GID: IPv4 if it is `::ffff:a.b.c.d` (Annex A17.4.1).
 #[must_use]
 pub fn gid_to_ip(gid: Ipv6Addr) -> IpAddr {
     match gid.to_ipv4_mapped() {
@@ -179,7 +180,7 @@ pub fn gid_to_ip(gid: Ipv6Addr) -> IpAddr {
     }
 }
 
-/// The RoCEv2 GID of an IP address.
+/// Returns the RoCEv2 GID of an IP address.
 #[must_use]
 pub fn gid_from_ip(address: IpAddr) -> Ipv6Addr {
     match address {
@@ -188,7 +189,7 @@ pub fn gid_from_ip(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Offsets in the data behind the MAD header that more than the tables below go by.
+/// Offsets in the data after the MAD header that are used outside the tables below.
 pub(crate) mod field {
     pub(crate) mod req {
         pub(crate) const LOCAL_QPN: usize = 32;
@@ -220,7 +221,7 @@ pub(crate) mod field {
         pub(crate) const PRIVATE: usize = 84;
     }
 
-    /// Private data of RTU and DREP, which have only the two IDs before it.
+    /// Private data of RTU and DREP, preceded only by the two IDs.
     pub(super) const IDS_PRIVATE: usize = 8;
 
     /// From the start of the private data (Annex A11.2.2).
@@ -238,22 +239,22 @@ pub(crate) mod field {
     }
 }
 
-/// Octets of private data in a ConnectRequest.
+/// Length of the private data in a ConnectRequest, in octets.
 pub const REQ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::req::PRIVATE;
-/// Octets of private data in a ConnectReply.
+/// Length of the private data in a ConnectReply, in octets.
 pub const REP_PRIVATE_LEN: usize = MAD_DATA_LEN - field::rep::PRIVATE;
-/// Octets of private data in a ConnectReject.
+/// Length of the private data in a ConnectReject, in octets.
 pub const REJ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::rej::PRIVATE;
-/// Octets of additional information in a ConnectReject.
+/// Length of the additional information in a ConnectReject, in octets.
 pub const REJ_INFORMATION_LEN: usize = field::rej::PRIVATE - field::rej::INFORMATION;
-/// Octets of private data in a ReadyToUse or DisconnectReply.
+/// Length of the private data in a ReadyToUse or DisconnectReply, in octets.
 pub const IDS_PRIVATE_LEN: usize = MAD_DATA_LEN - field::IDS_PRIVATE;
-/// Octets of private data in a DisconnectRequest.
+/// Length of the private data in a DisconnectRequest, in octets.
 pub const DREQ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::dreq::PRIVATE;
-/// Octets of the RDMA IP CM header at the beginning of a ConnectRequest's private data.
+/// Length of the RDMA IP CM header at the beginning of a ConnectRequest's private data, in octets.
 pub const IP_CM_LEN: usize = field::ip_cm::LEN;
 
-/// The octet `field` at `at` holds `value`.
+/// Error for the octet `field` at `at`, which has the wrong `value`.
 #[cold]
 fn wrong(at: usize, field: &'static str, value: u8, expected: &'static str) -> Error {
     Error::value(Layer::RdmaCm, at, field, value.into(), expected)
@@ -270,7 +271,7 @@ bits! {
     }, |transport: Self| transport as u128;
 }
 
-/// Private data, and what else is octets and no number.
+/// Private data and other octet strings.
 impl<const N: usize> Value for [u8; N] {
     fn read(data: &[u8], places: &[Place]) -> Self {
         let mut rest = places.iter().flat_map(|(at, ..)| data.iter().skip(*at));
@@ -300,19 +301,20 @@ impl Value for Path {
     }
 }
 
-/// Where a field begins.
+/// Returns the offset of a field.
 fn start(places: &[Place]) -> usize {
     places.first().map_or(0, |(at, ..)| *at)
 }
 
-/// A message: its view, and its values.
+/// Defines a message: its view and its values.
 macro_rules! message {
     ($(#[$about:meta])* $view:ident, $repr:ident {
         $($(#[$doc:meta])* $field:ident: $type:ty = $name:literal, $places:expr;)+
     } private data of $len:ident at $private:expr) => {
         $(#[$about])*
         ///
-        /// Made by [`Cm`], which has checked that every field before the private data is there.
+        /// Created by [`Cm`], which has verified that every field before the private data is
+        /// present.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $view<'a> {
             mad: Mad<'a>,
@@ -331,7 +333,7 @@ macro_rules! message {
                 self.mad.data()
             }
 
-            /// The consumer's private data, as much of it as was captured.
+            /// Returns the consumer's private data, as far as captured.
             #[must_use]
             pub fn private_data(&self) -> &'a [u8] {
                 self.data().get($private..).unwrap_or_default()
@@ -344,7 +346,7 @@ macro_rules! message {
             $repr {
                 $($(#[$doc])* $field: $type = $name, $places;)+
             } and {
-                /// The consumer's private data.
+                /// Consumer's private data.
                 private_data: [u8; $len] = "Private Data", [($private, 0, 0)];
             }
         }
@@ -355,9 +357,9 @@ message! {
     /// View of a ConnectRequest (section 12.6.5).
     ConnectRequest,
     ConnectRequestRepr {
-        /// The sender's communication ID.
+        /// Sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The sender's vendor ID (OUI, 24 bits), 0 where it does not say.
+        /// Sender's vendor ID (OUI, 24 bits), 0 if not given.
         vendor_id: u32 = "Vendor ID", [(5, 0, 24)];
         /// Service ID.
         service_id: ServiceId = "Service ID", [(8, 0, 64)];
@@ -365,25 +367,25 @@ message! {
         local_ca_guid: u64 = "Local CA GUID", [(16, 0, 64)];
         /// Q_Key, for reliable datagram.
         local_q_key: u32 = "Local Q_Key", [(28, 0, 32)];
-        /// The sender's QP number (24 bits): what packets *to* the sender carry as DestQP.
+        /// Sender's QP number (24 bits): the DestQP of packets *to* the sender.
         local_qpn: u32 = "Local QPN", [(field::req::LOCAL_QPN, 0, 24)];
-        /// RDMA reads and atomics the sender takes at once.
+        /// Number of RDMA reads and atomics that the sender accepts at once.
         responder_resources: u8 = "Responder Resources", [(35, 0, 8)];
-        /// The sender's end-to-end context number (24 bits), for reliable datagram.
+        /// Sender's end-to-end context number (24 bits), for reliable datagram.
         local_eecn: u32 = "Local EECN", [(36, 0, 24)];
-        /// RDMA reads and atomics the sender will have open at once.
+        /// Number of RDMA reads and atomics that the sender will have outstanding at once.
         initiator_depth: u8 = "Initiator Depth", [(39, 0, 8)];
-        /// The receiver's end-to-end context number (24 bits), for reliable datagram.
+        /// Receiver's end-to-end context number (24 bits), for reliable datagram.
         remote_eecn: u32 = "Remote EECN", [(40, 0, 24)];
-        /// How long the receiver may take to answer: 4.096 µs · 2ⁿ, n of 5 bits.
+        /// Time within which the receiver may respond: 4.096 µs · 2ⁿ, n of 5 bits.
         remote_cm_response_timeout: u8 = "Remote CM Response Timeout", [(43, 0, 5)];
         /// Transport service.
         transport: Transport = "Transport Service Type", [(43, 5, 2)];
-        /// Whether the sender's receive queue does end-to-end flow control.
+        /// True if the sender's receive queue does end-to-end flow control.
         end_to_end_flow_control: bool = "End-to-End Flow Control", [(43, 7, 1)];
-        /// The PSN (24 bits) that the *receiver's* send queue is to start with.
+        /// PSN (24 bits) with which the *receiver's* send queue has to start.
         starting_psn: u32 = "Starting PSN", [(field::req::STARTING_PSN, 0, 24)];
-        /// How long the sender may take to answer: 4.096 µs · 2ⁿ, n of 5 bits.
+        /// Time within which the sender may respond: 4.096 µs · 2ⁿ, n of 5 bits.
         local_cm_response_timeout: u8 = "Local CM Response Timeout", [(47, 0, 5)];
         /// Retries of a lost packet (3 bits).
         retry_count: u8 = "Retry Count", [(47, 5, 3)];
@@ -391,19 +393,19 @@ message! {
         partition_key: u16 = "Partition Key", [(48, 0, 16)];
         /// Path MTU.
         path_mtu: PathMtu = "Path Packet Payload MTU", [(50, 0, 4)];
-        /// Whether a reliable datagram channel to the receiver exists already.
+        /// True if a reliable datagram channel to the receiver exists already.
         rdc_exists: bool = "RDC Exists", [(50, 4, 1)];
-        /// Retries after receiver not ready (3 bits); 7 is for ever.
+        /// Retries after receiver not ready (3 bits); 7 means unlimited.
         rnr_retry_count: u8 = "RNR Retry Count", [(50, 5, 3)];
-        /// How often a CM message is sent again (4 bits).
+        /// Number of retransmissions of a CM message (4 bits).
         max_cm_retries: u8 = "Max CM Retries", [(51, 0, 4)];
-        /// Whether the sender's QP uses a shared receive queue.
+        /// True if the sender's QP uses a shared receive queue.
         srq: bool = "SRQ", [(51, 4, 1)];
         /// Extended transport type (3 bits); 1 is XRC.
         extended_transport: u8 = "Extended Transport Type", [(51, 5, 3)];
-        /// The path to use.
+        /// Primary path.
         primary: Path = "Primary Path", [(field::req::PRIMARY, 0, 352)];
-        /// The path to change to when the primary one fails; all zeros ([`Path::default`]) for none.
+        /// Alternate path, used if the primary one fails; all zeros ([`Path::default`]) for none.
         alternate: Path = "Alternate Path", [(field::req::ALTERNATE, 0, 352)];
     } private data of REQ_PRIVATE_LEN at field::req::PRIVATE
 }
@@ -412,34 +414,35 @@ message! {
     /// View of a ConnectReply (section 12.6.8).
     ConnectReply,
     ConnectReplyRepr {
-        /// The sender's communication ID.
+        /// Sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The receiver's communication ID.
+        /// Receiver's communication ID.
         remote_comm_id: u32 = "Remote Communication ID", [(4, 0, 32)];
-        /// The sender's vendor ID (OUI, 24 bits, in three octets that older editions reserve), 0 where it does not say.
+        /// Sender's vendor ID (OUI, 24 bits, in three octets that older editions reserve), 0 if not
+        /// given.
         vendor_id: u32 = "Vendor ID", [(15, 0, 8), (19, 0, 8), (23, 0, 8)];
         /// Q_Key, for reliable datagram.
         local_q_key: u32 = "Local Q_Key", [(8, 0, 32)];
-        /// The sender's QP number (24 bits): what packets *to* the sender carry as DestQP.
+        /// Sender's QP number (24 bits): the DestQP of packets *to* the sender.
         local_qpn: u32 = "Local QPN", [(field::rep::LOCAL_QPN, 0, 24)];
-        /// The sender's end-to-end context number (24 bits), for reliable datagram; with XRC Linux gives its QP number
-        /// here.
+        /// Sender's end-to-end context number (24 bits), for reliable datagram; with XRC, Linux
+        /// puts its QP number here.
         local_eecn: u32 = "Local EECN", [(16, 0, 24)];
-        /// The PSN (24 bits) that the *receiver's* send queue is to start with.
+        /// PSN (24 bits) with which the *receiver's* send queue has to start.
         starting_psn: u32 = "Starting PSN", [(field::rep::STARTING_PSN, 0, 24)];
-        /// RDMA reads and atomics the sender takes at once.
+        /// Number of RDMA reads and atomics that the sender accepts at once.
         responder_resources: u8 = "Responder Resources", [(24, 0, 8)];
-        /// RDMA reads and atomics the sender will have open at once.
+        /// Number of RDMA reads and atomics that the sender will have outstanding at once.
         initiator_depth: u8 = "Initiator Depth", [(25, 0, 8)];
-        /// How long the sender may take to acknowledge: 4.096 µs · 2ⁿ, n of 5 bits.
+        /// Time within which the sender may acknowledge: 4.096 µs · 2ⁿ, n of 5 bits.
         target_ack_delay: u8 = "Target ACK Delay", [(26, 0, 5)];
-        /// What became of the alternate path (2 bits): 0 accepted, 1 not supported, 2 refused.
+        /// Result for the alternate path (2 bits): 0 accepted, 1 not supported, 2 refused.
         failover_accepted: u8 = "Failover Accepted", [(26, 5, 2)];
-        /// Whether the sender's receive queue does end-to-end flow control.
+        /// True if the sender's receive queue does end-to-end flow control.
         end_to_end_flow_control: bool = "End-To-End Flow Control", [(26, 7, 1)];
-        /// Retries after receiver not ready (3 bits); 7 is for ever.
+        /// Retries after receiver not ready (3 bits); 7 means unlimited.
         rnr_retry_count: u8 = "RNR Retry Count", [(27, 0, 3)];
-        /// Whether the sender's QP uses a shared receive queue.
+        /// True if the sender's QP uses a shared receive queue.
         srq: bool = "SRQ", [(27, 3, 1)];
         /// GUID of the sender's channel adapter.
         local_ca_guid: u64 = "Local CA GUID", [(28, 0, 64)];
@@ -447,20 +450,21 @@ message! {
 }
 
 message! {
-    /// View of a ConnectReject (section 12.6.7): of a request, of a reply, or of either in good time.
+    /// View of a ConnectReject (section 12.6.7): rejects a request or a reply, or reports that
+    /// neither arrived in time.
     ConnectReject,
     ConnectRejectRepr {
-        /// The sender's communication ID; 0 where it refuses a request that it gave none.
+        /// Sender's communication ID; 0 if it refuses a request without having assigned one.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The receiver's communication ID; 0 where it is not known.
+        /// Receiver's communication ID; 0 if unknown.
         remote_comm_id: u32 = "Remote Communication ID", [(4, 0, 32)];
-        /// Which message is refused (2 bits): 0 the ConnectRequest, 1 the ConnectReply, 2 none of them.
+        /// Rejected message (2 bits): 0 the ConnectRequest, 1 the ConnectReply, 2 neither.
         message_rejected: u8 = "Message REJected", [(8, 0, 2)];
-        /// Why, by the numbers of section 12.6.7.2: 4 is a timeout, 28 the consumer's own reason.
+        /// Reason by the numbers of section 12.6.7.2: 4 is a timeout, 28 the consumer's own reason.
         reason: u16 = "Reason", [(10, 0, 16)];
-        /// Octets of `information` that count (7 bits).
+        /// Number of valid octets in `information` (7 bits).
         information_len: u8 = "Reject Info Length", [(9, 0, 7)];
-        /// Additional information, by the reason.
+        /// Additional information; its meaning depends on the reason.
         information: [u8; REJ_INFORMATION_LEN] = "Information", [(field::rej::INFORMATION, 0, 0)];
     } private data of REJ_PRIVATE_LEN at field::rej::PRIVATE
 }
@@ -469,9 +473,9 @@ message! {
     /// View of a ReadyToUse (section 12.6.9).
     ReadyToUse,
     ReadyToUseRepr {
-        /// The sender's communication ID.
+        /// Sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The receiver's communication ID.
+        /// Receiver's communication ID.
         remote_comm_id: u32 = "Remote Communication ID", [(4, 0, 32)];
     } private data of IDS_PRIVATE_LEN at field::IDS_PRIVATE
 }
@@ -480,9 +484,9 @@ message! {
     /// View of a DisconnectRequest (section 12.6.10).
     DisconnectRequest,
     DisconnectRequestRepr {
-        /// The sender's communication ID.
+        /// Sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The receiver's communication ID.
+        /// Receiver's communication ID.
         remote_comm_id: u32 = "Remote Communication ID", [(4, 0, 32)];
         /// The *receiver's* QP number or end-to-end context number (24 bits).
         remote_qpn: u32 = "Remote QPN", [(field::dreq::REMOTE_QPN, 0, 24)];
@@ -493,16 +497,16 @@ message! {
     /// View of a DisconnectReply (section 12.6.11).
     DisconnectReply,
     DisconnectReplyRepr {
-        /// The sender's communication ID.
+        /// Sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
-        /// The receiver's communication ID.
+        /// Receiver's communication ID.
         remote_comm_id: u32 = "Remote Communication ID", [(4, 0, 32)];
     } private data of IDS_PRIVATE_LEN at field::IDS_PRIVATE
 }
 
 macro_rules! messages {
     ($($(#[$about:meta])* $name:ident $repr:ident = $id:literal,)+) => {
-        /// Which message a communication management MAD is (section 12.6, attribute IDs of section 16.7.2).
+        /// Type of a communication management MAD (section 12.6, attribute IDs of section 16.7.2).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$about])* $name,)+
@@ -511,7 +515,7 @@ macro_rules! messages {
         }
 
         impl Kind {
-            /// The message with that attribute ID.
+            /// Returns the message with that attribute ID.
             #[must_use]
             pub const fn from_attribute(id: u16) -> Self {
                 match id {
@@ -520,7 +524,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The message's attribute ID.
+            /// Returns the message's attribute ID.
             #[must_use]
             pub const fn attribute(self) -> u16 {
                 match self {
@@ -530,11 +534,11 @@ macro_rules! messages {
             }
         }
 
-        /// One communication management message, of whichever kind.
+        /// A communication management message of any kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Cm<'a> {
             $($(#[$about])* $name($name<'a>),)+
-            /// A MAD of the class that this module does not read.
+            /// A MAD of the class that this module does not parse.
             Other(Mad<'a>),
         }
 
@@ -554,7 +558,7 @@ macro_rules! messages {
             }
         }
 
-        /// The values of one of the six messages.
+        /// Values of one of the six messages.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(
             clippy::large_enum_variant,
@@ -565,7 +569,7 @@ macro_rules! messages {
         }
 
         impl MessageRepr {
-            /// Which message it is.
+            /// Returns the message type.
             #[must_use]
             pub const fn kind(&self) -> Kind {
                 match self {
@@ -573,7 +577,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The values of a message that is one of the six.
+            /// Returns the values of one of the six messages, or `None` for any other.
             fn read(view: &Cm<'_>) -> Option<Self> {
                 Some(match view {
                     $(Cm::$name(view) => Self::$name($repr::parse(view)),)+
@@ -581,7 +585,7 @@ macro_rules! messages {
                 })
             }
 
-            /// Writes the message to `data`, as long as every value fits into its field.
+            /// Writes the message to `data`, if every value fits into its field.
             fn write(&self, data: &mut [u8]) -> Result<()> {
                 match self {
                     $(Self::$name(message) => {
@@ -604,25 +608,25 @@ macro_rules! messages {
 }
 
 messages! {
-    /// REQ: the active side asks for a connection.
+    /// REQ: the active side requests a connection.
     ConnectRequest ConnectRequestRepr = 0x10,
-    /// REJ: no.
+    /// REJ: the connection is rejected.
     ConnectReject ConnectRejectRepr = 0x12,
-    /// REP: the passive side agrees.
+    /// REP: the passive side accepts.
     ConnectReply ConnectReplyRepr = 0x13,
     /// RTU: the active side is ready.
     ReadyToUse ReadyToUseRepr = 0x14,
-    /// DREQ: one side takes the connection down.
+    /// DREQ: one side releases the connection.
     DisconnectRequest DisconnectRequestRepr = 0x15,
-    /// DREP: the other agrees.
+    /// DREP: the other side confirms the release.
     DisconnectReply DisconnectReplyRepr = 0x16,
 }
 
 impl<'a> Cm<'a> {
-    /// Views a whole MAD of 256 octets, from its header on.
+    /// Returns a view of a complete MAD of 256 octets, from its header on.
     ///
     /// # Errors
-    /// The MAD is not whole, or not one of communication management as this module knows it.
+    /// Fails if the MAD is incomplete, or not communication management in the supported version.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < MAD_LEN {
             return Err(Error::short(Layer::Mad, MAD_LEN, bytes.len()));
@@ -630,11 +634,11 @@ impl<'a> Cm<'a> {
         Self::new_lax(bytes)
     }
 
-    /// As [`new_checked`](Self::new_checked), for a capture that may have cut the MAD short: its private data may be
-    /// incomplete, every other field must be there.
+    /// Like [`new_checked`](Self::new_checked), but for captures that may have truncated the MAD:
+    /// its private data may be incomplete, all other fields must be present.
     ///
     /// # Errors
-    /// The MAD ends before the message's private data, or is not one of communication management.
+    /// Fails if the MAD ends before the message's private data, or is not communication management.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
         let mad = Mad::new_checked(bytes)?;
         let class = (mad.class(), CLASS_COMMUNICATION);
@@ -658,13 +662,13 @@ impl<'a> Cm<'a> {
         Self::from_mad(mad)
     }
 
-    /// Which message it is.
+    /// Returns the message type.
     #[must_use]
     pub fn kind(&self) -> Kind {
         Kind::from_attribute(self.mad().attribute_id())
     }
 
-    /// The sender's communication ID; `None` for messages that this module does not read.
+    /// Returns the sender's communication ID; `None` for messages that this module does not parse.
     #[must_use]
     pub fn local_comm_id(&self) -> Option<u32> {
         match self {
@@ -673,7 +677,7 @@ impl<'a> Cm<'a> {
         }
     }
 
-    /// The receiver's communication ID; a ConnectRequest does not know it yet.
+    /// Returns the receiver's communication ID; not yet known in a ConnectRequest.
     #[must_use]
     pub fn remote_comm_id(&self) -> Option<u32> {
         match self {
@@ -682,7 +686,7 @@ impl<'a> Cm<'a> {
         }
     }
 
-    /// The sender's QP number, which a ConnectRequest and a ConnectReply give.
+    /// Returns the sender's QP number, which is present in ConnectRequest and ConnectReply.
     #[must_use]
     pub fn local_qpn(&self) -> Option<u32> {
         match self {
@@ -694,10 +698,12 @@ impl<'a> Cm<'a> {
 }
 
 impl ConnectRequest<'_> {
-    /// The RDMA IP CM header in the private data, where the service ID says that there is one.
+    /// Returns the RDMA IP CM header in the private data, if the service ID indicates that there is
+    /// one.
     ///
     /// # Errors
-    /// The capture has cut it, or its IP version is neither 4 nor 6. Offsets count from the MAD's start.
+    /// Fails if the capture truncated it, or its IP version is neither 4 nor 6. Offsets are from
+    /// the MAD's start.
     pub fn ip_cm(&self) -> Option<Result<IpCm>> {
         self.service_id().ip_protocol_port()?;
         let at = MAD_HEADER_LEN + field::req::PRIVATE;
@@ -706,7 +712,8 @@ impl ConnectRequest<'_> {
 }
 
 values! {
-    /// A path of a ConnectRequest (section 12.6.5). On RoCEv2 the LIDs mean nothing and the GIDs are IP addresses.
+    /// A path of a ConnectRequest (section 12.6.5). On RoCEv2 the LIDs have no meaning and the GIDs
+    /// are IP addresses.
     Path {
         /// LID of the sender's port.
         local_lid: u16 = "Local LID", [(0, 0, 16)];
@@ -726,7 +733,7 @@ values! {
         hop_limit: u8 = "Hop Limit", [(41, 0, 8)];
         /// Service level, 4 bits.
         sl: u8 = "SL", [(42, 0, 4)];
-        /// Whether both ports are on one subnet.
+        /// True if both ports are on one subnet.
         subnet_local: bool = "Subnet Local", [(42, 4, 1)];
         /// Local ACK timeout: 4.096 µs · 2ⁿ, n of 5 bits.
         local_ack_timeout: u8 = "Local ACK Timeout", [(43, 0, 5)];
@@ -734,7 +741,8 @@ values! {
 }
 
 impl Path {
-    /// A RoCEv2 path between two addresses, with the permissive LIDs and hop limit that Linux sends.
+    /// Creates a RoCEv2 path between two addresses, with the permissive LIDs and hop limit that
+    /// Linux sends.
     #[must_use]
     pub fn roce(local: IpAddr, remote: IpAddr) -> Self {
         Self {
@@ -748,7 +756,7 @@ impl Path {
     }
 }
 
-/// The RDMA IP CM header: which IP addresses and source port the consumer asked for (Annex A11.2.2).
+/// RDMA IP CM header: the IP addresses and source port requested by the consumer (Annex A11.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpCm {
     /// Major version, 4 bits: 0.
@@ -764,10 +772,10 @@ pub struct IpCm {
 }
 
 impl IpCm {
-    /// Reads the header from the beginning of a ConnectRequest's private data.
+    /// Parses the header at the beginning of a ConnectRequest's private data.
     ///
     /// # Errors
-    /// It is not whole, or its IP version is neither 4 nor 6.
+    /// Fails if it is incomplete, or its IP version is neither 4 nor 6.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         use field::ip_cm::{
             DESTINATION, IP_VERSION, IPV4_IN_ADDRESS, SOURCE, SOURCE_PORT, VERSION,
@@ -792,10 +800,10 @@ impl IpCm {
         })
     }
 
-    /// Its octets.
+    /// Returns its octets.
     ///
     /// # Errors
-    /// Addresses of two families, or a version of more than 4 bits.
+    /// Fails if the addresses are of different families, or a version needs more than 4 bits.
     pub fn to_bytes(self) -> Result<[u8; IP_CM_LEN]> {
         use field::ip_cm::{
             DESTINATION, IP_VERSION, IPV4_IN_ADDRESS, SOURCE, SOURCE_PORT, VERSION,
@@ -824,11 +832,12 @@ impl IpCm {
 }
 
 impl ConnectRequestRepr {
-    /// A request for a reliable connection between RoCEv2 addresses, for the consumer listening on TCP `port`, with
-    /// the time-outs, retries and default P_Key that Linux's RDMA CM sends.
+    /// Creates a request for a reliable connection between RoCEv2 addresses, to the consumer
+    /// listening on TCP `port`, with the timeouts, retries and default P_Key that Linux's RDMA CM
+    /// sends.
     ///
     /// # Errors
-    /// The addresses are of two families.
+    /// Fails if the addresses are of different families.
     pub fn roce(
         (source, source_port): (IpAddr, u16),
         (destination, port): (IpAddr, u16),
@@ -859,22 +868,23 @@ impl ConnectRequestRepr {
     }
 }
 
-/// A communication management MAD: what its header may vary in, and its message.
+/// A communication management MAD: the variable fields of its header, and its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CmRepr {
-    /// Transaction ID: the same in a request and its answers.
+    /// Transaction ID: the same in a request and its responses.
     pub transaction_id: u64,
-    /// Attribute modifier: 0, unless vendors negotiate enhancements there.
+    /// Attribute modifier: 0, unless vendors use it to negotiate enhancements.
     pub attribute_modifier: u32,
     /// The message.
     pub message: MessageRepr,
 }
 
 impl CmRepr {
-    /// Octets that [`to_bytes`](Self::to_bytes) writes: the whole MAD, private data filled up with zeros.
+    /// Number of octets written by [`to_bytes`](Self::to_bytes): the whole MAD, with private data
+    /// zero-padded.
     pub const LEN: usize = MAD_LEN;
 
-    /// `message` in a transaction, with attribute modifier 0.
+    /// Creates `message` in a transaction, with attribute modifier 0.
     #[must_use]
     pub fn new(transaction_id: u64, message: impl Into<MessageRepr>) -> Self {
         Self {
@@ -884,7 +894,7 @@ impl CmRepr {
         }
     }
 
-    /// The values of a message that is one of the six.
+    /// Returns the values of one of the six messages, or `None` for any other.
     #[must_use]
     pub fn parse(view: &Cm<'_>) -> Option<Self> {
         let mad = view.mad();
@@ -895,10 +905,10 @@ impl CmRepr {
         })
     }
 
-    /// The octets of the MAD.
+    /// Returns the octets of the MAD.
     ///
     /// # Errors
-    /// A value that is wider than its field.
+    /// Fails if a value is wider than its field.
     pub fn to_bytes(&self) -> Result<[u8; MAD_LEN]> {
         let header = MadRepr {
             base_version: BASE_VERSION,

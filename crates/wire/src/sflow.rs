@@ -1,7 +1,9 @@
-//! sFlow version 5: the heads of packets that a switch has sampled, several to a datagram (sflow.org, "sFlow Version 5").
+//! sFlow version 5: headers of packets sampled by a switch, several per datagram (sflow.org, "sFlow
+//! Version 5").
 //!
-//! Of its many structures those are read that have the octets of a packet: raw packet headers of Ethernet, IPv4 and IPv6 in
-//! flow samples, plain or expanded. Everything else is passed over by its length.
+//! Of its many structures, only those with a packet's octets are parsed: raw packet headers of
+//! Ethernet, IPv4 and IPv6 in flow samples, plain or expanded. Everything else is skipped by its
+//! length.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -69,19 +71,19 @@ use crate::link_type::LinkType;
 use crate::octets::{ipv4_at, ipv6_at, put, u32_at};
 use std::net::IpAddr;
 
-/// The version that is read.
+/// Supported version.
 pub const VERSION: u32 = 5;
-/// Formats of samples, of enterprise 0.
+/// Sample formats, of enterprise 0.
 const FLOW_SAMPLE: u32 = 1;
 const EXPANDED_FLOW_SAMPLE: u32 = 3;
-/// Format of a raw packet header among a flow sample's records, of enterprise 0.
+/// Format of a raw packet header in a flow sample's records, of enterprise 0.
 const RAW_HEADER: u32 = 1;
-/// Octets in front of each sample and record: format and length.
+/// Octets before each sample and record: format and length.
 const ITEM_HEADER: usize = 8;
-/// A port's value that stands for the switch itself.
+/// Port value that stands for the switch itself.
 const INTERNAL: u32 = 0x3FFF_FFFF;
 
-/// Octets of the datagram's header.
+/// Offsets in the datagram's header.
 mod datagram {
     pub const ADDRESS_TYPE: usize = 4;
     pub const ADDRESS: usize = 8;
@@ -93,7 +95,7 @@ mod datagram {
     pub const REST: usize = 16;
 }
 
-/// Octets of a flow sample in front of its records.
+/// Offsets in a flow sample before its records.
 mod flow {
     pub const SEQUENCE: usize = 0;
     pub const SOURCE: usize = 4;
@@ -106,7 +108,7 @@ mod flow {
     pub const EXPANDED_LEN: usize = 44;
 }
 
-/// Octets of a raw packet header in front of the packet's.
+/// Offsets in a raw packet header record before the packet's octets.
 mod raw {
     pub const PROTOCOL: usize = 0;
     pub const FRAME_LENGTH: usize = 4;
@@ -118,37 +120,37 @@ mod raw {
     pub const IPV6: u32 = 12;
 }
 
-/// The values of a datagram's header, but for the number of samples.
+/// Values of a datagram's header, without the number of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DatagramRepr {
-    /// The switch's address, by which it is told apart whichever address its datagrams come from.
+    /// Switch's address, which identifies it whatever source address its datagrams have.
     pub agent: IpAddr,
-    /// Which part of the switch sends.
+    /// Sub-agent: the part of the switch that sends.
     pub sub_agent: u32,
-    /// Number of the datagram among those of that part.
+    /// Sequence number of the datagram within that sub-agent.
     pub sequence: u32,
-    /// Time since that part started, in milliseconds.
+    /// Time since that sub-agent started, in milliseconds.
     pub uptime: u32,
 }
 
 /// View of a datagram.
 ///
-/// Nothing panics, and every iterator ends: [`new_checked`](Self::new_checked) has checked that each length lies within what
-/// is around it.
+/// No method panics, and every iterator ends: [`new_checked`](Self::new_checked) has verified that
+/// each length lies within the enclosing structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     bytes: &'a [u8],
     wire_len: usize,
-    /// Where the agent's address ends.
+    /// Offset of the end of the agent's address.
     rest: usize,
 }
 
 impl<'a> Datagram<'a> {
-    /// Views the payload of a UDP datagram, of which there were `wire_len` octets, as far as `bytes` has them.
+    /// Returns a view of a UDP payload that had `wire_len` octets, of which `bytes` were captured.
     ///
     /// # Errors
-    /// It is of another version, or a length or a number contradicts what there is room for; the header was not captured as a
-    /// whole. What is cut off behind it is no error.
+    /// Fails on another version, on a length or count that exceeds the available space, and if the
+    /// header was not captured completely. Truncation after the header is not an error.
     pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         let wire_len = wire_len.max(bytes.len());
         let short = |need| Err(Error::short(Layer::Sflow, need, bytes.len()));
@@ -233,7 +235,7 @@ impl<'a> Datagram<'a> {
         Ok(())
     }
 
-    /// The values of its header.
+    /// Returns the values of its header.
     #[must_use]
     pub fn header(&self) -> DatagramRepr {
         let at = |field| u32_at(self.bytes, self.rest + field);
@@ -249,13 +251,13 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// Number of samples by its header, of whatever format, be they captured or not.
+    /// Returns the number of samples stated in its header, of any format, captured or not.
     #[must_use]
     pub fn number_of_samples(&self) -> u32 {
         u32_at(self.bytes, self.rest + datagram::SAMPLES)
     }
 
-    /// Whether the capture has cut the datagram, so that samples may be missing.
+    /// Returns true if the capture truncated the datagram, so that samples may be missing.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.bytes.len() < self.wire_len
@@ -270,7 +272,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// The records of a flow sample whose header was captured.
+    /// Returns the records of a flow sample whose header was captured.
     fn records(&self, sample: &Item) -> Option<Items<'a>> {
         let at = sample.at + sample.flow_header();
         (at <= self.bytes.len()).then(|| Items {
@@ -281,9 +283,9 @@ impl<'a> Datagram<'a> {
         })
     }
 
-    /// The packets sampled, in their order, as far as they were captured: of each flow sample the first raw packet header, as a
-    /// sample is of one packet. Those of other protocols than Ethernet, IPv4 and IPv6 are left out, as are those that claim to
-    /// be one of none (sampling rate 0).
+    /// Returns the sampled packets in order, as far as captured: for each flow sample the first raw
+    /// packet header, because a sample describes one packet. Packets of protocols other than
+    /// Ethernet, IPv4 and IPv6 are skipped, as are samples with sampling rate 0.
     pub fn packets(&self) -> impl Iterator<Item = Packet<'a>> + use<'a> {
         let view = *self;
         // Lengths were checked; an error would end each.
@@ -342,7 +344,7 @@ impl<'a> Datagram<'a> {
             _ => return None,
         };
         let wire_len = u32_at(head, raw::FRAME_LENGTH).saturating_sub(u32_at(head, raw::STRIPPED));
-        // What is behind the packet's end pads it.
+        // Octets after the packet's end are padding.
         let len = u32_at(head, raw::HEADER_LENGTH).min(wire_len) as usize;
         let bytes = behind.get(..len).unwrap_or(behind);
         (sample.rate > 0).then_some(Packet {
@@ -354,58 +356,60 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// A packet that was sampled.
+/// A sampled packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// What its sample says.
+    /// Its flow sample.
     pub sample: FlowSample,
-    /// What it begins with.
+    /// Its link type.
     pub link: LinkType,
-    /// Its first octets, as far as they were sent and captured.
+    /// Its first octets, as far as sent and captured.
     pub bytes: &'a [u8],
-    /// Octets that it had when it was sampled, without those that the switch has taken away (the FCS, tags).
+    /// Length when it was sampled, in octets, without those that the switch stripped (the FCS,
+    /// tags).
     pub wire_len: usize,
 }
 
-/// What a flow sample says, but for its records.
+/// Content of a flow sample, without its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowSample {
-    /// Number of the sample among those of its source.
+    /// Sequence number of the sample within its source.
     pub sequence: u32,
-    /// What was sampled.
+    /// Data source.
     pub source: Source,
-    /// One in so many packets is sampled.
+    /// Sampling rate: one in `rate` packets is sampled.
     pub rate: u32,
-    /// Packets that could have been sampled so far.
+    /// Number of packets that could have been sampled so far.
     pub pool: u32,
-    /// Samples that were dropped so far, for want of resources.
+    /// Number of samples dropped so far for lack of resources.
     pub drops: u32,
-    /// Where the packet came in.
+    /// Input port of the packet.
     pub input: Port,
-    /// Where it went out.
+    /// Output port of the packet.
     pub output: Port,
 }
 
-/// What is sampled.
+/// Data source of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// Of what sort, 8 bits unless expanded: 0 a port (by its ifIndex), 1 a VLAN, 2 a physical entity.
+    /// Kind, 8 bits unless expanded: 0 a port (by its ifIndex), 1 a VLAN, 2 a physical entity.
     pub kind: u32,
-    /// Which one, 24 bits unless expanded.
+    /// Index, 24 bits unless expanded.
     pub index: u32,
 }
 
-/// Where a packet came in or went out.
+/// Input or output port of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Port {
-    /// What the value means, 2 bits: 0 an ifIndex, 1 why the packet was discarded, 2 how many ports.
+    /// Meaning of the value, 2 bits: 0 an ifIndex, 1 the reason why the packet was discarded, 2 the
+    /// number of ports.
     pub format: u32,
-    /// The value, 30 bits unless expanded.
+    /// Value, 30 bits unless expanded.
     pub value: u32,
 }
 
 impl Port {
-    /// The port of that ifIndex.
+    /// Creates the port with that ifIndex.
     #[must_use]
     pub const fn from_index(index: u32) -> Self {
         Self {
@@ -414,7 +418,7 @@ impl Port {
         }
     }
 
-    /// The ifIndex, where it is a single port and known, and not the switch itself.
+    /// Returns the ifIndex, if it is a single known port and not the switch itself.
     #[must_use]
     pub const fn index(&self) -> Option<u32> {
         match *self {
@@ -427,12 +431,12 @@ impl Port {
     }
 }
 
-/// One of a list of samples or records.
+/// An item of a list of samples or records.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     /// Enterprise and format.
     format: u32,
-    /// Where what it holds begins, and its length without padding.
+    /// Offset of its content, and the content's length without padding.
     at: usize,
     len: usize,
 }
@@ -451,14 +455,14 @@ impl Item {
     }
 }
 
-/// A list of samples or records, up to where the capture was cut or an error.
+/// A list of samples or records, up to the end of the capture or an error.
 #[derive(Clone, Debug)]
 struct Items<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the list has to end, captured or not.
+    /// Required end of the list, captured or not.
     end: usize,
-    /// How many are to come.
+    /// Number of remaining items.
     left: u32,
 }
 
@@ -468,7 +472,8 @@ impl Iterator for Items<'_> {
     fn next(&mut self) -> Option<Result<Item>> {
         self.left = self.left.checked_sub(1)?;
         let (start, room) = (self.at, self.end.saturating_sub(self.at));
-        // Each that is not the last takes its header at least, so that no number keeps this going.
+        // Every item except the last takes at least its header, so the loop ends whatever the
+        // count.
         let Some(space) = room.checked_sub(ITEM_HEADER) else {
             self.left = 0;
             return Some(Err(Error::short(Layer::Sflow, ITEM_HEADER, room).at(start)));
@@ -504,21 +509,21 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// The values of a raw packet header.
+/// Values of a raw packet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawRepr<'a> {
-    /// What the packet begins with: 1 Ethernet, 11 IPv4, 12 IPv6.
+    /// Protocol of the packet's first header: 1 Ethernet, 11 IPv4, 12 IPv6.
     pub protocol: u32,
-    /// Octets of the packet on the network, the FCS included.
+    /// Length of the packet on the network in octets, including the FCS.
     pub frame_length: u32,
-    /// Octets of them that are taken away: the FCS at least.
+    /// Number of octets stripped from it: at least the FCS.
     pub stripped: u32,
-    /// The packet's first octets.
+    /// First octets of the packet.
     pub header: &'a [u8],
 }
 
 impl RawRepr<'_> {
-    /// Octets that a flow sample of it takes in a datagram.
+    /// Returns the length in octets of a flow sample with it in a datagram.
     #[must_use]
     pub const fn sample_len(&self) -> usize {
         2 * ITEM_HEADER + flow::LEN + raw::LEN + self.header.len().next_multiple_of(4)
@@ -526,7 +531,7 @@ impl RawRepr<'_> {
 }
 
 impl DatagramRepr {
-    /// Octets of the header.
+    /// Returns the length of the header in octets.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         let address = if self.agent.is_ipv4() { 4 } else { 16 };
@@ -536,7 +541,7 @@ impl DatagramRepr {
     /// Begins a datagram in `out`.
     ///
     /// # Errors
-    /// `out` is too short for the header.
+    /// Fails if `out` is too short for the header.
     pub fn begin<'a>(&self, out: &'a mut [u8]) -> Result<Writer<'a>> {
         let at = self.header_len();
         if out.len() < at {
@@ -570,10 +575,11 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds a flow sample with a raw packet header: a plain one, or an expanded one where a number needs it.
+    /// Appends a flow sample with a raw packet header: a plain one, or an expanded one if a number
+    /// needs it.
     ///
     /// # Errors
-    /// The buffer is too small; it is left as it was.
+    /// Fails if the buffer is too small; it is left unchanged.
     pub fn push(&mut self, sample: &FlowSample, raw: &RawRepr<'_>) -> Result<()> {
         let FlowSample {
             source,
@@ -624,7 +630,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes how many samples there are, and returns the datagram's length.
+    /// Writes the number of samples, and returns the datagram's length.
     #[must_use]
     pub fn finish(self) -> usize {
         put_words(self.out, self.count_at, [self.samples]);
@@ -641,7 +647,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A sample, and what is in it: protocol, octets behind the header, octets stripped, header.
+    /// A sample and its content: protocol, octets after the header, octets stripped, header.
     type Sampled = (FlowSample, (u32, u16, u8, Vec<u8>));
 
     fn port() -> impl Strategy<Value = Port> {
@@ -723,10 +729,11 @@ mod tests {
             }
         }
 
-        /// Cut anywhere by the capture, it has the packets before the cut, and the beginning of the one in which it was cut.
-        /// Cut by its sender, which is to say short of what it claims, it is none.
+        /// Truncated anywhere by the capture, it has the packets before the cut and the beginning
+        /// of the one that was cut. Truncated by its sender, i.e. shorter than it claims, it is
+        /// rejected.
         #[test]
-        fn cut_at_every_octet_it_is_a_beginning(agent in agents(), samples in prop::collection::vec(sampled(), 1..4)) {
+        fn truncation_at_any_octet_keeps_a_prefix(agent in agents(), samples in prop::collection::vec(sampled(), 1..4)) {
             let bytes = written(&agent, &samples);
             let whole = Datagram::new_checked(&bytes, bytes.len()).unwrap();
             let all: Vec<_> = whole.packets().collect();
@@ -747,9 +754,10 @@ mod tests {
             }
         }
 
-        /// Whatever the words say, there are no more packets than there is room for, and each lies within the datagram.
+        /// Whatever the words are, there are no more packets than fit, and each lies within the
+        /// datagram.
         #[test]
-        fn lies_are_refused_or_bounded(
+        fn contradictory_words_are_refused_or_bounded(
             agent in agents(),
             samples in prop::collection::vec(sampled(), 1..4),
             lies in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>(), 0..33u32), 1..4),
@@ -787,7 +795,8 @@ mod tests {
         uptime: 1,
     };
 
-    /// A datagram with one sample of a packet of 60 octets and its FCS, and word `at` of it set to `word`.
+    /// Builds a datagram with one sample of a packet of 60 octets plus FCS, and sets word `at` of
+    /// it to `word`.
     fn changed(at: usize, word: u32) -> Vec<u8> {
         let mut out = [0; 200];
         let mut writer = AGENT.begin(&mut out).unwrap();
@@ -809,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_none() {
+    fn contradictory_datagrams_are_refused() {
         let read = |bytes: &[u8]| {
             Datagram::new_checked(bytes, bytes.len()).map(|datagram| datagram.packets().count())
         };
@@ -845,7 +854,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pads_a_packet_is_none_of_it() {
+    fn padding_is_excluded() {
         let bytes = changed(80, 34);
         let datagram = Datagram::new_checked(&bytes, bytes.len()).unwrap();
         let packet = datagram.packets().next().unwrap();
@@ -853,7 +862,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_are_none_have_no_index() {
+    fn internal_and_unknown_ports_have_no_index() {
         assert_eq!(Port::from_index(3).index(), Some(3));
         for (format, value) in [(0, 0), (0, INTERNAL), (1, 3), (2, 3)] {
             assert_eq!(Port { format, value }.index(), None);

@@ -1,8 +1,10 @@
-//! A prebuilt RoCEv2 frame whose fields change from packet to packet: the ICRC is patched, never computed anew.
+//! Prebuilt RoCEv2 frames whose fields change from packet to packet. The ICRC is patched, not
+//! recomputed.
 //!
-//! The ICRC is linear over GF(2): what a changed octet adds to it depends on that octet's place alone. So each field
-//! has one table of 256 values an octet, and a patch costs the same whatever the payload's size. The whole frame is
-//! built by `compose.rs`, where its fields are and how they are patched is in `template/layout.rs`.
+//! The ICRC is linear over GF(2): the effect of a changed octet on it depends only on the octet's
+//! position. Each field therefore has one table per octet, and a patch costs the same for any
+//! payload size. `compose.rs` builds the whole frame; `template/layout.rs` locates its fields and
+//! patches them.
 
 mod layout;
 
@@ -28,7 +30,7 @@ macro_rules! fields {
         }
 
         impl Change {
-            /// Which field changes.
+            /// Returns the field that changes.
             #[inline]
             #[must_use]
             pub const fn field(&self) -> Field {
@@ -53,7 +55,7 @@ fields! {
     SourceAddress(IpAddr),
     /// IP destination address, of the frame's own family.
     DestinationAddress(IpAddr),
-    /// The data packet's destination in a Fast CNP option 1 or 2.
+    /// Data packet's destination in a Fast CNP option 1 or 2.
     FastCnpOriginalDestination(Ipv6Addr),
     /// Virtual address of the RETH.
     RethAddress(u64),
@@ -63,42 +65,43 @@ fields! {
     AethMsn(u32),
     /// IPv4 identification.
     Identification(u16),
-    /// IPv6 flow label, of which the low 20 bits are taken. Not covered by the ICRC.
+    /// IPv6 flow label, of which the low 20 bits are used. Not covered by the ICRC.
     FlowLabel(u32),
     /// TOS or traffic class: DSCP (6 bits), ECN (2 bits). Not covered by the ICRC.
     TrafficClass(u8),
-    /// ECN: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; the low two bits are taken. Not covered by the ICRC.
+    /// ECN: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; the low two bits are used.
+    /// Not covered by the ICRC.
     Ecn(u8),
     /// TTL or hop limit. Not covered by the ICRC.
     HopLimit(u8),
 }
 
-/// Why a frame cannot be a template, or a change cannot be made.
+/// Reason why a frame cannot be a template, or a change cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The frame is no complete RoCEv2 frame with the right checksums.
+    /// The frame is not a complete RoCEv2 frame with correct checksums.
     #[error("this frame cannot be a template: {0}")]
     Frame(Error),
     /// The frame does not have the field.
     #[error("the frame has no {field:?} to change: {why}")]
     Lacks {
-        /// Which field.
+        /// The missing field.
         field: Field,
-        /// Why it is not there.
+        /// Reason why it is missing.
         why: &'static str,
     },
-    /// The template was made without this field.
+    /// The template was created without this field.
     #[error("{0:?} cannot be changed: name it when the template is made")]
     NotPrepared(Field),
-    /// An IPv4 address for an IPv6 frame, or the other way round.
+    /// IPv4 address for an IPv6 frame, or vice versa.
     #[error("{0:?} cannot be changed: the address and the frame are not of the same IP version")]
     Family(Field),
     /// The buffer is shorter than the frame.
     #[error("the frame needs {need} octets, the buffer has {have}")]
     Buffer {
-        /// Octets of the frame.
+        /// Length of the frame in octets.
         need: usize,
-        /// Octets of the buffer.
+        /// Length of the buffer in octets.
         have: usize,
     },
 }
@@ -109,10 +112,10 @@ impl From<Error> for TemplateError {
     }
 }
 
-/// A complete RoCEv2 frame, with the tables that keep its ICRC right while fields change.
+/// A complete RoCEv2 frame, with the tables that keep its ICRC correct while fields change.
 ///
-/// A clone shares the tables: make one template for each layout (same headers, same payload length), clone it for
-/// each flow.
+/// A clone shares the tables: create one template for each layout (same headers, same payload
+/// length) and clone it for each flow.
 #[derive(Clone, Debug)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -120,15 +123,16 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of the whole frame `bytes`, in which `fields` will change.
+    /// Creates a template of the whole frame `bytes`, in which `fields` will change.
     ///
-    /// The ICRC stays by the reading by which it is right now. Fields that the ICRC does not cover in any reading
-    /// ([`FlowLabel`](Field::FlowLabel) and those named behind it) need not be in `fields`. Each octet of the others
-    /// costs 128 octets of tables.
+    /// The ICRC stays correct by the reading by which it is correct now. Fields that the ICRC does
+    /// not cover in any reading ([`FlowLabel`](Field::FlowLabel) and those after it) need not be in
+    /// `fields`. Each octet of the other fields takes 128 octets of tables.
     ///
     /// # Errors
-    /// The frame is cut, malformed or a fragment, is no RoCEv2, has a UDP checksum (RoCEv2 sends 0, and a patched field
-    /// would break it), a wrong IPv4 header checksum or an ICRC that no reading gives; or it lacks one of `fields`.
+    /// Fails if the frame is cut, malformed, a fragment, or not RoCEv2; if it has a UDP checksum
+    /// (RoCEv2 sends 0, and a patched field would invalidate it), a wrong IPv4 header checksum or
+    /// an ICRC that no reading yields; or if it lacks one of `fields`.
     pub fn new(
         bytes: Vec<u8>,
         link: LinkType,
@@ -143,27 +147,29 @@ impl Template {
         Ok(Self { bytes, layout })
     }
 
-    /// The frame as it stands.
+    /// Returns the current frame.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Makes `change` in the template's own frame, with the ICRC and the IPv4 header checksum patched.
+    /// Applies `change` to the template's own frame and patches the ICRC and the IPv4 header
+    /// checksum.
     ///
     /// # Errors
-    /// The field was not named in [`new`](Self::new), or is not in a frame of this IP version. Nothing changes then.
+    /// Fails if the field was not named in [`new`](Self::new) or does not exist in a frame of this
+    /// IP version. Nothing changes then.
     #[inline(always)]
     pub fn set(&mut self, change: Change) -> Result<(), TemplateError> {
         Edit::new(&self.layout, &mut self.bytes).set(change)
     }
 
-    /// For changes in `out`, which begins with a frame of this template, whatever was changed in it since: its ICRC is read
-    /// and written once.
+    /// Starts changes in `out`, which begins with a frame of this template, possibly modified
+    /// since. The ICRC is read and written only once.
     ///
     /// # Errors
-    /// `out` is shorter than the frame.
+    /// Fails if `out` is shorter than the frame.
     #[inline(always)]
     pub fn edit<'a>(&'a self, out: &'a mut [u8]) -> Result<Edit<'a>, TemplateError> {
         let (need, have) = (self.bytes.len(), out.len());
@@ -174,7 +180,7 @@ impl Template {
     }
 }
 
-/// Changes of one frame. The frame has its right ICRC again when this is dropped.
+/// Changes of one frame. Dropping this writes the correct ICRC to the frame.
 #[derive(Debug)]
 pub struct Edit<'a> {
     layout: &'a Layout,
@@ -193,10 +199,11 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Makes `change`.
+    /// Applies `change`.
     ///
     /// # Errors
-    /// The field was not named in [`Template::new`], or is not in a frame of this IP version. Nothing changes then.
+    /// Fails if the field was not named in [`Template::new`] or does not exist in a frame of this
+    /// IP version. Nothing changes then.
     #[inline(always)]
     pub fn set(&mut self, change: Change) -> Result<(), TemplateError> {
         self.layout.apply(self.frame, &mut self.icrc, change)
@@ -259,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_complete_roce_frame_is_refused_with_the_reason() {
+    fn incomplete_roce_frames_are_refused_with_the_reason() {
         let good = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
         template(good.clone(), &[]).unwrap();
         let edited = |at: usize, flip: u8| {
@@ -331,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_not_there_is_refused_when_the_template_is_made() {
+    fn missing_fields_are_refused_on_creation() {
         let v4 = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
         let v6 = bytes(&[IPV6, ROCE, send(), PAYLOAD, ICRC]);
         for (bytes, field) in [
@@ -397,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_too_short_is_left_alone() {
+    fn a_short_buffer_is_left_unchanged() {
         let v4 = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
         let t = template(v4.clone(), &[Field::Psn]).unwrap();
         let (need, have) = (v4.len(), v4.len() - 1);

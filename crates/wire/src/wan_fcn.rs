@@ -1,6 +1,7 @@
-//! Fast CNP in the WAN (draft-he-rtgwg-wan-fcn section 4.2): a UDP message that names a flow by its outer flow label.
+//! Fast CNP in the WAN (draft-he-rtgwg-wan-fcn section 4.2): a UDP message that identifies a flow
+//! by its outer flow label.
 //!
-//! What the ingress PE does with it is not here.
+//! The behaviour of the ingress PE is implemented elsewhere.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -25,7 +26,7 @@ use crate::fields::{Values, described, values};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 
-/// Octets of the message behind the UDP header.
+/// Length of the message after the UDP header, in octets.
 pub const WAN_FCN_LEN: usize = 4;
 /// Largest flow label (20 bits).
 pub const MAX_FLOW_LABEL: u32 = 0x000F_FFFF;
@@ -37,10 +38,11 @@ pub const MAX_LEVEL: u8 = 7;
 pub struct WanFcn<'a>(&'a [u8]);
 
 impl<'a> WanFcn<'a> {
-    /// The message in `bytes`, which is the whole UDP payload.
+    /// Returns a view of the message in `bytes`, the whole UDP payload.
     ///
     /// # Errors
-    /// Fewer than 4 octets. A longer message is read, and named by [`check`](Self::check).
+    /// Fails on fewer than 4 octets. A longer message is accepted and reported by
+    /// [`check`](Self::check).
     pub const fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < WAN_FCN_LEN {
             return Err(Error::short(Layer::WanFcn, WAN_FCN_LEN, bytes.len()));
@@ -52,13 +54,13 @@ impl<'a> WanFcn<'a> {
         self.0
     }
 
-    /// The level, if one is given: 1 lowest to 7 highest.
+    /// Returns the level, if one is given: 1 lowest to 7 highest.
     #[must_use]
     pub fn given_level(&self) -> Option<u8> {
         Some(self.level()).filter(|level| *level != 0)
     }
 
-    /// Adds the rules that the message breaks; offsets from its start.
+    /// Adds the rules that the message breaks, with offsets from its start.
     pub fn check(&self, findings: &mut Findings) {
         if self.0.len() != WAN_FCN_LEN {
             findings.push(Rule::WanFcnLength, WAN_FCN_LEN, self.0.len() - WAN_FCN_LEN);
@@ -88,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn fields_lie_where_the_figure_draws_them() {
+    fn fields_match_the_figure() {
         let message = WanFcnRepr {
             flow_label: 0xABCDE,
             level: 5,

@@ -1,5 +1,5 @@
-//! The walk over a frame: header by header, each read once, from the link to what the innermost packet carries. What it
-//! finds is kept in `frame.rs`.
+//! The walk over a frame: header by header, each read once, from the link layer to the content of
+//! the innermost packet. The results are kept in `frame.rs`.
 
 use super::{
     Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, Noted, Span, Upper, overlong,
@@ -18,10 +18,11 @@ use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::pnc::bgp;
 use crate::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
 
-/// Octets that a frame may have had that a mirror has cut: as many as a capture takes of one.
+/// Assumed length of a frame that a mirror has truncated, in octets: the usual snapshot length of a
+/// capture.
 const LONGEST_COPIED: usize = 1 << 18;
 
-/// Finds the layers of `frame`, whose octets are set and which has none yet.
+/// Locates the layers of `frame`, whose octets are set and which has no layers yet.
 pub(super) fn locate(frame: &mut Frame<'_>, link: LinkType) {
     let mut walk = Walk {
         at: 0,
@@ -35,37 +36,37 @@ pub(super) fn locate(frame: &mut Frame<'_>, link: LinkType) {
     }
 }
 
-/// What stands where the walk has come to.
+/// Type of the next layer.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Ethernet,
-    /// What an EtherType says.
+    /// Announced by an EtherType.
     EtherType(u16),
     Mpls,
     /// IP of either version.
     Ip,
 }
 
-/// Where the walk is. What it finds is the frame's; this is small and stays in registers, and so is handed by value to
-/// whatever is called seldom.
+/// Position of the walk. Results are stored in the frame. This struct is small, stays in registers,
+/// and is therefore passed by value to rarely called functions.
 #[derive(Clone, Copy)]
 struct Walk {
     /// First octet not yet located.
     at: usize,
-    /// Octet behind what the carrier holds on the wire.
+    /// First octet after the carrier's content on the wire.
     limit: usize,
     tunnels: usize,
 }
 
-/// The walk is over, and its frame says why.
+/// The walk has ended; the frame records the reason.
 #[derive(Clone, Copy)]
 struct Stopped;
 
 type Step = Result<Next, Stopped>;
 
-/// Where something has turned out wrong.
+/// Errors.
 impl Walk {
-    /// A layer needs `need` octets from here on, more than there are.
+    /// Ends the walk because a layer needs `need` octets from here on, more than are available.
     #[cold]
     fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> Stopped {
         let (want, have) = (self.at + need, frame.bytes.len());
@@ -79,7 +80,8 @@ impl Walk {
         Stopped
     }
 
-    /// An extension header ends too late: cut where the wire had more than was captured, else malformed.
+    /// Ends the walk at an extension header that ends too late: cut if the wire had more than was
+    /// captured, otherwise malformed.
     #[cold]
     fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> Stopped {
         let have = frame.bytes.len();
@@ -140,14 +142,14 @@ impl Walk {
         self.ether_type(frame, number)
     }
 
-    /// The octets from here on as far as carrier and capture go.
+    /// Returns the octets from here on, up to the end of the carrier or of the capture.
     #[inline]
     fn here<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
         let end = self.limit.min(frame.bytes.len());
         frame.bytes.get(self.at..end).unwrap_or_default()
     }
 
-    /// The first `N` octets from here on.
+    /// Returns the first `N` octets from here on.
     #[inline]
     fn array<'a, const N: usize>(
         &self,
@@ -160,7 +162,8 @@ impl Walk {
         }
     }
 
-    /// The octets from here on, of which a header takes `need`, or the header has none.
+    /// Returns the octets from here on, or an error if fewer than the `need` octets of a header are
+    /// available.
     #[inline]
     fn have<'a>(
         &self,
@@ -175,7 +178,8 @@ impl Walk {
         Ok(here)
     }
 
-    /// Locates a layer of `header` octets here and goes behind its header; its content ends at `end`.
+    /// Locates a layer with `header` octets of header here and moves past the header; its content
+    /// ends at `end`.
     #[inline]
     fn push(
         &mut self,
@@ -199,8 +203,8 @@ impl Walk {
         Ok(())
     }
 
-    /// The end that the length field `field` at `field_at` gives, within the carrier. It is at least `min`, and counts
-    /// from here on without the first `uncounted` octets.
+    /// Returns the end given by the length field `field` at `field_at`, limited to the carrier. The
+    /// length is at least `min`, and counts from here on without the first `uncounted` octets.
     #[inline]
     fn bounded(
         &self,
@@ -226,8 +230,9 @@ impl Walk {
         self.at + len.min(room)
     }
 
-    /// Whether an IP packet that is longer than the tunnel around it is what a mirror has kept of one, without a word: a tunnel
-    /// that is itself as long as it says, and no mirror that would have said so.
+    /// Returns true if an IP packet longer than the tunnel around it is a mirror's copy that was
+    /// truncated without indicating it: the tunnel's own length is consistent, and there is no
+    /// mirror that would have indicated it.
     #[cold]
     fn is_cut_copy(&self, frame: &Frame<'_>, layer: Layer) -> bool {
         let says = |mirror: Mirror| !matches!(mirror.header, Erspan::I);
@@ -237,14 +242,14 @@ impl Walk {
             && !frame.mirror.is_some_and(says)
     }
 
-    /// The carrier's end, where a length field states none.
+    /// Returns the carrier's end, for a length field that states none.
     #[cold]
     fn unstated(&self, frame: &mut Frame<'_>) -> usize {
         frame.unstated = true;
         self.limit
     }
 
-    /// Stops at a payload that ends at `end`: cut where the capture ends before.
+    /// Stops at a payload that ends at `end`; the frame is cut if the capture ends earlier.
     #[inline]
     fn payload(frame: &mut Frame<'_>, layer: Layer, end: usize) -> Step {
         let have = frame.bytes.len();
@@ -265,7 +270,8 @@ impl Walk {
             LinkType::Null => {
                 let family = *self.array::<4>(frame, Layer::Ethernet)?;
                 self.push(frame, Layer::Ethernet, 4, self.limit)?;
-                // In the byte order of the capturing host; the number of IPv6 differs between systems.
+                // The byte order is that of the capturing host; the number of IPv6 differs between
+                // systems.
                 match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
                     2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
                     _ => Err(Stopped),
@@ -343,7 +349,7 @@ impl Walk {
         Self::payload(frame, Layer::Payload, self.limit)
     }
 
-    /// The Global Route Header, laid out as IPv6's.
+    /// Parses the Global Route Header, which has the layout of an IPv6 header.
     fn global_route(&mut self, frame: &mut Frame<'_>, ip: &mut Ip) -> Result<(), Stopped> {
         const LAYER: Layer = Layer::Grh;
         let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
@@ -369,7 +375,7 @@ impl Walk {
         self.push(frame, Layer::LinuxCooked, header, self.limit)?;
         match number {
             linux_cooked::LLC => self.llc(frame),
-            // Other small numbers are Linux's own, not lengths.
+            // Other small numbers are specific to Linux, not lengths.
             0..ethernet::LEAST_TYPE => Err(Stopped),
             _ => Ok(Next::EtherType(number)),
         }
@@ -391,7 +397,7 @@ impl Walk {
     fn mac_control(&mut self, frame: &mut Frame<'_>, destination: [u8; 6]) -> Step {
         let payload = self.have(frame, Layer::Pfc, 0)?;
         frame.upper = Upper::MacControl(self.at, payload, destination);
-        // What is behind the pause times is padding. Other opcodes are not read.
+        // Octets after the pause times are padding. Other opcodes are not read.
         let read = match payload.first_chunk() {
             Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
             _ => PFC_LEN,
@@ -420,7 +426,7 @@ impl Walk {
         }
     }
 
-    /// LLC: IS-IS is FE FE 03 with discriminator 83.
+    /// Parses LLC: IS-IS is FE FE 03 with discriminator 83.
     fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
         let end = self.limit;
         if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
@@ -442,7 +448,8 @@ impl Walk {
         if entry & 0x100 == 0 {
             return Ok(Next::Mpls);
         }
-        // RFC 4385: behind the last label, the first nibble tells IP from a pseudowire's control word (0).
+        // RFC 4385: after the last label, the first nibble distinguishes IP from a pseudowire's
+        // control word (0).
         match self.array::<1>(frame, Layer::Mpls)?[0] >> 4 {
             4 => Ok(Next::EtherType(ethernet::IPV4)),
             6 => Ok(Next::EtherType(ethernet::IPV6)),
@@ -481,7 +488,8 @@ impl Walk {
         }
         self.have(frame, LAYER, header)?;
         let field = ("total length", self.at + ipv4::LENGTH);
-        // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
+        // Total length 0: the sender left segmentation to its hardware, so only the carrier's end
+        // is known.
         let end = match total {
             0 => self.unstated(frame),
             total if total < header => {
@@ -568,7 +576,7 @@ impl Walk {
             if header.layer == Layer::Fragment {
                 let field = u16_at(packet, header.start + fragment::OFFSET);
                 let (offset, more) = (usize::from(field & 0xFFF8), field & 1 != 0);
-                // RFC 6946: offset 0 and nothing to follow is a whole packet.
+                // RFC 6946: offset 0 without further fragments is a complete packet.
                 if offset != 0 || more {
                     return Err(stop_at_fragment(frame, offset, more));
                 }
@@ -577,8 +585,8 @@ impl Walk {
         self.protocol(frame, ip)
     }
 
-    /// What the IP packet located last carries.
-    // Always inlined, as this and `udp` are, so that `ip` need not be read again where it was just written.
+    /// Parses the payload of the IP packet located last.
+    // Always inlined, like `udp`, so that `ip` need not be read back right after it was written.
     #[inline(always)]
     fn protocol(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
         match ip.protocol {
@@ -627,7 +635,7 @@ impl Walk {
         let len = usize::from(u16_at(here, udp::LENGTH));
         let field = ("UDP length", self.at + udp::LENGTH);
         let end = match len {
-            // RFC 2675: a jumbogram, which IPv4 has not.
+            // RFC 2675: a jumbogram, which exists only in IPv6.
             0 if ip.source.is_ipv6() => self.unstated(frame),
             0..udp::LEN => {
                 let room = self.limit - self.at;
@@ -639,7 +647,7 @@ impl Walk {
         let start = self.at;
         self.push(frame, Layer::Udp, udp::LEN, end)?;
         let destination_port = u16_at(here, udp::DESTINATION);
-        // One comparison for what is RoCEv2 anyway.
+        // A single comparison for RoCEv2.
         if destination_port != frame.profile.rocev2_port
             && let Some(step) = self.udp_tunnel(frame, destination_port)
         {
@@ -655,7 +663,7 @@ impl Walk {
             payload_len: end - self.at,
         };
         frame.upper = Upper::Udp(datagram);
-        // One without octets, as scans and keep-alives send it, is anybody's.
+        // An empty datagram, as sent by scans and keep-alives, is not attributed to RoCEv2.
         frame.roce = datagram.destination_port == frame.profile.rocev2_port
             && datagram.payload_len > 0
             && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
@@ -663,13 +671,13 @@ impl Walk {
         Self::payload(frame, Layer::Payload, end)
     }
 
-    /// What a tunnel at that port carries; `None` where there is none. What has another's port by chance is no tunnel: the
-    /// whole header has to be there, and be one.
+    /// Parses the tunnel at that port; returns `None` if there is none. A datagram that merely uses
+    /// the port by chance is not a tunnel: the header has to be complete and valid.
     #[inline]
     fn udp_tunnel(&mut self, frame: &mut Frame<'_>, port: u16) -> Option<Step> {
         match port {
             VXLAN_PORT => Some(self.vxlan(frame)),
-            // A port that was chosen for our messages is theirs.
+            // A port that was chosen for our messages belongs to them.
             VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT
                 if ![frame.profile.proxy_cn_port, frame.profile.wan_fcn_port].contains(&port) =>
             {
@@ -686,7 +694,7 @@ impl Walk {
     #[inline(never)]
     fn vxlan(&mut self, frame: &mut Frame<'_>) -> Step {
         let here = self.array::<{ udp::VXLAN_LEN }>(frame, Layer::Vxlan)?;
-        // RFC 7348: the I flag must be set; otherwise this is not VXLAN as we know it.
+        // RFC 7348: the I flag must be set; otherwise this is not standard VXLAN.
         if u8_at(here, 0) & udp::VXLAN_FLAG == 0 {
             return Err(Stopped);
         }
@@ -724,7 +732,8 @@ impl Walk {
         Some(self.header(frame, Layer::Geneve, header).map(|()| next))
     }
 
-    /// Locates a layer of `header` octets, of which not all may be there, whose content ends with its carrier's.
+    /// Locates a layer of `header` octets, which may be incomplete, whose content ends with its
+    /// carrier.
     fn header(
         &mut self,
         frame: &mut Frame<'_>,
@@ -759,7 +768,8 @@ impl Walk {
                 next = u8_at(here, gtp_u::NEXT);
             }
         }
-        // Each extension header begins with its length, in units of 4 octets, and ends with the type of the next.
+        // Each extension header begins with its length, in units of 4 octets, and ends with the
+        // type of the next.
         let mut extensions = 0;
         while next != 0 {
             extensions += 1;
@@ -778,7 +788,8 @@ impl Walk {
             next = u8_at(self.have(frame, LAYER, header)?, header - 1);
         }
         self.push(frame, LAYER, header, self.limit)?;
-        // A user's packet may as well be an Ethernet frame or none, which nothing here says.
+        // A user's packet may also be an Ethernet frame or unstructured; the header does not
+        // indicate it.
         match self.here(frame).first().map(|first| first >> 4) {
             Some(4) => Ok(Next::EtherType(ethernet::IPV4)),
             Some(6) => Ok(Next::EtherType(ethernet::IPV6)),
@@ -812,7 +823,8 @@ impl Walk {
             Erspan::I
         };
         if header.is_truncated() {
-            // As a capture would have cut it here: what is behind the copy pads the frame around it.
+            // Treated like a frame cut by the capture here: octets after the copy are padding of
+            // the frame around it.
             frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
             self.limit = self.at + LONGEST_COPIED;
         }
@@ -825,7 +837,7 @@ impl Walk {
     }
 }
 
-/// What is behind a tunnel's header that names it by an EtherType; `None` for what is not read.
+/// Returns the layer that a tunnel's header announces by an EtherType; `None` if it is not parsed.
 const fn carried(number: u16) -> Option<Next> {
     match number {
         gre::ETHERNET => Some(Next::Ethernet),

@@ -1,9 +1,11 @@
-//! PNC in BGP: the PNC characteristic in path attribute 39, Next Hop Dependent Characteristics (NHC,
-//! draft-ietf-idr-nhc), of UPDATE messages: read; the attribute is written too.
+//! PNC in BGP: the PNC characteristic in path attribute 39, Next Hop Dependent Characteristics
+//! (NHC, draft-ietf-idr-nhc), of UPDATE messages. UPDATEs are parsed; the attribute is also
+//! written.
 //!
-//! Read is the payload of one TCP segment. Messages that begin before it or end behind it are passed over: putting a
-//! stream together is somebody else's business, as is the IP and TCP header. What the session's OPEN messages told is
-//! given as a [`Session`]: without it path identifiers are guessed, and a BGP Identifier characteristic is believed.
+//! Parses the payload of one TCP segment. Messages that begin before it or end after it are
+//! skipped: stream reassembly is out of scope, as are the IP and TCP headers. The state from the
+//! session's OPEN messages is passed as a [`Session`]: without it path identifiers are guessed, and
+//! a BGP Identifier characteristic is trusted.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -67,7 +69,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// TCP port of BGP.
 pub const PORT: u16 = 179;
-/// Octets of a message header: marker, length, type.
+/// Length of a message header in octets: marker, length, type.
 pub const HEADER: usize = 19;
 /// Message type of an OPEN.
 pub const OPEN: u8 = 1;
@@ -82,7 +84,7 @@ pub const AFI_IPV6: u16 = 2;
 /// Subsequent address family unicast.
 pub const SAFI_UNICAST: u8 = 1;
 
-/// Path attribute types read here.
+/// Path attribute types parsed here.
 pub mod attribute {
     /// NEXT_HOP.
     pub const NEXT_HOP: u8 = 3;
@@ -92,15 +94,15 @@ pub mod attribute {
     pub const MP_UNREACH: u8 = 15;
     /// Next Hop Dependent Characteristics (draft-ietf-idr-nhc).
     pub const NHC: u8 = 39;
-    /// Attribute flags: optional and transitive, as that of NHC is.
+    /// Attribute flags of NHC: optional and transitive.
     pub const FLAGS_NHC: u8 = 0xC0;
 }
 
-/// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS number of whom the next
-/// hop belongs to.
+/// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS
+/// number of the owner of the next hop.
 pub const BGP_IDENTIFIER: u16 = 3;
 
-/// The name of an assigned characteristic, where it is known here.
+/// Returns the name of an assigned characteristic, if this crate knows it.
 #[must_use]
 pub const fn characteristic_name(code: u16) -> Option<&'static str> {
     match code {
@@ -113,12 +115,12 @@ pub const fn characteristic_name(code: u16) -> Option<&'static str> {
 
 const LAYER: Layer = Layer::Bgp;
 pub(super) const MARKER: usize = 16;
-/// Longest message without RFC 8654; OPEN and KEEPALIVE never exceed it.
+/// Maximum message length without RFC 8654; OPEN and KEEPALIVE never exceed it.
 const LONGEST_PLAIN: usize = 4096;
-/// Octets before an NHC's next hop: AFI, SAFI, its length.
+/// Octets before an NHC's next hop: AFI, SAFI, next hop length.
 const NHC_HEAD: usize = 4;
 
-/// Octets of 0xFF at the beginning of `bytes`, at most a marker's.
+/// Counts the octets of 0xFF at the beginning of `bytes`, at most a marker's length.
 fn ones(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -127,7 +129,7 @@ fn ones(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// What a message header at the beginning of `bytes` says, if it can be one: length and type.
+/// Returns length and type from the message header at the beginning of `bytes`, if it is plausible.
 fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     if bytes.len() < HEADER || ones(bytes) < MARKER {
         return None;
@@ -142,10 +144,10 @@ fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     (HEADER..=most).contains(&len).then_some((len, kind))
 }
 
-/// One whole BGP message in a segment.
+/// A complete BGP message in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Octets from the start of the segment to the marker.
+    /// Offset of the marker from the start of the segment, in octets.
     pub offset: usize,
     /// Message type: 1 OPEN, 2 UPDATE, 3 NOTIFICATION, 4 KEEPALIVE, 5 ROUTE-REFRESH.
     pub kind: u8,
@@ -153,17 +155,17 @@ pub struct Message<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The BGP messages that lie wholly within a TCP segment's payload.
+/// Iterator over the BGP messages that lie completely within a TCP segment's payload.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
     segment: &'a [u8],
     at: usize,
-    /// Whether a message is known to begin at `at`.
+    /// True if a message is known to begin at `at`.
     aligned: bool,
 }
 
 impl<'a> Messages<'a> {
-    /// Looks for messages in `segment`, the payload of one TCP segment.
+    /// Searches for messages in `segment`, the payload of one TCP segment.
     #[must_use]
     pub fn new(segment: &'a [u8]) -> Self {
         Self {
@@ -173,10 +175,10 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Where in `rest` the next message begins; its length where none does.
+    /// Returns the offset in `rest` of the next message, or its length if there is none.
     ///
-    /// Sixteen octets of ones can occur inside a message, so that a length and type which make sense are asked for,
-    /// and behind the message another marker (as far as the segment goes).
+    /// Sixteen octets of ones can occur inside a message. A candidate therefore needs a plausible
+    /// length and type, and another marker after the message (as far as the segment extends).
     fn resync(rest: &[u8]) -> usize {
         let mut at = 0;
         while let Some(from) = rest.get(at..)
@@ -209,7 +211,7 @@ impl<'a> Iterator for Messages<'a> {
             if rest.is_empty()
                 || (self.aligned && rest.len() < HEADER && ones(rest) >= rest.len().min(MARKER))
             {
-                // The end, or the beginning of a header that the next segment continues.
+                // The end, or the beginning of a header that continues in the next segment.
                 self.at = self.segment.len();
                 return None;
             }
@@ -235,16 +237,16 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// One path attribute.
+/// A path attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Octets from the start of the segment to the attribute flags.
+    /// Offset of the attribute flags from the start of the segment, in octets.
     pub offset: usize,
     /// Attribute flags.
     pub flags: u8,
     /// Attribute type.
     pub kind: u8,
-    /// Octets from the start of the segment to the value.
+    /// Offset of the value from the start of the segment, in octets.
     pub value_offset: usize,
     /// The value.
     pub value: &'a [u8],
@@ -253,7 +255,7 @@ pub struct Attribute<'a> {
 /// An UPDATE message whose three parts fit into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update<'a> {
-    /// Octets from the start of the segment to the marker.
+    /// Offset of the marker from the start of the segment, in octets.
     pub offset: usize,
     withdrawn: Region<'a>,
     attributes: Region<'a>,
@@ -261,10 +263,11 @@ pub struct Update<'a> {
 }
 
 impl<'a> Update<'a> {
-    /// Divides an UPDATE into its parts.
+    /// Splits an UPDATE into its parts.
     ///
     /// # Errors
-    /// Not an UPDATE, or a length that does not fit; offsets count from the start of the segment.
+    /// Fails if it is not an UPDATE, or a length does not fit; offsets are from the start of the
+    /// segment.
     pub fn new_checked(message: &Message<'a>) -> Result<Self> {
         const LEAST: usize = HEADER + 4;
         let (offset, bytes) = (message.offset, message.bytes);
@@ -298,7 +301,7 @@ impl<'a> Update<'a> {
         })
     }
 
-    /// The prefixes of IPv4 and IPv6 unicast that are withdrawn.
+    /// Returns the withdrawn IPv4 and IPv6 unicast prefixes.
     pub fn withdrawn(&self, session: Session) -> impl Iterator<Item = Prefix> + use<'a> {
         let read = move |field, v6| {
             let ids = session.path_ids.get(usize::from(v6)).copied().flatten();
@@ -317,7 +320,7 @@ impl<'a> Update<'a> {
         read(self.withdrawn, false).chain(unreach.flatten())
     }
 
-    /// The path attributes, in their order. Ends behind the first that runs past them.
+    /// Returns the path attributes, in order. Ends after the first that runs past their end.
     pub fn attributes(&self) -> impl Iterator<Item = Result<Attribute<'a>>> + use<'a> {
         let mut region = self.attributes;
         core::iter::from_fn(move || {
@@ -332,12 +335,12 @@ impl<'a> Update<'a> {
         })
     }
 
-    /// Whether there is path attribute 39, be it one that runs past the attributes.
+    /// Returns true if path attribute 39 is present, even if it runs past the attributes' end.
     fn has_nhc(&self) -> bool {
         self.nhc().is_some() || self.overrun() == Some(attribute::NHC)
     }
 
-    /// Type of the attribute that runs past the others' end.
+    /// Returns the type of the attribute that runs past the attributes' end.
     fn overrun(&self) -> Option<u8> {
         let mut region = self.attributes;
         loop {
@@ -348,10 +351,11 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The Next Hop Dependent Characteristics, if the UPDATE has that attribute: the first one, as RFC 7606 section 3 says.
+    /// Returns the Next Hop Dependent Characteristics, if the UPDATE has that attribute: the first
+    /// one, by RFC 7606 section 3.
     ///
     /// # Errors
-    /// The attribute is malformed, and to be discarded alone.
+    /// Fails if the attribute is malformed; only the attribute is to be discarded.
     pub fn nhc(&self) -> Option<Result<Nhc<'a>>> {
         let mut all = self.attributes().filter_map(Result::ok);
         let found = all.find(|a| a.kind == attribute::NHC)?;
@@ -359,12 +363,13 @@ impl<'a> Update<'a> {
     }
 }
 
-/// What an OPEN message tells that reading UPDATEs takes (RFC 4271 section 4.2, RFC 5492).
+/// Information from an OPEN message that is needed to parse UPDATEs (RFC 4271 section 4.2, RFC
+/// 5492).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
     /// BGP Identifier.
     pub identifier: Ipv4Addr,
-    /// AS number: that of the four-octet capability (RFC 6793) where there is one.
+    /// AS number: that of the four-octet capability (RFC 6793) if present.
     pub as_number: u32,
     /// Send/Receive of the ADD-PATH capability (RFC 7911 section 4) for IPv4 and IPv6 unicast: 1 receives, 2 sends, 3 both.
     pub add_path: [u8; 2],
@@ -374,12 +379,13 @@ impl Open {
     const RECEIVES: u8 = 1;
     const SENDS: u8 = 2;
 
-    /// Reads an OPEN message as far as its parameters are whole. `None`: another message, or one without a whole head.
+    /// Parses an OPEN message as far as its parameters are complete. `None` for another message, or
+    /// an incomplete fixed part.
     #[must_use]
     pub fn parse(message: &Message<'_>) -> Option<Self> {
         const PARAMETERS: usize = HEADER + 10;
         const CAPABILITIES: u16 = 2;
-        /// Length and type that say: lengths of two octets follow (RFC 9072 section 2).
+        /// Length and type that indicate two-octet lengths (RFC 9072 section 2).
         const EXTENDED: [u8; 2] = [255, 255];
         let bytes = message.bytes;
         if message.kind != OPEN || bytes.len() < PARAMETERS {
@@ -426,7 +432,7 @@ impl Open {
     }
 }
 
-/// Place of a family whose prefixes are read, among two: IPv4 and IPv6 unicast.
+/// Index of a supported family: 0 for IPv4 unicast, 1 for IPv6 unicast.
 const fn family(afi: u16, safi: u8) -> Option<usize> {
     match (afi, safi) {
         (AFI_IPV4, SAFI_UNICAST) => Some(0),
@@ -435,17 +441,18 @@ const fn family(afi: u16, safi: u8) -> Option<usize> {
     }
 }
 
-/// What is known of one direction of a session by the OPEN messages of both sides. By default: nothing.
+/// State of one direction of a session from the OPEN messages of both sides. Empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// BGP Identifier and AS number of who sends the UPDATEs.
+    /// BGP Identifier and AS number of the sender of the UPDATEs.
     pub speaker: Option<(Ipv4Addr, u32)>,
-    /// Whether prefixes of IPv4 and IPv6 unicast come with path identifiers.
+    /// True if IPv4 or IPv6 unicast prefixes have path identifiers.
     pub path_ids: [Option<bool>; 2],
 }
 
 impl Session {
-    /// Of what `speaker` sends to `listener`; `None` where its OPEN was not seen.
+    /// Creates the state for messages from `speaker` to `listener`; `None` if that side's OPEN was
+    /// not captured.
     #[must_use]
     pub fn between(speaker: Option<&Open>, listener: Option<&Open>) -> Self {
         // RFC 7911 section 4: one side sends, and the other one is able to receive.
@@ -466,32 +473,32 @@ impl Session {
     }
 }
 
-/// Whether an UPDATE in `segment` has path attribute 39, readable or not.
+/// Returns true if an UPDATE in `segment` has path attribute 39, parseable or not.
 pub(super) fn has_attribute_39(segment: &[u8]) -> bool {
     Messages::new(segment)
         .filter_map(|message| Update::new_checked(&message).ok())
         .any(|update| update.has_nhc())
 }
 
-/// One Next Hop Dependent Characteristics attribute (draft-ietf-idr-nhc section 2).
+/// A Next Hop Dependent Characteristics attribute (draft-ietf-idr-nhc section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nhc<'a> {
     /// Address family of the next hop's route.
     pub afi: u16,
     /// Subsequent address family.
     pub safi: u8,
-    /// The next hop's octets, as in MP_REACH_NLRI.
+    /// Octets of the next hop, as in MP_REACH_NLRI.
     pub next_hop: &'a [u8],
-    /// Octets from the start of the segment to the AFI.
+    /// Offset of the AFI from the start of the segment, in octets.
     pub offset: usize,
     rest: Region<'a>,
 }
 
 impl<'a> Nhc<'a> {
-    /// Reads the attribute's value, and sees that every characteristic is whole.
+    /// Parses the attribute's value, and checks that every characteristic is complete.
     ///
     /// # Errors
-    /// A length does not fit; offsets count from the start of the segment.
+    /// Fails if a length does not fit; offsets are from the start of the segment.
     pub fn new_checked(attribute: &Attribute<'a>) -> Result<Self> {
         let (value, offset) = (attribute.value, attribute.value_offset);
         let Some(room) = value.len().checked_sub(NHC_HEAD) else {
@@ -516,7 +523,7 @@ impl<'a> Nhc<'a> {
         Ok(nhc)
     }
 
-    /// The characteristics, in their order. Ends behind the first that runs past the attribute.
+    /// Returns the characteristics, in order. Ends after the first that runs past the attribute.
     pub fn characteristics(&self) -> impl Iterator<Item = Result<Characteristic<'a>>> + use<'a> {
         let mut region = self.rest;
         core::iter::from_fn(move || {
@@ -529,9 +536,10 @@ impl<'a> Nhc<'a> {
         })
     }
 
-    /// Whether the header's next hop is the route's: the same octets, or the same global address. A link-local address
-    /// alone is somebody's on every link: it takes the BGP Identifier characteristic too, which has to name the `speaker`
-    /// (BGP Identifier and AS number) where that is known (draft-ietf-idr-nhc sections 2.3 and 3.3).
+    /// Returns true if the attribute's next hop is the route's: the same octets, or the same global
+    /// address. A link-local address alone is not unique across links, so the BGP Identifier
+    /// characteristic is also required, and has to match the `speaker` (BGP Identifier and AS
+    /// number) if that is known (draft-ietf-idr-nhc sections 2.3 and 3.3).
     fn applies_to(&self, next_hop: &[u8], speaker: Option<(Ipv4Addr, u32)>) -> bool {
         let same = self.next_hop == next_hop
             || matches!((address(self.next_hop), address(next_hop)), (Some(a), Some(b)) if a == b);
@@ -541,7 +549,8 @@ impl<'a> Nhc<'a> {
                 .is_some_and(|owner| speaker.is_none_or(|speaker| speaker == owner)))
     }
 
-    /// BGP Identifier and AS number in the first BGP Identifier characteristic, if that can be read.
+    /// Returns BGP Identifier and AS number in the first BGP Identifier characteristic, if it can
+    /// be parsed.
     fn owner(&self) -> Option<(Ipv4Addr, u32)> {
         let mut all = self.characteristics().filter_map(Result::ok);
         let value = all.find(|item| item.code == BGP_IDENTIFIER)?.value;
@@ -549,7 +558,7 @@ impl<'a> Nhc<'a> {
         (value.len() == 8 && !owner.0.is_unspecified()).then_some(owner)
     }
 
-    /// Whether it has a characteristic of that code.
+    /// Returns true if it has a characteristic of that code.
     #[must_use]
     pub fn has(&self, code: u16) -> bool {
         let mut all = self.characteristics().filter_map(Result::ok);
@@ -557,7 +566,7 @@ impl<'a> Nhc<'a> {
     }
 }
 
-/// Whether a next-hop field has a link-local address and no global one.
+/// Returns true if a next-hop field has a link-local address and no global one.
 fn is_link_local_alone(next_hop: &[u8]) -> bool {
     match address(next_hop) {
         Some(IpAddr::V6(v6)) => {
@@ -567,8 +576,8 @@ fn is_link_local_alone(next_hop: &[u8]) -> bool {
     }
 }
 
-/// The address in a next-hop field: IPv4, IPv6, IPv6 with a link-local one behind it, each also behind a route
-/// distinguisher of 8 octets (RFC 4364, RFC 4659).
+/// Returns the address in a next-hop field: IPv4, IPv6, or IPv6 followed by a link-local one, each
+/// optionally preceded by a route distinguisher of 8 octets (RFC 4364, RFC 4659).
 fn address(next_hop: &[u8]) -> Option<IpAddr> {
     match next_hop.len() {
         4 => Some(ipv4_at(next_hop, 0).into()),
@@ -579,29 +588,29 @@ fn address(next_hop: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// One characteristic.
+/// A characteristic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Characteristic<'a> {
     /// Characteristic code.
     pub code: u16,
-    /// Octets from the start of the segment to the code.
+    /// Offset of the code from the start of the segment, in octets.
     pub offset: usize,
     /// The value.
     pub value: &'a [u8],
 }
 
-/// How an NLRI field looks when read in one way.
+/// Plausibility of one interpretation of an NLRI field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
-    /// As speakers write it.
+    /// As speakers encode it.
     Usual,
-    /// Readable, yet as hardly anyone writes it.
+    /// Can be parsed, but is an unusual encoding.
     Odd,
-    /// Not readable to its end.
+    /// Cannot be parsed to its end.
     Broken,
 }
 
-/// The prefixes of one NLRI field of IPv4 or IPv6 unicast.
+/// Prefixes of one NLRI field of IPv4 or IPv6 unicast.
 #[derive(Clone, Debug, Default)]
 struct Nlri<'a> {
     octets: &'a [u8],
@@ -612,9 +621,10 @@ struct Nlri<'a> {
 }
 
 impl<'a> Nlri<'a> {
-    /// Whether there are path identifiers is agreed on in OPEN messages that may not have been seen (`ids` is `None`). Read
-    /// without, they give several default routes or bits behind a prefix's end, which hardly a speaker sends: then they are
-    /// tried. What cannot be read gives no prefixes, and a finding.
+    /// Path identifiers are negotiated in OPEN messages that may not have been captured (`ids` is
+    /// `None`). Parsed without them, such an NLRI yields several default routes or bits after a
+    /// prefix's end, which speakers hardly ever send: then path identifiers are tried. An NLRI that
+    /// cannot be parsed yields no prefixes and a finding.
     fn read(field: Region<'a>, v6: bool, ids: Option<bool>, report: &mut Report<'_>) -> Self {
         let Region { octets, at, .. } = field;
         let [plain, with_ids] = [0, 4].map(|skip| Self {
@@ -659,7 +669,7 @@ impl<'a> Nlri<'a> {
         }
     }
 
-    /// The next prefix, where its length octet is, and its octets as they were written.
+    /// Returns the next prefix, the offset of its length octet, and its octets as encoded.
     fn next(&mut self) -> Option<(Prefix, usize, &'a [u8])> {
         let (bits, behind) = self.octets.get(self.skip..)?.split_first()?;
         let (octets, rest) = behind.split_at_checked(Prefix::octets(*bits))?;
@@ -670,21 +680,22 @@ impl<'a> Nlri<'a> {
     }
 }
 
-/// The routes of one family in an UPDATE.
+/// Routes of one family in an UPDATE.
 #[derive(Clone, Debug)]
 struct Routes<'a> {
     afi: u16,
     safi: u8,
     next_hop: Option<IpAddr>,
-    /// Whether the NHC is about their next hop.
+    /// True if the NHC is about their next hop.
     applies: bool,
     nlri: Nlri<'a>,
-    /// There are routes, but of a family whose prefixes are not read, and they have an NHC to report.
+    /// There are routes, but of a family whose prefixes are not parsed, and they have an NHC to
+    /// report.
     unread: bool,
 }
 
-/// The advertisements of the UPDATE messages in `segment`, the payload of one TCP segment: one a prefix. `code` is that of
-/// the PNC characteristic.
+/// Returns the advertisements of the UPDATE messages in `segment`, the payload of one TCP segment:
+/// one per prefix. `code` is that of the PNC characteristic.
 pub(super) fn advertisements(segment: &[u8], code: u16) -> Walk<'_> {
     Walk(Inner::Bgp(Advertisements {
         messages: Messages::new(segment),
@@ -697,9 +708,10 @@ pub(super) fn advertisements(segment: &[u8], code: u16) -> Walk<'_> {
     }))
 }
 
-/// The prefixes announced by the UPDATE messages in a TCP segment.
+/// Iterator over the prefixes announced by the UPDATE messages in a TCP segment.
 ///
-/// Routes of families other than IPv4 and IPv6 unicast give one without a prefix, if they come with an NHC.
+/// Routes of families other than IPv4 and IPv6 unicast yield one item without a prefix, if they
+/// have an NHC.
 #[derive(Clone, Debug)]
 pub(super) struct Advertisements<'a> {
     messages: Messages<'a>,
@@ -743,8 +755,8 @@ impl<'a> Advertisements<'a> {
         }
     }
 
-    /// Reads what the routes of an UPDATE have in common. Only where PNC is spoken of, or an attribute 39 cannot be read,
-    /// is what is broken our business.
+    /// Reads the common attributes of an UPDATE's routes. Defects are reported only if PNC is
+    /// present, or an attribute 39 cannot be parsed.
     fn enter(&mut self, update: &Update<'a>, report: &mut Report<'_>) {
         let mut all = (update.attributes().filter_map(Result::ok))
             .filter(|found| found.kind == attribute::NHC)
@@ -762,7 +774,7 @@ impl<'a> Advertisements<'a> {
             let attribute = match attribute {
                 Ok(found) => found,
                 Err(e) => {
-                    // What follows cannot be located; the NLRI still can.
+                    // The rest cannot be located; the NLRI still can.
                     report.push(Rule::PncMalformed, e.offset, 1);
                     break;
                 }
@@ -832,16 +844,18 @@ impl<'a> Advertisements<'a> {
     }
 }
 
-/// AFI, SAFI, next hop, and where the NLRI is, of an MP_REACH_NLRI attribute (RFC 4760 section 3).
+/// Returns AFI, SAFI, next hop, and the range of the NLRI in an MP_REACH_NLRI attribute (RFC 4760
+/// section 3).
 fn mp_reach<'a>(attribute: &Attribute<'a>) -> Option<(u16, u8, &'a [u8], Range<usize>)> {
     let value = attribute.value;
     let hop = value.get(4..4 + usize::from(*value.get(3)?))?;
-    // One reserved octet stands between.
+    // A reserved octet comes between them.
     let start = 4 + hop.len() + 1;
     (start <= value.len()).then_some((u16_at(value, 0), u8_at(value, 2), hop, start..value.len()))
 }
 
-/// Checks an NHC attribute; `None` when it is to be discarded. With it, where a valid PNC characteristic is.
+/// Checks an NHC attribute; `None` if it is to be discarded. Also returns the offset of a valid PNC
+/// characteristic.
 fn check_nhc<'a>(
     attribute: &Attribute<'a>,
     nhc: Result<Nhc<'a>>,
@@ -880,33 +894,33 @@ fn check_nhc<'a>(
     Some((nhc, pnc_at))
 }
 
-/// One characteristic to be written.
+/// A characteristic to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CharacteristicRepr<'a> {
     /// Characteristic code.
     pub code: u16,
-    /// The value; empty for PNC.
+    /// Value; empty for PNC.
     pub value: &'a [u8],
 }
 
-/// An NHC attribute to be written.
+/// An NHC attribute to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NhcRepr<'a> {
     /// Address family of the routes.
     pub afi: u16,
     /// Subsequent address family of the routes.
     pub safi: u8,
-    /// The route's next hop; another one for negative testing.
+    /// Next hop of the route; a different one for negative testing.
     pub next_hop: IpAddr,
-    /// The characteristics, in increasing order of their codes; written in the order given.
+    /// Characteristics in increasing order of their codes; written in the order given.
     pub characteristics: &'a [CharacteristicRepr<'a>],
 }
 
 impl NhcRepr<'_> {
-    /// The attribute with flags, type and length.
+    /// Returns the attribute with flags, type and length.
     ///
     /// # Errors
-    /// A value too long for its length field.
+    /// Fails if a value is too long for its length field.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut value = Writer::new(LAYER);
         value.u16(self.afi);

@@ -1,4 +1,4 @@
-//! A BGP UPDATE as a proxy node sends it within an AS: what `crate::pnc::bgp` reads.
+//! A BGP UPDATE as a proxy node sends it within an AS; `crate::pnc::bgp` parses it.
 
 use crate::pnc::Prefix;
 use crate::pnc::bgp::attribute::{MP_REACH, NEXT_HOP};
@@ -9,14 +9,16 @@ use std::net::IpAddr;
 
 const TRANSITIVE: u8 = 0x40;
 const OPTIONAL: u8 = 0x80;
-/// LOCAL_PREF of a route that nobody prefers to another.
+/// LOCAL_PREF of a route without preference (the usual default).
 const LOCAL_PREF: u32 = 100;
 
-/// An UPDATE for `prefixes`, all of one family. IPv4 with an IPv4 next hop goes into the NLRI field with NEXT_HOP, all else
-/// into MP_REACH_NLRI (RFC 4760; IPv4 with an IPv6 next hop as in RFC 8950).
+/// Returns an UPDATE for `prefixes`, all of one family. IPv4 with an IPv4 next hop goes into the
+/// NLRI field with NEXT_HOP, everything else into MP_REACH_NLRI (RFC 4760; IPv4 with an IPv6 next
+/// hop as in RFC 8950).
 ///
 /// # Errors
-/// Prefixes of both families, IPv6 prefixes with an IPv4 next hop, or more than a length field can say.
+/// Fails on prefixes of both families, IPv6 prefixes with an IPv4 next hop, or content too long for
+/// a length field.
 pub fn bgp_update(
     next_hop: IpAddr,
     prefixes: &[Prefix],

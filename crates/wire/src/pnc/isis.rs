@@ -1,8 +1,9 @@
-//! PNC in IS-IS: the Prefix Attribute Flags sub-TLV (RFC 7794) of the prefixes in an LSP, read and written.
+//! PNC in IS-IS: the Prefix Attribute Flags sub-TLV (RFC 7794) of the prefixes in an LSP, parsed
+//! and written.
 //!
-//! Read are the Extended IP Reachability TLVs 135 (RFC 5305), 236 (RFC 5308), 235 and 237 (RFC 5120), and the SRv6
-//! Locator TLV 27 (RFC 9352). Hellos, sequence-number PDUs and other TLVs are passed over. LLC and Ethernet are in
-//! `frame.rs`.
+//! Parses the Extended IP Reachability TLVs 135 (RFC 5305), 236 (RFC 5308), 235 and 237 (RFC 5120),
+//! and the SRv6 Locator TLV 27 (RFC 9352). Hellos, sequence-number PDUs and other TLVs are skipped.
+//! LLC and Ethernet are in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -104,7 +105,7 @@ mod tlv_type {
     pub const HOSTNAME: u8 = 137;
 }
 
-/// Octets of an LSP's header; TLVs begin here.
+/// Length of an LSP's header in octets; TLVs begin after it.
 const HEADER: usize = 27;
 
 mod field {
@@ -123,7 +124,7 @@ const V4_SUB_TLVS: u8 = 0x40;
 const V6_SUB_TLVS: u8 = 0x20;
 const V4_BITS: u8 = 0x3F;
 
-/// Whether `bytes` begin with the header of an LSP of either level.
+/// Returns true if `bytes` begin with the header of an LSP of either level.
 #[must_use]
 pub fn is_lsp(bytes: &[u8]) -> bool {
     bytes.first() == Some(&DISCRIMINATOR)
@@ -132,7 +133,7 @@ pub fn is_lsp(bytes: &[u8]) -> bool {
             .is_some_and(|kind| matches!(kind & 0x1F, PDU_L1_LSP | PDU_L2_LSP))
 }
 
-/// A link state PDU, from its discriminator on. Octets behind its PDU length are left alone.
+/// A link state PDU, from its discriminator on. Octets after its PDU length are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Lsp<'a> {
     bytes: &'a [u8],
@@ -140,16 +141,18 @@ pub struct Lsp<'a> {
 }
 
 impl<'a> Lsp<'a> {
-    /// All octets behind the header, whatever the lengths in it say.
+    /// Creates a view of all octets after the header, regardless of the lengths in it.
     pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.len();
         (is_lsp(bytes) && end >= HEADER).then_some(Self { bytes, end })
     }
 
-    /// Reads the header of an LSP of which there were `wire_len` octets on the wire; a capture may have cut off the end.
+    /// Parses the header of an LSP that had `wire_len` octets on the wire; the capture may have
+    /// truncated it.
     ///
     /// # Errors
-    /// Not an LSP with 6-octet system IDs, one that is longer than `wire_len`, or the header is not whole.
+    /// Fails if it is not an LSP with 6-octet system IDs, is longer than `wire_len`, or its header
+    /// is incomplete.
     pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         if bytes.len() < HEADER {
             return Err(Error::short(LAYER, HEADER, bytes.len()));
@@ -186,7 +189,7 @@ impl<'a> Lsp<'a> {
         Ok(Self { bytes, end })
     }
 
-    /// The level.
+    /// Returns the level.
     #[must_use]
     pub fn level(&self) -> Level {
         if u8_at(self.bytes, field::PDU_TYPE) & 0x1F == PDU_L1_LSP {
@@ -196,25 +199,25 @@ impl<'a> Lsp<'a> {
         }
     }
 
-    /// System ID (6 octets), pseudonode number, LSP number.
+    /// Returns system ID (6 octets), pseudonode number, LSP number.
     #[must_use]
     pub fn lsp_id(&self) -> [u8; 8] {
         array(self.bytes, field::LSP_ID)
     }
 
-    /// Sequence number: of two LSPs with the same ID, the greater is newer.
+    /// Returns the sequence number: of two LSPs with the same ID, the greater is newer.
     #[must_use]
     pub fn sequence(&self) -> u32 {
         u32_at(self.bytes, field::SEQUENCE)
     }
 
-    /// Remaining lifetime in seconds; 0 purges the LSP.
+    /// Returns the remaining lifetime in seconds; 0 purges the LSP.
     #[must_use]
     pub fn lifetime(&self) -> u16 {
         u16_at(self.bytes, field::LIFETIME)
     }
 
-    /// The advertised prefixes, in their order.
+    /// Returns the advertised prefixes, in order.
     #[must_use]
     pub fn advertisements(&self) -> Walk<'a> {
         Walk(Inner::IsIs(Advertisements {
@@ -228,7 +231,7 @@ impl<'a> Lsp<'a> {
     }
 }
 
-/// The prefixes of an LSP.
+/// Iterator over the prefixes of an LSP.
 #[derive(Clone, Debug)]
 pub(super) struct Advertisements<'a> {
     lsp: Lsp<'a>,
@@ -267,13 +270,13 @@ impl<'a> Advertisements<'a> {
         }
     }
 
-    /// One entry of the present TLV; `None` when the TLV cannot be read further.
+    /// Parses one entry of the current TLV; `None` if the rest of the TLV cannot be parsed.
     fn entry(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
         let entries = &mut self.entries;
         let offset = entries.at;
         let v4 = matches!(self.tlv, tlv_type::IP_REACH | tlv_type::MT_IP_REACH);
         let locator = self.tlv == tlv_type::SRV6_LOCATOR;
-        // The last octet of an entry's head has the prefix length.
+        // The last octet of an entry's head is the prefix length.
         let head = entries.take(if v4 { 5 } else { 6 + usize::from(locator) }, report)?;
         let (control, bits) = (u8_at(head, 4), u8_at(head, head.len() - 1));
         let (bits, most, sub_tlvs) = match v4 {
@@ -302,7 +305,7 @@ impl<'a> Advertisements<'a> {
             ignored: false,
             pnc: false,
         };
-        // A prefix whose sub-TLVs cannot be read is still a prefix.
+        // A prefix whose sub-TLVs cannot be parsed is still a prefix.
         if (locator || control & sub_tlvs != 0)
             && let Some(len) = entries.take(1, report)
             && let Some(subs) = entries.sub(u8_at(len, 0).into(), entries.at - 1, 1, report)
@@ -313,7 +316,7 @@ impl<'a> Advertisements<'a> {
     }
 }
 
-/// Which TLV a prefix goes into.
+/// TLV for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReachKind {
     /// TLV 135 or 236, by the prefix's family.
@@ -332,10 +335,10 @@ pub enum ReachKind {
     },
 }
 
-/// One prefix of an LSP to be written.
+/// A prefix to write into an LSP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReachRepr<'a> {
-    /// Its TLV.
+    /// Its TLV type.
     pub kind: ReachKind,
     /// The prefix.
     pub prefix: Prefix,
@@ -343,7 +346,7 @@ pub struct ReachRepr<'a> {
     pub metric: u32,
     /// Up/down bit.
     pub down: bool,
-    /// Prefix Attribute Flags octets; `None` writes no sub-TLV.
+    /// Octets of the Prefix Attribute Flags; `None` writes no sub-TLV.
     pub flags: Option<&'a [u8]>,
 }
 
@@ -385,7 +388,7 @@ impl ReachRepr<'_> {
     }
 }
 
-/// An LSP to be written.
+/// An LSP to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LspRepr<'a> {
     /// Level.
@@ -400,15 +403,16 @@ pub struct LspRepr<'a> {
     pub area: &'a [u8],
     /// Dynamic hostname (RFC 5301), at most 255 octets. Empty writes no TLV 137.
     pub hostname: &'a str,
-    /// The prefixes; neighbours that go to the same TLV type and topology share a TLV as long as it holds them.
+    /// The prefixes; adjacent ones with the same TLV type and topology share a TLV as long as they
+    /// fit.
     pub prefixes: &'a [ReachRepr<'a>],
 }
 
 impl LspRepr<'_> {
-    /// The LSP with its lengths and checksum.
+    /// Returns the LSP with its lengths and checksum.
     ///
     /// # Errors
-    /// A TLV or the LSP too long for its length field, or a locator that is not IPv6.
+    /// Fails if a TLV or the LSP is too long for its length field, or a locator is not IPv6.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut w = Writer::new(LAYER);
         // IS type: 1 for level 1, 3 for level 2.

@@ -1,9 +1,10 @@
-//! Proxy Node Capability (PNC) in routing: IS-IS, OSPFv2, OSPFv3 and BGP, read and written.
+//! Proxy Node Capability (PNC) in routing: IS-IS, OSPFv2, OSPFv3 and BGP, parsed and written.
 //!
-//! Each protocol has its file, which walks a whole message (LSP, LS Update, TCP segment) as far as it takes to find
-//! every advertised prefix and what is said about its PNC. This file holds what they share: the [`Advertisement`],
-//! and [`walk`], which picks the right one. Authentication and checksums are not verified; nothing here keeps state
-//! between messages, so TCP reassembly, LSDBs and RIBs are somebody else's business.
+//! Each protocol has a file, which walks a whole message (LSP, LS Update, TCP segment) as far as
+//! needed to find every advertised prefix and its PNC. This file has the shared parts: the
+//! [`Advertisement`], and [`walk`], which selects the protocol. Authentication and checksums are
+//! not verified. No state is kept between messages: TCP reassembly, LSDBs and RIBs are out of
+//! scope.
 //!
 //! The number of items in a message is bounded by its length: every step of every walk consumes octets.
 //!
@@ -41,7 +42,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The layer's name for errors.
+    /// Returns the layer name for errors.
     #[must_use]
     pub const fn layer(self) -> Layer {
         match self {
@@ -59,7 +60,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The text is neither an address nor an address, `/` and a length.
+/// The text is neither an address nor an address followed by `/` and a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no prefix: write 10.0.0.0/8, fd00::/16, or one address")]
 pub struct NoPrefix;
@@ -67,10 +68,10 @@ pub struct NoPrefix;
 impl FromStr for Prefix {
     type Err = NoPrefix;
 
-    /// Reads `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
+    /// Parses `10.0.0.0/8`, `fd00::/16`, or an address alone. Bits after the length are cleared.
     fn from_str(text: &str) -> core::result::Result<Self, NoPrefix> {
         let read = || match text.split_once('/') {
-            // A number may have a sign, a length has none.
+            // Integer parsing accepts a sign, a length has none.
             Some((address, len)) if len.bytes().all(|b| b.is_ascii_digit()) => {
                 Self::new(address.parse().ok()?, len.parse().ok()?)
             }
@@ -81,7 +82,7 @@ impl FromStr for Prefix {
     }
 }
 
-/// An IP prefix: an address whose bits behind the length are 0.
+/// An IP prefix: an address whose bits after the length are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     address: IpAddr,
@@ -89,7 +90,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The first `len` bits of `address`, the others cleared. `None`: `len` exceeds 32 (IPv4) or 128 (IPv6).
+    /// Creates a prefix from the first `len` bits of `address`; the others are cleared. `None` if
+    /// `len` exceeds 32 (IPv4) or 128 (IPv6).
     #[must_use]
     pub fn new(address: IpAddr, len: u8) -> Option<Self> {
         let address = match address {
@@ -107,26 +109,26 @@ impl Prefix {
         Some(Self { address, len })
     }
 
-    /// The prefix of one host: /32 or /128.
+    /// Creates the prefix of one host: /32 or /128.
     #[must_use]
     pub const fn host(address: IpAddr) -> Self {
         let len = if address.is_ipv4() { 32 } else { 128 };
         Self { address, len }
     }
 
-    /// The address; bits behind the length are 0.
+    /// Returns the address; bits after the length are 0.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Length in bits: 0 to 32 (IPv4) or 128 (IPv6).
+    /// Returns the length in bits: 0 to 32 (IPv4) or 128 (IPv6).
     #[must_use]
     pub const fn bits(&self) -> u8 {
         self.len
     }
 
-    /// Whether it names one host: /32 or /128.
+    /// Returns true if the prefix is a single host: /32 or /128.
     #[must_use]
     pub const fn is_host(&self) -> bool {
         match self.address {
@@ -135,18 +137,19 @@ impl Prefix {
         }
     }
 
-    /// Whether `address` is in the prefix; an address of the other family never is.
+    /// Returns true if `address` is in the prefix; false for an address of the other family.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         Self::new(address, self.len) == Some(*self)
     }
 
-    /// As many octets as `bits` bits need.
+    /// Returns the number of octets that hold `bits` bits.
     pub(crate) const fn octets(bits: u8) -> usize {
         (bits as usize).div_ceil(8)
     }
 
-    /// From the leading octets of an address, as the IGPs and BGP write it; octets that are missing count as 0.
+    /// Creates a prefix from the leading octets of an address, as the IGPs and BGP encode it;
+    /// missing octets count as 0.
     pub(crate) fn from_octets(v6: bool, leading: &[u8], bits: u8) -> Option<Self> {
         let mut whole = [0; 16];
         put(&mut whole, 0, leading.get(..16).unwrap_or(leading));
@@ -157,7 +160,7 @@ impl Prefix {
         Self::new(address, bits)
     }
 
-    /// The address's octets, an IPv4 address in the first four.
+    /// Returns the address's octets, an IPv4 address in the first four.
     pub(crate) fn padded(&self) -> [u8; 16] {
         let mut octets = [0; 16];
         match self.address {
@@ -183,10 +186,10 @@ pub enum Level {
     L2,
 }
 
-/// How far an OSPF LSA is flooded.
+/// Flooding scope of an OSPF LSA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flooding {
-    /// The link it was sent on (OSPFv2 LS type 9; OSPFv3 S bits 00).
+    /// The link on which it was sent (OSPFv2 LS type 9; OSPFv3 S bits 00).
     Link,
     /// One area (type 10; S bits 01).
     Area,
@@ -196,7 +199,7 @@ pub enum Flooding {
     Reserved,
 }
 
-/// Who advertises a prefix, and how far: the identity of the enclosing LSP, LSA or UPDATE.
+/// Advertiser and scope of a prefix: the identity of the enclosing LSP, LSA or UPDATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// An IS-IS LSP.
@@ -207,7 +210,7 @@ pub enum Origin {
         lsp_id: [u8; 8],
         /// TLV type: 135, 235, 236, 237 or 27.
         tlv: u8,
-        /// Multi-topology ID, 12 bits; 0 where the TLV has none.
+        /// Multi-topology ID, 12 bits; 0 if the TLV has none.
         topology: u16,
         /// Up/down bit (D): the prefix was leaked down from level 2.
         down: bool,
@@ -244,48 +247,49 @@ pub enum Origin {
         afi: u16,
         /// Subsequent address family of the route.
         safi: u8,
-        /// The route's next hop; the global address where there are two. `None`: absent or not IP.
+        /// The route's next hop; the global address if there are two. `None` if absent or not IP.
         next_hop: Option<IpAddr>,
     },
 }
 
-/// The octets that say which capabilities a prefix (or next hop) has.
+/// Octets that encode the capabilities of a prefix (or next hop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier<'a> {
-    /// Octets from the start of the input to the first of them.
+    /// Offset of the first of them from the start of the input, in octets.
     pub offset: usize,
-    /// IGPs: the value of the flags sub-TLV, or what is left of it where it runs past its end. BGP: the characteristics of
-    /// path attribute 39, where the PNC is among them.
+    /// IGPs: the value of the flags sub-TLV, or the rest of the enclosing TLV if the value runs
+    /// past its end. BGP: the characteristics of path attribute 39, if the PNC is among them.
     pub octets: &'a [u8],
 }
 
-/// One advertised prefix, and what is said about its PNC.
+/// One advertised prefix, with the information about its PNC.
 ///
-/// Prefixes that are advertised without flags or without PNC in attribute 39 appear too: a route that comes again
-/// without its PNC has lost it.
+/// Includes prefixes that are advertised without flags or without PNC in attribute 39: a route that
+/// is re-advertised without its PNC has lost it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement<'a> {
-    /// The enclosing LSP, LSA or UPDATE.
+    /// Enclosing LSP, LSA or UPDATE.
     pub origin: Origin,
-    /// The prefix. `None`: BGP routes of families other than IPv4 and IPv6 unicast.
+    /// The prefix. `None` for BGP routes of families other than IPv4 and IPv6 unicast.
     pub prefix: Option<Prefix>,
-    /// Octets from the start of the input to the TLV (IS-IS), LSA or UPDATE around the entry.
+    /// Offset of the enclosing TLV (IS-IS), LSA or UPDATE from the start of the input, in octets.
     pub container: usize,
-    /// Octets from the start of the input to the entry that holds the prefix (BGP without a prefix: to the UPDATE).
+    /// Offset of the entry that holds the prefix (BGP without a prefix: of the UPDATE) from the
+    /// start of the input, in octets.
     pub offset: usize,
-    /// The flags or characteristics, where there are any.
+    /// The flags or characteristics, if any.
     pub carrier: Option<Carrier<'a>>,
-    /// Octets from the start of the input to the flags octet that holds the PNC bit, or to the PNC characteristic's code.
-    /// `None` with a carrier: its PNC cannot be read.
+    /// Offset of the flags octet with the PNC bit, or of the PNC characteristic's code, from the
+    /// start of the input, in octets. `None` with a carrier means that its PNC cannot be parsed.
     pub flag_offset: Option<usize>,
-    /// The LSA is malformed and counts as if it had never come (RFC 9792 section 2).
+    /// The LSA is malformed and treated as if it had not been received (RFC 9792 section 2).
     pub ignored: bool,
-    /// Whether PNC is advertised and, for BGP, applies to the route.
+    /// PNC is advertised and, for BGP, applies to the route.
     pub pnc: bool,
 }
 
 impl Advertisement<'_> {
-    /// The routing protocol.
+    /// Returns the routing protocol.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         match self.origin {
@@ -297,7 +301,7 @@ impl Advertisement<'_> {
     }
 }
 
-/// Where a walk puts what it finds broken: a list, or nowhere.
+/// Destination of the findings of a walk: a list, or none.
 pub(crate) struct Report<'f>(Option<&'f mut Findings>);
 
 impl<'f> Report<'f> {
@@ -311,7 +315,7 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// PNC belongs to the local host prefix (section 5.1).
+    /// Checks that PNC is advertised only for a host prefix (section 5.1).
     pub(crate) fn host_only(&mut self, found: &Advertisement<'_>) {
         if let (true, Some(prefix), Some(at)) = (found.pnc, found.prefix, found.flag_offset)
             && !prefix.is_host()
@@ -321,17 +325,17 @@ impl<'f> Report<'f> {
     }
 }
 
-/// The advertisements of a message of any of the four protocols.
+/// Advertisements in a message of any of the four protocols.
 #[derive(Clone, Debug)]
 pub struct Walk<'a>(Inner<'a>);
 
 #[derive(Clone, Debug)]
 enum Inner<'a> {
-    /// Of an LSP.
+    /// From an LSP.
     IsIs(isis::Advertisements<'a>),
-    /// Of an LS Update of either version.
+    /// From an LS Update of either version.
     Ospf(ospf::Advertisements<'a>),
-    /// Of the BGP messages in a TCP segment.
+    /// From the BGP messages in a TCP segment.
     Bgp(bgp::Advertisements<'a>),
 }
 
@@ -344,12 +348,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next advertisement; rules found broken on the way to it, and in it, go to `findings`.
+    /// Returns the next advertisement; broken rules found before and in it are added to `findings`.
     pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
         self.step(&mut Report(Some(findings)))
     }
 
-    /// With what is known of the BGP session; other protocols need nothing.
+    /// Sets the state of the BGP session; no effect for other protocols.
     #[must_use]
     pub const fn in_session(mut self, session: bgp::Session) -> Self {
         if let Inner::Bgp(walk) = &mut self.0 {
@@ -358,7 +362,7 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// Walks to the end, and puts all rules found broken into `findings`.
+    /// Walks to the end, and adds all broken rules to `findings`.
     pub fn check(mut self, findings: &mut Findings) {
         while self.next_checked(findings).is_some() {}
     }
@@ -372,15 +376,16 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// Walks `bytes`: an IS-IS PDU from its discriminator 0x83 on, an OSPF packet from its version octet on, or the
-/// payload of a TCP segment of a BGP session. Octets behind the message's own length are left alone.
+/// Walks `bytes`: an IS-IS PDU from its discriminator 0x83 on, an OSPF packet from its version
+/// octet on, or the payload of a TCP segment of a BGP session. Octets after the message's own
+/// length are ignored.
 ///
-/// There were `wire_len` octets on the wire: where the capture has cut some off, what is there is walked, and the missing rest
-/// is no finding; a message that claims more is no less wrong. `None`: a message of another kind, which advertises no
-/// prefixes.
+/// The message had `wire_len` octets on the wire. If the capture truncated it, the captured part is
+/// walked, and the missing rest is not a finding; a message that claims more than `wire_len` is
+/// still wrong. Returns `None` for a message of another kind, which advertises no prefixes.
 ///
 /// # Errors
-/// The message's header cannot be read, or the message is longer than `wire_len`.
+/// Fails if the message's header cannot be parsed, or the message is longer than `wire_len`.
 pub fn walk<'a>(
     protocol: Protocol,
     bytes: &'a [u8],
@@ -401,8 +406,8 @@ pub fn walk<'a>(
     Ok(Some(walk))
 }
 
-/// Whether `bytes` hold flags of a prefix or a path attribute 39, as far as they go and whatever their lengths say: what
-/// is broken in a message without either is other people's business.
+/// Returns true if `bytes` contain flags of a prefix or a path attribute 39, as far as captured and
+/// regardless of their lengths. Defects of messages without either are out of scope.
 #[must_use]
 pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
     let walk = match protocol {
@@ -414,8 +419,9 @@ pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
     walk.is_some_and(|mut walk| walk.any(|found| found.carrier.is_some()))
 }
 
-/// The same as [`walk`] for a message that [`is_met`]; what breaks a rule before the first advertisement goes to
-/// `findings`: `None` also where the header cannot be read. One that the capture has cut off is nobody's fault.
+/// Performs [`walk`] for a message that [`is_met`]; rules broken before the first advertisement are
+/// added to `findings`. Also returns `None` if the header cannot be parsed. A header that the
+/// capture truncated is not a finding.
 pub fn walk_checked<'a>(
     protocol: Protocol,
     bytes: &'a [u8],
@@ -467,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_read_as_people_write_them() {
+    fn common_prefix_notations_are_parsed() {
         let prefix = |text: &str| text.parse::<Prefix>().ok();
         let network = |address: [u8; 4], bits| Prefix::new(IpAddr::from(address), bits);
         assert_eq!(prefix("10.0.0.7/8"), network([10, 0, 0, 0], 8));

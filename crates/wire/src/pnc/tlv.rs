@@ -1,5 +1,5 @@
-//! What the routing codecs share: one walker of TLVs, flags among sub-TLVs, a counting writer. No protocol
-//! lives here.
+//! Shared parts of the routing codecs: a TLV walker, flags among sub-TLVs, a writer with length
+//! fields. Nothing here is specific to one protocol.
 //!
 //! ```text
 //! Narrow:          | Type (8) | Length (8) | Value                 IS-IS, BGP's capabilities and parameters
@@ -15,10 +15,11 @@ use crate::finding::Rule;
 use crate::layer::Layer;
 use crate::octets::{put, u8_at, u16_at};
 
-/// A stretch of a message, in offsets from the message's start.
+/// A range of a message, in offsets from the message's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region<'a> {
-    /// What is there of it: less than all only where a capture was cut. Running off that ends a walk without a finding.
+    /// Octets present: incomplete only if the capture was truncated. Running out of them ends a
+    /// walk without a finding.
     pub(crate) octets: &'a [u8],
     pub(crate) at: usize,
     end: usize,
@@ -27,7 +28,7 @@ pub(crate) struct Region<'a> {
 /// Flag of a path attribute: its length has two octets.
 pub(crate) const EXTENDED_LENGTH: u8 = 0x10;
 
-/// How a TLV looks.
+/// Encoding of a TLV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Narrow,
@@ -37,27 +38,27 @@ pub(crate) enum Shape {
     Padded,
 }
 
-/// One TLV or sub-TLV.
+/// A TLV or sub-TLV.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tlv<'a> {
-    /// The type, behind the flags of an attribute.
+    /// Type, which follows the flags in an attribute.
     pub(crate) kind: u16,
     pub(crate) at: usize,
     /// Offset of the length field.
     pub(crate) length_at: usize,
-    /// The value; it may be cut.
+    /// Value; may be truncated.
     pub(crate) value: Region<'a>,
 }
 
 impl<'a> Region<'a> {
-    /// From `at` to `end` of a message of which `bytes` are there.
+    /// Creates the region from `at` to `end` of a message whose captured octets are `bytes`.
     pub(crate) fn new(bytes: &'a [u8], at: usize, end: usize) -> Self {
         let there = end.min(bytes.len());
         let octets = bytes.get(at..there).unwrap_or_default();
         Self { octets, at, end }
     }
 
-    /// All of `octets`, which begin at `at` of the message.
+    /// Creates a region of all `octets`, which begin at offset `at` of the message.
     pub(crate) const fn whole(octets: &'a [u8], at: usize) -> Self {
         let end = at + octets.len();
         Self { octets, at, end }
@@ -71,8 +72,8 @@ impl<'a> Region<'a> {
         (self.octets, self.at) = (&[], self.end);
     }
 
-    /// The next `n` octets. `None` ends the region: they run past its end (a finding over what is left of it), or the
-    /// capture was cut before them.
+    /// Takes the next `n` octets. `None` ends the region: the octets run past its end (a finding
+    /// over the rest of it), or the capture ends before them.
     pub(crate) fn take(&mut self, n: usize, report: &mut Report<'_>) -> Option<&'a [u8]> {
         let left = self.left();
         if n > left && self.octets.len() >= left.min(1) {
@@ -86,7 +87,8 @@ impl<'a> Region<'a> {
         found
     }
 
-    /// The next `len` octets as a region of their own, which `length_at` (a field of `width` octets) asked for.
+    /// Takes the next `len` octets as a region of their own; the field at `length_at`, of `width`
+    /// octets, gives the length.
     pub(crate) fn sub(
         &mut self,
         len: usize,
@@ -102,7 +104,7 @@ impl<'a> Region<'a> {
         Some(self.split(len))
     }
 
-    /// Cuts off the first `len` octets, which are no more than all.
+    /// Splits off the first `len` octets, which must not exceed the region.
     fn split(&mut self, len: usize) -> Self {
         let (octets, rest) = self.octets.split_at(len.min(self.octets.len()));
         let (at, end) = (self.at, self.at + len);
@@ -110,7 +112,8 @@ impl<'a> Region<'a> {
         Self { octets, at, end }
     }
 
-    /// The next TLV. `None`: the region ends, or the capture was cut within the TLV's head. An error ends the region.
+    /// Takes the next TLV. `None`: the region ends, or the capture ends within the TLV's header. An
+    /// error ends the region.
     pub(crate) fn tlv(&mut self, shape: Shape) -> Option<Result<Tlv<'a>>> {
         let (octets, at, left) = (self.octets, self.at, self.left());
         let extended = usize::from(u8_at(octets, 0) & EXTENDED_LENGTH != 0);
@@ -119,7 +122,7 @@ impl<'a> Region<'a> {
             Shape::Extended => (Layer::Bgp, "Parameter Length", 1, 2),
             Shape::Attribute => (Layer::Bgp, "attribute length", 2, 1 + extended),
             Shape::Characteristic => (Layer::Bgp, "Characteristic Length", 2, 2),
-            // Of either version: what an IGP breaks becomes a finding, whose layer is known.
+            // Used for both versions: an IGP's error becomes a finding, whose layer is known.
             Shape::Padded => (Layer::Ospf2, "TLV length", 2, 2),
         };
         let head = length_at + width;
@@ -155,7 +158,8 @@ impl<'a> Region<'a> {
         }))
     }
 
-    /// The next TLV of an IGP; one that runs past the region is a finding, and ends it.
+    /// Takes the next TLV of an IGP; a TLV that runs past the region is a finding and ends the
+    /// region.
     pub(crate) fn next(&mut self, shape: Shape, report: &mut Report<'_>) -> Option<Tlv<'a>> {
         self.tlv(shape)?
             .map_err(|e| {
@@ -170,7 +174,7 @@ impl<'a> Region<'a> {
 }
 
 impl Shape {
-    /// The type of the TLV that `octets` begin with.
+    /// Returns the type of the TLV at the start of `octets`.
     fn kind(self, octets: &[u8]) -> u16 {
         match self {
             Self::Narrow | Self::Extended => u8_at(octets, 0).into(),
@@ -178,13 +182,13 @@ impl Shape {
         }
     }
 
-    /// Octets of an IGP's type, and of its length.
+    /// Returns the width in octets of an IGP's type, and of its length.
     const fn width(self) -> usize {
         if matches!(self, Self::Narrow) { 1 } else { 2 }
     }
 }
 
-/// The sub-TLV with the flags of a prefix: its type, and which bit of its first octet is PNC.
+/// Sub-TLV with the flags of a prefix: its type, and the PNC bit in its first octet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagsSubTlv {
     pub(crate) shape: Shape,
@@ -193,8 +197,8 @@ pub(crate) struct FlagsSubTlv {
 }
 
 impl FlagsSubTlv {
-    /// Whether the flags have a length that they may have: of OSPF whole 32-bit words (RFC 9792 section 2), of IS-IS any;
-    /// without an octet there is nothing to be said by them.
+    /// Returns true if the flags have a valid length: whole 32-bit words in OSPF (RFC 9792 section
+    /// 2), any length except 0 in IS-IS; an empty value conveys nothing.
     pub(crate) fn has_good_length(self, sub: &Tlv<'_>) -> bool {
         let len = sub.value.left();
         len > 0 && (self.shape != Shape::Padded || len.is_multiple_of(4))
@@ -211,7 +215,7 @@ impl FlagsSubTlv {
         while subs.left() > 0 {
             let head = subs;
             let Some(sub) = subs.next(self.shape, report) else {
-                // Flags that run past their end are flags all the same.
+                // Flags that run past their end still count as flags.
                 if self.shape.kind(head.octets) == self.kind && found.carrier.is_none() {
                     found.carrier = head.octets.get(2 * width..).map(|octets| Carrier {
                         offset: head.at + 2 * width,
@@ -239,7 +243,7 @@ impl FlagsSubTlv {
             if found.ignored || !good {
                 continue;
             }
-            // RFC 9792 section 2: no more words than the bits that are set need.
+            // RFC 9792 section 2: no more words than the set bits need.
             if ospf && octets.len() > 4 && octets.ends_with(&[0; 4]) {
                 report.push(Rule::PncFlagsExcess, sub.length_at, 2);
             }
@@ -248,7 +252,7 @@ impl FlagsSubTlv {
         }
     }
 
-    /// Writes the sub-TLV with `flags`, where there are some.
+    /// Writes the sub-TLV with `flags`, if any.
     pub(crate) fn write(self, w: &mut Writer, flags: Option<&[u8]>) -> Result<()> {
         let Some(flags) = flags else { return Ok(()) };
         match self.shape {
@@ -263,7 +267,7 @@ impl FlagsSubTlv {
     }
 }
 
-/// Writes a message, the length fields once what they count is there.
+/// Writes a message; each length field is set once its content is written.
 pub(crate) struct Writer {
     layer: Layer,
     out: Vec<u8>,
@@ -295,7 +299,7 @@ impl Writer {
         self.put(&value.to_be_bytes());
     }
 
-    /// The first `len` octets of a prefix's address.
+    /// Writes the first `len` octets of a prefix's address.
     pub(crate) fn address(&mut self, prefix: Prefix, len: usize) {
         self.put(prefix.padded().get(..len).unwrap_or_default());
     }
@@ -327,7 +331,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a length field of one or two octets, and behind it what it counts.
+    /// Writes a length field of one or two octets, followed by the content that it counts.
     pub(crate) fn counted(
         &mut self,
         width: usize,
@@ -340,7 +344,7 @@ impl Writer {
         self.patch_len(at, width, field, self.len() - at - width)
     }
 
-    /// Writes a length field of one or two octets, and behind it `octets`.
+    /// Writes a length field of one or two octets, followed by `octets`.
     pub(crate) fn counted_octets(
         &mut self,
         width: usize,
@@ -353,7 +357,7 @@ impl Writer {
         })
     }
 
-    /// Writes a path attribute, with a length of two octets where its value needs it.
+    /// Writes a path attribute, with a length of two octets if its value needs it.
     pub(crate) fn attribute(&mut self, flags: u8, kind: u8, value: &[u8]) -> Result<()> {
         let (extended, width) = match value.len() {
             0..=0xFF => (0, 1),
@@ -363,7 +367,7 @@ impl Writer {
         self.counted_octets(width, "attribute length", value)
     }
 
-    /// What was written from `from` on.
+    /// Returns the octets written from `from` on.
     pub(crate) fn octets_from(&self, from: usize) -> &[u8] {
         self.out.get(from..).unwrap_or_default()
     }

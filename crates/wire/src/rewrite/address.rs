@@ -1,11 +1,11 @@
-//! IP prefixes mapped to prefixes, and host parts that move on: what happens to one address. Where addresses lie in a
-//! packet is in `packet.rs`.
+//! Rewriting of a single address: IP prefixes mapped to prefixes, and host parts that advance.
+//! `packet.rs` locates addresses in a packet.
 
 use super::RulesError;
 use crate::pnc::Prefix;
 use std::net::IpAddr;
 
-/// Bits of an address of the family of `prefix`.
+/// Returns the number of bits of an address of the family of `prefix`.
 const fn width(prefix: &Prefix) -> u32 {
     if prefix.address().is_ipv4() { 32 } else { 128 }
 }
@@ -17,7 +17,7 @@ const fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Ones where a host part of `host` bits lies.
+/// Returns a mask with ones in a host part of `host` bits.
 const fn host_mask(host: u32) -> u128 {
     match 1u128.checked_shl(host) {
         Some(bit) => bit - 1,
@@ -25,15 +25,15 @@ const fn host_mask(host: u32) -> u128 {
     }
 }
 
-/// The mappings of prefixes with a host part of so many bits.
+/// Mappings of the prefixes with one host part length.
 #[derive(Clone, Debug)]
 struct Group {
     host_mask: u128,
-    /// Old and new prefix, by the old one.
+    /// Old and new prefix, sorted by the old one.
     pairs: Vec<(u128, u128)>,
 }
 
-/// Mappings of one address family; the longest prefix that an address lies in counts.
+/// Mappings of one address family; the longest prefix that contains an address applies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixTable {
     /// Longest prefix first.
@@ -62,7 +62,7 @@ impl PrefixTable {
         };
         match group.pairs.binary_search_by_key(&pair.0, |p| p.0) {
             Ok(_) => return Err(RulesError::PrefixTwice(from)),
-            // In order, mostly: a list of hosts is sorted as a rule.
+            // Usually already in order, because lists of hosts are mostly sorted.
             Err(at) => group.pairs.insert(at, pair),
         }
         Ok(())
@@ -80,7 +80,7 @@ impl PrefixTable {
     }
 }
 
-/// Addresses within a prefix whose host part moves on by `step` each loop, modulo its size.
+/// Addresses within a prefix whose host part advances by `step` each loop, modulo the prefix size.
 #[derive(Clone, Copy, Debug)]
 struct HostStep {
     prefix: u128,
@@ -88,7 +88,7 @@ struct HostStep {
     step: u128,
 }
 
-/// What happens to the addresses of one family.
+/// Rules for the addresses of one family.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     pub(super) table: PrefixTable,
@@ -100,7 +100,8 @@ impl Addresses {
         self.table.is_empty() && self.steps.is_empty()
     }
 
-    /// Adds a prefix in which host parts move on by `step` each loop; the first one that an address lies in counts.
+    /// Adds a prefix in which host parts advance by `step` each loop; the first prefix that
+    /// contains an address applies.
     pub(super) fn add_step(&mut self, prefix: Prefix, step: u64) {
         self.steps.push(HostStep {
             prefix: bits(prefix.address()),
@@ -109,7 +110,8 @@ impl Addresses {
         });
     }
 
-    /// The new address for `address` in loop `turn`. The unspecified address is no address and stays.
+    /// Returns the new address for `address` in loop `turn`. The unspecified address stays
+    /// unchanged.
     #[inline]
     pub(super) fn map(&self, address: u128, turn: u64) -> u128 {
         if address == 0 {

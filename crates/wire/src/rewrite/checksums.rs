@@ -1,8 +1,9 @@
-//! `Canvas`: writes fields into the new packet while the checksums over them follow.
+//! `Canvas`: writes fields into the new packet and updates the checksums over them.
 //!
-//! A checksum follows by the difference that the written octets make (RFC 1624; for the ICRC, the CRC's linearity), so
-//! that one which was wrong stays wrong by as much and the cost does not grow with the payload. Only where asked for is
-//! it computed anew. What is written, and which checksums there are, is in `packet.rs`.
+//! A checksum is updated by the difference that the written octets make (RFC 1624; for the ICRC,
+//! the CRC's linearity), so that a wrong one stays wrong by the same amount and the cost does not
+//! grow with the payload. It is recomputed only on request. `packet.rs` determines the writes and
+//! the checksums.
 
 use super::IcrcWas;
 use crate::bth::BTH_LEN;
@@ -14,8 +15,8 @@ use arrayvec::ArrayVec;
 use core::ops::Range;
 use crc32fast::Hasher;
 
-/// Checksums around one field: at most 13 a packet (IP and transport of each of 6 headers inside one another, ICRC),
-/// and as many for each packet that is quoted in one.
+/// Maximum number of checksums around one field: at most 13 per packet (IP and transport of each of
+/// 6 nested headers, ICRC), and the same number for each packet that is quoted in one.
 pub(super) const MAX_SCOPES: usize = 48;
 
 /// Addresses that a checksum covers as its pseudo-header.
@@ -23,9 +24,9 @@ pub(super) const MAX_SCOPES: usize = 48;
 pub(super) struct Pseudo {
     /// First octet of the source address.
     pub(super) source: usize,
-    /// First octet of the destination address: the last segment's where others come before.
+    /// First octet of the destination address: the last segment's if others come before it.
     pub(super) destination: usize,
-    /// Octets of an address.
+    /// Length of an address, in octets.
     pub(super) len: usize,
     /// Upper-layer protocol.
     pub(super) protocol: u8,
@@ -34,12 +35,12 @@ pub(super) struct Pseudo {
 /// A checksum of 16-bit words.
 #[derive(Clone, Debug)]
 pub(super) struct Sum {
-    /// Where the checksum is.
+    /// Offset of the checksum.
     pub(super) at: usize,
-    /// What it covers, as far as captured.
+    /// Range that it covers, as far as captured.
     pub(super) body: Range<usize>,
     pub(super) pseudo: Option<Pseudo>,
-    /// Whether all of the body is there, so that the sum could be computed anew.
+    /// True if the whole body is present, so that the sum could be recomputed.
     pub(super) whole: bool,
 }
 
@@ -52,33 +53,33 @@ pub(super) struct Icrc {
     pub(super) udp: usize,
     /// First octet of the ICRC.
     pub(super) at: usize,
-    /// What verifying it gave, if that was done.
+    /// Result of verifying it, if that was done.
     pub(super) verdict: Option<Verdict>,
-    /// The reading to repair it by where it is right by none.
+    /// Reading for repairing it if it is right by none.
     pub(super) default: Reading,
 }
 
 #[derive(Clone, Debug)]
 enum Scope {
-    /// With what the writes so far add to it.
+    /// With the sum of the changes so far.
     Sum(Sum, u64),
-    /// With the octets written so far.
+    /// With the range of octets written so far.
     Icrc(Icrc, Range<usize>),
 }
 
-/// The new packet, being written. Places count from the start of the old packet.
+/// The new packet, being written. Offsets are from the start of the old packet.
 #[derive(Debug)]
 pub(super) struct Canvas<'a> {
     old: &'a [u8],
     new: &'a mut [u8],
-    /// What to add to a place in the old packet for the same one in the new.
+    /// Difference between an offset in the new packet and the same one in the old packet.
     shift: usize,
     repair: bool,
     scopes: ArrayVec<Scope, MAX_SCOPES>,
 }
 
 impl<'a> Canvas<'a> {
-    /// `new` holds `old` from octet `before` on, moved to `after`.
+    /// Creates a canvas; `new` holds `old` from octet `before` on, moved to `after`.
     pub(super) fn new(
         old: &'a [u8],
         new: &'a mut [u8],
@@ -94,33 +95,33 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// The packet as it was.
+    /// Returns the original packet.
     pub(super) const fn old(&self) -> &'a [u8] {
         self.old
     }
 
-    /// From here on, writes to what `sum` covers count for it.
+    /// Includes further writes to the range of `sum` in it.
     pub(super) fn open_sum(&mut self, sum: Sum) {
         self.open(Scope::Sum(sum, 0));
     }
 
-    /// From here on, writes to what the ICRC covers count for it.
+    /// Includes further writes to the range of the ICRC in it.
     pub(super) fn open_icrc(&mut self, icrc: Icrc) {
         self.open(Scope::Icrc(icrc, 0..0));
     }
 
     fn open(&mut self, scope: Scope) {
-        // There are never more: see MAX_SCOPES.
+        // The limit is never exceeded: see MAX_SCOPES.
         let full = self.scopes.try_push(scope).is_err();
         debug_assert!(!full);
     }
 
-    /// How many checksums are open.
+    /// Returns the number of open checksums.
     pub(super) fn open_count(&self) -> usize {
         self.scopes.len()
     }
 
-    /// Writes `value` at `at`, if all of that was captured.
+    /// Writes `value` at `at`, if that range was fully captured.
     #[inline]
     pub(super) fn write<const N: usize>(&mut self, at: usize, value: [u8; N]) {
         let place = self.new.get_mut(at.wrapping_add(self.shift)..);
@@ -136,8 +137,8 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Closes all but the first `count` checksums, innermost first, and brings them up to date. Returns what the ICRC
-    /// among them was.
+    /// Closes all but the first `count` checksums, innermost first, and updates them. Returns the
+    /// previous state of the ICRC among them.
     pub(super) fn close(&mut self, count: usize) -> Option<IcrcWas> {
         let mut was = None;
         while self.scopes.len() > count {
@@ -170,11 +171,11 @@ impl<'a> Canvas<'a> {
         self.new.get(start..end).unwrap_or_default()
     }
 
-    /// The checksum as it should be.
+    /// Computes the correct checksum.
     fn computed(&self, sum: &Sum) -> u16 {
         let before = self.range(sum.body.start..sum.at);
         let behind = self.range(sum.at + 2..sum.body.end);
-        // The field lies at an even place, so that it counts as zero when left out.
+        // The field is at an even offset, so leaving it out is the same as counting it as zero.
         match sum.pseudo {
             None => checksum::internet(&[before, behind]),
             Some(pseudo) => {
@@ -192,11 +193,12 @@ impl<'a> Canvas<'a> {
         let old = self.old.get(start..end).unwrap_or_default();
         let found = u32_at(old, icrc.at - icrc.ip).swap_bytes();
         let has_extensions = u8_at(old, 0) >> 4 == 6 && udp > ipv6::LEN;
-        // What is in front of the addresses is masked (flow label) or never written.
+        // Fields before the addresses are masked (flow label) or never written.
         let covered = range.start.max(icrc.ip + ipv6::SOURCE)..range.end;
         let unchanged = covered.is_empty();
-        // Readings differ in what lies between IPv6 header and BTH, and so in how far the former is from the end. Zero
-        // is what is sent by those who leave the field to their hardware: it stays.
+        // Readings differ in the range between IPv6 header and BTH, and so in the distance of the
+        // former from the end. Zero is sent by senders that leave the field to their hardware: it
+        // stays.
         let by_reading = has_extensions && covered.start < icrc.udp + udp::LEN;
         let must_know = self.repair || !unchanged && (found == 0 || by_reading);
         let verdict = match icrc.verdict {
@@ -235,13 +237,14 @@ impl<'a> Canvas<'a> {
         was
     }
 
-    /// What the octets written in `covered` change in the CRC at `icrc.at`, none of them masked.
+    /// Returns the change of the CRC at `icrc.at` caused by the octets written in `covered`, none
+    /// of which is masked.
     ///
-    /// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs is that of the packets' exclusive-or, with
-    /// nothing to start from.
+    /// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs is the CRC of the packets'
+    /// exclusive-or, with an initial value of zero.
     fn difference(&self, covered: Range<usize>, icrc: &Icrc) -> u32 {
         const CHUNK: usize = 64;
-        // Up to the payload, whose length mostly has few bits.
+        // Up to the payload, whose length mostly has few bits set.
         let end = covered.end.max(icrc.udp + udp::LEN + BTH_LEN).min(icrc.at);
         let old = self.old.get(covered.start..end).unwrap_or_default();
         let new = self.range(covered.start..end);
@@ -258,11 +261,12 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// The CRC, without its complement, of what `crc` was fed and `count` octets of zero.
+/// Returns the CRC, without its complement, of the data fed to `crc` followed by `count` octets of
+/// zero.
 fn zeros_behind(mut crc: Hasher, count: usize) -> u32 {
     const ZEROS: [u8; 1024] = [0; 1024];
-    // Combining costs a multiplication for each bit of the count, and that as much as about so many octets do; payloads
-    // have few bits, mostly.
+    // Combining takes one multiplication for each set bit of the count, which costs about as much
+    // as feeding this many octets. Payload lengths mostly have few bits set.
     if count > ZEROS.len() * count.count_ones() as usize {
         let mut crc = Hasher::new_with_initial(!crc.finalize());
         crc.combine(&Hasher::new_with_initial_len(0, count as u64));
@@ -303,7 +307,8 @@ impl Scope {
     }
 }
 
-/// What writing `value` over `was` at `at` adds to a sum over `body`: equation 3 of RFC 1624, without the checksum.
+/// Returns the change of a sum over `body` when `value` overwrites `was` at `at`: equation 3 of RFC
+/// 1624, without the checksum.
 #[inline]
 fn changed(body: &Range<usize>, at: usize, was: &[u8], value: &[u8]) -> u64 {
     let start = at.max(body.start);
@@ -323,10 +328,11 @@ fn changed(body: &Range<usize>, at: usize, was: &[u8], value: &[u8]) -> u64 {
             })
             .sum()
     };
-    // The complement of a word is what it lacks of 0xFFFF; an odd octet counts as the first of its word.
+    // The complement of a word is its difference from 0xFFFF; an odd octet counts as the first of
+    // its word.
     let count = (end - start).div_ceil(2) as u64;
     let sum = fold(words(value) + count * 0xFFFF - words(was));
-    // RFC 1071 section 2: at an odd place, the octets of each word change sides.
+    // RFC 1071 section 2: at an odd offset, the octets of each word are swapped.
     let odd = !(start - body.start).is_multiple_of(2);
     u64::from(if odd { sum.swap_bytes() } else { sum })
 }
@@ -336,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_behind_a_crc_count_the_same_whichever_way() {
+    fn trailing_zeros_match_for_both_methods() {
         for count in [
             0usize, 1, 3, 255, 1023, 1024, 1025, 2048, 4092, 4096, 8192, 9000, 16384, 65535,
         ] {
@@ -349,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_follows_octets_at_odd_places_and_in_part() {
+    fn sums_follow_odd_and_partial_writes() {
         let sum = |bytes: &[u8]| {
             let words = bytes.chunks(2);
             fold(

@@ -1,4 +1,4 @@
-//! QPs, PSNs and addresses in RDMA CM messages. What the messages say is read by `rdma_cm.rs`.
+//! QPs, PSNs and addresses in RDMA CM messages. `rdma_cm.rs` parses the messages.
 
 use super::walk::Walk;
 use crate::error::ErrorKind;
@@ -8,7 +8,7 @@ use crate::rdma_cm::field::{dreq, ip_cm, path, rep, req};
 use crate::rdma_cm::{Cm, Kind, REJ_INFORMATION_LEN, gid_to_ip};
 use std::net::IpAddr;
 
-/// Attribute ID of the message that an answer will take longer (MRA).
+/// Attribute ID of MRA, which announces that the response will take longer.
 const MESSAGE_RECEIPT: u16 = 0x11;
 
 /// Rewrites the message in `mad`, which begins at `at` and may be cut.
@@ -18,10 +18,10 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
             Kind::ConnectRequest,
             request.service_id().ip_protocol_port().is_some(),
         ),
-        // What else is said of the reason may be a GID.
+        // The additional information about the reason may contain a GID.
         Ok(Cm::ConnectReject(reject)) if reject.information() == [0; REJ_INFORMATION_LEN] => return,
         Ok(cm) => (cm.kind(), false),
-        // Short: it is such a message, cut before its end.
+        // Short: the message is truncated.
         Err(e) if matches!(e.kind, ErrorKind::Short { .. }) => match Mad::new_checked(mad) {
             Ok(header) => (Kind::from_attribute(header.attribute_id()), false),
             Err(_) => return,

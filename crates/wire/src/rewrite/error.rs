@@ -1,18 +1,18 @@
-//! Why rules cannot be made, or a packet cannot be rewritten.
+//! Errors of creating rules and of rewriting packets.
 
 use crate::frame::LinkType;
 use crate::pnc::Prefix;
 
-/// Why [`Rules`](super::Rules) cannot be made.
+/// Reason why [`Rules`](super::Rules) cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
     /// Two prefixes of different length or family.
     #[error("{from} cannot be mapped to {to}: give prefixes of the same length and IP version")]
     Prefixes {
-        /// What was to be mapped.
+        /// Prefix to be mapped.
         from: Prefix,
-        /// What it was to be mapped to.
+        /// Prefix to which it was to be mapped.
         to: Prefix,
     },
     /// A prefix that has a mapping already.
@@ -21,7 +21,7 @@ pub enum RulesError {
     /// A value that has a mapping already.
     #[error("{what} {value:#x} is mapped twice: leave one of the mappings out")]
     Twice {
-        /// What is mapped: "MAC address", "VLAN id", "UDP port", "QP".
+        /// Kind of value: "MAC address", "VLAN id", "UDP port", "QP".
         what: &'static str,
         /// The value as a number.
         value: u64,
@@ -29,14 +29,14 @@ pub enum RulesError {
     /// A value that its field cannot hold.
     #[error("{what} {value} is too large: give 0 to {max}")]
     Wide {
-        /// Which field.
+        /// Name of the field.
         what: &'static str,
         /// The value.
         value: u64,
-        /// Greatest value of the field.
+        /// Largest value of the field.
         max: u64,
     },
-    /// A range of UDP ports whose end comes before its beginning.
+    /// A range of UDP ports whose end is before its beginning.
     #[error("the range of UDP ports {first} to {last} is empty: give the lower port first")]
     EmptyRange {
         /// First port.
@@ -46,7 +46,7 @@ pub enum RulesError {
     },
 }
 
-/// Why a packet could not be rewritten.
+/// Reason why a packet could not be rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewriteError {
@@ -55,16 +55,16 @@ pub enum RewriteError {
     Buffer {
         /// Octets needed.
         need: usize,
-        /// Octets of the buffer.
+        /// Length of the buffer in octets.
         have: usize,
     },
-    /// An Ethernet header was asked for, and nothing says which EtherType it is to have.
+    /// An Ethernet header was requested, but its EtherType cannot be determined.
     #[error(
         "this {link:?} packet cannot be put into an Ethernet frame: it is neither IPv4 nor IPv6, and its capture gives no \
          EtherType; leave it out"
     )]
     NoEtherType {
-        /// What the capture says its packets begin with.
+        /// Link type of the capture.
         link: LinkType,
     },
 }

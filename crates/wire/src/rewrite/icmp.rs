@@ -1,4 +1,5 @@
-//! Addresses in ICMP (errors with the packet they are about, redirects, neighbour discovery) and in ARP.
+//! Addresses in ICMP (errors with the packet that caused them, redirects, neighbour discovery) and
+//! in ARP.
 
 use super::walk::Walk;
 use crate::frame::{Frame, Ip};
@@ -6,7 +7,7 @@ use crate::header::icmp::LEN as HEADER;
 use crate::ipv6_ext::next_header::{ICMPV4, ICMPV6};
 use crate::octets::array;
 
-/// Places in an ARP packet between Ethernet and IPv4 addresses (RFC 826).
+/// Offsets in an ARP packet between Ethernet and IPv4 addresses (RFC 826).
 mod arp_field {
     pub const SENDER_MAC: usize = 8;
     pub const SENDER: usize = 14;
@@ -30,7 +31,8 @@ pub(super) fn arp(walk: &mut Walk<'_, '_>, at: usize) {
     walk.ipv4(at + arp_field::TARGET);
 }
 
-/// Rewrites the ICMP message that `ip` carries, if it is one. Returns where it quotes a packet, and as much as it quotes.
+/// Rewrites the ICMP message that `ip` carries, if it is one. Returns the offset of the packet it
+/// quotes, and the quoted octets.
 pub(super) fn icmp<'f>(
     walk: &mut Walk<'_, '_>,
     frame: &Frame<'f>,
@@ -41,8 +43,8 @@ pub(super) fn icmp<'f>(
     let end = ip.end.min(frame.bytes().len());
     let message = frame.bytes().get(at..end).unwrap_or_default();
     let [kind, _, _, _, in_words, in_half_words, ..] = array::<HEADER>(message, 0);
-    // RFC 4861: where the options of a router solicitation begin, those behind the target of neighbour solicitation and
-    // advertisement, and behind target and destination of a redirect.
+    // RFC 4861: offset of the options of a router solicitation, after the target of neighbour
+    // solicitation and advertisement, and after target and destination of a redirect.
     let options = match (protocol, kind) {
         (ICMPV6, 133) => Some(HEADER),
         (ICMPV6, 135 | 136) => Some(HEADER + 16),
@@ -62,7 +64,8 @@ pub(super) fn icmp<'f>(
     if (protocol, kind) == (ICMPV4, 5) && message.len() >= HEADER {
         walk.ipv4(at + 4);
     }
-    // RFC 4884 section 3: how much is quoted, where extensions follow; in 4 octets in ICMPv4, in 8 in ICMPv6.
+    // RFC 4884 section 3: length of the quote if extensions follow; in units of 4 octets in ICMPv4,
+    // of 8 in ICMPv6.
     let quoted_len = match (protocol, kind) {
         (ICMPV4, 3 | 11 | 12) => usize::from(in_half_words) * 4,
         (ICMPV6, 1 | 3) => usize::from(in_words) * 8,
@@ -76,12 +79,12 @@ pub(super) fn icmp<'f>(
     };
     let quoted = message.get(HEADER..).unwrap_or_default();
     let part = quoted.get(..quoted_len).filter(|q| !q.is_empty());
-    // An extension may name an interface's address (RFC 5837).
+    // An extension may contain an interface's address (RFC 5837).
     walk.unopened |= part.is_some_and(|part| part.len() < quoted.len());
     Some((at + HEADER, part.unwrap_or(quoted)))
 }
 
-/// Whether neighbour discovery's `options` are link-layer addresses, MTUs and nonces alone.
+/// Returns true if neighbour discovery's `options` are only link-layer addresses, MTUs and nonces.
 fn hold_no_address(mut options: &[u8]) -> bool {
     while let [1 | 2 | 5 | 14, units @ 1..=u8::MAX, ..] = options {
         options = options.get(usize::from(*units) * 8..).unwrap_or_default();

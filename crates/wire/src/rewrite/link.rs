@@ -1,5 +1,5 @@
-//! What stands in front of the first IP header: MAC addresses and VLAN tags of the outermost Ethernet header, and an
-//! Ethernet header where the capture has none.
+//! Link header: MAC addresses and VLAN tags of the outermost Ethernet header, and an Ethernet
+//! header if the capture has none.
 
 use super::RewriteError;
 use super::rules::{Base, MAX_VLAN, VlanTag};
@@ -11,23 +11,23 @@ use crate::octets::{array, u16_at};
 use crate::pfc::ETHERTYPE_MAC_CONTROL;
 use arrayvec::ArrayVec;
 
-/// Octets of the two MAC addresses.
+/// Length of the two MAC addresses, in octets.
 const MACS: usize = ethernet::TYPE;
-/// Most octets that are written in front of the first EtherType that is copied.
+/// Maximum number of octets written before the first EtherType that is copied.
 const MAX_HEAD: usize = ethernet::LEN + ethernet::TAG_LEN * MAX_LAYERS;
 
-/// Where the part behind the link header lies, before and after.
+/// Offsets of the part after the link header, before and after rewriting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Octets of the packet that were dealt with here.
+    /// Octets of the packet that were processed here.
     pub(super) before: usize,
-    /// Octets of the output that they became.
+    /// Octets of the output that replace them.
     pub(super) after: usize,
-    /// What the output begins with.
+    /// Link type of the output.
     pub(super) link: LinkType,
 }
 
-/// Writes `packet` to `out` by the link rules; what is behind the link header is copied.
+/// Writes `packet` to `out` by the link rules; octets after the link header are copied.
 pub(super) fn write(
     base: &Base,
     frame: &Frame<'_>,
@@ -55,7 +55,8 @@ pub(super) fn write(
         let source = (base.source_mac).unwrap_or_else(|| base.mac(array(packet, ethernet::SOURCE)));
         add(&destination);
         add(&source);
-        // IEEE 802.1Q: MAC control frames have no tag, and with one they would not be what they are.
+        // IEEE 802.1Q: MAC control frames have no tag, and would cease to be MAC control frames
+        // with one.
         let is_mac_control = u16_at(packet, result.before) == ETHERTYPE_MAC_CONTROL;
         if let Some(tag) = base.push.filter(|_| !is_mac_control) {
             add(&tag.octets());
@@ -90,7 +91,7 @@ pub(super) fn write(
 }
 
 impl VlanTag {
-    /// Tag protocol identifier and tag control information.
+    /// Returns tag protocol identifier and tag control information.
     fn octets(self) -> [u8; ethernet::TAG_LEN] {
         let [a, b] = tag_type(self.service).to_be_bytes();
         let [c, d] = (u16::from(self.priority & 7) << 13 | self.id & MAX_VLAN).to_be_bytes();
@@ -98,8 +99,8 @@ impl VlanTag {
     }
 }
 
-/// Octets of the link header of a packet that has no Ethernet header, and the EtherType (or IEEE 802.3 length) of what
-/// is behind it.
+/// Returns the length of the link header of a packet that has no Ethernet header, and the EtherType
+/// (or IEEE 802.3 length) of its payload.
 fn ether_type(packet: &[u8], wire_len: usize, link: LinkType) -> Option<(usize, u16)> {
     let by_version = |strip: usize| match packet.get(strip)? >> 4 {
         4 => Some((strip, ethernet::IPV4)),
@@ -124,12 +125,12 @@ fn ether_type(packet: &[u8], wire_len: usize, link: LinkType) -> Option<(usize, 
     }
 }
 
-/// Where an ARP packet begins, if the frame is one.
+/// Returns the offset of the ARP packet, if the frame is one.
 pub(super) fn arp_at(frame: &Frame<'_>, link: LinkType) -> Option<usize> {
     let span = frame.spans().last()?;
     let number_at = match (span.layer, link) {
         (Layer::Vlan, _) => span.start + ethernet::TAG_TYPE,
-        // Shorter: the address family of BSD loopback.
+        // A shorter header is the address family of BSD loopback.
         (Layer::Ethernet, _) if span.header_end - span.start == ethernet::LEN => {
             span.start + ethernet::TYPE
         }

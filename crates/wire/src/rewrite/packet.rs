@@ -1,7 +1,8 @@
-//! Where a packet holds what the rules change: its headers, its options, our messages, and packets quoted in it.
+//! Locates the items that the rules change in a packet: in its headers, its options, our messages,
+//! and packets quoted in it.
 //!
-//! Locating headers is in `frame.rs`, keeping checksums `checksums.rs`'s; RDMA CM messages are in `cm.rs`, ICMP
-//! and ARP in `icmp.rs`.
+//! `frame.rs` locates headers, `checksums.rs` maintains checksums; RDMA CM messages are in `cm.rs`,
+//! ICMP and ARP in `icmp.rs`.
 
 use super::checksums::{Canvas, Icrc, Pseudo, Sum};
 use super::walk::Walk;
@@ -20,14 +21,15 @@ use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
 use crate::wan_fcn::WanFcn;
 
-/// Packets quoted within quoted packets that are followed.
+/// Maximum depth of packets quoted within quoted packets.
 const MAX_QUOTES: usize = 2;
 
-/// Place of a five-tuple's source port behind its addresses.
+/// Offset of a five-tuple's source port after its addresses.
 const TUPLE_SOURCE_PORT: usize = 1;
 
-/// UDP ports behind which there are addresses or packets that are not opened: of routing (RIP, RIPng, LDP, AODV, OLSR, HSRP,
-/// GLBP, LSP ping, LISP, Babel), IPsec, L2TP, Teredo, GUE, MPLS, Linux's VXLAN, sFlow, and of tunnels that were none that is.
+/// UDP ports of protocols with addresses or packets that are not opened: routing (RIP, RIPng, LDP,
+/// AODV, OLSR, HSRP, GLBP, LSP ping, LISP, Babel), IPsec, L2TP, Teredo, GUE, MPLS, Linux's VXLAN,
+/// sFlow, and tunnels whose header was not recognised.
 const UNOPENED: [u16; 23] = [
     520,
     521,
@@ -54,12 +56,13 @@ const UNOPENED: [u16; 23] = [
     GTP_U_PORT,
 ];
 
-/// IPv6 options that hold no address, beside padding, by IANA's registry: Tunnel Encapsulation Limit, Router Alert, CALIPSO,
-/// Performance and Diagnostic Metrics, IOAM, AltMark, Minimum Path MTU, IOAM, Jumbo Payload.
+/// IPv6 options without addresses, besides padding, by IANA's registry: Tunnel Encapsulation Limit,
+/// Router Alert, CALIPSO, Performance and Diagnostic Metrics, IOAM, AltMark, Minimum Path MTU,
+/// IOAM, Jumbo Payload.
 const NO_ADDRESS: [u8; 9] = [0x04, 0x05, 0x07, 0x0F, 0x11, 0x12, 0x30, 0x31, 0xC2];
 
-/// Rewrites what is behind the link header of `frame`. Returns what the innermost packet's ICRC was, and whether there may be
-/// addresses that were not come to.
+/// Rewrites `frame` after its link header. Returns the previous state of the innermost packet's
+/// ICRC, and whether there may be addresses that were not found.
 pub(super) fn rewrite(
     rules: &Rules,
     frame: &Frame<'_>,
@@ -101,7 +104,8 @@ impl Walk<'_, '_> {
         self.canvas.close(open).unwrap_or(unrepaired)
     }
 
-    /// Opens the checksums of all headers, outermost first. Returns what the ICRC is if it cannot be opened.
+    /// Opens the checksums of all headers, outermost first. Returns the state of the ICRC if it
+    /// cannot be opened.
     fn open_checksums(&mut self, frame: &Frame<'_>) -> IcrcWas {
         let bytes = frame.bytes();
         let mut pseudo = None;
@@ -150,7 +154,7 @@ impl Walk<'_, '_> {
         let Some(ip) = frame.ip().filter(|ip| ip.payload > transport) else {
             return self.open_icrc(frame, clear);
         };
-        // What the walk over the frame has no layer for: other protocols, and first fragments.
+        // Protocols for which the walk over the frame has no layer, and first fragments.
         let (fragment, first) = match frame.stop() {
             End::Fragment { offset, .. } => (true, offset == 0),
             _ => (false, true),
@@ -256,7 +260,7 @@ impl Walk<'_, '_> {
             Layer::Routing => {
                 let room = (span.header_end - start).saturating_sub(routing::SEGMENTS) / 16;
                 let count = match u8_at(bytes, start + routing::TYPE) {
-                    // RFC 2460 and RFC 6275: nothing but addresses.
+                    // RFC 2460 and RFC 6275: only addresses.
                     0 | 2 => room,
                     // RFC 8754: Last Entry counts from 0; options follow the segments.
                     routing::SEGMENT_ROUTING => {
@@ -273,9 +277,9 @@ impl Walk<'_, '_> {
             Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
             Layer::Udp => {
                 let destination = u16_at(bytes, start + udp::DESTINATION);
-                // Of what is quoted nothing may be left that shows what it was.
+                // A quote may be too short to show what the packet was.
                 let is_quoted = self.quotes > 0 && destination == frame.profile().rocev2_port;
-                // Only a tunnel has a layer behind it.
+                // Only a tunnel has a layer after it.
                 let is_tunnel = (frame.spans().last()).is_some_and(|last| last.start > start);
                 if destination == VXLAN_PORT || is_tunnel || frame.is_roce() || is_quoted {
                     self.udp_source(start);
@@ -332,9 +336,10 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A RoCEv2 packet of `len` octets, of which `payload` were captured, from its BTH at `at` on.
+    /// Rewrites a RoCEv2 packet of `len` octets, of which `payload` was captured, from its BTH at
+    /// `at` on.
     fn roce(&mut self, at: usize, payload: &[u8], len: usize) {
-        // The last four are the ICRC, whatever headers an opcode may claim.
+        // The last four octets are the ICRC, whatever headers an opcode may claim.
         let payload = payload
             .get(..len.saturating_sub(ICRC_LEN))
             .unwrap_or(payload);
@@ -376,7 +381,7 @@ impl Walk<'_, '_> {
         self.quoted(frame, at + message.invoking_at(), message.invoking_packet());
     }
 
-    /// A packet quoted at `at`, from its IP header on, as far as quoted.
+    /// Rewrites a packet quoted at `at`, from its IP header on, as far as quoted.
     fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
         if self.quotes == MAX_QUOTES || packet.is_empty() {
             self.unopened |= !packet.is_empty();
@@ -400,7 +405,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether there may be addresses in `frame` that [`rewrite`] does not come to, by what the innermost packet carries.
+/// Returns true if `frame` may contain addresses that [`rewrite`] does not reach, judging by the
+/// innermost packet's content.
 fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
     let last = frame.spans().last();
     match (frame.upper(), frame.ip()) {
@@ -414,7 +420,7 @@ fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
         (Upper::Other, Some(ip)) if last.is_some_and(|last| last.header_end <= ip.payload) => {
             !matches!(
                 ip.protocol,
-                // TCP: of what is quoted, there may be less than its header.
+                // TCP: a quote may contain less than its header.
                 next_header::ICMPV4 | next_header::ICMPV6 | next_header::NONE | next_header::TCP
             )
         }
@@ -424,7 +430,7 @@ fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
     }
 }
 
-/// The innermost IP packet and what it carries, where it is no fragment.
+/// Returns the innermost IP packet and its protocol, unless it is a fragment.
 fn whole_ip<'f>(frame: &'f Frame<'_>) -> Option<(&'f Ip, u8)> {
     let ip = frame.ip()?;
     let is_fragment = matches!(frame.stop(), End::Fragment { .. });

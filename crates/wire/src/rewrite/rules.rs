@@ -1,5 +1,5 @@
-//! `Rules`: what is to change, and the new value for each old one. They are made in `builder.rs` and `variation.rs`;
-//! where values lie in a packet is in `packet.rs`.
+//! `Rules`: the changes to make, with the new value for each old one. They are built in
+//! `builder.rs` and `variation.rs`; `packet.rs` locates the values in a packet.
 
 use super::address::Addresses;
 use crate::bth::{MAX_24, Qp};
@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 /// Largest VLAN identifier (12 bits).
 pub(super) const MAX_VLAN: u16 = 0x0FFF;
-/// QP numbers that are nobody's own: 0 and 1 are the management QPs, the last one stands for a multicast group.
+/// QP numbers not assigned to a single QP: 0 and 1 are the management QPs, the last one stands for
+/// a multicast group.
 const FIRST_QP: u32 = 2;
-/// How many there are between them.
+/// Number of QPs between them.
 pub(super) const QPS: u32 = MAX_24 - FIRST_QP;
 
-/// A VLAN tag to put in front of the others.
+/// A VLAN tag to put before the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
     /// VLAN identifier, 0 to 4095.
@@ -25,14 +26,14 @@ pub struct VlanTag {
     pub service: bool,
 }
 
-/// The two MAC addresses of an Ethernet header.
+/// MAC addresses of an Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Macs {
     pub(super) source: [u8; 6],
     pub(super) destination: [u8; 6],
 }
 
-/// What happens to the UDP source port that spreads flows over paths.
+/// Rule for the UDP source port that spreads flows over paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Port {
     #[default]
@@ -41,7 +42,7 @@ pub(super) enum Port {
     Map(Vec<(u16, u16)>),
 }
 
-/// What does not change from loop to loop. By default nothing changes.
+/// Rules that are the same in all loops. By default nothing changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Base {
     pub(super) source_mac: Option<[u8; 6]>,
@@ -55,7 +56,7 @@ pub(super) struct Base {
     pub(super) v4: Addresses,
     pub(super) v6: Addresses,
     pub(super) port: Port,
-    /// Within which ports move on; all of them where there is none.
+    /// Range within which ports advance; `None` for all ports.
     pub(super) ports: Option<RangeInclusive<u16>>,
     pub(super) qps: Vec<(Qp, Qp)>,
     pub(super) flow_label: Option<u32>,
@@ -64,14 +65,14 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// The first of the ports that move on, and how many they are.
+    /// Returns the first of the ports that advance, and their number.
     pub(super) fn port_range(&self) -> (u16, u64) {
         let range = self.ports.clone().unwrap_or(0..=u16::MAX);
         let (first, last) = range.into_inner();
         (first, u64::from(last - first) + 1)
     }
 
-    /// Whether MAC addresses or VLAN tags of an Ethernet header change.
+    /// Returns true if MAC addresses or VLAN tags of an Ethernet header change.
     pub(super) const fn has_link_rules(&self) -> bool {
         self.source_mac.is_some()
             || self.destination_mac.is_some()
@@ -82,12 +83,12 @@ impl Base {
             || !self.vlans.is_empty()
     }
 
-    /// The new MAC address for `old`, by the mapping alone.
+    /// Returns the new MAC address for `old`, by the mapping alone.
     pub(super) fn mac(&self, old: [u8; 6]) -> [u8; 6] {
         mapped(&self.macs, old).unwrap_or(old)
     }
 
-    /// The new tag control information of a tag.
+    /// Returns the new tag control information of a tag.
     pub(super) fn tci(&self, old: u16, is_outermost: bool) -> u16 {
         let id = old & MAX_VLAN;
         let set = self.vlan_id.filter(|_| is_outermost);
@@ -101,17 +102,17 @@ fn mapped<T: Copy + Ord>(pairs: &[(T, T)], old: T) -> Option<T> {
     pairs.get(at).map(|pair| pair.1)
 }
 
-/// What changes from loop to loop; all of it 0 unless there is a variation.
+/// Offsets that vary from loop to loop; all 0 unless there is a variation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     pub(super) number: u64,
     pub(super) psn: u32,
     pub(super) port: u64,
-    /// Less than [`QPS`] in amount.
+    /// Less than [`QPS`] in magnitude.
     pub(super) qp: i64,
 }
 
-/// What to change in packets; nothing by default. Cheap to clone and to share between threads.
+/// Changes to make in packets; none by default. Cheap to clone and to share between threads.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Rules {
@@ -124,7 +125,7 @@ impl Rules {
         &self.base
     }
 
-    /// Whether anything behind the link header can change, or is asked about.
+    /// Returns true if anything after the link header can change or is to be verified.
     pub(super) fn looks_inside(&self) -> bool {
         let base = &*self.base;
         base.repair
@@ -139,12 +140,12 @@ impl Rules {
             || self.turn.qp != 0
     }
 
-    /// Whether IP addresses can change.
+    /// Returns true if IP addresses can change.
     pub(super) fn maps_addresses(&self) -> bool {
         !self.base.v4.is_empty() || !self.base.v6.is_empty()
     }
 
-    /// The new address for `address`: as rewriting a packet changes it wherever it occurs.
+    /// Returns the new address for `address`, as used wherever it occurs in a packet.
     #[must_use]
     pub fn address(&self, address: IpAddr) -> IpAddr {
         match address {
@@ -156,7 +157,7 @@ impl Rules {
     #[inline]
     pub(super) fn ipv4(&self, address: Ipv4Addr) -> Ipv4Addr {
         let new = (self.base.v4).map(address.to_bits().into(), self.turn.number);
-        // Nothing wider comes out of a mapping between IPv4 addresses.
+        // A mapping between IPv4 addresses never yields a wider value.
         Ipv4Addr::from_bits(new as u32)
     }
 
@@ -165,7 +166,7 @@ impl Rules {
         Ipv6Addr::from_bits((self.base.v6).map(address.to_bits(), self.turn.number))
     }
 
-    /// The new QP number for `qp`.
+    /// Returns the new QP number for `qp`.
     #[must_use]
     pub fn qp(&self, qp: Qp) -> Qp {
         let qp = mapped(&self.base.qps, qp).unwrap_or(qp);
@@ -178,13 +179,13 @@ impl Rules {
         }
     }
 
-    /// The new PSN for `psn` (24 bits).
+    /// Returns the new PSN for `psn` (24 bits).
     #[must_use]
     pub const fn psn(&self, psn: u32) -> u32 {
         psn.wrapping_add(self.turn.psn) & MAX_24
     }
 
-    /// The new UDP source port for `port`.
+    /// Returns the new UDP source port for `port`.
     #[must_use]
     pub fn udp_source(&self, port: u16) -> u16 {
         let base = &*self.base;
@@ -203,7 +204,7 @@ impl Rules {
         first + place as u16
     }
 
-    /// The new IPv6 flow label for `label` (20 bits).
+    /// Returns the new IPv6 flow label for `label` (20 bits).
     #[must_use]
     pub fn flow_label(&self, label: u32) -> u32 {
         self.base.flow_label.unwrap_or(label)

@@ -1,4 +1,4 @@
-//! What changes from loop to loop of a replay, as rules for each loop.
+//! Variation between the loops of a replay, as rules for each loop.
 
 use super::builder::not_empty;
 use super::rules::{QPS, Turn};
@@ -8,9 +8,10 @@ use crate::pnc::Prefix;
 use core::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// What moves on with every loop of a replay, on top of what [`Rules`] change in all of them.
+/// Values that advance with every loop of a replay, in addition to the changes that [`Rules`] make
+/// in all loops.
 ///
-/// The loop of number 0 is that of the rules alone.
+/// Loop number 0 uses the rules alone.
 #[derive(Clone, Debug)]
 pub struct LoopVariation {
     rules: Rules,
@@ -20,7 +21,7 @@ pub struct LoopVariation {
 }
 
 impl LoopVariation {
-    /// No variation of `rules`, to be filled.
+    /// Creates a variation of `rules` without any step.
     #[must_use]
     pub fn new(rules: &Rules) -> Self {
         Self {
@@ -42,7 +43,7 @@ impl LoopVariation {
     /// [`Rules::add_udp_source`](super::Rules::add_udp_source).
     ///
     /// # Errors
-    /// The range is empty.
+    /// Fails if the range is empty.
     pub fn udp_source(mut self, range: RangeInclusive<u16>, step: u16) -> Result<Self, RulesError> {
         not_empty(&range)?;
         Arc::make_mut(&mut self.rules.base).ports = Some(range);
@@ -57,18 +58,18 @@ impl LoopVariation {
         self
     }
 
-    /// Adds `step` to the host part of addresses within `prefix` with each loop, modulo its size, after they were
-    /// mapped. Of several prefixes the first one that an address lies in counts.
+    /// Adds `step` to the host part of addresses within `prefix` with each loop, modulo the prefix
+    /// size, after they were mapped. If several prefixes contain an address, the first one applies.
     #[must_use]
     pub fn addresses(mut self, prefix: Prefix, step: u64) -> Self {
         self.rules.addresses_in(&prefix).add_step(prefix, step);
         self
     }
 
-    /// The rules for the loop of that number. Allocates nothing.
+    /// Returns the rules for loop `number`. Does not allocate.
     pub fn rules(&self, number: u64) -> Rules {
         let turn = &self.rules.turn;
-        // 24 bits of the product are right whatever is lost above.
+        // The low 24 bits of the product are right even if it overflows.
         let psn = (number as u32).wrapping_mul(self.psn_step);
         let (_, size) = self.rules.base.port_range();
         let port = number % size * u64::from(self.port_step);

@@ -1,5 +1,5 @@
-//! The fields of a packet that the rules change, whatever header or message they lie in. Where they lie is the business of
-//! `packet.rs`, `cm.rs` and `icmp.rs`.
+//! Rewriting of single fields in a packet, in any header or message. `packet.rs`, `cm.rs` and
+//! `icmp.rs` locate them.
 
 use super::Rules;
 use super::checksums::Canvas;
@@ -13,16 +13,16 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) rules: &'w Rules,
     pub(super) canvas: &'w mut Canvas<'a>,
     pub(super) link: LinkType,
-    /// Where the packet begins in the outermost one.
+    /// Offset of the packet in the outermost one.
     pub(super) base: usize,
-    /// In how many packets it is quoted.
+    /// Nesting depth of the quote.
     pub(super) quotes: usize,
-    /// Whether there may be addresses that are not come to.
+    /// True if there may be addresses that were not found.
     pub(super) unopened: bool,
 }
 
 impl Walk<'_, '_> {
-    /// The octets of the outermost packet as they were, from this packet's `at` on.
+    /// Returns octets of the original outermost packet, from this packet's `at` on.
     pub(super) fn old<const N: usize>(&self, at: usize) -> [u8; N] {
         array(self.canvas.old(), self.base + at)
     }

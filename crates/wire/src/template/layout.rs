@@ -1,5 +1,6 @@
-//! Where the fields of a template's frame are, and how each is written: in place, with the ICRC and the IPv4 header
-//! checksum patched. Which fields there are is said in `template.rs`; what the ICRC covers is in `icrc.rs`.
+//! Locations of the fields in a template's frame, and code that writes them in place and patches
+//! the ICRC and the IPv4 header checksum. `template.rs` lists the fields; `icrc.rs` defines the
+//! coverage of the ICRC.
 
 use super::{Change, Field, TemplateError};
 use crate::bth::{ExtendedHeader, Roce, field as bth_field};
@@ -18,8 +19,9 @@ use std::sync::Arc;
 const NO_FLOW_LABEL: &str = "IPv4 has no flow label";
 const NO_IDENTIFICATION: &str = "IPv6 has no identification";
 
-/// What an octet's changed bits add to the ICRC, by its two halves.
-// A table of all 256 values is as fast alone. Beside a kernel that wants the cache for its own work it is not: 1 KiB an octet.
+/// Effect of an octet's changed bits on the ICRC, by its two nibbles.
+// A table of all 256 values (1 KiB per octet) is as fast in isolation, but not when the kernel
+// competes for the cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct OctetTable {
@@ -28,11 +30,11 @@ struct OctetTable {
 }
 
 impl OctetTable {
-    /// From what the highest bit adds.
+    /// Derives the table from the effect of the highest bit.
     fn new(highest: u32) -> Self {
         let mut bits = [0; 8];
         let mut adds = highest;
-        // A lower bit is fed earlier: a CRC of one more bit of zero lies behind it.
+        // A lower bit is fed earlier, so one more zero bit follows it in the CRC.
         for bit in bits.iter_mut().rev() {
             *bit = adds;
             adds = adds >> 1 ^ if adds & 1 == 0 { 0 } else { icrc::POLYNOMIAL };
@@ -59,16 +61,17 @@ impl OctetTable {
     }
 }
 
-/// Where a field is, and what each of its octets adds to the ICRC.
+/// Location of a field, and the effect of each of its octets on the ICRC.
 #[derive(Clone, Debug)]
 struct Patch {
     at: usize,
-    /// None where the ICRC does not cover the field in the template's reading.
+    /// `None` if the ICRC does not cover the field in the template's reading.
     tables: Option<Arc<[OctetTable]>>,
 }
 
 impl Patch {
-    /// Writes `new` into the field, which is as long, and patches `icrc`; returns what the field held.
+    /// Writes `new` into the field, which has the same length, and patches `icrc`; returns the old
+    /// value.
     #[inline(always)]
     fn apply<const N: usize>(
         &self,
@@ -80,7 +83,7 @@ impl Patch {
         let old = core::mem::replace(field, new);
         if let Some(tables) = &self.tables {
             let tables = tables.first_chunk::<N>()?;
-            // Of an address, most often only the end changes.
+            // Usually only the end of an address changes.
             let same = if N > END && old[..N - END] == new[..N - END] {
                 N - END
             } else {
@@ -94,12 +97,12 @@ impl Patch {
     }
 }
 
-/// Octets at the end of an address that change more often than the others.
+/// Number of octets at the end of an address that change more often than the others.
 const END: usize = 4;
-/// How many fields the ICRC covers in some reading: those up to [`Field::Identification`].
+/// Number of fields that the ICRC covers in some reading: those up to [`Field::Identification`].
 const COVERED: usize = Field::Identification as usize + 1;
 
-/// Where things are in the frame.
+/// Locations in the frame.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// Start of the innermost IP header.
@@ -108,12 +111,12 @@ pub(super) struct Layout {
     udp: usize,
     icrc: usize,
     reading: Reading,
-    /// By field; `None` where it is not to change.
+    /// Patches by field; `None` if the field is not to change.
     patches: [Option<Patch>; COVERED],
 }
 
 impl Layout {
-    /// The layout of a complete RoCEv2 frame whose checksums are right; no field prepared.
+    /// Returns the layout of a complete RoCEv2 frame with correct checksums; no field is prepared.
     pub(super) fn from_frame(frame: &Frame<'_>) -> Result<Self, Error> {
         match frame.end() {
             End::Complete => {}
@@ -164,7 +167,7 @@ impl Layout {
         })
     }
 
-    /// The ICRC of a frame of this layout.
+    /// Returns the ICRC of a frame with this layout.
     #[inline]
     pub(super) fn icrc(&self, frame: &[u8]) -> u32 {
         u32::from_le_bytes(array(frame, self.icrc))
@@ -180,7 +183,7 @@ impl Layout {
         self.udp + udp::LEN
     }
 
-    /// Finds `field` and builds its tables.
+    /// Locates `field` and builds its tables.
     pub(super) fn prepare(&mut self, frame: &Frame<'_>, field: Field) -> Result<(), TemplateError> {
         let lacks = |why| TemplateError::Lacks { field, why };
         let (ip, bth) = (self.ip, self.bth());
@@ -225,8 +228,9 @@ impl Layout {
         Ok(())
     }
 
-    /// The patch of the field of `len` octets at `at`: for each of them, the difference that flipping its highest bit makes
-    /// to the ICRC. Asking `icrc::compute` makes this right in every reading; the reading covers an octet or it does not.
+    /// Builds the patch of the field of `len` octets at `at`: for each octet, the change of the
+    /// ICRC when its highest bit is flipped. Using `icrc::compute` makes this correct in every
+    /// reading, as a reading either covers an octet or does not.
     fn patch(&self, frame: &Frame<'_>, at: usize, len: usize) -> Result<Patch, Error> {
         let short = || Error::short(Layer::Icrc, at + len, self.icrc);
         let packet = frame.bytes().get(self.ip..self.icrc).ok_or_else(short)?;
@@ -245,8 +249,9 @@ impl Layout {
         Ok(Patch { at, tables })
     }
 
-    /// Makes `change` in `frame`, which has this layout.
-    // Always inlined, so that the match is gone where the caller names the field: with it a patch takes twice as long.
+    /// Applies `change` to `frame`, which has this layout.
+    // Always inlined, so that the match disappears if the caller names the field: with the match a
+    // patch takes twice as long.
     #[inline(always)]
     pub(super) fn apply(
         &self,
@@ -308,7 +313,7 @@ impl Layout {
         }
     }
 
-    /// Writes `new` into `field`, and returns what that held.
+    /// Writes `new` into `field`, and returns the old value.
     #[inline(always)]
     fn write<const N: usize>(
         &self,
@@ -317,7 +322,8 @@ impl Layout {
         field: Field,
         new: [u8; N],
     ) -> Result<[u8; N], TemplateError> {
-        // The frame is as long as the template, in which every field was found: only a field not prepared gives none.
+        // The frame is as long as the template, in which every field was found: this fails only for
+        // a field not prepared.
         let patch = self.patches.get(field as usize).and_then(Option::as_ref);
         let old = patch.and_then(|patch| patch.apply(frame, icrc, new));
         old.ok_or(TemplateError::NotPrepared(field))
@@ -349,7 +355,7 @@ impl Layout {
         }
     }
 
-    /// The innermost IP packet.
+    /// Returns the innermost IP packet.
     #[inline]
     fn packet<'f>(&self, frame: &'f mut [u8]) -> &'f mut [u8] {
         frame.get_mut(self.ip..).unwrap_or_default()
@@ -365,7 +371,7 @@ const fn low_24(value: u32) -> [u8; 3] {
     [a, b, c]
 }
 
-/// Whether there is a routing header behind the IP header at `ip`.
+/// Returns true if a routing header follows the IP header at `ip`.
 fn is_routed(frame: &Frame<'_>, ip: usize) -> bool {
     let mut headers = frame.spans().iter().filter(|span| span.start > ip);
     headers.any(|span| span.layer == Layer::Routing)
@@ -376,7 +382,8 @@ fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
     Some(())
 }
 
-/// Every UDP and GRE header of the frame must say that there is no checksum: one of a tunnel covers our fields, too.
+/// Checks that every UDP and GRE header of the frame states that it has no checksum: a tunnel's
+/// checksum covers our fields, too.
 fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
     for span in frame.spans() {
         let (at, found) = match span.layer {
@@ -399,7 +406,7 @@ fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The checksum of an IPv4 header is right where the sum of all its words comes to nothing.
+/// Checks an IPv4 header checksum: it is correct if the sum of all words is zero.
 fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
     if checksum::internet(&[header]) == 0 {
         return Ok(());
@@ -409,7 +416,7 @@ fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
     Err(Error::value(Layer::Ipv4, at, field, found, expected))
 }
 
-/// Where the data packet's destination lies in the Fast CNP option.
+/// Returns the offset of the data packet's destination in the Fast CNP option.
 fn original_destination_at(frame: &Frame<'_>) -> Option<usize> {
     frame.options_headers().find_map(|header| {
         header.readable().find_map(|option| {

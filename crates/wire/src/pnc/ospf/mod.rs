@@ -1,5 +1,5 @@
-//! What OSPFv2 and OSPFv3 share: the LS Update packet, its LSAs, and the walk over the prefixes in them. What differs
-//! stands in `ospf2.rs` and `ospf3.rs`, with the figures.
+//! Shared parts of OSPFv2 and OSPFv3: the LS Update packet, its LSAs, and the walk over their
+//! prefixes. `ospf2.rs` and `ospf3.rs` have the differences and the figures.
 
 pub mod ospf2;
 pub mod ospf3;
@@ -14,18 +14,18 @@ use crate::octets::{ipv4_at, u8_at, u16_at, u32_at};
 use std::net::Ipv4Addr;
 
 const LS_UPDATE: u8 = 4;
-/// Octets of an LSA header.
+/// Length of an LSA header in octets.
 pub(super) const LSA_HEADER: usize = 20;
 
 mod field {
     pub const LENGTH: usize = 2;
     pub const ROUTER: usize = 4;
     pub const AREA: usize = 8;
-    /// OSPFv3 alone.
+    /// Only in OSPFv3.
     pub const INSTANCE: usize = 14;
 }
 
-/// Offsets in an LSA header, the same in both versions from the Link State ID on.
+/// Offsets in an LSA header; identical in both versions from the Link State ID on.
 pub(super) mod lsa_field {
     pub const OPTIONS: usize = 2;
     pub const TYPE: usize = 3;
@@ -35,8 +35,8 @@ pub(super) mod lsa_field {
     pub const LENGTH: usize = 18;
 }
 
-/// An LS Update of OSPF version `V`, from its version octet on. Octets behind its packet length (authentication data,
-/// link-local signalling) are left alone.
+/// An LS Update of OSPF version `V`, from its version octet on. Octets after its packet length
+/// (authentication data, link-local signalling) are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct LsUpdate<'a, const V: u8> {
     bytes: &'a [u8],
@@ -45,19 +45,21 @@ pub struct LsUpdate<'a, const V: u8> {
 
 impl<'a, const V: u8> LsUpdate<'a, V> {
     const LAYER: Layer = if V == 2 { Layer::Ospf2 } else { Layer::Ospf3 };
-    /// Octets of the packet header, behind which stands the number of LSAs.
+    /// Length of the packet header in octets; the number of LSAs follows.
     const HEADER: usize = if V == 2 { 24 } else { 16 };
 
-    /// Whether `bytes` begin with the header of such a packet.
+    /// Returns true if `bytes` begin with the header of such a packet.
     #[must_use]
     pub fn is_at(bytes: &[u8]) -> bool {
         bytes.starts_with(&[V, LS_UPDATE])
     }
 
-    /// Reads the header of an LS Update of which there were `wire_len` octets on the wire; a capture may have cut off the end.
+    /// Parses the header of an LS Update that had `wire_len` octets on the wire; the capture may
+    /// have truncated it.
     ///
     /// # Errors
-    /// Not an LS Update of this version, one that is longer than `wire_len`, or the header is not whole.
+    /// Fails if it is not an LS Update of this version, is longer than `wire_len`, or its header is
+    /// incomplete.
     pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         let (layer, least) = (Self::LAYER, Self::HEADER + 4);
         if bytes.len() < least {
@@ -80,7 +82,8 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         Ok(Self { bytes, end })
     }
 
-    /// The LSAs of the kinds that advertise prefixes, whether they have a body or not: where each begins, and its header.
+    /// Returns the LSAs of the types that advertise prefixes, with or without a body: the offset
+    /// and the header of each.
     pub fn lsas(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a, V> {
         let mut lsas = self.all_lsas();
         core::iter::from_fn(move || {
@@ -93,7 +96,7 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         })
     }
 
-    /// The area that it is sent in.
+    /// Returns the area in which it is sent.
     #[must_use]
     pub fn area(&self) -> Ipv4Addr {
         ipv4_at(self.bytes, field::AREA)
@@ -107,13 +110,13 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         }
     }
 
-    /// All octets behind the header, whatever its length says.
+    /// Creates a view of all octets after the header, regardless of its length field.
     pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.len();
         (Self::is_at(bytes) && end >= Self::HEADER + 4).then_some(Self { bytes, end })
     }
 
-    /// The advertised prefixes, in their order.
+    /// Returns the advertised prefixes, in order.
     #[must_use]
     pub fn advertisements(&self) -> Walk<'a> {
         Walk(Inner::Ospf(Advertisements {
@@ -131,7 +134,8 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         }))
     }
 
-    /// Writes the packet but for its checksum; `tail` are the octets of the header behind the area, `lsa` writes one LSA.
+    /// Writes the packet except for its checksum; `tail` is the part of the header after the area,
+    /// `lsa` writes one LSA.
     pub(super) fn write<T>(
         (router, area): (Ipv4Addr, Ipv4Addr),
         tail: &[u8],
@@ -152,7 +156,7 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
     }
 }
 
-/// The LSAs of an LS Update.
+/// LSAs of an LS Update.
 #[derive(Clone, Copy, Debug)]
 struct Lsas<'a> {
     region: Region<'a>,
@@ -161,10 +165,10 @@ struct Lsas<'a> {
 }
 
 impl<'a> Lsas<'a> {
-    /// The next LSA: its header, where that begins, and its body. None comes behind one that is broken.
+    /// Returns the header, offset and body of the next LSA. Ends at a broken one.
     fn next(&mut self, report: &mut Report<'_>) -> Option<(&'a [u8], usize, Region<'a>)> {
         if (self.left == 0) != (self.region.left() == 0) {
-            // More or fewer octets than the number of LSAs says.
+            // The number of octets does not match the number of LSAs.
             report.push(Rule::PncMalformed, self.count_at, 4);
             self.left = 0;
         }
@@ -190,7 +194,7 @@ impl<'a> Lsas<'a> {
     }
 }
 
-/// The TLVs with prefixes in the LSA with that header, if it has some.
+/// Returns the TLVs with prefixes in the LSA with that header, if there are any.
 fn wanted(version: u8, header: &[u8]) -> Option<Wanted> {
     match version {
         2 => ospf2::wanted(header),
@@ -198,36 +202,36 @@ fn wanted(version: u8, header: &[u8]) -> Option<Wanted> {
     }
 }
 
-/// Which TLVs of an LSA have prefixes, and what else the walk has to know of them.
+/// Type of the TLVs with prefixes in an LSA, with parameters for the walk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) tlv: u16,
     /// Octets of the LSA's body before its TLVs.
     pub(super) head: usize,
-    /// Only the first one counts (RFC 8362).
+    /// Only the first TLV counts (RFC 8362).
     pub(super) single: bool,
 }
 
-/// Most TLVs of an LSA among which one with the same prefix is sought, so that the work stays in proportion to the packet:
-/// more than an Ethernet frame holds.
+/// Maximum number of TLVs of an LSA that are searched for the same prefix, so that the work stays
+/// proportional to the packet; more than fit into an Ethernet frame.
 const MAX_COMPARED: usize = 512;
 
-/// The prefixes of the LSAs in an LS Update.
+/// Iterator over the prefixes of the LSAs in an LS Update.
 #[derive(Clone, Debug)]
 pub(super) struct Advertisements<'a> {
     version: u8,
     area: Ipv4Addr,
     v6: bool,
     lsas: Lsas<'a>,
-    /// All TLVs of the present LSA, and those not read yet.
+    /// All TLVs of the current LSA, and those not read yet.
     body: Region<'a>,
     tlvs: Region<'a>,
     lsa: &'a [u8],
     lsa_at: usize,
     wanted: Wanted,
-    /// Whether the present LSA has had such a TLV.
+    /// True if the current LSA has had such a TLV.
     seen: bool,
-    /// Whether the present LSA is malformed, and to be ignored (RFC 9792 section 2).
+    /// True if the current LSA is malformed and has to be ignored (RFC 9792 section 2).
     ignored: bool,
 }
 
@@ -270,7 +274,7 @@ impl<'a> Advertisements<'a> {
         }
     }
 
-    /// Whether flags among the prefixes' sub-TLVs make the present LSA malformed.
+    /// Returns true if flags among the prefixes' sub-TLVs make the current LSA malformed.
     fn is_malformed(&self) -> bool {
         let (flags, nobody) = (self.flags(), &mut Report::nowhere());
         let mut tlvs = self.tlvs;
@@ -288,8 +292,8 @@ impl<'a> Advertisements<'a> {
         false
     }
 
-    /// Whether an earlier TLV of the present LSA has the same prefix: then only that one is used (RFC 7684 section 2.1). It is
-    /// sought among the first ones.
+    /// Returns true if an earlier TLV of the current LSA has the same prefix: then only the earlier
+    /// one is used (RFC 7684 section 2.1). Only the first TLVs are searched.
     fn is_repeated(&self, tlv: &Tlv<'a>) -> bool {
         let Some(prefix) = self.prefix_of(tlv) else {
             return false;
@@ -314,8 +318,8 @@ impl<'a> Advertisements<'a> {
         Prefix::from_octets(false, address, bits)
     }
 
-    /// What stands in front of a TLV's sub-TLVs: its first octets, and prefix length and address. `None`: it is broken, or
-    /// the prefix is of a family that nobody knows.
+    /// Reads the part before a TLV's sub-TLVs: its first octets, prefix length and address. `None`
+    /// if it is broken, or the prefix is of an unknown family.
     fn head(
         &self,
         value: &mut Region<'a>,
@@ -329,7 +333,8 @@ impl<'a> Advertisements<'a> {
         };
         let bits = u8_at(head, bits_at);
         if self.version == 2 && u8_at(head, 2) != 0 {
-            // RFC 7684 section 2.1 knows IPv4 unicast alone; how long another family's prefix is cannot be told.
+            // RFC 7684 section 2.1 defines only IPv4 unicast; the length of another family's prefix
+            // is unknown.
             return None;
         }
         if bits > most {
@@ -365,7 +370,7 @@ impl<'a> Advertisements<'a> {
     }
 }
 
-/// The header of an LSA to be written.
+/// Header of an LSA to write.
 pub(super) struct LsaHeader {
     pub(super) age: u16,
     pub(super) options_and_type: u16,
@@ -375,7 +380,7 @@ pub(super) struct LsaHeader {
 }
 
 impl LsaHeader {
-    /// Writes an LSA: the header, then what `body` writes, then length and checksum.
+    /// Writes an LSA: the header, the output of `body`, then length and checksum.
     pub(super) fn write(
         &self,
         w: &mut Writer,

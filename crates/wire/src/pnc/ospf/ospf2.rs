@@ -1,7 +1,7 @@
-//! PNC in OSPFv2: the OSPFv2 Prefix Extended Flags sub-TLV (RFC 9792) of Extended Prefix TLVs in Extended Prefix Opaque LSAs
-//! (RFC 7684), read from and written as LS Update packets.
+//! PNC in OSPFv2: the OSPFv2 Prefix Extended Flags sub-TLV (RFC 9792) of Extended Prefix TLVs in
+//! Extended Prefix Opaque LSAs (RFC 7684), parsed from and written as LS Update packets.
 //!
-//! Other packets, LSAs and TLVs are passed over. The IP header is in `frame.rs`.
+//! Other packets, LSAs and TLVs are skipped. The IP header is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -78,7 +78,7 @@ pub const INTER_AREA: u8 = 3;
 pub const FLAGS_SUB_TLV: u16 = 11;
 /// PNC in the first octet of the Prefix Extended Flags: bit 2 of 32 (draft section 5.1.2).
 pub(super) const FLAG_PNC: u8 = 0x20;
-/// Flags that say PNC and nothing else.
+/// Flags with only PNC set.
 pub const FLAGS_PNC_ONLY: [u8; 4] = [FLAG_PNC, 0, 0, 0];
 
 const LAYER: Layer = Layer::Ospf2;
@@ -93,7 +93,7 @@ pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
 /// An OSPFv2 LS Update.
 pub type LsUpdate<'a> = super::LsUpdate<'a, 2>;
 
-/// The TLVs with prefixes in the LSA with that header, if it has some.
+/// Returns the TLVs with prefixes in the LSA with that header, if there are any.
 pub(super) fn wanted(header: &[u8]) -> Option<Wanted> {
     let extended_prefix = matches!(u8_at(header, lsa_field::TYPE), 9..=11)
         && u8_at(header, lsa_field::LINK_STATE_ID) == OPAQUE_EXTENDED_PREFIX;
@@ -118,7 +118,7 @@ pub(super) fn origin(area: Ipv4Addr, lsa: &[u8], route_type: u8) -> Origin {
     }
 }
 
-/// One Extended Prefix TLV to be written.
+/// An Extended Prefix TLV to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedPrefixRepr<'a> {
     /// 0 unspecified, 1 intra-area, 3 inter-area, 5 external, 7 NSSA external.
@@ -127,11 +127,11 @@ pub struct ExtendedPrefixRepr<'a> {
     pub prefix: Prefix,
     /// Flags octet of the TLV: A 0x80, N 0x40.
     pub tlv_flags: u8,
-    /// Prefix Extended Flags octets; `None` writes no sub-TLV.
+    /// Octets of the Prefix Extended Flags; `None` writes no sub-TLV.
     pub flags: Option<&'a [u8]>,
 }
 
-/// One Extended Prefix Opaque LSA to be written.
+/// An Extended Prefix Opaque LSA to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsaRepr<'a> {
     /// LS age in seconds, 0 to 3600.
@@ -148,7 +148,7 @@ pub struct LsaRepr<'a> {
     pub prefixes: &'a [ExtendedPrefixRepr<'a>],
 }
 
-/// An OSPFv2 LS Update to be written, without authentication.
+/// An OSPFv2 LS Update to write, without authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsUpdateRepr<'a> {
     /// Router that sends the packet.
@@ -160,12 +160,13 @@ pub struct LsUpdateRepr<'a> {
 }
 
 impl LsUpdateRepr<'_> {
-    /// The packet with its lengths and checksums.
+    /// Returns the packet with its lengths and checksums.
     ///
     /// # Errors
-    /// A prefix that is not IPv4, a scope that OSPFv2 does not have, or lengths too large for their fields.
+    /// Fails on a prefix that is not IPv4, a scope that OSPFv2 does not have, or lengths too large
+    /// for their fields.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        // Behind the area: checksum, no authentication.
+        // After the area: checksum, no authentication.
         let ids = (self.router_id, self.area);
         let mut w = LsUpdate::write(ids, &[0; 12], self.lsas, |w, lsa| {
             let kind = match lsa.flooding {
@@ -179,7 +180,7 @@ impl LsUpdateRepr<'_> {
             };
             let header = LsaHeader {
                 age: lsa.age,
-                // Options: O, opaque LSAs are understood (RFC 5250).
+                // Options: O, opaque LSAs are supported (RFC 5250).
                 options_and_type: 0x4000 | kind,
                 link_state_id: u32::from(OPAQUE_EXTENDED_PREFIX) << 24
                     | (lsa.opaque_id & 0x00FF_FFFF),

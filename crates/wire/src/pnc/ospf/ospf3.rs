@@ -1,9 +1,9 @@
-//! PNC in OSPFv3: the OSPFv3 Prefix Extended Flags sub-TLV (RFC 9792) of the prefix TLVs in extended LSAs (RFC 8362), read
-//! from and written as LS Update packets.
+//! PNC in OSPFv3: the OSPFv3 Prefix Extended Flags sub-TLV (RFC 9792) of the prefix TLVs in
+//! extended LSAs (RFC 8362), parsed from and written as LS Update packets.
 //!
-//! Read are E-Inter-Area-Prefix, E-AS-External, E-Type-7 (NSSA), E-Link and E-Intra-Area-Prefix LSAs. Legacy LSAs have
-//! no room for the flags and are passed over, as is the SRv6 Locator LSA (RFC 9513), whose sub-TLVs have a registry of
-//! their own. The IPv6 header is in `frame.rs`.
+//! Parses E-Inter-Area-Prefix, E-AS-External, E-Type-7 (NSSA), E-Link and E-Intra-Area-Prefix LSAs.
+//! Legacy LSAs have no space for the flags and are skipped, as is the SRv6 Locator LSA (RFC 9513),
+//! whose sub-TLVs have a separate registry. The IPv6 header is in `frame.rs`.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -73,7 +73,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Sub-TLV type of the OSPFv3 Prefix Extended Flags (RFC 9792 section 2).
 pub const FLAGS_SUB_TLV: u16 = 37;
-/// Flags that say PNC (bit 2 of 32, draft section 5.1.3) and nothing else.
+/// Flags with only PNC set (bit 2 of 32, draft section 5.1.3).
 pub const FLAGS_PNC_ONLY: [u8; 4] = super::ospf2::FLAGS_PNC_ONLY;
 
 /// LS function codes (the low 13 bits of the LS type) of the extended LSAs with prefixes (RFC 8362 section 4).
@@ -116,14 +116,16 @@ pub(super) const fn is_v6(instance: u8) -> bool {
     !matches!(instance, 64..=127)
 }
 
-/// Octets of an address prefix in whole 32-bit words (RFC 5340 section A.4.1).
+/// Returns the length of an address prefix in whole 32-bit words, in octets (RFC 5340 section
+/// A.4.1).
 pub(super) const fn word_octets(bits: u8) -> usize {
     (bits as usize).div_ceil(32) * 4
 }
 
-/// The TLVs with prefixes in an LSA of that type, if it has some.
+/// Returns the TLVs with prefixes in an LSA of that type, if there are any.
 pub(super) const fn wanted(ls_type: u16) -> Option<Wanted> {
-    // Router priority and options of an E-Link-LSA; what an E-Intra-Area-Prefix-LSA refers to.
+    // Octets before the TLVs: router priority and options of an E-Link-LSA; reference of an
+    // E-Intra-Area-Prefix-LSA.
     let (tlv, head) = match ls_type & 0x1FFF {
         function::INTER_AREA_PREFIX => (tlv_type::INTER_AREA_PREFIX, 0),
         function::AS_EXTERNAL | function::TYPE_7 => (tlv_type::EXTERNAL_PREFIX, 0),
@@ -151,58 +153,59 @@ pub(super) fn origin(area: Ipv4Addr, lsa: &[u8]) -> Origin {
     }
 }
 
-/// The head of a prefix TLV: what stands in front of its address prefix, alike in all three.
+/// Head of a prefix TLV: the fields before its address prefix, identical in all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixTlv<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> PrefixTlv<'a> {
-    /// Octets in front of the address prefix.
+    /// Octets before the address prefix.
     pub const HEAD: usize = 12;
 
-    /// The TLV that `bytes` begin with, from where an [`Advertisement`](crate::pnc::Advertisement) begins.
+    /// Returns a view of the TLV at the start of `bytes`, which is where an
+    /// [`Advertisement`](crate::pnc::Advertisement) begins.
     ///
     /// # Errors
-    /// Its head is not there as a whole.
+    /// Fails if its head is incomplete.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         let head = bytes.get(..Self::HEAD);
         let bytes = head.ok_or(Error::short(LAYER, Self::HEAD, bytes.len()))?;
         Ok(Self { bytes })
     }
 
-    /// TLV type, see [`tlv_type`].
+    /// Returns the TLV type, see [`tlv_type`].
     #[must_use]
     pub fn kind(&self) -> u16 {
         u16_at(self.bytes, 0)
     }
 
-    /// TLV length: octets behind type and length, without padding.
+    /// Returns the TLV length: octets after type and length, without padding.
     #[must_use]
     pub fn value_len(&self) -> u16 {
         u16_at(self.bytes, 2)
     }
 
-    /// Flags of an External-Prefix TLV (E, F, T) above a metric of 24 bits.
+    /// Returns the flags of an External-Prefix TLV (E, F, T), above a metric of 24 bits.
     #[must_use]
     pub fn flags_and_metric(&self) -> u32 {
         u32_at(self.bytes, 4)
     }
 
-    /// Prefix length in bits.
+    /// Returns the prefix length in bits.
     #[must_use]
     pub fn prefix_bits(&self) -> u8 {
         u8_at(self.bytes, 8)
     }
 
-    /// Prefix options (RFC 5340 section A.4.1.1).
+    /// Returns the prefix options (RFC 5340 section A.4.1.1).
     #[must_use]
     pub fn prefix_options(&self) -> u8 {
         u8_at(self.bytes, 9)
     }
 }
 
-/// Which extended LSA to write.
+/// Type of extended LSA to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LsaKind {
     /// E-Inter-Area-Prefix-LSA; exactly one prefix.
@@ -224,7 +227,7 @@ impl LsaKind {
     }
 }
 
-/// One prefix TLV to be written.
+/// A prefix TLV to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixRepr<'a> {
     /// The prefix, of the instance's family.
@@ -233,14 +236,14 @@ pub struct PrefixRepr<'a> {
     pub options: u8,
     /// Metric, 24 bits.
     pub metric: u32,
-    /// Prefix Extended Flags octets; `None` writes no sub-TLV.
+    /// Octets of the Prefix Extended Flags; `None` writes no sub-TLV.
     pub flags: Option<&'a [u8]>,
 }
 
-/// One extended LSA to be written.
+/// An extended LSA to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsaRepr<'a> {
-    /// Which one.
+    /// Type of the LSA.
     pub kind: LsaKind,
     /// LS age in seconds, 0 to 3600.
     pub age: u16,
@@ -254,7 +257,7 @@ pub struct LsaRepr<'a> {
     pub prefixes: &'a [PrefixRepr<'a>],
 }
 
-/// An OSPFv3 LS Update to be written.
+/// An OSPFv3 LS Update to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsUpdateRepr<'a> {
     /// Router that sends the packet.
@@ -268,11 +271,12 @@ pub struct LsUpdateRepr<'a> {
 }
 
 impl LsUpdateRepr<'_> {
-    /// The packet with its lengths and checksums (that of the packet for the IPv6 addresses `source` and
-    /// `destination`).
+    /// Returns the packet with its lengths and checksums (the packet's own for the IPv6 addresses
+    /// `source` and `destination`).
     ///
     /// # Errors
-    /// A prefix of the family that the instance does not carry, or lengths too large for their fields.
+    /// Fails on a prefix of a family that the instance does not carry, or lengths too large for
+    /// their fields.
     pub fn to_bytes(&self, source: Ipv6Addr, destination: Ipv6Addr) -> Result<Vec<u8>> {
         // LS type of the E-Router-LSA.
         const E_ROUTER_LSA: u16 = 0xA021;
