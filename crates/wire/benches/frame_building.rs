@@ -1,5 +1,6 @@
-//! What building one frame from a template costs: fields and ICRC patched, against the ICRC computed anew and against
-//! a plain copy of the frame. Medians of rounds that alternate between the ways, so that a disturbance hits all.
+//! Cost of building one frame from a template: fields and ICRC patched, compared with recomputing
+//! the ICRC and with a plain copy of the frame. Reports medians of rounds that alternate between
+//! the variants, so that a disturbance affects all of them.
 
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
@@ -17,7 +18,7 @@ const FRAMES_A_ROUND: u32 = 50_000;
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
-/// Octets of a data frame in front of and behind its payload: Ethernet, IPv6, UDP, BTH, ICRC.
+/// Octets of a data frame around its payload: Ethernet, IPv6, UDP, BTH, ICRC.
 const DATA_OVERHEAD: usize = 14 + 40 + 8 + 12 + 4;
 
 fn headers(source: Ipv6Addr, destination: Ipv6Addr) -> [Part<'static>; 2] {
@@ -64,7 +65,7 @@ fn build(parts: &[Part<'_>]) -> Vec<u8> {
     packet(parts, &Profile::DEFAULT).expect("the benchmark's frames can be built")
 }
 
-/// One way of making the frame of a given number.
+/// A variant of building the frame of a given number.
 struct Way<'a> {
     name: &'static str,
     frame: Box<dyn FnMut(u32) + 'a>,
@@ -72,7 +73,8 @@ struct Way<'a> {
 }
 
 fn way<'a>(name: &'static str, mut frame: impl FnMut(u32) + 'a) -> Way<'a> {
-    // The loop is inside the closure that is called through a pointer, so that a frame pays for no such call.
+    // The loop is inside the closure that is called through a pointer, so that frames do not incur
+    // this call.
     let frame = Box::new(move |first| (first..first + FRAMES_A_ROUND).for_each(&mut frame));
     Way {
         name,
@@ -81,7 +83,7 @@ fn way<'a>(name: &'static str, mut frame: impl FnMut(u32) + 'a) -> Way<'a> {
     }
 }
 
-/// Runs the ways in turn; returns the median of each in nanoseconds a frame.
+/// Runs the variants in turn; returns the median of each in nanoseconds per frame.
 fn medians(ways: &mut [Way<'_>]) -> Vec<f64> {
     for round in 0..=ROUNDS as u32 {
         for way in &mut *ways {
@@ -101,12 +103,13 @@ fn medians(ways: &mut [Way<'_>]) -> Vec<f64> {
     ways.iter_mut().map(median).collect()
 }
 
-/// Numbers that look random and cost next to nothing, so that every table entry is visited.
+/// Pseudo-random numbers at almost no cost, so that every table entry is visited.
 fn scatter(number: u32) -> u32 {
     number.wrapping_mul(0x9E37_79B1)
 }
 
-/// Measures one frame, whose `field` of three octets is at `at`; returns the median of patching in place.
+/// Measures one frame, whose `field` of three octets is at `at`; returns the median of patching in
+/// place.
 fn measure(name: &str, bytes: &[u8], field: Field, change: impl Fn(u32) -> Change + Copy) -> f64 {
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
     let datagram = frame.datagram().expect("a RoCEv2 frame");
@@ -166,7 +169,7 @@ fn measure(name: &str, bytes: &[u8], field: Field, change: impl Fn(u32) -> Chang
     figures[0]
 }
 
-/// A Fast CNP for another flow: sender, receiver and QP change.
+/// Measures a Fast CNP for another flow: sender, receiver and QP change.
 fn measure_whole_fast_cnp() {
     let fields = [
         Field::DestQp,

@@ -1,5 +1,5 @@
-//! Writes the seeds of every fuzz target into `corpus/`: messages as this crate composes them, and some with one octet
-//! wrong. Each run writes the same octets.
+//! Writes the seeds of every fuzz target into `corpus/`: messages composed by this crate, and some
+//! with one wrong octet. Each run writes the same octets.
 
 #[path = "../tests/frame_support/mod.rs"]
 mod frame_support;
@@ -29,7 +29,8 @@ impl Seeds {
         Ok(())
     }
 
-    /// For a target that takes a frame: whole, cut in the middle, of the default profile.
+    /// Writes seeds for a target that takes a frame: complete, cut in the middle, of the default
+    /// profile.
     fn frame(&mut self, target: &str, name: &str, link: LinkType, bytes: &[u8]) -> io::Result<()> {
         let link = LINKS.iter().position(|known| *known == link).unwrap_or(0);
         let prefix: [u8; FRAME_PREFIX] = [link as u8, 0, 0, 0, 0x80];
@@ -61,7 +62,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
         seeds.frame("notification", sample.name, LinkType::Ethernet, &bytes)?;
         seeds.frame("rewrite", sample.name, LinkType::Ethernet, &bytes)?;
     }
-    // Of those that are alike one will do: a target keeps few.
+    // One of several similar frames is sufficient: a target keeps few.
     let alike = |name: &str| {
         [
             "gre",
@@ -107,7 +108,8 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     seeds.frame("notification", "erf", LinkType::Erf, &ethernet)
 }
 
-/// Datagrams of sFlow with the samples: from IPv4 and from IPv6, one with a port that takes an expanded sample, one cut.
+/// Writes sFlow datagrams with the samples: over IPv4 and IPv6, one with a port that needs an
+/// expanded sample, one cut.
 fn sampled<'a>(
     seeds: &mut Seeds,
     samples: impl Iterator<Item = &'a frames::Sample> + Clone,
@@ -148,7 +150,7 @@ fn sampled<'a>(
     Ok(())
 }
 
-/// What rewriting alone looks into: checksums of tunnels, quoted packets, ARP.
+/// Writes seeds for data that only rewriting inspects: checksums of tunnels, quoted packets, ARP.
 fn rewritten(seeds: &mut Seeds) -> io::Result<()> {
     let (data_v4, data_v6) = (frames::data_v4(), frames::data_v6());
     let payload = |ether_type, protocol, bytes| Part::Payload {
@@ -192,7 +194,8 @@ fn rewritten(seeds: &mut Seeds) -> io::Result<()> {
     seeds.frame("rewrite", "raw", LinkType::RawIp, &data_v4)
 }
 
-/// Options on their own: type, place, data; the IOAM option; the headers that they stand in.
+/// Writes options on their own: type, position, data; the IOAM option; the headers that contain
+/// them.
 fn options(seeds: &mut Seeds) -> io::Result<()> {
     let receiver = frames::RECEIVER.octets();
     seeds.put(
@@ -217,7 +220,7 @@ fn options(seeds: &mut Seeds) -> io::Result<()> {
             name,
             &[&[0x9F, 2][..], &ioam, &receiver].concat(),
         )?;
-        // NodeLen, trace type, RemainingLen (each without the trace's two octets in front).
+        // NodeLen, trace type, RemainingLen (each without the two octets before the trace).
         for (what, at, value) in [
             ("node_len_0", 4, 0x00),
             ("undefined_bits", 7, 0xFC),
@@ -344,7 +347,7 @@ fn routing(seeds: &mut Seeds) -> io::Result<()> {
         wrong[at] ^= 0xFF;
         seeds.put(target, &format!("message_{i}_wrong"), &wrong)?;
     }
-    // What the targets draw their values from.
+    // Octets from which the targets draw their values.
     let octets: Vec<u8> = (0..160).map(|i: u32| (i * 89 + 7) as u8).collect();
     for target in ["isis", "ospf2", "ospf3", "bgp"] {
         seeds.put(target, "drawn", &octets)?;

@@ -368,7 +368,8 @@ values! {
 values! {
     /// Acknowledge extended transport header.
     Aeth [4] {
-        /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60 to 0x7F negative.
+        /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60
+        /// to 0x7F negative.
         syndrome: u8 = "Syndrome", [(0, 0, 8)];
         /// Message sequence number, 24 bits.
         msn: u32 = "MSN", [(1, 0, 24)];

@@ -1,4 +1,5 @@
-//! The Congestion Notification Packet (InfiniBand volume 1, Annex A17.9.3): BTH, 16 reserved octets, ICRC.
+//! The Congestion Notification Packet (InfiniBand volume 1, Annex A17.9.3): BTH, 16 reserved
+//! octets, ICRC.
 //!
 //! A Fast CNP is a CNP preceded by an IPv6 destination option, which is in `fast_cnp.rs`.
 //!

@@ -23,7 +23,7 @@
 //! emit::cnp(&carrier, &CnpRepr::new(Qp::truncate(0x11)), &Profile::DEFAULT, &mut packet)?;
 //! assert_eq!(verify(&packet, 20), Verdict::Good(None));
 //! packet[8] -= 1;
-//! assert_eq!(verify(&packet, 20), Verdict::Good(None), "a router has sent it on");
+//! assert_eq!(verify(&packet, 20), Verdict::Good(None), "a router has forwarded it");
 //! packet[50] ^= 1;
 //! assert!(matches!(verify(&packet, 20), Verdict::Bad { .. }));
 //! # Ok::<(), fcn_wire::Error>(())

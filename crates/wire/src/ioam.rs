@@ -12,10 +12,10 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  trace
 //! |         Namespace-ID          | NodeLen |O|L|A|U|RemainingLen |   0
 //! |               IOAM-Trace-Type                 |   Reserved    |   4
-//! |     free room (RemainingLen words, pre-allocated alone)       |   8
+//! |     free space (RemainingLen words, pre-allocated only)       |   8
 //! |     data of the node passed last ...                          |
 //! |     data of the node passed first                             |
-//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  data of a node, as the trace type's bits ask for
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  data of a node, by the trace type's bits
 //! |   Hop Limit   |                    node_id                    |  bit 0
 //! |          ingress_if           |           egress_if           |      1
 //! |   seconds; fraction; transit delay; namespace; queue depth;   |      2 to 6
@@ -24,7 +24,7 @@
 //! |              ingress_if (32), then egress_if (32)             |      9
 //! |                 namespace-specific data (64)                  |     10
 //! |                       buffer occupancy                        |     11
-//! |                  not defined, 32 bits each                    |     12 to 21
+//! |                  undefined, 32 bits each                      |     12 to 21
 //! |    Length     |                   Schema ID                   |     22
 //! |           opaque state snapshot, Length words                 |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -45,7 +45,7 @@
 //!
 //! let node = NodeValues { node_id: 0x301, queue_depth: 4000, ..NodeValues::default() };
 //! assert!(fill_preallocated(&mut bytes, &node)?);
-//! assert!(!fill_preallocated(&mut bytes, &node)?, "no room for another");
+//! assert!(!fill_preallocated(&mut bytes, &node)?, "no space for another");
 //! let trace = Trace::new_checked(OptType::Preallocated, &bytes)?;
 //! assert_eq!((trace.deepest_queue(), trace.overflow()), (Some(4000), true));
 //! # Ok::<(), fcn_wire::Error>(())

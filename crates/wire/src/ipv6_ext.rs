@@ -7,10 +7,10 @@
 //!  0                   1                   2                   3
 //!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Hop-by-Hop or Destination Options
-//! |  Next Header  |  Hdr Ext Len  |  options, padded to 8n        |   length: units of 8 octets behind the first
+//! |  Next Header  |  Hdr Ext Len  |  options, padded to 8n        |   length: units of 8 octets after the first
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  an option
-//! |act|c|  rest   | Opt Data Len  |  Option Data ...              |   act: what to do where it is not known
-//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  c: its data may change on the way
+//! |act|c|  rest   | Opt Data Len  |  Option Data ...              |   act: action if it is unknown
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  c: its data may change on the path
 //! ```
 //!
 //! ```

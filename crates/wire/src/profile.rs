@@ -21,7 +21,8 @@ pub const GENEVE_PORT: u16 = 6081;
 pub const GTP_U_PORT: u16 = 2152;
 /// UDP destination port of sFlow (assigned).
 pub const SFLOW_PORT: u16 = 6343;
-/// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit set.
+/// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit
+/// set.
 pub const IOAM_OPTION_MUTABLE: u8 = 0x31;
 
 /// IPv6 option types assigned to others (IANA's registry of Destination Options and Hop-by-Hop

@@ -1,5 +1,6 @@
-//! Congestion notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification section 4): a UDP
-//! message with a five-tuple, a congestion level and the beginning of the packet that met congestion.
+//! Congestion notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification
+//! section 4): a UDP message with a five-tuple, a congestion level and the beginning of the packet
+//! that met congestion.
 //!
 //! The draft's figure was not available; the layout chosen here is defined only in `mod field` and
 //! [`FIXED_LEN`]. The option that names the proxy is in `proxy_address.rs`.

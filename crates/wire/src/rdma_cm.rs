@@ -67,7 +67,7 @@
 //! let mad = CmRepr::new(1, request).to_bytes()?;
 //!
 //! let Cm::ConnectRequest(view) = Cm::new_checked(&mad)? else {
-//!     panic!("what was written is a ConnectRequest");
+//!     panic!("expected a ConnectRequest");
 //! };
 //! assert_eq!((view.local_qpn(), view.service_id().port()), (0x11, Some(18_515)));
 //! assert_eq!(view.ip_cm().unwrap()?.destination, server);

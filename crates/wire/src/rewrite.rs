@@ -5,7 +5,8 @@
 //! the caller (one copy, no allocation), and [`LoopVariation`] creates rules for each loop of a
 //! replay. These items are found and changed:
 //!
-//! - MAC addresses and VLAN tags of the outermost Ethernet header; MAC addresses (mapped ones only) in ARP;
+//! - MAC addresses and VLAN tags of the outermost Ethernet header; MAC addresses (mapped ones only)
+//!   in ARP;
 //! - IPv4 and IPv6 addresses in every IP header of every tunnel, in ARP, in segment lists (and in
 //!   routing headers of type 0 and 2), in the Fast CNP and proxy address options, in the five-tuple
 //!   of a proxy notification, in neighbour discovery's targets and in redirects, in the GIDs and

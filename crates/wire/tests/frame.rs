@@ -1,5 +1,6 @@
-//! What `Frame` locates, octet by octet: every encapsulation and link type, extension headers in any order, fragments,
-//! lengths of zero, and what lies behind a packet; and how many messages it finds in captures of third parties.
+//! Layers located by `Frame`, octet by octet: every encapsulation and link type, extension headers
+//! in any order, fragments, lengths of zero, and trailing octets; and the number of messages found
+//! in third-party captures.
 
 mod frame_support;
 
@@ -43,7 +44,8 @@ fn findings(frame: &Frame<'_>) -> Findings {
     findings
 }
 
-/// The headers in front of the sample's IPv6 header, by first octet and the octet behind the header.
+/// Returns the headers before the sample's IPv6 header, by first octet and the octet after the
+/// header.
 fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
     use Layer::{
         Authentication, DestinationOptions, Erspan, Ethernet, Fragment, Geneve, Gre, GtpU,
@@ -59,7 +61,7 @@ fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
             (Vlan, 22, 26),
         ],
         "mpls" => &[(Ethernet, 0, 14), (Mpls, 14, 18), (Mpls, 18, 22)],
-        // A control word of four octets stands behind the label.
+        // A control word of four octets follows the label.
         "pseudowire" => &[(Ethernet, 0, 14), (Mpls, 14, 18), (Ethernet, 22, 36)],
         "vxlan_v6" => &[
             (Ethernet, 0, 14),
@@ -199,7 +201,7 @@ fn every_encapsulation_is_located_octet_by_octet() {
             .map(|span| (span.layer, span.start, span.header_end))
             .collect();
         assert_eq!(found, want, "{name}");
-        // Nothing stands behind the packet, so that every layer ends with the frame.
+        // Nothing follows the packet, so that every layer ends with the frame.
         assert!(
             frame.spans().iter().all(|span| span.end == bytes.len()),
             "{name}"
@@ -280,7 +282,7 @@ fn every_link_type_is_opened() {
         let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
         assert!(matches!(frame.message(), Message::Cnp(_)), "{link:?}");
     }
-    // A tag that the kernel did not take off.
+    // A tag that the kernel did not strip.
     let bytes = [&cooked([0x81, 0x00])[..], &[0, 5, 0x86, 0xDD], &fast_cnp.ip].concat();
     let frame = Frame::parse(
         &bytes,
@@ -292,11 +294,11 @@ fn every_link_type_is_opened() {
         layers(&frame)[..3],
         [Layer::LinuxCooked, Layer::Vlan, Layer::Ipv6]
     );
-    // ISO over BSD loopback is not IP, whatever its first nibble looks like.
+    // ISO over BSD loopback is not IP, even if its first nibble matches.
     let bytes = with(&[7, 0, 0, 0], &cnp);
     let frame = Frame::parse(&bytes, bytes.len(), LinkType::Null, &Profile::DEFAULT);
     assert_eq!((frame.end(), frame.ip()), (End::Complete, None));
-    // Raw IP of no version.
+    // Raw IP with an invalid version.
     let e = Error::value(Layer::Ipv4, 0, "version", 5, "4 or 6");
     let frame = Frame::parse(&[0x50; 60], 60, LinkType::RawIp, &Profile::DEFAULT);
     assert_eq!(frame.end(), End::Malformed(e));
@@ -313,7 +315,7 @@ fn every_link_type_is_opened() {
 }
 
 #[test]
-fn isis_is_found_behind_llc_alone() {
+fn isis_is_found_only_after_llc() {
     let tag = Part::Vlan {
         id: 3,
         priority: 6,
@@ -337,7 +339,7 @@ fn isis_is_found_behind_llc_alone() {
             (Layer::IsIs, llc + 3, bytes.len())
         );
     }
-    // The length field ends the PDU, not the padding behind it.
+    // The length field ends the PDU, not the padding after it.
     let mut bytes = isis_frame(&[]);
     let end = bytes.len();
     bytes.extend([0; 40]);
@@ -345,7 +347,7 @@ fn isis_is_found_behind_llc_alone() {
         panic!();
     };
     assert_eq!(pdu.len(), end - 17);
-    // In a Linux cooked capture, 4 says LLC; it is no length.
+    // In a Linux cooked capture, 4 means LLC; it is not a length.
     let lsp = &isis_frame(&[])[14..];
     let cooked = [&[0; 14][..], &[0, 4], lsp].concat();
     let frame = Frame::parse(
@@ -360,7 +362,7 @@ fn isis_is_found_behind_llc_alone() {
     assert_eq!(pdu, &lsp[3..]);
     assert_eq!(frame.end(), End::Complete);
     assert!(findings(&frame).is_empty());
-    // Spanning tree is LLC too, a discriminator other than 0x83 is not IS-IS.
+    // Spanning tree also uses LLC; a discriminator other than 0x83 is not IS-IS.
     for (at, octet) in [(14, 0x42), (15, 0x42), (17, 0x82)] {
         let mut other = isis_frame(&[]);
         other[at] = octet;
@@ -397,7 +399,7 @@ fn extension_headers_are_followed_in_any_order() {
         }
         orders += 1;
         for hop_by_hop in [false, true] {
-            // The final destination is the routing header's first segment, in front of which a hop stands.
+            // The final destination is the routing header's first segment, preceded by a hop.
             let mut parts = vec![MAC, v6(SWITCH, RECEIVER)];
             let mut payload = 54 + 48;
             if hop_by_hop {
@@ -436,7 +438,7 @@ fn extension_headers_are_followed_in_any_order() {
 }
 
 #[test]
-fn fragments_are_said_to_be_fragments() {
+fn fragments_are_reported_as_fragments() {
     let inner = sample("cnp_v6");
     let udp = &inner.ip[40..];
     for (offset, more, whole) in [
@@ -477,7 +479,7 @@ fn fragments_are_said_to_be_fragments() {
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
         }
     }
-    // IPv4: more fragments, an offset, both; don't-fragment alone is none.
+    // IPv4: more fragments, an offset, both; don't-fragment alone is not a fragment.
     let good = sample("cnp_v4").behind(&[]);
     for (field, end) in [
         (0x4000u16, End::Complete),
@@ -515,7 +517,8 @@ fn fragments_are_said_to_be_fragments() {
 
 #[test]
 fn lengths_of_zero_mean_the_rest_of_the_frame() {
-    // Segmentation left to the sender's hardware, or a jumbogram. What the ICRC covers is not known then.
+    // Segmentation left to the sender's hardware, or a jumbogram. The range that the ICRC covers is
+    // unknown then.
     let (ip4, ip6, udp6) = (16, 18, 58);
     for (name, zeros) in [
         ("cnp_v4", &[ip4][..]),
@@ -534,7 +537,7 @@ fn lengths_of_zero_mean_the_rest_of_the_frame() {
         assert!(matches!(frame.message(), Message::Cnp(_)));
         assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
     }
-    // IPv4 knows no jumbograms, so its UDP always states a length.
+    // IPv4 has no jumbograms, so its UDP always states a length.
     let mut bytes = sample("cnp_v4").behind(&[]);
     bytes[38..40].fill(0);
     let frame = read(&bytes);
@@ -551,11 +554,11 @@ fn lengths_of_zero_mean_the_rest_of_the_frame() {
 }
 
 #[test]
-fn what_lies_behind_the_packet_is_not_its_payload() {
+fn trailing_octets_are_not_payload() {
     // Padding to Ethernet's minimum, a frame check sequence, both.
     for trailer in [&[0; 2][..], &[0xDE, 0xAD, 0xBE, 0xEF], &[0x5A; 46]] {
         for sample in samples() {
-            // BGP has no length but the packet's, the message is the same.
+            // BGP has no length besides the packet's; the message is the same.
             let bytes = sample.behind(&[]);
             let longer = [&bytes[..], trailer].concat();
             let (frame, with) = (read(&bytes), read(&longer));
@@ -568,14 +571,14 @@ fn what_lies_behind_the_packet_is_not_its_payload() {
             if let Some(datagram) = with.datagram() {
                 assert_eq!(datagram.payload, frame.datagram().unwrap().payload);
             }
-            // Cut within the trailer, nothing of the packet is missing.
+            // Cut within the trailer, the packet is complete.
             let cut = &longer[..longer.len() - 1];
             let cut = Frame::parse(cut, longer.len(), LinkType::Ethernet, &Profile::DEFAULT);
             assert_eq!(cut.end(), End::Complete, "{}", sample.name);
             assert!(!cut.is_cut());
         }
     }
-    // Octets behind UDP's own length, within the IP packet.
+    // Octets after UDP's own length, within the IP packet.
     let inner = sample("cnp_v6");
     let longer = [&inner.ip[40..], &[0xEE; 6]].concat();
     let payload = Part::Payload {
@@ -612,12 +615,13 @@ fn only_vxlan_with_its_flag_is_opened() {
     }
 }
 
-/// A port (0: GRE), a tunnel's header, what is behind it, and in which octets of the header which bits tell that it is one.
+/// A port (0: GRE), a tunnel's header, its payload, and the bits of the header's octets that
+/// identify the tunnel.
 type Telling<'a> = (u16, &'a [u8], &'a [u8], &'a [(usize, u8)]);
 
-/// Whatever is at a tunnel's port or in GRE and cannot be the tunnel is left to whom it belongs.
+/// A payload at a tunnel's port or in GRE that cannot be the tunnel is left to other protocols.
 #[test]
-fn only_what_can_be_a_tunnel_is_opened() {
+fn only_valid_tunnel_headers_are_opened() {
     let inner = sample("cnp_v6").behind(&[]);
     let ip = &inner[14..];
     let headers: [Telling<'_>; 4] = [
@@ -680,12 +684,12 @@ fn only_what_can_be_a_tunnel_is_opened() {
                     "{port} {at} {bit:#x}"
                 );
                 assert!(!frame.is_ours());
-                // It is the datagram that it was without a tunnel.
+                // It is the same datagram as without a tunnel.
                 assert_eq!(frame.datagram().is_some(), port != 0);
             }
         }
     }
-    // Too short for the header, and nothing at all.
+    // Too short for the header, and empty.
     for port in [6081, 4790, 2152] {
         for len in 0..8 {
             let bytes = build(&[
@@ -702,7 +706,7 @@ fn only_what_can_be_a_tunnel_is_opened() {
 }
 
 #[test]
-fn a_mirror_says_where_the_copy_was_made() {
+fn mirror_headers_identify_the_capture_point() {
     let fast_cnp = sample("fast_cnp_1");
     let wrappings: BTreeMap<_, _> = wrappings().into_iter().collect();
     let place = |name: &str| {
@@ -733,9 +737,10 @@ fn a_mirror_says_where_the_copy_was_made() {
     }
 }
 
-/// A mirror that keeps the first octets of each frame says so; how long the frame was, its own lengths say.
+/// A mirror that truncates frames indicates it; the original length is in the frame's own length
+/// fields.
 #[test]
-fn what_a_mirror_has_cut_is_cut() {
+fn mirror_truncated_frames_are_cut() {
     let data = frame_support::data_v6();
     let payload = Part::Payload {
         ether_type: 0x86DD,
@@ -756,7 +761,7 @@ fn what_a_mirror_has_cut_is_cut() {
         });
         let mut bytes = copy(header, &inner[..kept]);
         let copied = bytes.len();
-        // Padded by the link that the copy went over.
+        // Padded by the link that carried the copy.
         bytes.extend([0xEE; 20]);
         let frame = read(&bytes);
         let End::Cut { have, .. } = frame.end() else {
@@ -768,7 +773,8 @@ fn what_a_mirror_has_cut_is_cut() {
             assert!(matches!(frame.message(), Message::Roce(..)), "{kept}");
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
         }
-        // One that has no flag for it: as its lengths say, where these were kept.
+        // A header without a flag for it: truncated according to the frame's length fields, if
+        // these were kept.
         let bytes = copy(Erspan::I, &inner[..kept]);
         let is_cut = matches!(read(&bytes).end(), End::Cut { .. });
         assert_eq!(is_cut, kept >= 54, "{kept}");
@@ -792,9 +798,9 @@ fn copy(header: Erspan, frame: &[u8]) -> Vec<u8> {
     build(&[MAC, v4(&[]), gre, Part::Erspan(header), payload])
 }
 
-/// Every mirror's copy of every message is that message, for octet.
+/// Every mirror's copy of every message equals that message, octet for octet.
 #[test]
-fn what_a_mirror_copies_is_what_it_was() {
+fn mirrored_copies_equal_the_original() {
     for sample in samples() {
         let plain = sample.behind(&[]);
         for encapsulation in Encapsulation::ALL {
@@ -834,7 +840,7 @@ fn what_a_mirror_copies_is_what_it_was() {
                     name.starts_with("erspan"),
                     "{name}"
                 );
-                // As much of it as was captured says how long it was.
+                // The captured part is sufficient to determine the original length.
                 let kept = plain.len() - 1;
                 let (len, wire_len) = copied
                     .write(&plain[..kept], plain.len(), &Profile::DEFAULT, &mut out)
@@ -871,9 +877,9 @@ fn an_inner_frame_that_is_not_ip_leaves_the_outer_packet() {
     assert!(matches!(frame.message(), Message::Other));
 }
 
-/// A longer packet with the opcode of a CNP, of which the capture kept as many octets as a CNP has.
+/// A longer packet with the opcode of a CNP, captured up to the length of a CNP.
 #[test]
-fn a_cut_packet_of_another_length_is_not_taken_for_a_cnp() {
+fn a_longer_truncated_packet_is_not_a_cnp() {
     let mut payload = sample("cnp_v6").ip[48..].to_vec();
     payload.extend([0; 64]);
     let bytes = build(&[MAC, v6(RECEIVER, SENDER), ROCE, Part::Bytes(&payload)]);
@@ -891,9 +897,9 @@ fn a_cut_packet_of_another_length_is_not_taken_for_a_cnp() {
     assert!(findings(&whole).has(Rule::CnpMalformed));
 }
 
-/// Of several IOAM options in one header, the trace is found wherever it stands.
+/// If a header has several IOAM options, the trace is found at any position.
 #[test]
-fn a_trace_is_found_behind_another_ioam_option() {
+fn a_trace_after_another_ioam_option_is_found() {
     let trace = frame_support::trace(fcn_wire::ioam::OptType::Preallocated);
     let option = |code: u8, body| {
         OptionPart::Ioam(fcn_wire::ioam::IoamOption {
@@ -916,7 +922,7 @@ fn a_trace_is_found_behind_another_ioam_option() {
     assert_eq!(found.deepest_queue(), Some(9000));
 }
 
-/// Counts of what a capture holds, under the names that the captures' manifest uses.
+/// Counts the contents of a capture, under the names that the captures' manifest uses.
 fn counts(path: &Path) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |name, is| {
@@ -933,7 +939,8 @@ fn counts(path: &Path) -> BTreeMap<&'static str, usize> {
         count("pfc", matches!(outer.message(), Message::Pfc(_)));
         let lsp = matches!(*outer.upper(), Upper::IsIs(_, pdu) if pnc::isis::is_lsp(pdu));
         count("isis_lsp", lsp);
-        // A packet that an ICMPv6 error quotes counts too. How much of it there was, only its own lengths say.
+        // A packet that an ICMPv6 error quotes counts too. Its original length is only in its own
+        // length fields.
         let quoted = outer
             .ip()
             .filter(|ip| ip.protocol == 58 && bytes.get(ip.payload).is_some_and(|kind| *kind < 128))
@@ -959,7 +966,7 @@ fn counts(path: &Path) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// The packets of a pcap or pcapng file: length on the wire, captured octets, link type.
+/// Returns the packets of a pcap or pcapng file: length on the wire, captured octets, link type.
 fn packets(path: &Path) -> Vec<(usize, Vec<u8>, u32)> {
     let file = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut packets = Vec::new();
@@ -987,7 +994,7 @@ fn packets(path: &Path) -> Vec<(usize, Vec<u8>, u32)> {
 }
 
 #[test]
-fn captures_of_third_parties_hold_what_their_manifest_says() {
+fn third_party_captures_match_their_manifest() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
         fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
@@ -1005,8 +1012,8 @@ fn captures_of_third_parties_hold_what_their_manifest_says() {
             .split(' ')
             .filter_map(|entry| entry.split_once('='));
         let wanted = contents.chain([("frames", frames)]);
-        // Of OSPF every packet counts there that names such an LSA, an acknowledgement too: `pnc_captures.rs` has those
-        // that advertise prefixes.
+        // For OSPF the manifest counts every packet that names such an LSA, including
+        // acknowledgements; `pnc_captures.rs` has those that advertise prefixes.
         for (name, want) in wanted.filter(|(name, _)| !name.starts_with("ospf")) {
             let want = want.parse::<usize>().unwrap();
             let found = found.get(name).copied().unwrap_or(0);
@@ -1018,7 +1025,7 @@ fn captures_of_third_parties_hold_what_their_manifest_says() {
 }
 
 #[test]
-fn a_checksum_that_the_senders_hardware_completes_is_not_wrong() {
+fn offloaded_checksums_are_not_wrong() {
     let part = |bytes: &[u8]| {
         bytes
             .chunks(2)
@@ -1046,7 +1053,7 @@ fn a_checksum_that_the_senders_hardware_completes_is_not_wrong() {
 }
 
 #[test]
-fn a_datagram_without_octets_is_nobodys() {
+fn an_empty_datagram_is_not_attributed() {
     let mut bytes = sample("cnp_v6").behind(&[]);
     bytes.truncate(62);
     bytes[18..20].copy_from_slice(&8u16.to_be_bytes());
@@ -1057,8 +1064,8 @@ fn a_datagram_without_octets_is_nobodys() {
 }
 
 #[test]
-fn lengths_of_the_packets_around_are_not_those_of_the_innermost() {
-    // 40 octets of IPv6 around it, whose length is wrong; then both are.
+fn outer_lengths_do_not_affect_the_innermost_packet() {
+    // 40 octets of outer IPv6 with a wrong length; then both lengths are wrong.
     let inner = sample("cnp_v6").behind(&[]);
     let mut bytes = inner[..54].to_vec();
     bytes[20] = 41;
@@ -1086,12 +1093,12 @@ fn an_options_header_longer_than_its_packet_contradicts_the_length() {
         .map(|found| (found.rule, found.offset))
         .collect();
     assert_eq!(rules, [(Rule::PacketLength, 54)]);
-    // Not known to be ours.
+    // Not recognised as ours.
     bytes[56] = 0x1D;
     assert!(findings(&read(&bytes)).is_empty());
 }
 
-/// A transport header with that opcode for QP 0x1234, FECN as said, and `more` octets.
+/// Builds a transport header with that opcode for QP 0x1234, the given FECN, and `more` octets.
 fn transport(opcode: Opcode, fecn: bool, more: usize) -> Vec<u8> {
     let bth = BthRepr {
         fecn,
@@ -1131,7 +1138,7 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
             );
             assert_eq!(n.subject, Subject::SenderQp(Qp::truncate(0x1234)));
             assert!(findings(&frame).is_empty());
-            // All but the Variant CRC.
+            // Everything except the Variant CRC.
             let (payload, len) = frame.transport().unwrap();
             assert_eq!((payload.len(), len), (cnp.len() + 4, cnp.len() + 4));
             for len in 0..bytes.len() {
@@ -1143,12 +1150,13 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
                         cut.end()
                     );
                 }
-                // Its length on the wire tells enough where the transport header is there.
+                // Its length on the wire is sufficient if the transport header is present.
                 let told = Notification::from_frame(&cut).map(|n| (n.notifier, n.subject));
                 let has_it = bytes.len() - len <= 16 + 4 + 2;
                 assert_eq!(told, has_it.then_some((source, n.subject)), "{len}");
             }
-            // What is left out of a capture, as if it had not been there: CRCs may be, as far as a CNP goes.
+            // The part left out of a capture, as if it had not existed: CRCs may be missing, for a
+            // CNP at least.
             for missing in 1..=6 {
                 let len = bytes.len() - missing;
                 assert_eq!(
@@ -1161,7 +1169,7 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
             assert_eq!(Notification::from_frame(&parse(&bytes[..len], len)), None);
         }
     }
-    // Data, and what names another transport or version.
+    // Data, and packets with another transport or version.
     let data = infiniband(Some(gids), &transport(Opcode::RC_SEND_ONLY, true, 64));
     let of = |bytes: &[u8]| {
         let frame = Frame::parse(bytes, bytes.len(), LinkType::InfiniBand, &Profile::DEFAULT);
@@ -1183,11 +1191,11 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
             "{at}: {end:?}"
         );
     }
-    // A length too short for what is there: what is behind it does not count.
+    // A length too short for the content: the rest does not count.
     let mut short = data.clone();
     short[5] = 12 + 3;
     assert_eq!(of(&short).1, End::Complete);
-    // A CNP that is longer is none, nor is RoCEv2's opcode one here.
+    // A longer CNP is not a CNP, and RoCEv2's opcode is not valid here.
     for octets in [
         transport(Opcode::IB_CNP, false, 20),
         transport(Opcode::CNP, false, 16),
@@ -1202,7 +1210,7 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
 fn ethernet_is_opened_in_erf() {
     let fast_cnp = samples().swap_remove(3).behind(&[]);
     for (kind, extensions) in [(2, 0), (2, 3)] {
-        // The frame's check sequence stands behind it.
+        // The frame check sequence follows it.
         let bytes = erf(kind, extensions, &[&fast_cnp[..], &[0xFC; 4]].concat());
         let parse =
             |bytes, wire_len| Frame::parse(bytes, wire_len, LinkType::Erf, &Profile::DEFAULT);
@@ -1220,7 +1228,7 @@ fn ethernet_is_opened_in_erf() {
                 "{len}"
             );
         }
-        // A record that says it is shorter holds no more than that.
+        // A record that states a shorter length holds no more than that.
         let mut wrong = bytes.clone();
         wrong[14..16].copy_from_slice(&20_u16.to_be_bytes());
         assert!(matches!(
@@ -1228,7 +1236,7 @@ fn ethernet_is_opened_in_erf() {
             End::Malformed(_)
         ));
     }
-    // Of another type.
+    // Another type.
     let bytes = erf(1, 0, &fast_cnp);
     let frame = Frame::parse(&bytes, bytes.len(), LinkType::Erf, &Profile::DEFAULT);
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Bad input, from the Ethernet header down: frames cut at every octet, lengths that lie, options past their header,
-//! tunnels without end, and every octet of a good frame changed.
+//! Bad input, from the Ethernet header down: frames cut at every octet, wrong lengths, options past
+//! their header, endless tunnels, and every octet of a valid frame changed.
 
 mod frame_support;
 #[path = "../fuzz/src/targets.rs"]
@@ -42,7 +42,7 @@ fn wrapping(name: &str) -> Vec<Part<'static>> {
         .1
 }
 
-/// Every message in everything it can be wrapped in, with a name for each.
+/// Returns every message in every possible wrapping, with a name for each.
 fn frames() -> Vec<(String, Option<Kind>, Vec<u8>)> {
     let mut all = Vec::new();
     for (outer, parts) in wrappings() {
@@ -62,7 +62,7 @@ fn frames() -> Vec<(String, Option<Kind>, Vec<u8>)> {
 }
 
 #[test]
-fn every_message_is_found_whole_and_good_in_everything_it_can_be_wrapped_in() {
+fn every_message_is_found_in_every_wrapping() {
     for (name, kind, bytes) in frames() {
         let frame = read(&bytes, bytes.len());
         assert_eq!(frame.end(), End::Complete, "{name}");
@@ -84,7 +84,7 @@ fn every_message_is_found_whole_and_good_in_everything_it_can_be_wrapped_in() {
 }
 
 #[test]
-fn a_capture_cut_anywhere_is_cut_and_never_malformed() {
+fn a_truncated_capture_is_cut_not_malformed() {
     for (name, _, bytes) in frames() {
         for len in 0..bytes.len() {
             let frame = read(&bytes[..len], bytes.len());
@@ -98,7 +98,7 @@ fn a_capture_cut_anywhere_is_cut_and_never_malformed() {
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
         }
     }
-    // Behind the pause times of PFC there is only padding.
+    // After the pause times of PFC there is only padding.
     let bytes = pfc_frame();
     for len in 0..bytes.len() {
         let frame = read(&bytes[..len], bytes.len());
@@ -112,7 +112,7 @@ fn a_capture_cut_anywhere_is_cut_and_never_malformed() {
 }
 
 #[test]
-fn a_frame_that_really_ends_early_is_malformed_and_says_where() {
+fn a_short_frame_is_malformed_with_an_offset() {
     for (name, kind, bytes) in frames() {
         for len in 0..bytes.len() {
             let short = &bytes[..len];
@@ -122,7 +122,7 @@ fn a_frame_that_really_ends_early_is_malformed_and_says_where() {
             };
             assert!(e.offset <= len, "{name} ends at {len}: {e}");
             assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
-            // All but the quotation at the end of a proxy notification must be whole.
+            // Everything except the quotation at the end of a proxy notification must be complete.
             let notification = Notification::from_frame(&frame);
             assert!(
                 notification.is_none_or(|n| n.kind == Kind::ProxyCn && kind == Some(n.kind)),
@@ -148,22 +148,23 @@ fn a_frame_that_really_ends_early_is_malformed_and_says_where() {
     assert_eq!((one.rule, one.offset), (Rule::PfcMalformed, 14));
 }
 
-/// What a changed field is expected to give.
+/// Expected result of changing a field.
 enum Want {
-    /// The walk goes through, and nothing is found but what the ICRC shows.
+    /// The walk completes, with no findings except that of the ICRC.
     Fine,
-    /// The frame is malformed, in this way.
+    /// The frame is malformed with this error.
     Malformed(Error),
-    /// It can be followed, and breaks this rule at this octet.
+    /// The walk completes, and this rule is broken at this octet.
     Finding(Rule, usize),
-    /// It breaks this rule at this octet; what follows is misread, and may well be malformed.
+    /// This rule is broken at this octet; the following octets are misinterpreted and may be
+    /// malformed.
     Misread(Rule, usize),
-    /// Malformed in this way, and breaks this rule.
+    /// The frame is malformed with this error and breaks this rule.
     Both(Error, Rule, usize),
 }
 use Want::{Both, Finding, Fine, Malformed, Misread};
 
-/// Sets `field` (of one or two octets) of `bytes` at `at` to each value, and compares.
+/// Sets `field` (of one or two octets) of `bytes` at `at` to each value, and compares the results.
 fn expect(bytes: &[u8], at: usize, width: usize, cases: &[(u16, Want)]) {
     for (value, want) in cases {
         let mut changed = bytes.to_vec();
@@ -199,7 +200,7 @@ fn expect(bytes: &[u8], at: usize, width: usize, cases: &[(u16, Want)]) {
 }
 
 #[test]
-fn lengths_of_ipv6_that_lie() {
+fn wrong_ipv6_lengths_are_reported() {
     // Ethernet to 14, IPv6 to 54, Destination Options to 78, UDP to 86, CNP to 118.
     let bytes = sample("fast_cnp_1").behind(&[]);
     assert_eq!(bytes.len(), 118);
@@ -241,7 +242,7 @@ fn lengths_of_ipv6_that_lie() {
             (0, Both(option(57, 16, 4), fast, 57)),
             (1, Both(option(57, 16, 12), fast, 57)),
             (2, Fine),
-            // The UDP header taken for options: Pad1, Pad1, then type 0x12 with length 0xB7.
+            // The UDP header read as options: Pad1, Pad1, then type 0x12 with length 0xB7.
             (3, Malformed(option(81, 0xB7, 4))),
             (8, Malformed(Error::short(options, 72, 64).at(54))),
             (255, Malformed(Error::short(options, 2048, 64).at(54))),
@@ -269,7 +270,7 @@ fn lengths_of_ipv6_that_lie() {
             (0, Fine),
             (1, Malformed(udp(1, 40))),
             (7, Malformed(udp(7, 40))),
-            // Without an octet it is anybody's.
+            // An empty datagram is not attributed to RoCEv2.
             (8, Finding(Rule::PacketLength, 82)),
             (8 + 11, Finding(Rule::RoceMalformed, 86)),
             (39, Finding(Rule::CnpMalformed, 86)),
@@ -281,7 +282,7 @@ fn lengths_of_ipv6_that_lie() {
 }
 
 #[test]
-fn lengths_of_ipv4_that_lie() {
+fn wrong_ipv4_lengths_are_reported() {
     // Ethernet to 14, IPv4 to 34, UDP to 42, CNP to 74.
     let bytes = sample("cnp_v4").behind(&[]);
     assert_eq!(bytes.len(), 74);
@@ -311,7 +312,7 @@ fn lengths_of_ipv4_that_lie() {
         &[
             (0x40, Malformed(ihl(0))),
             (0x44, Malformed(ihl(4))),
-            // UDP's second half and the BTH taken for UDP.
+            // UDP's second half and the BTH read as UDP.
             (0x46, Malformed(udp(42, 0x8100, 36))),
             (0x4F, Malformed(Error::short(Layer::Udp, 8, 0).at(74))),
             (0x55, Malformed(version(5))),
@@ -321,8 +322,8 @@ fn lengths_of_ipv4_that_lie() {
 }
 
 #[test]
-fn lengths_of_other_headers_that_lie() {
-    // IEEE 802.3: the length field is the EtherType's place, LLC begins at 14, IS-IS at 17.
+fn wrong_lengths_of_other_headers_are_reported() {
+    // IEEE 802.3: the length field replaces the EtherType, LLC begins at 14, IS-IS at 17.
     let bytes = isis_frame(&[]);
     let room = bytes.len() - 14;
     let length = |value| Error::length(Layer::Ethernet, 12, "length", value, 3, room);
@@ -353,7 +354,7 @@ fn lengths_of_other_headers_that_lie() {
             (65535, Finding(Rule::PncMalformed, 25)),
         ],
     );
-    // The flags cannot be found then, and what is broken without them is not ours.
+    // The flags cannot be found then, and defects in a message without them are out of scope.
     expect(&bytes, 45, 1, &[(255, Fine)]);
 
     let bytes = sample("ospf2").behind(&[]);
@@ -363,7 +364,7 @@ fn lengths_of_other_headers_that_lie() {
     let lies = [0, 19, 255, 65535].map(|value| (value, Finding(Rule::PncMalformed, 56)));
     expect(&bytes, 56, 2, &lies);
 
-    // BGP: TCP begins at 54, the message at 74, its length is behind 16 octets of ones.
+    // BGP: TCP begins at 54, the message at 74, its length follows 16 octets of ones.
     let bytes = sample("bgp").behind(&[]);
     let offset = |value| Error::value(Layer::Tcp, 66, "data offset", value, "5 to 15");
     expect(
@@ -386,7 +387,7 @@ fn lengths_of_other_headers_that_lie() {
     let e = Error::short(Layer::Tcp, 60, 40).at(54);
     expect(&few, 66, 1, &[(0xF0, Malformed(e))]);
 
-    // Segment routing header at 54, Authentication header behind it.
+    // Segment routing header at 54, followed by an Authentication header.
     let bytes = sample("cnp_v6").behind(&wrapping("srv6"));
     let room = bytes.len() - 54;
     let frame = read(&bytes, bytes.len());
@@ -407,15 +408,15 @@ fn lengths_of_other_headers_that_lie() {
 }
 
 #[test]
-fn lengths_of_messages_that_lie() {
-    // IPv6 to 54, UDP to 62; the notification there has an IPv6 five-tuple in front of 40 octets.
+fn wrong_message_lengths_are_reported() {
+    // IPv6 to 54, UDP to 62; the notification there has an IPv6 five-tuple before 40 octets.
     let bytes = sample("proxy_cn_v6").behind(&[]);
     expect(
         &bytes,
         58,
         2,
         &[
-            // Nothing tells that it is meant as one.
+            // Not recognisable as a notification.
             (8, Fine),
             (8 + 39, Finding(Rule::ProxyCnMalformed, 62)),
             (8 + 40, Finding(Rule::ProxyCnInvokingNone, 62 + 40)),
@@ -460,7 +461,7 @@ fn lengths_of_messages_that_lie() {
 }
 
 #[test]
-fn what_the_front_of_a_proxy_notification_breaks_is_found_where_its_end_was_not_captured() {
+fn truncated_proxy_notifications_are_checked_in_front() {
     let mut bytes = sample("proxy_cn_v6").behind(&[]);
     let whole = bytes.len();
     let more = 1_300_u16;
@@ -475,8 +476,9 @@ fn what_the_front_of_a_proxy_notification_breaks_is_found_where_its_end_was_not_
 }
 
 #[test]
-fn ioam_traces_that_lie() {
-    // Both carry their trace in the same place: the header at 54, the option at 58, the trace at 62.
+fn contradictory_ioam_traces_are_reported() {
+    // Both carry their trace at the same offsets: the header at 54, the option at 58, the trace at
+    // 62.
     let in_data = sample("data_v6_ioam_proxy_address").behind(&[]);
     let in_fast = sample("fast_cnp_2_preallocated").behind(&[]);
     for bytes in [&in_data, &in_fast] {
@@ -491,7 +493,7 @@ fn ioam_traces_that_lie() {
                 (node_len(0), Finding(Rule::IoamNodeLenZero, 64)),
                 (node_len(2), Finding(Rule::IoamNodeLen, 64)),
                 (node_len(31), Finding(Rule::IoamNodeLen, 64)),
-                // RemainingLen: nothing free, a node cut in two, all free, more than there is.
+                // RemainingLen: nothing free, a node cut in two, all free, more than the list.
                 (3 << 11, Fine),
                 (3 << 11 | 4, Finding(Rule::IoamRagged, 62 + 8 + 16 + 12)),
                 (3 << 11 | 9, Fine),
@@ -500,7 +502,7 @@ fn ioam_traces_that_lie() {
                 (0xFFFF, Finding(Rule::IoamRemaining, 64)),
             ],
         );
-        // Undefined bits 12 to 21 ask for four octets each; so do bits 2 to 5 and 7.
+        // Undefined bits 12 to 21 need four octets each; so do bits 2 to 5 and 7.
         let kind = u16::from_be_bytes([bytes[67], bytes[68]]);
         expect(
             bytes,
@@ -510,7 +512,7 @@ fn ioam_traces_that_lie() {
                 (kind | 0x0FFC, Finding(Rule::IoamUndefined, 66)),
                 (kind | 0x0004, Finding(Rule::IoamNodeLen, 64)),
                 (kind | 0x0001, Finding(Rule::IoamReservedBit, 66)),
-                // The first octet of the next node is then the length of a snapshot.
+                // The first octet of the next node is then read as the length of a snapshot.
                 (kind | 0x0002, Finding(Rule::IoamRagged, 62 + 8 + 12)),
             ],
         );
@@ -564,8 +566,8 @@ fn ioam_traces_that_lie() {
 }
 
 #[test]
-fn the_last_option_of_a_header_that_runs_past_it_is_named() {
-    // The proxy's address with an octet too many asked for, in a header of its own.
+fn an_option_running_past_its_header_is_reported() {
+    // The proxy's address with a length one octet too large, in a header of its own.
     let bytes = sample("data_v6_ioam_proxy_address").behind(&[]);
     let frame = read(&bytes, bytes.len());
     let start = frame
@@ -587,7 +589,7 @@ fn the_last_option_of_a_header_that_runs_past_it_is_named() {
             (255, Both(e(255), Rule::ProxyAddressLength, at)),
         ],
     );
-    // An option that has a type and nothing else, at the header's end.
+    // An option that consists only of a type, at the header's end.
     for (kind, rule) in [
         (0x9E, Some(Rule::FastCnpMalformed)),
         (0x1E, Some(Rule::ProxyAddressLength)),
@@ -613,13 +615,13 @@ fn the_last_option_of_a_header_that_runs_past_it_is_named() {
     let frame = read(&bytes, bytes.len());
     let e = Error::length(Layer::Ipv6Option, 57, "Opt Data Len", 5, 0, 4);
     assert_eq!(frame.end(), End::Malformed(e));
-    // The walk went on: the packet inside is read.
+    // The walk continued: the inner packet is parsed.
     let n = Notification::from_frame(&frame).unwrap();
     assert!(n.kind == Kind::Cnp && findings(&frame).is_empty());
 }
 
 #[test]
-fn what_may_come_once_is_named_where_it_comes_again() {
+fn repeated_options_are_reported() {
     let original_destination = SENDER;
     let fast = OptionPart::FastCnp(FastCnpRepr::Option1 {
         original_destination,
@@ -629,7 +631,8 @@ fn what_may_come_once_is_named_where_it_comes_again() {
         (fast, Rule::FastCnpSeveral),
         (proxy, Rule::ProxyAddressSeveral),
     ] {
-        // In one header, the second at 18 and two of padding behind the first; in two, at the place of the first.
+        // In one header, the second option is at 18, after the first and two octets of padding; in
+        // two headers, both are at the offset of the first.
         let (once, twice) = ([option], [option; 2]);
         for (headers, at) in [
             (vec![Part::DestinationOptions(&twice)], 54 + 2 + 20),
@@ -694,7 +697,7 @@ fn nesting_has_a_stated_limit() {
     assert_eq!(read(&bytes, bytes.len()).end(), End::Malformed(e));
 }
 
-/// Runs `bytes` through what the fuzz targets demand of a frame and of what it means, as Ethernet.
+/// Runs `bytes`, as Ethernet, through the checks of the fuzz targets for a frame and its message.
 fn demand(bytes: &[u8]) {
     for cut in [0x30, 0xC0] {
         let input = [&[0, 0, 0, 0, cut][..], bytes].concat();
@@ -725,7 +728,7 @@ fn no_changed_octet_breaks_a_promise() {
 }
 
 #[test]
-fn a_packet_behind_a_bad_one_is_read_as_before() {
+fn a_bad_packet_does_not_affect_the_next() {
     let trace = trace(OptType::Incremental);
     let ip = fast_cnp(&[], Some((OptType::Incremental, &trace)));
     let good = Sample {

@@ -1,4 +1,5 @@
-//! The ICRC against what hardware and Linux put on the wire: the third-party captures in the folder `FCN_CAPTURES`.
+//! The ICRC compared with packets sent by hardware and Linux: the third-party captures in the
+//! folder `FCN_CAPTURES`.
 
 use fcn_wire::icrc::{Reading, Verdict, verify};
 use fcn_wire::ipv6_ext::ExtHeaders;
@@ -9,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// A RoCEv2 packet in an Ethernet frame: from the IP header to its end, and where UDP begins. `None` for all else,
-/// and for what a capture has cut short.
+/// Returns the RoCEv2 packet in an Ethernet frame, from the IP header to its end, and the offset of
+/// UDP. `None` for anything else, and for truncated packets.
 fn rocev2(frame: &[u8]) -> Option<(&[u8], usize)> {
     let ether_type = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let mut at = 12;
@@ -54,7 +55,7 @@ struct Counts {
     by_reading: BTreeMap<&'static str, usize>,
 }
 
-/// Verifies every whole RoCEv2 packet of a capture; any that is bad fails the test.
+/// Verifies every complete RoCEv2 packet of a capture; a bad ICRC fails the test.
 fn check(path: &Path) -> Counts {
     let mut counts = Counts::default();
     let mut reader = PcapReader::new(File::open(path).unwrap()).unwrap();
@@ -88,12 +89,12 @@ fn every_captured_icrc_is_good() {
         plain,
         by_reading: BTreeMap::new(),
     };
-    // Linux soft-RoCE over IPv4, what hardware sent, and the packet in PcapPlusPlus's tests.
+    // Linux soft-RoCE over IPv4, packets sent by hardware, and the packet in PcapPlusPlus's tests.
     assert_eq!(check(&folder.join("rxe_v4.pcap")), plain(764));
     assert_eq!(check(&folder.join("oferby_roce.pcap")), plain(105));
     assert_eq!(check(&folder.join("pcpp_pr1603_softroce.pcap")), plain(1));
-    // Linux inserts the Hop-by-Hop header with the IOAM trace behind the sender's back: the ICRC is that of the packet
-    // without it.
+    // Linux inserts the Hop-by-Hop header with the IOAM trace after the ICRC was computed: the ICRC
+    // is that of the packet without it.
     let inserted = check(&folder.join("kernel_ioam_prealloc_ingress.pcap"));
     assert_eq!(
         inserted,

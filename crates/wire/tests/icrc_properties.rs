@@ -1,4 +1,4 @@
-//! The ICRC against its definition, over packets of every shape.
+//! The ICRC compared with its definition, over packets of every shape.
 
 mod icrc_support;
 
@@ -61,7 +61,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 
 proptest! {
     #[test]
-    fn computed_is_what_the_definition_gives(packet in packet(), reading in reading()) {
+    fn computed_icrc_matches_the_definition(packet in packet(), reading in reading()) {
         prop_assert_eq!(
             compute(packet.covered(), packet.udp, reading),
             Some(packet.reference(reading))
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_filled_verifies_and_the_reading_is_named(packet in packet(), reading in reading()) {
+    fn filled_icrcs_verify_with_their_reading(packet in packet(), reading in reading()) {
         let mut packet = packet;
         prop_assert!(fill(&mut packet.bytes, packet.udp, Policy::Compute(reading)));
         prop_assert_eq!(packet.icrc(), packet.reference(reading));
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn zeros_and_corruption_are_told(packet in packet()) {
+    fn zeros_and_corruption_are_detected(packet in packet()) {
         let mut packet = packet;
         let expected = packet.reference(Reading::default());
         for (policy, found) in [(Policy::Corrupt, !expected), (Policy::Zero, 0)] {
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn no_extension_headers_make_it_panic(
+    fn arbitrary_extension_headers_do_not_panic(
         bytes in vec(any::<u8>(), 60..200),
         next in proptest::sample::select(vec![0u8, 43, 44, 51, 60]),
         len in proptest::sample::select(vec![0u8, 1, 2, 254, 255]),
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// One packet of each shape, filled with octets that are all different from ones.
+/// Returns one packet of each shape, filled with octets that all differ from ones.
 fn shapes() -> Vec<Packet> {
     let bth = [0x0A, 0x40, 0x7F, 0x7E, 0x15, 1, 2, 3, 0x80, 4, 5, 6];
     let payload: Vec<u8> = (0..24).collect();
@@ -170,7 +170,7 @@ fn shapes() -> Vec<Packet> {
     ]
 }
 
-/// Which bits of an octet the ICRC must not depend on.
+/// Returns the bits of an octet that the ICRC must not depend on.
 fn masked_bits(packet: &Packet, at: usize, reading: Reading) -> u8 {
     let udp = packet.udp;
     let extended = packet.has_extensions();
@@ -198,7 +198,7 @@ fn masked_bits(packet: &Packet, at: usize, reading: Reading) -> u8 {
 }
 
 #[test]
-fn masked_bits_do_not_matter_and_every_other_does() {
+fn exactly_the_masked_bits_are_ignored() {
     for packet in shapes() {
         for reading in Reading::ALL {
             let before = compute(packet.covered(), packet.udp, reading);
@@ -222,7 +222,7 @@ fn masked_bits_do_not_matter_and_every_other_does() {
 }
 
 #[test]
-fn every_flipped_bit_behind_the_masks_is_found() {
+fn every_flipped_bit_after_the_masks_is_detected() {
     for packet in shapes() {
         let mut packet = packet;
         fill(&mut packet.bytes, packet.udp, Policy::default());
@@ -243,7 +243,7 @@ fn every_flipped_bit_behind_the_masks_is_found() {
 }
 
 #[test]
-fn what_is_too_short_is_unchecked_not_bad() {
+fn short_packets_are_unchecked_not_bad() {
     for packet in shapes() {
         let mut packet = packet;
         fill(&mut packet.bytes, packet.udp, Policy::default());

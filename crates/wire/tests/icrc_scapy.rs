@@ -1,7 +1,8 @@
-//! The ICRC against an independent implementation: the RoCE layer of Scapy, asked in both directions.
+//! The ICRC compared with an independent implementation, the RoCE layer of Scapy, in both
+//! directions.
 //!
-//! Scapy computes none where there are extension headers. Before 2.6 it computes none over IPv6 either: then the
-//! oracle puts Scapy's IPv6 and UDP layers and zlib's CRC together.
+//! Scapy computes no ICRC if there are extension headers. Before 2.6 it computes none over IPv6
+//! either: then the oracle combines Scapy's IPv6 and UDP layers with zlib's CRC.
 
 mod icrc_support;
 
@@ -14,11 +15,12 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Debian's: the `python3` first in the path may be another, without Scapy.
+/// Debian's Python: the first `python3` in the path may lack Scapy.
 const PYTHON: &str = "/usr/bin/python3";
 const PACKETS: usize = 400;
 
-/// Reads packets as hexadecimal lines and answers each with the ICRC that Scapy gives it; then makes packets of its own.
+/// Reads packets as hexadecimal lines and answers each with Scapy's ICRC; then generates its own
+/// packets.
 const ORACLE: &str = r#"
 import logging, random, sys
 logging.getLogger("scapy").setLevel(logging.ERROR)
@@ -182,7 +184,7 @@ fn scapy_gives_the_same_icrc() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The oracle reads everything before it writes, so that neither waits for the other.
+    // The oracle reads everything before it writes, so neither side blocks the other.
     let mut input = oracle.stdin.take().unwrap();
     for packet in &packets {
         writeln!(input, "{}", hex(&packet.bytes)).unwrap();

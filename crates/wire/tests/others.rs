@@ -1,4 +1,4 @@
-//! What other protocols send to and from the ports of ours is theirs.
+//! Other protocols' packets to and from our ports are not claimed.
 
 mod others_support;
 

@@ -1,4 +1,4 @@
-//! Proxy Node Capability in routing: real captures of third parties, in the folder that `FCN_CAPTURES` names.
+//! Proxy Node Capability in routing: third-party captures, in the folder named by `FCN_CAPTURES`.
 
 use fcn_wire::pnc::{Origin, Protocol, walk};
 use fcn_wire::{Findings, Profile};
@@ -6,7 +6,7 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::path::Path;
 
-/// Frames of a capture file of either format.
+/// Returns the frames of a capture file of either format.
 fn frames(path: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut out = Vec::new();
@@ -26,7 +26,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
     out
 }
 
-/// The routing message in an Ethernet frame without tags, IP options or extension headers.
+/// Returns the routing message in an Ethernet frame without tags, IP options or extension headers.
 fn message(frame: &[u8]) -> Option<(Protocol, &[u8])> {
     let kind = u16::from_be_bytes([frame[12], frame[13]]);
     match kind {
@@ -42,7 +42,8 @@ fn message(frame: &[u8]) -> Option<(Protocol, &[u8])> {
     }
 }
 
-/// (frame from 1, who, prefix, has flags) for every prefix; no message may break a rule or be refused.
+/// Returns (frame from 1, advertiser, prefix, has flags) for every prefix; no message may break a
+/// rule or be refused.
 fn prefixes(name: &str) -> Option<Vec<(usize, String, String, bool)>> {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
         fcn_skip::skipped!("FCN_CAPTURES is not set");
@@ -86,7 +87,7 @@ fn expect(name: &str, want: &[(usize, &str, &str)]) {
     assert_eq!(got, want);
 }
 
-// What tshark 4.0.17 shows of the same files.
+// Expected values are those of tshark 4.0.17 for the same files.
 
 #[test]
 fn isisd_lsps() {
@@ -132,6 +133,6 @@ fn an_lsp_with_a_prefix_sid_before_no_flags() {
 }
 
 #[test]
-fn an_extended_prefix_range_is_no_extended_prefix() {
+fn an_extended_prefix_range_is_not_an_extended_prefix() {
     expect("tcpdump_ospf-sr.pcapng", &[]);
 }

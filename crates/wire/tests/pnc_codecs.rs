@@ -1,4 +1,4 @@
-//! Proxy Node Capability in routing: what is written is read back, and nothing that is read does harm.
+//! Proxy Node Capability in routing: written messages are parsed back, and no input causes harm.
 
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
@@ -19,7 +19,7 @@ fn prefix(text: &str) -> Prefix {
     Prefix::new(address.parse().unwrap(), bits.parse().unwrap()).unwrap()
 }
 
-/// The advertisements of a whole message, and what it breaks.
+/// Returns the advertisements of a whole message, and the rules it breaks.
 fn read(protocol: Protocol, bytes: &[u8]) -> (Vec<Advertisement<'_>>, Findings) {
     let mut findings = Findings::new();
     let mut ads = Vec::new();
@@ -223,7 +223,7 @@ fn expect(ads: &[Advertisement<'_>], want: &[(&str, bool)]) {
 }
 
 #[test]
-fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
+fn every_prefix_of_an_lsp_has_its_flags() {
     let bytes = sample_lsp();
     let (ads, findings) = read(Protocol::IsIs, &bytes);
     expect(
@@ -272,8 +272,9 @@ fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
 }
 
 #[test]
-fn a_hand_made_lsp_reads_as_rfc_5305_and_rfc_7794_say() {
-    // Written from the RFCs' figures, not by our emitter: metric 10, sub-TLVs present, /32, one sub-TLV of length 1.
+fn a_hand_made_lsp_is_parsed_by_rfc_5305_and_rfc_7794() {
+    // Written from the RFCs' figures, not by our emitter: metric 10, sub-TLVs present, /32, one
+    // sub-TLV of length 1.
     let mut bytes = vec![0x83, 27, 1, 0, 18, 1, 0, 0, 0, 0, 4, 0xB0];
     bytes.extend([1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 1, 0, 0, 1]);
     bytes.extend([135, 21]);
@@ -303,7 +304,7 @@ fn a_hand_made_lsp_reads_as_rfc_5305_and_rfc_7794_say() {
 fn an_ospf2_ls_update_gives_extended_prefixes() {
     let bytes = sample_lsu2();
     let (ads, findings) = read(Protocol::Ospf2, &bytes);
-    // The third sets a bit 2 in its second word, which is another flag.
+    // The third sets bit 2 in its second word, which is a different flag.
     expect(
         &ads,
         &[
@@ -395,9 +396,10 @@ fn ospf3_instances_from_64_on_carry_ipv4() {
 }
 
 #[test]
-fn hand_made_extended_lsas_read_as_rfc_8362_says() {
-    // E-Link-LSA 0x8028: priority and options, an IPv6 Link-Local Address TLV (7), an Intra-Area-Prefix TLV (6) with a
-    // Prefix-SID (4) before the flags, and an Inter-Area-Prefix TLV (3), which has no place here and is ignored.
+fn hand_made_extended_lsas_are_parsed_by_rfc_8362() {
+    // E-Link-LSA 0x8028: priority and options, an IPv6 Link-Local Address TLV (7), an
+    // Intra-Area-Prefix TLV (6) with a Prefix-SID (4) before the flags, and an Inter-Area-Prefix
+    // TLV (3), which is not allowed here and is ignored.
     let mut body = vec![1, 0, 0, 0x13, 0, 7, 0, 16];
     body.extend("fe80::7".parse::<Ipv6Addr>().unwrap().octets());
     body.extend([0, 6, 0, 36, 0, 0, 0, 0, 64, 0, 0, 0]);
@@ -449,14 +451,14 @@ fn packet3(lsas: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn a_multi_topology_tlv_without_its_topology_is_named() {
+fn a_multi_topology_tlv_without_topology_is_reported() {
     for tlv in [235, 237, 27] {
         for len in [0, 1u8] {
             let mut bytes = lsp(&[]);
             let at = bytes.len();
             bytes.extend([tlv, len]);
             bytes.resize(at + 2 + usize::from(len), 0);
-            // A good TLV behind it.
+            // Followed by a valid TLV.
             bytes.extend([135, 5, 0, 0, 0, 1, 0]);
             let total = bytes.len() as u16;
             bytes[8..10].copy_from_slice(&total.to_be_bytes());
@@ -469,7 +471,7 @@ fn a_multi_topology_tlv_without_its_topology_is_named() {
 }
 
 #[test]
-fn headers_that_are_not_ours_are_refused_with_their_offset() {
+fn foreign_headers_are_refused_with_their_offset() {
     let good = sample_lsp();
     for (at, value) in [(0, 0x82), (1, 26), (3, 5), (4, 24), (8, 0xFF)] {
         let mut bytes = good.clone();
@@ -538,7 +540,7 @@ fn a_segment_gives_the_prefixes_of_each_update() {
 }
 
 #[test]
-fn bgp_messages_are_found_wherever_the_segment_begins_and_ends() {
+fn bgp_messages_are_found_at_any_segment_boundaries() {
     let whole = sample_segment();
     let starts: Vec<_> = bgp::Messages::new(&whole).map(|m| m.offset).collect();
     let ends: Vec<_> = bgp::Messages::new(&whole)
@@ -566,7 +568,7 @@ fn bgp_messages_are_found_wherever_the_segment_begins_and_ends() {
 }
 
 #[test]
-fn a_marker_inside_a_message_is_not_taken_for_a_beginning() {
+fn a_marker_inside_a_message_does_not_start_one() {
     let all_ones = Prefix::host(IpAddr::from([0xFFFF; 8]));
     let good = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
     let mut segment = update(V6.into(), &[all_ones, all_ones], Some(ONE_PNC));
@@ -574,13 +576,13 @@ fn a_marker_inside_a_message_is_not_taken_for_a_beginning() {
     for from in 1..segment.len() - good.len() {
         let (ads, findings) = read(Protocol::Bgp, &segment[from..]);
         expect(&ads, &[("2001:db8::7/128", true)]);
-        // A segment that begins with 16 octets of ones may be a broken message: that is said.
+        // A segment that begins with 16 octets of ones may be a broken message, which is reported.
         assert!(findings.is_empty() || segment[from..].starts_with(&[0xFF; 16]));
     }
 }
 
 #[test]
-fn what_is_broken_without_flags_or_attribute_39_is_not_ours() {
+fn defects_without_flags_or_attribute_39_are_ignored() {
     let checked = |protocol, bytes: &[u8]| {
         let mut findings = Findings::new();
         let walk = walk_checked(protocol, bytes, bytes.len(), &PROFILE, &mut findings);
@@ -598,7 +600,7 @@ fn what_is_broken_without_flags_or_attribute_39_is_not_ours() {
         let ours = checked(Protocol::IsIs, &bytes).has(Rule::PncMalformed);
         assert_eq!(ours, flags.is_some());
     }
-    // Flags that run past their prefix are flags all the same.
+    // Flags that run past their prefix still count as flags.
     let mut bytes = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS)]);
     let at = read(Protocol::IsIs, &bytes).0[0].flag_offset.unwrap() - 1;
     bytes[at] = 9;
@@ -613,14 +615,14 @@ fn what_is_broken_without_flags_or_attribute_39_is_not_ours() {
     }];
     for nhc in [None, Some(&other[..]), Some(ONE_PNC)] {
         let mut bytes = update(V6.into(), &host, nhc);
-        // An NLRI that cannot be read, and no NEXT_HOP.
+        // An NLRI that cannot be parsed, and no NEXT_HOP.
         bytes.extend([99, 1]);
         let total = bytes.len() as u16;
         bytes[16..18].copy_from_slice(&total.to_be_bytes());
         let ours = checked(Protocol::Bgp, &bytes).has(Rule::PncMalformed);
         assert_eq!(ours, nhc == Some(ONE_PNC), "{nhc:?}");
     }
-    // A next hop that is not the route's, be it none at all.
+    // A next hop that differs from the route's, or is unspecified.
     for hop in ["2001:db8::8", "::"] {
         for (characteristics, ours) in [(&other[..], false), (ONE_PNC, true)] {
             let mut bytes = update(V6.into(), &host, Some(characteristics));
@@ -635,7 +637,7 @@ fn what_is_broken_without_flags_or_attribute_39_is_not_ours() {
 }
 
 #[test]
-fn a_link_local_next_hop_alone_takes_the_bgp_identifier() {
+fn a_link_local_next_hop_requires_the_bgp_identifier() {
     let local: Ipv6Addr = "fe80::7".parse().unwrap();
     let host = [prefix("2001:db8::7/128")];
     let pnc = bgp::CharacteristicRepr {
@@ -687,7 +689,7 @@ const fn lsa2<'a>(prefixes: &'a [ospf2::ExtendedPrefixRepr<'a>]) -> ospf2::LsaRe
 }
 
 #[test]
-fn flags_of_ospf_without_whole_words_make_their_lsa_malformed() {
+fn ospf_flags_of_partial_words_make_the_lsa_malformed() {
     let host = |text, flags| ospf2::ExtendedPrefixRepr {
         route_type: 1,
         prefix: prefix(text),
@@ -706,7 +708,7 @@ fn flags_of_ospf_without_whole_words_make_their_lsa_malformed() {
     assert_eq!(read_ads, [(true, false), (true, false), (false, true)]);
     let rules: Vec<_> = findings.into_iter().map(|f| f.rule).collect();
     assert_eq!(rules, [Rule::PncFlagsLength]);
-    // More words than the bits need, and no more.
+    // More words than the bits need, and exactly as many.
     for (flags, excess) in [
         (&[0x20, 0, 0, 0, 0, 0, 0, 0][..], true),
         (&[0, 0, 0, 0, 0, 0, 0, 1], false),
@@ -722,7 +724,7 @@ fn flags_of_ospf_without_whole_words_make_their_lsa_malformed() {
 }
 
 #[test]
-fn of_an_extended_prefix_that_stands_twice_in_an_lsa_the_first_counts() {
+fn the_first_of_repeated_extended_prefixes_counts() {
     let one = |text, flags| ospf2::ExtendedPrefixRepr {
         route_type: ospf2::INTRA_AREA,
         prefix: prefix(text),
@@ -732,7 +734,7 @@ fn of_an_extended_prefix_that_stands_twice_in_an_lsa_the_first_counts() {
     let pnc = Some(&ospf2::FLAGS_PNC_ONLY[..]);
     let first = [one("192.0.2.7/32", None), one("192.0.2.7/32", pnc)];
     let other = [one("192.0.2.7/32", pnc), one("192.0.2.8/32", pnc)];
-    // Other LSAs are told apart.
+    // Other LSAs are independent.
     let bytes = lsu2(&[lsa2(&first), lsa2(&other)]);
     let (ads, findings) = read(Protocol::Ospf2, &bytes);
     let expected = [
@@ -746,7 +748,7 @@ fn of_an_extended_prefix_that_stands_twice_in_an_lsa_the_first_counts() {
 }
 
 #[test]
-fn path_identifiers_are_noticed() {
+fn path_identifiers_are_detected() {
     let mut bytes = update(V4.into(), &[], Some(ONE_PNC));
     for id in 1..=2u8 {
         bytes.extend([0, 0, 0, id, 32, 192, 0, 2, id]);
@@ -764,7 +766,7 @@ fn bgp_rules_are_checked() {
     let host = [prefix("2001:db8::7/128")];
     let cases: [(&[bgp::CharacteristicRepr<'_>], Option<Rule>, bool); 6] = [
         (&[c(PNC, &[])], None, true),
-        // Unknown ones are passed over in silence.
+        // Unknown characteristics are skipped without a finding.
         (&[c(3, &[1, 2]), c(PNC, &[]), c(0xFFFF, &[9])], None, true),
         (&[c(PNC, &[0])], Some(Rule::PncNhcLength), false),
         (&[c(PNC, &[]), c(1, &[])], Some(Rule::PncNhcOrder), true),
@@ -783,7 +785,7 @@ fn bgp_rules_are_checked() {
         assert_eq!(rules, Vec::from_iter(rule), "{characteristics:?}");
     }
 
-    // Another next hop than the route's.
+    // A next hop other than the route's.
     let good = update(V6.into(), &host, Some(ONE_PNC));
     let at = good.windows(16).rposition(|w| w == V6.octets()).unwrap();
     let mut bad = good.clone();
@@ -823,7 +825,7 @@ fn bgp_rules_are_checked() {
 }
 
 #[test]
-fn routes_of_families_not_read_still_tell_their_pnc() {
+fn routes_of_other_families_report_their_pnc() {
     let mut bytes = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
     let at = bytes.windows(3).position(|w| w == [0, 2, 1]).unwrap();
     bytes[at + 2] = 128;
@@ -840,8 +842,8 @@ fn routes_of_families_not_read_still_tell_their_pnc() {
 }
 
 #[test]
-fn a_bad_part_does_not_hide_the_parts_behind_it() {
-    // IS-IS: the first entry's sub-TLV claims more than the entry has; the entry behind it is unharmed.
+fn a_bad_part_does_not_hide_later_parts() {
+    // IS-IS: the first entry's sub-TLV exceeds the entry; the entry after it is unaffected.
     let mut bytes = lsp(&[
         reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS),
         reach(ReachKind::Plain, "192.0.2.8/32", PNC_FLAGS),
@@ -856,7 +858,8 @@ fn a_bad_part_does_not_hide_the_parts_behind_it() {
         (Rule::PncMalformed, at)
     );
 
-    // OSPF: the flags of the first prefix run past their TLV; the other TLVs and LSAs are unharmed.
+    // OSPF: the flags of the first prefix run past their TLV; the other TLVs and LSAs are
+    // unaffected.
     for (protocol, mut bytes, rest) in [
         (
             Protocol::Ospf2,
@@ -890,7 +893,7 @@ fn a_bad_part_does_not_hide_the_parts_behind_it() {
 }
 
 #[test]
-fn flags_that_are_empty_ragged_or_repeated_are_named() {
+fn empty_ragged_or_repeated_flags_are_reported() {
     let empty = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", Some(&[]))]);
     let (ads, findings) = read(Protocol::IsIs, &empty);
     expect(&ads, &[("192.0.2.7/32", false)]);
@@ -936,7 +939,7 @@ fn flags_that_are_empty_ragged_or_repeated_are_named() {
 }
 
 #[test]
-fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
+fn a_truncated_message_is_an_error_or_parsed_in_part() {
     for (protocol, bytes) in samples() {
         let (all, _) = read(protocol, &bytes);
         for len in 0..bytes.len() {
@@ -975,7 +978,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
     }
 }
 
-/// Reads bytes that may be anything: offsets stay inside, and the items are bounded by the length.
+/// Parses arbitrary bytes: offsets stay inside, and the number of items is bounded by the length.
 fn survives(protocol: Protocol, bytes: &[u8]) -> (usize, bool) {
     let mut complained = false;
     let mut count = 0;
@@ -1015,7 +1018,7 @@ fn survives(protocol: Protocol, bytes: &[u8]) -> (usize, bool) {
 }
 
 #[test]
-fn every_octet_set_to_every_value_does_no_harm() {
+fn every_value_of_every_octet_is_handled() {
     for (protocol, good) in samples() {
         assert!(!survives(protocol, &good).1);
         for at in 0..good.len() {
@@ -1029,8 +1032,8 @@ fn every_octet_set_to_every_value_does_no_harm() {
 }
 
 #[test]
-fn every_length_field_that_lies_is_noticed() {
-    // Offsets of length octets (the low one where there are two) in messages with one prefix each.
+fn every_wrong_length_field_is_detected() {
+    // Offsets of length octets (the low one if there are two) in messages with one prefix each.
     let isis = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS)]);
     let base = read(Protocol::IsIs, &isis).0[0].offset;
     // PDU length, TLV, sub-TLVs, sub-TLV.
@@ -1100,8 +1103,8 @@ fn every_length_field_that_lies_is_noticed() {
                 let mut bytes = good.clone();
                 bytes[at] = value;
                 let (count, complained) = survives(protocol, &bytes);
-                // A length around attribute 39 hides it, and what is broken then is not ours; or the message may end in
-                // the next segment.
+                // A wrong length around attribute 39 hides it, and defects are then out of scope;
+                // or the message may end in the next segment.
                 let hidden = protocol == Protocol::Bgp
                     && (count == 0 || read(protocol, &bytes).0.iter().all(|ad| !ad.pnc));
                 assert!(
@@ -1114,7 +1117,7 @@ fn every_length_field_that_lies_is_noticed() {
 }
 
 #[test]
-fn flags_stand_as_the_rfcs_draw_them() {
+fn flags_match_the_rfc_figures() {
     let bytes = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS)]);
     assert!(bytes.ends_with(&[4, 1, 1]));
     let wide = [reach(ReachKind::Plain, "192.0.2.7/32", Some(&[0; 256]))];
@@ -1153,7 +1156,7 @@ fn flags_stand_as_the_rfcs_draw_them() {
 }
 
 #[test]
-fn what_cannot_be_said_is_refused() {
+fn unrepresentable_values_are_refused() {
     let locator = ReachKind::Srv6Locator {
         id: 0,
         algorithm: 0,
@@ -1195,7 +1198,7 @@ fn what_cannot_be_said_is_refused() {
     assert!(bgp_update(V6.into(), &many, None).is_err());
 }
 
-/// ISO 8473: a receiver's two sums over what the checksum covers vanish.
+/// ISO 8473: a receiver's two sums over the covered octets are zero.
 fn fletcher_holds(covered: &[u8]) -> bool {
     let (mut c0, mut c1) = (0u32, 0u32);
     for octet in covered {
@@ -1206,7 +1209,7 @@ fn fletcher_holds(covered: &[u8]) -> bool {
 }
 
 #[test]
-fn checksums_hold_for_a_receiver() {
+fn checksums_are_valid_for_a_receiver() {
     assert!(fletcher_holds(&sample_lsp()[12..]));
     let packet = sample_lsu2();
     let mut at = 28;
@@ -1245,7 +1248,7 @@ fn flags(words: usize) -> impl Strategy<Value = Option<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn isis_reads_back_what_was_written(
+    fn isis_round_trips(
         entries in proptest::collection::vec(
             (any::<bool>(), 0..3u8, 0..4096u16, any::<u32>(), any::<bool>(), flags(1))
                 .prop_flat_map(|e| (any_prefix(e.0 || e.1 == 2), Just(e))),
@@ -1293,7 +1296,7 @@ proptest! {
     }
 
     #[test]
-    fn ospf2_reads_back_what_was_written(
+    fn ospf2_round_trips(
         lsas in proptest::collection::vec(
             (0..3u8, 0..1u32 << 24, any::<u32>(),
              proptest::collection::vec((any_prefix(false), any::<u8>(), flags(4)), 0..5)),
@@ -1301,7 +1304,7 @@ proptest! {
         ),
         area in any::<u32>(),
     ) {
-        // One that an LSA has twice counts once.
+        // A prefix that occurs twice in an LSA counts once.
         let mut lsas = lsas;
         for lsa in &mut lsas {
             let mut seen = Vec::new();
@@ -1342,7 +1345,7 @@ proptest! {
     }
 
     #[test]
-    fn ospf3_reads_back_what_was_written(
+    fn ospf3_round_trips(
         lsas in proptest::collection::vec(
             (0..3u8, any::<u32>(), any::<u32>(),
              proptest::collection::vec((any_prefix(true), 0..1u32 << 24, flags(4)), 1..5)),
@@ -1386,7 +1389,7 @@ proptest! {
     }
 
     #[test]
-    fn bgp_reads_back_what_was_written(
+    fn bgp_round_trips(
         updates in proptest::collection::vec(
             (any::<bool>(), proptest::option::of(proptest::collection::btree_map(
                 any::<u16>(), proptest::collection::vec(any::<u8>(), 0..300), 0..4)), any::<bool>())
@@ -1409,7 +1412,7 @@ proptest! {
             let bytes = update(next_hop, &prefixes, list.as_deref());
             let capable = map.as_ref().is_some_and(|map| map.contains_key(&PNC));
             want.extend(prefixes.iter().map(|p| (Some(*p), capable, nhc.is_some() && *pnc)));
-            // What was written by hand above is what stands in the attribute.
+            // The hand-written value is the one in the attribute.
             let m = bgp::Messages::new(&bytes).next().unwrap();
             let read: Option<Vec<_>> = bgp::Update::new_checked(&m).unwrap().nhc().map(|n| {
                 n.unwrap().characteristics().map(|c| c.unwrap()).map(|c| (c.code, c.value.to_vec())).collect()
@@ -1427,10 +1430,10 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_octets_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400), which in 0..4usize) {
+    fn arbitrary_octets_are_handled(bytes in proptest::collection::vec(any::<u8>(), 0..400), which in 0..4usize) {
         let protocol = [Protocol::IsIs, Protocol::Ospf2, Protocol::Ospf3, Protocol::Bgp][which];
         survives(protocol, &bytes);
-        // Behind a good header, so that the inner walks see them too.
+        // After a valid header, so that the inner walks process them too.
         let (_, mut message) = samples().into_iter().nth(which).unwrap();
         let keep = [27, 28, 20, 23][which];
         message.truncate(keep);
@@ -1442,7 +1445,7 @@ proptest! {
     }
 
     #[test]
-    fn several_changed_octets_do_no_harm(
+    fn several_changed_octets_are_handled(
         which in 0..4usize,
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
@@ -1488,7 +1491,7 @@ fn containers_are_the_tlv_lsa_or_update_around_a_prefix() {
 }
 
 #[test]
-fn a_header_that_was_cut_off_is_no_finding_and_one_that_lies_is() {
+fn truncated_headers_are_not_findings_but_wrong_ones_are() {
     for (protocol, bytes) in samples() {
         if protocol == Protocol::Bgp {
             continue;
@@ -1497,7 +1500,7 @@ fn a_header_that_was_cut_off_is_no_finding_and_one_that_lies_is() {
         let cut = &bytes[..12];
         assert!(walk_checked(protocol, cut, bytes.len(), &PROFILE, &mut findings).is_none());
         assert_eq!(findings, Findings::new(), "{protocol}");
-        // Without flags it is nobody's business of ours.
+        // Without flags it is out of scope.
         assert!(walk_checked(protocol, cut, cut.len(), &PROFILE, &mut findings).is_none());
         assert_eq!(findings, Findings::new(), "{protocol}");
         let whole = bytes.len();

@@ -1,4 +1,4 @@
-//! RDMA CM messages: written and read back, read and written back, cut short and broken in every field.
+//! RDMA CM messages: round trips in both directions, truncated messages, and errors in every field.
 
 use fcn_wire::bth::MAX_24;
 use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, Mad};
@@ -23,7 +23,7 @@ const KINDS: [Kind; 6] = [
     Kind::DisconnectReply,
 ];
 
-/// Octets of each message before its private data, MAD header included.
+/// Returns the number of octets of each message before its private data, including the MAD header.
 const fn fixed(kind: Kind) -> usize {
     MAD_LEN
         - match kind {
@@ -202,7 +202,7 @@ fn cm() -> impl Strategy<Value = CmRepr> {
     )
 }
 
-/// Sets what every such MAD has alike, and the reserved bits of that message to 0.
+/// Sets the octets that are the same in all such MADs, and clears the message's reserved bits.
 fn canonical(kind: Kind, mad: &mut [u8; MAD_LEN]) {
     mad[..8].copy_from_slice(&[1, 7, 2, 3, 0, 0, 0, 0]);
     mad[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
@@ -299,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn ip_cm_headers_go_both_ways(
+    fn ip_cm_headers_round_trip(
         versions in (0u8..16, 0u8..16),
         source_port in any::<u16>(),
         source in address(),
@@ -387,7 +387,7 @@ fn every_truncation_is_said() {
 }
 
 #[test]
-fn what_is_not_communication_management_is_refused_with_the_octet() {
+fn other_mads_are_refused_with_the_offset() {
     let good = emitted(one_of_each()[0]);
     for offset in 0..3 {
         for wrong in [0, 255] {
@@ -397,7 +397,7 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
             assert_eq!((e.layer, e.offset), (Layer::RdmaCm, offset));
         }
     }
-    // Other methods and attributes are of the class, but none of the six messages.
+    // Other methods and attributes belong to the class, but are not one of the six messages.
     for (offset, wrong) in [(3, 0x81), (3, 0), (17, 0x11), (17, 0), (16, 0xFF)] {
         let mut mad = good;
         mad[offset] = wrong;
@@ -423,7 +423,7 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
         assert_eq!(e.offset, fixed(Kind::ConnectRequest) + 1);
         assert!(matches!(e.kind, ErrorKind::Value { value, .. } if value == u64::from(version)));
     }
-    // A service ID that is not the RDMA IP CM service's promises no header.
+    // A service ID outside the RDMA IP CM service does not imply a header.
     let mut mad = good;
     mad[MAD_HEADER_LEN + 8] = 1;
     let Cm::ConnectRequest(request) = Cm::new_checked(&mad).unwrap() else {
@@ -660,7 +660,7 @@ fn values_wider_than_their_fields_are_refused() {
 }
 
 #[test]
-fn a_request_says_who_wants_which_connection() {
+fn a_request_identifies_the_connection() {
     let (client, server) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
     let request = ConnectRequestRepr {
         local_qpn: 0x12,
@@ -686,7 +686,7 @@ fn a_request_says_who_wants_which_connection() {
 }
 
 #[test]
-fn names_and_codes_go_both_ways() {
+fn names_and_codes_round_trip() {
     for id in 0..=0xFFFF {
         assert_eq!(Kind::from_attribute(id).attribute(), id);
     }

@@ -1,7 +1,9 @@
-//! RDMA CM messages of real adapters: written from their values, they must give the ICRC that the adapter sent.
+//! RDMA CM messages of real adapters: written from their values, they must yield the ICRC that the
+//! adapter sent.
 //!
-//! The values and ICRCs are those of an exchange between a ConnectX adapter (and, in the second, Linux soft-RoCE) and
-//! an FPGA, published with the RoCEv2 tests of LiteEth. An ICRC that agrees says that all 256 octets do.
+//! The values and ICRCs are from an exchange between a ConnectX adapter (and, in the second, Linux
+//! soft-RoCE) and an FPGA, published with the RoCEv2 tests of LiteEth. A matching ICRC shows that
+//! all 256 octets match.
 
 mod icrc_support;
 
@@ -15,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const ADAPTER: Ipv4Addr = Ipv4Addr::new(192, 170, 1, 2);
 const FPGA: Ipv4Addr = Ipv4Addr::new(192, 170, 1, 50);
 
-/// What of the headers differs between the published packets.
+/// Header fields that differ between the published packets.
 struct Headers {
     tos: u8,
     id: u16,
@@ -25,7 +27,7 @@ struct Headers {
     psn: u16,
 }
 
-/// The ICRC of the packet that carries `cm` as UD SEND-ONLY.
+/// Returns the ICRC of the packet that carries `cm` as UD SEND-ONLY.
 fn icrc(headers: &Headers, cm: &CmRepr) -> [u8; 4] {
     let ip = V4 {
         tos: headers.tos,
@@ -93,7 +95,8 @@ fn a_connectx_adapter() {
         local_cm_response_timeout: 22,
         ..request(0xAFFA, 0x6B13)
     };
-    // The flow label fits the UDP source port by which Linux spreads a connection's packets: 0xFA4F.
+    // The flow label matches the UDP source port with which Linux spreads a connection's packets:
+    // 0xFA4F.
     request.primary.flow_label = 0x5_BA59;
     request.primary.local_ack_timeout = 18;
     let request = CmRepr::new(TRANSACTION, request);

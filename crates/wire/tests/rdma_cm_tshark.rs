@@ -1,7 +1,8 @@
-//! RDMA CM messages as Wireshark reads them: every field it shows must have the value that was written.
+//! RDMA CM messages as parsed by Wireshark: every field it shows must have the value that was
+//! written.
 //!
-//! Left out: flow label and packet rate of a path, which Wireshark 4.0 reads from too few octets (where they are is
-//! settled by `rdma_cm_published.rs`), and vendor IDs, which it calls reserved.
+//! Excluded: flow label and packet rate of a path, which Wireshark 4.0 reads from too few octets
+//! (`rdma_cm_published.rs` verifies their position), and vendor IDs, which it calls reserved.
 
 mod icrc_support;
 
@@ -18,7 +19,7 @@ use std::process::{Command, Stdio};
 
 const TRANSACTION: u64 = 0x0102_0304_0506_0708;
 
-/// What Wireshark is to show: field names under `infiniband.`, and numbers, addresses or octets.
+/// Expected output of Wireshark: field names under `infiniband.`, and numbers, addresses or octets.
 type Shown = Vec<(&'static str, String)>;
 
 fn shown(fields: &[(&'static str, u64)]) -> Shown {
@@ -278,8 +279,8 @@ fn messages() -> Vec<(MessageRepr, Shown)> {
     ]
 }
 
-/// The message in an Ethernet frame, from QP 1 of one host to QP 1 of another. Wireshark goes by the outer IP version
-/// when it shows a GID.
+/// Wraps the message in an Ethernet frame, from QP 1 of one host to QP 1 of another. Wireshark uses
+/// the outer IP version to display a GID.
 fn frame(message: MessageRepr) -> Vec<u8> {
     let bth = [
         0x64,
@@ -347,7 +348,7 @@ fn pcap(frames: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     out
 }
 
-/// A value as Wireshark prints it, with numbers made decimal.
+/// Returns a value as printed by Wireshark, with numbers converted to decimal.
 fn plain(value: &str) -> String {
     match value.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).unwrap().to_string(),
@@ -356,7 +357,7 @@ fn plain(value: &str) -> String {
 }
 
 #[test]
-fn wireshark_shows_what_was_written() {
+fn wireshark_shows_the_written_values() {
     let usable = Command::new("tshark")
         .arg("--version")
         .stdout(Stdio::null())

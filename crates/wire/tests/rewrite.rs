@@ -1,5 +1,6 @@
-//! Rewriting held against building anew: a packet whose values were rewritten is the packet that `compose` makes from
-//! the new values, octet for octet; and rewriting back gives the first octets, whatever was wrong in them.
+//! Rewriting compared with building from scratch: a rewritten packet equals the packet that
+//! `compose` builds from the new values, octet for octet; and rewriting back restores the original
+//! octets, including any errors in them.
 
 #[path = "rewrite_support/mod.rs"]
 mod support;
@@ -26,7 +27,7 @@ fn prefix(address: impl Into<IpAddr>, bits: u8) -> Prefix {
     Prefix::new(address.into(), bits).unwrap()
 }
 
-/// The old prefixes mapped to the new ones and the other way round, so that rewriting twice changes nothing.
+/// Maps the old prefixes to the new ones and vice versa, so that rewriting twice changes nothing.
 fn swapped() -> Rules {
     let mut rules = Rules::default();
     for (a, b) in [
@@ -95,7 +96,7 @@ fn values() -> impl Strategy<Value = Values> {
     )
 }
 
-/// From the old prefixes to the new ones, or back: exclusive-or goes both ways.
+/// Moves values from the old prefixes to the new ones, or back: exclusive-or works both ways.
 fn moved(values: &Values) -> Values {
     Values {
         v6: values
@@ -108,7 +109,7 @@ fn moved(values: &Values) -> Values {
     }
 }
 
-/// From a port of RoCEv2's senders, whose packets are RoCEv2 whatever is wrong with them.
+/// Sets a source port of RoCEv2 senders, from which packets are RoCEv2 whatever is wrong with them.
 fn spread(values: Values) -> Values {
     Values {
         port: values.port | 0xC000,
@@ -126,7 +127,7 @@ fn every_wrong(by: u16) -> [Wrong; 5] {
     ]
 }
 
-/// Every packet in every wrapping, with the same made from `moved`.
+/// Returns every packet in every wrapping, with the same built from `moved`.
 fn both<'a>(
     values: &'a Values,
     moved: &'a Values,
@@ -142,8 +143,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn rewritten_addresses_are_those_of_a_packet_built_anew(values in values()) {
-        // Before a payload length of 0x0071, the end of such a flow label makes up the old prefix, 203.0.113.
+    fn rewritten_addresses_match_a_rebuilt_packet(values in values()) {
+        // Before a payload length of 0x0071, the end of such a flow label completes the old prefix,
+        // 203.0.113.
         prop_assume!(values.label & 0xFF != 0xCB);
         let rules = swapped();
         for (name, old, new) in both(&values, &moved(&values)) {
@@ -159,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn rewritten_numbers_are_those_of_a_packet_built_anew(
+    fn rewritten_numbers_match_a_rebuilt_packet(
         values in values(), by_qp in any::<i32>(), by_psn in any::<u32>(), by_label in any::<u32>(), by_port: u16,
     ) {
         let rules = swapped()
@@ -198,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_wrong_stays_wrong_by_as_much(values in values(), by in 1..=0xFFFEu16) {
+    fn errors_are_preserved(values in values(), by in 1..=0xFFFEu16) {
         let rules = swapped();
         for wrong in every_wrong(by) {
             let values = Values { wrong, ..spread(values) };
@@ -211,8 +213,8 @@ proptest! {
     }
 
     #[test]
-    fn repair_makes_right_what_was_wrong(values in values(), by in 1..=0xFFFEu16) {
-        // What is right by no reading is repaired by the default one.
+    fn repair_corrects_errors(values in values(), by in 1..=0xFFFEu16) {
+        // An ICRC that matches no reading is repaired by the default one.
         let values = Values { reading: Reading::default(), ..spread(values) };
         let rules = swapped().repair();
         for wrong in every_wrong(by).into_iter().chain([Wrong::Nothing]) {
@@ -225,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_rewritten_without_a_panic(
+    fn rewriting_any_octets_does_not_panic(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
         which in 0..1000usize,
         at in any::<Index>(),
@@ -257,7 +259,7 @@ proptest! {
     }
 }
 
-/// Rules of every kind at once.
+/// Returns rules of every kind at once.
 fn everything() -> Rules {
     let rules = swapped()
         .source_mac([2; 6])
@@ -290,8 +292,8 @@ fn everything() -> Rules {
 }
 
 #[test]
-fn answers_of_others_to_the_rocev2_port_keep_their_octets() {
-    // What has a wrong ICRC for RoCEv2 and the source port of DNS.
+fn foreign_packets_to_the_rocev2_port_are_unchanged() {
+    // A packet with a wrong ICRC for RoCEv2 and the source port of DNS.
     let data = |port| {
         let values = Values {
             wrong: Wrong::Icrc(7),
@@ -306,7 +308,7 @@ fn answers_of_others_to_the_rocev2_port_keep_their_octets() {
     let rules = swapped().add_psn(1).add_udp_source(0..=0xFFFF, 1).unwrap();
     for rules in [rules.clone(), rules.repair()] {
         let (theirs, ours) = (data(53), data(0xC053));
-        // Source port, and all behind the UDP checksum, which covers the addresses.
+        // Source port, and everything after the UDP checksum, which covers the addresses.
         let kept = |packet: &[u8]| [&packet[34..36], &packet[42..]].concat();
         assert_eq!(kept(&apply(&rules, &theirs).0), kept(&theirs));
         assert_ne!(kept(&apply(&rules, &ours).0), kept(&ours));
@@ -326,7 +328,7 @@ fn empty_rules_change_nothing() {
 }
 
 #[test]
-fn a_packet_cut_anywhere_is_rewritten_as_far_as_it_goes_and_back() {
+fn truncated_packets_are_rewritten_and_restored() {
     let values = Values::default();
     let rules = swapped();
     for (name, old) in packets(&values) {
@@ -339,7 +341,7 @@ fn a_packet_cut_anywhere_is_rewritten_as_far_as_it_goes_and_back() {
             assert!(outcome.is_cut());
             let icrc = matches!(outcome.icrc, IcrcWas::Absent | IcrcWas::Unrepaired);
             assert!(icrc, "{name} cut to {len}: {:?}", outcome.icrc);
-            // All that differs are checksums over what is not there.
+            // The only differences are checksums over the missing part.
             let differ = (0..len).filter(|at| out[*at] != whole[*at]).count();
             let whole_fields = len < 14 + 20 || differ <= 3 * 16;
             assert!(whole_fields, "{name} cut to {len}: {differ} octets differ");
@@ -350,11 +352,11 @@ fn a_packet_cut_anywhere_is_rewritten_as_far_as_it_goes_and_back() {
 }
 
 #[test]
-fn addresses_in_front_of_a_cut_are_rewritten() {
+fn addresses_before_the_cut_are_rewritten() {
     let values = Values::default();
     let rules = swapped();
     for (name, ip) in packets(&values) {
-        // What is cut within a header is not read.
+        // Truncated headers are not parsed.
         if name == "arp" || name == "cnp_v4_options" {
             continue;
         }
@@ -369,7 +371,7 @@ fn addresses_in_front_of_a_cut_are_rewritten() {
     }
 }
 
-/// Ethernet with these tags and a payload that nobody reads.
+/// Builds an Ethernet frame with these tags and an unused payload.
 fn tagged(tags: &[[u8; 4]]) -> Vec<u8> {
     let macs = [[2u8, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat();
     [macs, tags.concat(), vec![0x88, 0xB5, 1, 2, 3]].concat()
@@ -446,7 +448,7 @@ fn link_rules_change_macs_and_tags_of_any_frame() {
 }
 
 #[test]
-fn a_tag_more_or_less_moves_what_else_is_rewritten() {
+fn adding_or_removing_tags_shifts_other_rewrites() {
     let values = Values::default();
     let moved = moved(&values);
     let tag = VlanTag {
@@ -480,7 +482,7 @@ fn a_tag_more_or_less_moves_what_else_is_rewritten() {
 }
 
 #[test]
-fn packets_without_an_ethernet_header_get_one_where_asked_for() {
+fn packets_get_an_ethernet_header_on_request() {
     let values = Values::default();
     let moved = moved(&values);
     let rules = swapped().to_ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
@@ -522,7 +524,7 @@ fn packets_without_an_ethernet_header_get_one_where_asked_for() {
 }
 
 #[test]
-fn the_longest_prefix_counts_and_unspecified_addresses_stay() {
+fn the_longest_prefix_applies_and_unspecified_addresses_stay() {
     let to = |text: &str| prefix(text.parse::<IpAddr>().unwrap(), 0).bits();
     assert_eq!(to("::"), 0);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
@@ -560,7 +562,7 @@ fn the_longest_prefix_counts_and_unspecified_addresses_stay() {
 }
 
 #[test]
-fn rules_that_cannot_be_are_refused() {
+fn invalid_rules_are_refused() {
     let p = |text: &str, bits| prefix(text.parse::<IpAddr>().unwrap(), bits);
     let new = Rules::default;
     let twice = new()
@@ -611,7 +613,7 @@ fn rules_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn special_qps_stay_and_the_others_go_round() {
+fn special_qps_stay_and_the_others_wrap_around() {
     let rules = Rules::default().add_qp(-1);
     for (old, new) in [
         (0, 0),
@@ -632,7 +634,7 @@ fn special_qps_stay_and_the_others_go_round() {
 }
 
 #[test]
-fn a_loop_moves_on_what_it_varies() {
+fn a_loop_advances_its_varying_fields() {
     let base = swapped().add_psn(5);
     let hosts = prefix(Ipv4Addr::new(198, 18, 77, 0), 30);
     let varied = LoopVariation::new(&base)
@@ -705,13 +707,13 @@ fn mac_control_gets_no_tag_and_arp_gets_mapped_addresses() {
 }
 
 #[test]
-fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
+fn a_zero_udp_checksum_is_sent_as_ones() {
     let old = Values::default();
     let dns = |values: &Values| {
         let all = packets(values);
         all.into_iter().find(|(name, _)| name == "dns").unwrap().1
     };
-    // One's complement: this host part makes up for what the sum lacks.
+    // One's complement: this host part compensates for what the sum lacks.
     let lacks = |values: &Values| u16::from_be_bytes([dns(values)[46], dns(values)[47]]);
     let with = |host: u16| {
         let mut values = moved(&old);
@@ -727,9 +729,9 @@ fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
 }
 
 #[test]
-fn an_opcode_that_claims_more_headers_than_there_are_changes_no_icrc() {
+fn missing_extended_headers_do_not_change_the_icrc() {
     let values = Values::default();
-    // UD SEND Only without the DETH, which would end where the ICRC does.
+    // UD SEND Only without the DETH, which would end at the end of the ICRC.
     let frame = support::ud_without_deth(&values);
     assert_eq!(parse(&frame).verify_icrc(), Verdict::Good(None));
     let rules = Rules::default().add_qp(3);
@@ -756,9 +758,10 @@ fn udp_source_ports_are_set_or_mapped() {
     assert_eq!(label.flow_label(0xF_FFFF), 9);
 }
 
-/// Captures of others: rewritten twice they are what they were, and their ICRCs as good as they were.
+/// Third-party captures: rewritten twice they equal the original, with their ICRCs in the same
+/// state.
 #[test]
-fn captures_are_rewritten_and_back() {
+fn captures_are_rewritten_and_restored() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
         fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;

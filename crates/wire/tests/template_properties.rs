@@ -1,4 +1,4 @@
-//! Templates: after any sequence of changes the frame is as if it had been built with those values.
+//! Templates: after any sequence of changes the frame equals one built with those values.
 
 use fcn_wire::bth::{BthRepr, ExtendedHeader, Reth, Roce};
 use fcn_wire::cnp::CnpRepr;
@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What stands between the IP header and UDP.
+/// Headers between the IP header and UDP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Extension {
     None,
@@ -29,7 +29,7 @@ struct Shape {
     reading: Reading,
     opcode: Opcode,
     payload: Vec<u8>,
-    /// Zero octets behind the packet, as Ethernet pads short frames.
+    /// Number of zero octets after the packet, as Ethernet pads short frames.
     trailer: usize,
     vlan: bool,
 }
@@ -195,7 +195,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         )
 }
 
-/// A change of `field` to a value drawn from `seed`.
+/// Returns a change of `field` to a value derived from `seed`.
 fn change(field: Field, seed: u128, v4: bool) -> Change {
     let address = if v4 {
         IpAddr::V4(Ipv4Addr::from(seed as u32))
@@ -223,7 +223,7 @@ fn change(field: Field, seed: u128, v4: bool) -> Change {
     }
 }
 
-/// The change that would give `frame` what its views read in `field`: the field's value as they see it.
+/// Returns the change that would set `field` to its present value in `frame`, as read by its views.
 fn read(frame: &Frame<'_>, field: Field) -> Change {
     let datagram = frame.datagram().unwrap();
     let roce = Roce::new_checked(datagram.payload).unwrap();
@@ -259,7 +259,7 @@ fn read(frame: &Frame<'_>, field: Field) -> Change {
     }
 }
 
-/// The change as the field holds it: cut to its width.
+/// Returns the change with its value truncated to the field's width.
 fn cut(change: Change) -> Change {
     match change {
         Change::Psn(n) => Change::Psn(n & 0xFF_FFFF),
@@ -291,7 +291,7 @@ fn check(bytes: &[u8], shape: &Shape) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn any_sequence_of_changes_leaves_a_right_frame(
+    fn any_sequence_of_changes_leaves_a_valid_frame(
         shape in shape(),
         changes in vec((any::<proptest::sample::Index>(), any::<u128>()), 1..12),
     ) {
@@ -308,7 +308,7 @@ proptest! {
             check(template.bytes(), &shape)?;
             let frame = parse(template.bytes());
             prop_assert_eq!(read(&frame, change.field()), cut(change));
-            // No other field changes, but that ECN is a part of the traffic class.
+            // No other field changes, except that ECN is a part of the traffic class.
             let overlap = |f: Field| matches!(f, Field::Ecn | Field::TrafficClass);
             for (field, before) in fields.iter().zip(before) {
                 if *field != change.field() && !(overlap(*field) && overlap(change.field())) {
@@ -323,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn changes_undone_give_the_first_frame(shape in shape(), seed: u128) {
+    fn undoing_changes_restores_the_frame(shape in shape(), seed: u128) {
         let (bytes, fields) = (shape.build(), shape.fields());
         let mut template =
             Template::new(bytes.clone(), LinkType::Ethernet, &Profile::DEFAULT, &fields).unwrap();
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_a_template_or_refused(
+    fn arbitrary_octets_are_a_template_or_refused(
         mut bytes in shape().prop_map(|shape| shape.build()),
         at: proptest::sample::Index,
         flip in 1u8..=255,

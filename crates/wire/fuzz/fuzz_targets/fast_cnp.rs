@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`fast_cnp`](fcn_wire_fuzz::targets::fast_cnp).
+//! libFuzzer entry point for [`fast_cnp`](fcn_wire_fuzz::targets::fast_cnp).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::fast_cnp(data));

@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`ioam`](fcn_wire_fuzz::targets::ioam).
+//! libFuzzer entry point for [`ioam`](fcn_wire_fuzz::targets::ioam).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::ioam(data));

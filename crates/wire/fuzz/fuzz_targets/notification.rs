@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`notification`](fcn_wire_fuzz::targets::notification).
+//! libFuzzer entry point for [`notification`](fcn_wire_fuzz::targets::notification).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::notification(data));

@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`profile`](fcn_wire_fuzz::targets::profile).
+//! libFuzzer entry point for [`profile`](fcn_wire_fuzz::targets::profile).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::profile(data));

@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`proxy_address`](fcn_wire_fuzz::targets::proxy_address).
+//! libFuzzer entry point for [`proxy_address`](fcn_wire_fuzz::targets::proxy_address).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::proxy_address(data));

@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`rewrite`](fcn_wire_fuzz::targets::rewrite).
+//! libFuzzer entry point for [`rewrite`](fcn_wire_fuzz::targets::rewrite).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_wire_fuzz::targets::rewrite(data));

@@ -1,3 +1,3 @@
-//! The fuzz targets of `fcn-wire`; what they demand is in [`targets`], which runs on stable too.
+//! Fuzz targets of `fcn-wire`; their requirements are in [`targets`], which also runs on stable.
 
 pub mod targets;

@@ -1,9 +1,10 @@
-//! What must hold for any octets, one function a parser. libFuzzer looks for octets for which it does not; the corpus
-//! test of `fcn-wire` (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//! Invariants that hold for any octets, one function per parser. libFuzzer searches for octets that
+//! violate them; the corpus test of `fcn-wire` (`tests/corpus.rs`) runs the same functions over the
+//! committed corpus.
 //!
-//! A function panics where its parser breaks a promise: that it does not panic, that what it names lies within what it
-//! was given, that an iterator ends, that writing what was read gives back what was read, and that a capture cut short is
-//! never taken for a packet that is broken.
+//! A function panics if its parser violates an invariant: it does not panic, reported ranges lie
+//! within the input, iterators end, writing the parsed values restores the input, and a truncated
+//! capture is never reported as a broken packet.
 
 use fcn_wire::bth::{Bth, BthRepr, ExtendedHeader, Opcode, Roce};
 use fcn_wire::claim::must_prove_roce;
@@ -37,10 +38,10 @@ use fcn_wire::{
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A target: something that must not panic, whatever the octets.
+/// A target: a function that must not panic for any octets.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is also that of its folder in `corpus/`.
+/// All targets with their names, which are also the names of their folders in `corpus/`.
 pub const ALL: &[(&str, Target)] = &[
     ("frame", frame),
     ("notification", notification),
@@ -63,7 +64,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("profile", profile),
 ];
 
-/// The defaults, and profiles that only force makes: code points that fall together, and code points of padding.
+/// The defaults, and profiles that need `force`: colliding code points, and code points of padding.
 pub static PROFILES: [Profile; 4] = [
     Profile::DEFAULT,
     Profile {
@@ -92,7 +93,7 @@ pub static PROFILES: [Profile; 4] = [
     },
 ];
 
-/// The link types that [`Frame`] opens.
+/// Link types that [`Frame`] opens.
 pub const LINKS: [LinkType; 7] = [
     LinkType::Ethernet,
     LinkType::RawIp,
@@ -103,8 +104,9 @@ pub const LINKS: [LinkType; 7] = [
     LinkType::Erf,
 ];
 
-/// Octets in front of the frame in an input of [`frame`] and [`notification`]: link type, profile, octets that the
-/// capture left out (2), and where the frame is cut once more (in 256ths of its length).
+/// Number of octets before the frame in an input of [`frame`] and [`notification`]: link type,
+/// profile, number of octets that the capture left out (2), and the position at which the frame is
+/// cut again (in 256ths of its length).
 pub const FRAME_PREFIX: usize = 5;
 
 struct Capture<'a> {
@@ -135,7 +137,8 @@ impl<'a> Capture<'a> {
     }
 }
 
-/// [`Frame`]: what it locates lies where it says, within what carries it; a cut changes nothing before the cut.
+/// [`Frame`]: located layers lie at the stated offsets, within their carriers; a cut changes
+/// nothing before the cut.
 pub fn frame(data: &[u8]) {
     let Some(capture) = Capture::from_input(data) else {
         return;
@@ -157,19 +160,19 @@ pub fn frame(data: &[u8]) {
             (cut, whole) => assert_eq!(cut, whole, "cut to {len}"),
         }
     }
-    // The same octets, and none left out: nothing is cut, but by a mirror.
+    // The same octets with none left out: nothing is cut, except by a mirror.
     let short = Frame::parse(capture.bytes, 0, capture.link, capture.profile);
     located(&short);
     let cut = matches!(short.end(), End::Cut { .. }) || short.is_cut();
     assert!(!cut || is_cut_by_mirror(&short));
 }
 
-/// Whether a mirror has cut the frame: how long it was is not known then.
+/// Returns true if a mirror truncated the frame: its original length is unknown then.
 fn is_cut_by_mirror(frame: &Frame<'_>) -> bool {
     frame.is_cut_copy() || frame.spans().iter().any(|span| truncates(frame, span))
 }
 
-/// Whether that is a mirror's header that says so.
+/// Returns true if the layer is a mirror's header that indicates truncation.
 fn truncates(frame: &Frame<'_>, span: &Span) -> bool {
     let flags = frame.bytes().get(span.start + 2);
     span.layer == Layer::Erspan && flags.is_some_and(|octet| octet & 4 != 0)
@@ -257,7 +260,8 @@ fn located(frame: &Frame<'_>) {
     }
 }
 
-/// What a [`Frame`] means: message, findings and notification agree, and a cut adds no defect.
+/// Interpretation of a [`Frame`]: message, findings and notification agree, and a cut adds no
+/// defect.
 pub fn notification(data: &[u8]) {
     let Some(capture) = Capture::from_input(data) else {
         return;
@@ -267,9 +271,10 @@ pub fn notification(data: &[u8]) {
     for len in capture.cuts {
         let cut = capture.parse(len.min(capture.bytes.len()));
         let (of_cut, notification_of_cut) = findings_and_notification(&cut);
-        // Of a tunnel cut inside, the outer packet is the innermost that is left. Where a BGP message begins in a segment
-        // is a guess that hangs on what follows; so is whose it is what goes to a port of both RoCEv2 and a message, or what
-        // only its ICRC shows to be RoCEv2.
+        // If a tunnel is cut inside, the outer packet is the innermost that is left. The start of a
+        // BGP message in a segment is a guess that depends on the following octets; so is the owner
+        // of a datagram to a port shared by RoCEv2 and a message, or of one that only its ICRC
+        // shows to be RoCEv2.
         let start = |frame: &Frame<'_>| frame.ip().map(|ip| ip.start);
         let one_port = capture.profile.proxy_cn_port == capture.profile.rocev2_port;
         let needs_icrc = cut.datagram().is_some_and(|datagram| {
@@ -278,8 +283,8 @@ pub fn notification(data: &[u8]) {
         let is_guess = one_port || needs_icrc || matches!(cut.upper(), Upper::Bgp(..));
         let same = start(&cut) == start(&whole) && !is_guess;
         if same && findings.dropped() == 0 {
-            // Of what is malformed further on, only that is named, and of a datagram that holds a tunnel no length; where
-            // reserved bits are hangs on a message's family.
+            // For a frame that is malformed further on, only that is reported, and for a datagram
+            // with a tunnel no length; the position of reserved bits depends on a message's family.
             let is_malformed = matches!(whole.end(), End::Malformed(_));
             let is_tunnel = whole.spans().len() > cut.spans().len();
             let named = |f: &&Finding| match f.rule {
@@ -295,7 +300,7 @@ pub fn notification(data: &[u8]) {
                 );
             }
         }
-        // The family of a proxy notification can hang on a part that was cut off.
+        // The family of a proxy notification can depend on a part that was cut off.
         if let Some(n) = notification_of_cut.filter(|n| n.kind != Kind::ProxyCn && !needs_icrc) {
             assert_eq!(Some(n), notification, "cut to {len}");
         }
@@ -332,7 +337,7 @@ fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notificatio
             let end = option + message.option.len();
             assert_eq!(frame.bytes().get(option), Some(&message.option.kind));
             assert!(end <= message.header.start + message.header.bytes.len());
-            // A CNP cut off behind its BTH is known all the same.
+            // A CNP cut off after its BTH is still recognised.
             let is_cut = frame
                 .datagram()
                 .is_some_and(|datagram| !datagram.is_whole());
@@ -371,7 +376,7 @@ fn within(findings: &Findings, len: usize) {
     }
 }
 
-/// Extension headers, and the options of an options header: read, and written again.
+/// Extension headers, and the options of an options header: parsed and written again.
 pub fn ipv6_options(data: &[u8]) {
     let mut at = 40;
     let mut headers = ExtHeaders::new(data);
@@ -431,7 +436,7 @@ fn rewritten(layer: Layer, options: &[Ipv6Option<'_>]) {
     }
 }
 
-/// IOAM option and trace; the first octet chooses nothing but what the option's own second octet says.
+/// IOAM option and trace; the first octet selects nothing beyond the option's own second octet.
 pub fn ioam(data: &[u8]) {
     let Ok(option) = IoamOption::parse(data) else {
         assert!(data.len() < 2);
@@ -473,7 +478,7 @@ pub fn ioam(data: &[u8]) {
         }
     }
     assert!(failed || at == bytes.len());
-    // Whatever spoils the list has its finding.
+    // Every defect of the list has its finding.
     let broken = [
         Rule::IoamRemaining,
         Rule::IoamNodeLen,
@@ -491,7 +496,7 @@ pub fn ioam(data: &[u8]) {
     filled(&trace);
 }
 
-/// Reads a node's fields, and writes them again where that can give the same octets.
+/// Parses a node's fields, and writes them again if that can yield the same octets.
 fn node_rewritten(node: &Node<'_>, trace_type: TraceType) {
     let mut values = NodeValues::default();
     let mut at = node.offset;
@@ -524,7 +529,7 @@ fn node_rewritten(node: &Node<'_>, trace_type: TraceType) {
         }
     }
     assert_eq!(at, node.offset + node.bytes.len());
-    // A value in its short and its wide form, or in a field that nobody defines, cannot come back.
+    // A value in both its short and its wide form, or in an undefined field, cannot be restored.
     let twice = [(0, 8), (1, 9), (5, 10)]
         .iter()
         .any(|(short, wide)| trace_type.has(*short) && trace_type.has(*wide));
@@ -572,7 +577,8 @@ fn filled(trace: &Trace<'_>) {
     }
 }
 
-/// A Fast CNP option: the first octet is its type, the second chooses its header and place, the rest are its data.
+/// A Fast CNP option: the first octet is its type, the second selects its header and position, the
+/// rest is its data.
 pub fn fast_cnp(data: &[u8]) {
     let [kind, place, data @ ..] = data else {
         return;
@@ -654,7 +660,8 @@ pub fn proxy_address(data: &[u8]) {
     }
 }
 
-/// The proxy notification; the first octet chooses the outer header, its top bits the length of the packet around.
+/// The proxy notification; the first octet selects the outer header, its top bits the length of the
+/// outer packet.
 pub fn proxy_cn(data: &[u8]) {
     let Some((selector, data)) = data.split_first() else {
         return;
@@ -745,7 +752,7 @@ pub fn roce(data: &[u8]) {
     }
 }
 
-/// The ICRC of the packet behind the first two octets, of which one chooses where UDP begins.
+/// The ICRC of the packet after the first two octets, one of which selects the start of UDP.
 pub fn icrc(data: &[u8]) {
     let [udp, _, packet @ ..] = data else {
         return;
@@ -770,11 +777,11 @@ pub fn icrc(data: &[u8]) {
         if reading == Reading::Covered {
             assert_eq!(crc, divided(covered, udp));
         }
-        // What a switch may change does not matter.
+        // Fields that a switch may change do not matter.
         let mut changed = covered.to_vec();
         let masked: &[usize] = if v6 { &[1, 2, 3, 7] } else { &[1, 8, 10, 11] };
         for at in masked.iter().copied().chain([udp + 6, udp + 7, udp + 12]) {
-            // Soft-RoCE takes what follows IPv6 for UDP, so that what it masks lies elsewhere.
+            // Soft-RoCE takes the octets after IPv6 for UDP, so it masks different ones.
             if reading != Reading::SoftRoce || udp == 40 || at < 40 || at >= udp + 8 {
                 changed[at] ^= 0x5A;
             }
@@ -791,7 +798,7 @@ pub fn icrc(data: &[u8]) {
     }
 }
 
-/// The ICRC by the definition, bit by bit, in the default reading.
+/// Computes the ICRC by its definition, bit by bit, in the default reading.
 fn divided(covered: &[u8], udp: usize) -> u32 {
     let mut copy = covered.to_vec();
     if copy[0] >> 4 == 6 {
@@ -893,13 +900,13 @@ pub fn rdma_cm(data: &[u8]) {
     }
 }
 
-/// Walks a routing message, whole and cut, and demands what holds for all four protocols.
+/// Walks a routing message, whole and cut, and checks the invariants of all four protocols.
 fn walked(protocol: Protocol, data: &[u8]) {
     let (findings, found) = walk(protocol, data, data.len());
     let Some((advertisements, _)) = found else {
         return;
     };
-    // What the rest of a message would have said is not held against it.
+    // Defects in the missing rest of a message are not reported.
     for len in [
         data.len() / 2,
         data.len() * 3 / 4,
@@ -925,8 +932,8 @@ fn walked(protocol: Protocol, data: &[u8]) {
     }
 }
 
-/// The findings of a walk over a message of `wire_len` octets, how many prefixes there are, and how many of them with
-/// PNC; `None` where it cannot be walked.
+/// Returns the findings of a walk over a message of `wire_len` octets, the number of prefixes, and
+/// the number of prefixes with PNC; `None` if it cannot be walked.
 fn walk(protocol: Protocol, data: &[u8], wire_len: usize) -> (Findings, Option<(usize, usize)>) {
     let mut findings = Findings::new();
     let walk = pnc::walk(protocol, data, wire_len, &Profile::DEFAULT);
@@ -958,7 +965,7 @@ fn walk(protocol: Protocol, data: &[u8], wire_len: usize) -> (Findings, Option<(
     (findings, Some((checked.len(), with)))
 }
 
-/// Values for an emitter, drawn from the octets of an input; zeros behind its end.
+/// Values for an emitter, drawn from the octets of an input; zeros after its end.
 struct Draw<'a>(&'a [u8]);
 
 impl Draw<'_> {
@@ -990,7 +997,8 @@ impl Draw<'_> {
     }
 }
 
-/// What was written is walked again: so many prefixes, with PNC where the flags say so, and nothing malformed.
+/// Walks a written message again and checks the number of prefixes, the number with PNC, and that
+/// nothing is malformed.
 fn expect(protocol: Protocol, bytes: &[u8], prefixes: usize, with: usize) {
     let (findings, found) = walk(protocol, bytes, bytes.len());
     assert_eq!(found, Some((prefixes, with)), "{bytes:02x?}");
@@ -1046,7 +1054,7 @@ pub fn isis(data: &[u8]) {
     }
 }
 
-/// Whether the flags of RFC 9792 have PNC, bit 2.
+/// Returns true if the flags of RFC 9792 have PNC, bit 2.
 fn has_pnc(flags: Option<[u8; 4]>) -> bool {
     flags.is_some_and(|flags| flags[0] & 0x20 != 0)
 }
@@ -1058,7 +1066,7 @@ pub fn ospf2(data: &[u8]) {
     let flooding =
         [Flooding::Link, Flooding::Area, Flooding::Domain][usize::from(draw.octet() % 3)];
     let router = Ipv4Addr::from(draw.octets::<4>());
-    // An LSA that has a prefix twice is read as if it had the first one alone.
+    // If an LSA has a prefix twice, only the first one counts.
     let drawn: BTreeMap<_, _> = (0..draw.octet() % 8)
         .map(|_| (draw.prefix(false), draw.flags()))
         .collect();
@@ -1169,7 +1177,8 @@ pub fn bgp(data: &[u8]) {
         next_hop: if choice & 8 != 0 { other } else { next_hop },
         characteristics: if choice & 16 != 0 { &pnc } else { &both },
     });
-    // Prefixes that a speaker sends: told apart from path identifiers, which is guesswork where bits are 0.
+    // Prefixes as speakers send them: distinguishing them from path identifiers is guesswork if
+    // bits are 0.
     let prefixes: Vec<_> = (0..draw.octet() % 6).map(|_| draw.prefix(v6)).collect();
     let Ok(out) = bgp_update(next_hop, &prefixes, nhc) else {
         assert!(
@@ -1179,7 +1188,7 @@ pub fn bgp(data: &[u8]) {
         return;
     };
     let defaults = prefixes.iter().filter(|prefix| prefix.bits() == 0).count();
-    // A link-local address alone names nobody.
+    // A link-local address alone does not identify a node.
     let is_global = !matches!(next_hop, IpAddr::V6(hop) if hop.is_unicast_link_local());
     let applies = nhc.is_some_and(|nhc| nhc.next_hop == next_hop && is_global);
     if defaults <= 1 && !prefixes.is_empty() {
@@ -1241,8 +1250,9 @@ fn rendered(profile: &Profile) -> String {
     text
 }
 
-/// [`sflow`](mod@fcn_wire::sflow), behind two octets with the number of those that the capture left out: packets are no more
-/// than there is room for and lie within the datagram; cut, it has the same ones, up to the cut.
+/// [`sflow`](mod@fcn_wire::sflow), after two octets with the number of those that the capture left
+/// out: the number of packets is limited by the available space, and they lie within the datagram;
+/// a cut leaves the same packets, up to the cut.
 pub fn sflow(data: &[u8]) {
     let Some((missing, bytes)) = data.split_first_chunk::<2>() else {
         return;
@@ -1272,8 +1282,8 @@ pub fn sflow(data: &[u8]) {
     }
 }
 
-/// [`Rules`]: rewriting writes no more than it says and keeps the layers; back gives the same octets; nothing is
-/// claimed of an ICRC that was not captured.
+/// [`Rules`]: rewriting writes no more than it states and keeps the layers; rewriting back restores
+/// the octets; no statement is made about an ICRC that was not captured.
 pub fn rewrite(data: &[u8]) {
     let Some(capture) = Capture::from_input(data) else {
         return;
@@ -1313,25 +1323,26 @@ pub fn rewrite(data: &[u8]) {
         }
         let good = |frame: &Frame<'_>| matches!(frame.verify_icrc(), Verdict::Good(_));
         assert_eq!(good(&before), good(&after));
-        // Whether a proxy notification is about IPv4 or IPv6 is told by its addresses, in part.
+        // The IP version that a proxy notification is about is inferred partly from its addresses.
         if families(&before) != families(&after) {
             continue;
         }
         let (back, _) = apply(&swapping, &out, 0).expect("as long as it was");
         for (old, new) in packet.iter().zip(&back) {
-            // A checksum of 0xFFFF says the same as one of 0.
+            // A checksum of 0xFFFF is equivalent to 0.
             assert!(old == new || (*old, *new) == (0xFF, 0));
         }
         let same = apply(&Rules::default(), packet, 0).map(|(out, _)| out);
         assert_eq!(same.as_deref(), Some(packet));
-        // They put a tag or an Ethernet header in front.
+        // These rules put a tag or an Ethernet header in front.
         if let Some((out, outcome)) = apply(&everything, packet, 18) {
             assert!(out.len() <= packet.len() + 18 && outcome.wire_len >= out.len());
         }
     }
 }
 
-/// The families of the proxy notification in a frame, and of those that it or an ICMP message quotes.
+/// Returns the families of the proxy notification in a frame, and of those that it or an ICMP
+/// message quotes.
 fn families(frame: &Frame<'_>) -> Vec<Family> {
     let (mut families, quoted) = match (frame.message(), frame.ip()) {
         (Message::ProxyCn(message), _) => (vec![message.family()], message.invoking_packet()),
@@ -1348,8 +1359,8 @@ fn families(frame: &Frame<'_>) -> Vec<Family> {
     families
 }
 
-/// A quarter of all addresses for another one, so that about half of what is found is changed. The first quarter has
-/// the unspecified address, which stays whatever the rules.
+/// Maps a quarter of all addresses to another one, so that about half of the found addresses are
+/// changed. The first quarter has the unspecified address, which stays under any rules.
 fn prefixes() -> [(Prefix, Prefix); 2] {
     let quarter = |address: IpAddr| Prefix::new(address, 2).expect("not too long");
     let v4 = |first| quarter(Ipv4Addr::new(first, 0, 0, 0).into());

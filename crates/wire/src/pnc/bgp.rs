@@ -23,7 +23,7 @@
 //! |      Characteristic Code      |     Characteristic Length     |  each
 //! |                             Value ...                         |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  a prefix of the NLRI
-//! |   Path Identifier (32), where ADD-PATH was agreed on          |
+//! |   Path Identifier (32), if ADD-PATH was negotiated            |
 //! | Prefix Length |   Prefix, in whole octets                     |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
@@ -44,7 +44,7 @@
 //! };
 //! let attribute = nhc.to_bytes()?;
 //!
-//! // Marker, length and type, no withdrawn routes; NEXT_HOP and the attribute; the proxy's host prefix.
+//! // Marker, length, type, no withdrawn routes; NEXT_HOP and the attribute; the host prefix.
 //! let next_hop = [&[0x40, 3, 4][..], &proxy.octets()].concat();
 //! let total = (next_hop.len() + attribute.len()) as u8;
 //! let nlri = [&[32][..], &proxy.octets()].concat();
@@ -371,7 +371,8 @@ pub struct Open {
     pub identifier: Ipv4Addr,
     /// AS number: that of the four-octet capability (RFC 6793) if present.
     pub as_number: u32,
-    /// Send/Receive of the ADD-PATH capability (RFC 7911 section 4) for IPv4 and IPv6 unicast: 1 receives, 2 sends, 3 both.
+    /// Send/Receive of the ADD-PATH capability (RFC 7911 section 4) for IPv4 and IPv6 unicast: 1
+    /// receives, 2 sends, 3 both.
     pub add_path: [u8; 2],
 }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 const TRANSITIVE: u8 = 0x40;
 const OPTIONAL: u8 = 0x80;
-/// LOCAL_PREF of a route without preference (the usual default).
+/// LOCAL_PREF of a route without special preference.
 const LOCAL_PREF: u32 = 100;
 
 /// Returns an UPDATE for `prefixes`, all of one family. IPv4 with an IPv4 next hop goes into the

@@ -26,7 +26,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  27
 //! |                            Metric                             |   0
 //! |D|      0      |   Algorithm   |   Loc Size    |   Locator     |   4
-//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  behind the prefix where S is set, always in 27
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  after the prefix if S is set, always in 27
 //! | Sub-TLVs Len. |    Type 4     |    Length     |X R N . . . . P|  R: re-advertised, P: PNC (bit 7)
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
@@ -75,7 +75,8 @@ pub const PDU_L1_LSP: u8 = 18;
 pub const PDU_L2_LSP: u8 = 20;
 /// Sub-TLV type of the Prefix Attribute Flags (RFC 7794 section 2.1).
 pub const FLAGS_SUB_TLV: u8 = 4;
-/// Re-advertisement flag (R) in the first octet of the Prefix Attribute Flags: bit 1 (RFC 7794 section 2.1).
+/// Re-advertisement flag (R) in the first octet of the Prefix Attribute Flags: bit 1 (RFC 7794
+/// section 2.1).
 pub const FLAG_READVERTISED: u8 = 0x40;
 /// PNC in the first octet of the Prefix Attribute Flags: bit 7 (draft section 5.1.1).
 pub const FLAG_PNC: u8 = 0x01;

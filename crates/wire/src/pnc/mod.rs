@@ -6,7 +6,8 @@
 //! not verified. No state is kept between messages: TCP reassembly, LSDBs and RIBs are out of
 //! scope.
 //!
-//! The number of items in a message is bounded by its length: every step of every walk consumes octets.
+//! The number of items in a message is bounded by its length: every step of every walk consumes
+//! octets.
 //!
 //! draft-xiao-rtgwg-proxy-congestion-notification section 5.1.
 
@@ -225,7 +226,8 @@ pub enum Origin {
         opaque_id: u32,
         /// Flooding scope, from the LS type.
         flooding: Flooding,
-        /// Route type of the TLV: 0 unspecified, 1 intra-area, 3 inter-area, 5 external, 7 NSSA external.
+        /// Route type of the TLV: 0 unspecified, 1 intra-area, 3 inter-area, 5 external, 7 NSSA
+        /// external.
         route_type: u8,
     },
     /// An OSPFv3 extended LSA.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Narrow:          | Type (8) | Length (8) | Value                 IS-IS, BGP's capabilities and parameters
-//! Extended:        | Type (8) | Length (16) | Value                BGP's parameters as RFC 9072 has them
+//! Extended:        | Type (8) | Length (16) | Value                BGP's parameters by RFC 9072
 //! Attribute:       | Flags (8) | Type (8) | Length (8 or 16) | Value            BGP
 //! Characteristic:  | Code (16) | Length (16) | Value                            BGP
 //! Padded:          | Type (16) | Length (16) | Value, padding to 4 octets       OSPF

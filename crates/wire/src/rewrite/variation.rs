@@ -39,8 +39,8 @@ impl LoopVariation {
         self
     }
 
-    /// Adds `step` to the UDP source ports within `range` with each loop, modulo its size. The range is also that of
-    /// [`Rules::add_udp_source`](super::Rules::add_udp_source).
+    /// Adds `step` to the UDP source ports within `range` with each loop, modulo its size. The
+    /// range is also that of [`Rules::add_udp_source`](super::Rules::add_udp_source).
     ///
     /// # Errors
     /// Fails if the range is empty.

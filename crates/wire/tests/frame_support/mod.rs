@@ -1,5 +1,5 @@
-//! One well-formed packet of every message, and everything it can be wrapped in: for the tests of `Frame`, and for the
-//! seeds of the fuzz targets.
+//! One well-formed packet of every message, and all its possible wrappings, for the tests of
+//! `Frame` and for the seeds of the fuzz targets.
 #![allow(dead_code, reason = "each program uses a part")]
 
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp, Reth};
@@ -41,7 +41,7 @@ pub const fn udp(source: u16, destination: u16) -> Part<'static> {
     Part::Udp {
         source,
         destination,
-        // Notifications in UDP have one; RoCEv2 has none.
+        // Notifications in UDP have a checksum, RoCEv2 has none.
         checksum: match destination {
             1021 | 1022 => UdpChecksum::Compute,
             _ => UdpChecksum::Zero,
@@ -74,7 +74,8 @@ pub fn build(parts: &[Part<'_>]) -> Vec<u8> {
     packet(parts, &Profile::DEFAULT).expect("a packet that can be written")
 }
 
-/// A trace of three nodes (hop limit and id, interfaces, queue depth) of which two are filled in.
+/// Returns a trace of three nodes (hop limit and id, interfaces, queue depth) of which two are
+/// filled in.
 pub fn trace(opt_type: OptType) -> Vec<u8> {
     let trace_type = TraceType::default().with(0).with(1).with(6);
     let node_len = trace_type.node_len();
@@ -106,13 +107,13 @@ pub fn trace(opt_type: OptType) -> Vec<u8> {
     bytes
 }
 
-/// One well-formed message in its IP packet.
+/// A well-formed message in its IP packet.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub name: &'static str,
-    /// What it notifies, if it is a notification.
+    /// Kind of notification, if it is one.
     pub kind: Option<Kind>,
-    /// From the IP header on.
+    /// The packet from the IP header on.
     pub ip: Vec<u8>,
 }
 
@@ -122,7 +123,7 @@ impl Sample {
         Self { name, kind, ip }
     }
 
-    /// As the last part of a packet.
+    /// Returns it as the last part of a packet.
     pub fn part(&self) -> Part<'_> {
         let v6 = self.ip[0] >> 4 == 6;
         Part::Payload {
@@ -132,7 +133,7 @@ impl Sample {
         }
     }
 
-    /// In an Ethernet frame, behind `outer`.
+    /// Returns it in an Ethernet frame, after `outer`.
     pub fn behind(&self, outer: &[Part<'_>]) -> Vec<u8> {
         build(&[&[MAC], outer, &[self.part()]].concat())
     }
@@ -155,7 +156,7 @@ fn fast_cnp_option(trace: Option<(OptType, &[u8])>) -> FastCnpRepr<'_> {
     }
 }
 
-/// A Fast CNP with the headers `between` IPv6 and the option.
+/// Returns a Fast CNP with the headers `between` IPv6 and the option.
 pub fn fast_cnp(between: &[Part<'_>], trace: Option<(OptType, &[u8])>) -> Vec<u8> {
     let option = [OptionPart::FastCnp(fast_cnp_option(trace))];
     let cnp = [
@@ -167,7 +168,7 @@ pub fn fast_cnp(between: &[Part<'_>], trace: Option<(OptType, &[u8])>) -> Vec<u8
     build(&[&[v6(SWITCH, SENDER)], between, &cnp].concat())
 }
 
-/// A data packet over IPv6 with an IOAM trace and the proxy's address.
+/// Returns a data packet over IPv6 with an IOAM trace and the proxy's address.
 pub fn data_v6() -> Vec<u8> {
     let trace = trace(OptType::Preallocated);
     let ioam = IoamOption {
@@ -186,7 +187,7 @@ pub fn data_v6() -> Vec<u8> {
     ])
 }
 
-/// A data packet over IPv4.
+/// Returns a data packet over IPv4.
 pub fn data_v4() -> Vec<u8> {
     let reth = Reth {
         address: 0x1000,
@@ -332,7 +333,7 @@ pub fn bgp() -> Vec<u8> {
     bytes
 }
 
-/// A TCP segment from the BGP port.
+/// Returns a TCP segment from the BGP port.
 fn segment(payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 20];
     out[..4].copy_from_slice(&[0, 179, 0xC0, 0]);
@@ -341,7 +342,7 @@ fn segment(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One of every message that IP carries.
+/// Returns one of every message that IP carries.
 pub fn samples() -> Vec<Sample> {
     let (pre, inc) = (trace(OptType::Preallocated), trace(OptType::Incremental));
     let pre = fast_cnp_option(Some((OptType::Preallocated, &pre)));
@@ -421,7 +422,8 @@ pub fn samples() -> Vec<Sample> {
     ]
 }
 
-/// Tags, labels and tunnels: what can stand between the Ethernet header and the packet of a [`Sample`].
+/// Returns tags, labels and tunnels that can come between the Ethernet header and the packet of a
+/// [`Sample`].
 pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
     const SEGMENTS: [Ipv6Addr; 2] = [RECEIVER, SWITCH];
     let tag = |id, service| Part::Vlan {
@@ -564,7 +566,7 @@ pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
     ]
 }
 
-/// An IS-IS LSP in an IEEE 802.3 frame, behind `tags`.
+/// Returns an IS-IS LSP in an IEEE 802.3 frame, after `tags`.
 pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
     let pdu = [&[0xFE, 0xFE, 0x03][..], &lsp()].concat();
     let payload = Part::Payload {
@@ -575,7 +577,7 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
     build(&[&[MAC], tags, &[payload]].concat())
 }
 
-/// A PFC frame, padded to Ethernet's minimum.
+/// Returns a PFC frame, padded to Ethernet's minimum.
 pub fn pfc_frame() -> Vec<u8> {
     let mut payload = [0; 46];
     payload[..20].copy_from_slice(&PfcRepr::for_class(3, 0xFFFF).unwrap().to_bytes());
@@ -592,8 +594,8 @@ pub fn pfc_frame() -> Vec<u8> {
     ])
 }
 
-/// An InfiniBand packet from its Local Route Header on, from LID 0x17 to LID 0x2A; with GIDs also a Global Route Header. Behind
-/// `transport` there are both CRCs, which nobody looks at.
+/// Returns an InfiniBand packet from its Local Route Header on, from LID 0x17 to LID 0x2A; with
+/// GIDs also a Global Route Header. After `transport` come both CRCs, which are never verified.
 pub fn infiniband(gids: Option<[Ipv6Addr; 2]>, transport: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x10, 0x30, 0, 0x2A, 0, 0, 0, 0x17];
     packet[1] |= if gids.is_some() { 3 } else { 2 };
@@ -613,7 +615,7 @@ pub fn infiniband(gids: Option<[Ipv6Addr; 2]>, transport: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An ERF record of that type around `frame`, with as many extension headers.
+/// Returns an ERF record of that type around `frame`, with that number of extension headers.
 pub fn erf(kind: u8, extensions: usize, frame: &[u8]) -> Vec<u8> {
     let mut record = vec![0; 16];
     record[8] = kind | if extensions > 0 { 0x80 } else { 0 };

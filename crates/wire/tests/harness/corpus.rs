@@ -1,5 +1,6 @@
-//! Runs a crate's committed corpus, and sees that targets, corpus and entry points belong together. For the `corpus.rs` of
-//! every crate with fuzz targets, which gives `targets` and the limits: a corpus is committed, and read by every test run.
+//! Runs a crate's committed corpus, and checks that targets, corpus and entry points match. For the
+//! `corpus.rs` of every crate with fuzz targets, which provides `targets` and the limits: a corpus
+//! is committed and read by every test run.
 
 use super::{LARGEST, MOST_FILES, targets};
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn no_input_of_the_corpus_breaks_a_promise() {
+fn corpus_inputs_keep_the_invariants() {
     let mut broken = Vec::new();
     for (target, run) in targets::ALL {
         let file = File::open(corpus().join(format!("{target}.tar"))).unwrap();
@@ -47,7 +48,7 @@ fn no_input_of_the_corpus_breaks_a_promise() {
 }
 
 #[test]
-fn targets_corpus_and_entry_points_are_the_same_set() {
+fn targets_corpus_and_entry_points_match() {
     let targets: BTreeSet<_> = targets::ALL
         .iter()
         .map(|(name, _)| name.to_string())

@@ -1,14 +1,15 @@
-//! What the ICRC tests share: packets built octet by octet, and the ICRC by the definition, bit by bit.
+//! Shared parts of the ICRC tests: packets built octet by octet, and the ICRC by its definition,
+//! bit by bit.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use fcn_wire::icrc::Reading;
 
-/// A packet from its IP header to the end of its ICRC, which is zeros until filled.
+/// A packet from its IP header to the end of its ICRC, which is zero until filled.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub bytes: Vec<u8>,
     pub udp: usize,
-    /// The data of options that may change on the way, as ranges of `bytes`.
+    /// Data of options that may change on the path, as ranges of `bytes`.
     pub mutable: Vec<core::ops::Range<usize>>,
 }
 
@@ -21,7 +22,7 @@ impl Packet {
         self.is_v6() && self.udp > 40
     }
 
-    /// Without the ICRC field.
+    /// Returns the packet without the ICRC field.
     pub fn covered(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - 4]
     }
@@ -30,7 +31,8 @@ impl Packet {
         u32::from_le_bytes(*self.bytes.last_chunk().unwrap())
     }
 
-    /// The ICRC by the definition: mask a copy, leave out what the reading leaves out, and divide bit by bit.
+    /// Computes the ICRC by its definition: masks a copy, leaves out what the reading leaves out,
+    /// and divides bit by bit.
     pub fn reference(&self, reading: Reading) -> u32 {
         let mut copy = self.covered().to_vec();
         let udp = self.udp;
@@ -86,7 +88,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// UDP to port 4791 with a BTH and what is behind it, and room for the ICRC.
+/// Returns UDP to port 4791 with a BTH, `payload`, and space for the ICRC.
 fn transport(source_port: u16, bth: [u8; 12], payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(8 + 12 + payload.len() + 4).unwrap();
     let mut out = Vec::new();
@@ -100,7 +102,7 @@ fn transport(source_port: u16, bth: [u8; 12], payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The fields of an IPv4 header that differ between tests.
+/// Fields of an IPv4 header that differ between tests.
 #[derive(Clone, Debug)]
 pub struct V4 {
     pub tos: u8,
@@ -147,13 +149,13 @@ impl V4 {
 pub enum Extension {
     /// Hop-by-Hop Options with (type, data) each.
     HopByHop(Vec<(u8, Vec<u8>)>),
-    /// Destination Options likewise.
+    /// Destination Options with (type, data) each.
     DestinationOptions(Vec<(u8, Vec<u8>)>),
     /// Routing header of that type with that many addresses.
     Routing(u8, u8),
 }
 
-/// The fields of an IPv6 header that differ between tests.
+/// Fields of an IPv6 header that differ between tests.
 #[derive(Clone, Debug)]
 pub struct V6 {
     pub traffic_class: u8,
@@ -168,7 +170,7 @@ impl V6 {
     pub fn packet(&self, source_port: u16, bth: [u8; 12], payload: &[u8]) -> Packet {
         let mut mutable = Vec::new();
         let mut headers: Vec<u8> = Vec::new();
-        // Where the next-header value of the next header goes: octet 6 of the base header, then each header's first.
+        // Offsets of the next-header values: octet 6 of the base header, then each header's first.
         let mut kinds = Vec::new();
         for extension in &self.extensions {
             let start = headers.len();

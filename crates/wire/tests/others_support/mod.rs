@@ -1,18 +1,20 @@
-//! Frames of other protocols whose port happens to be one of ours, for the tests of every tool: nothing of ours is in them.
+//! Frames of other protocols whose port happens to be one of ours, for the tests of every tool:
+//! none contains one of our messages.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use fcn_wire::Profile;
 
-/// One frame from the Ethernet header on, and what it is.
+/// A frame from the Ethernet header on, with its protocol.
 pub struct Other {
     pub name: String,
-    /// What Wireshark calls it.
+    /// Protocol name in Wireshark.
     pub protocol: &'static str,
     pub bytes: Vec<u8>,
 }
 
-/// Calls and answers, both ways, over IPv4 and IPv6, with each port of ours at the client's side.
+/// Returns requests and responses, both ways, over IPv4 and IPv6, with each of our ports on the
+/// client's side.
 pub fn frames() -> Vec<Other> {
     let mut frames = Vec::new();
     let rocev2_port = Profile::DEFAULT.rocev2_port;
@@ -24,7 +26,8 @@ pub fn frames() -> Vec<Other> {
         for ipv6 in [false, true] {
             for (index, (protocol, server, to_server, to_client)) in talks().into_iter().enumerate()
             {
-                // Wireshark asks whoever has the lower port first, and its InfiniBand takes all that it is asked about.
+                // Wireshark tries the dissector of the lower port first, and its InfiniBand
+                // dissector accepts everything.
                 if client == rocev2_port && (server > rocev2_port || protocol == "data") {
                     continue;
                 }
@@ -45,7 +48,7 @@ pub fn frames() -> Vec<Other> {
             }
         }
     }
-    // From RoCEv2's port to itself: whoever is asked for the one port is asked for the other.
+    // From RoCEv2's port to itself: the same dissector is tried for both ports.
     let bytes = frame((rocev2_port, rocev2_port), &[6; 64], false, 99);
     frames.push(Other {
         name: "RoCEv2's port to itself".to_owned(),
@@ -56,7 +59,7 @@ pub fn frames() -> Vec<Other> {
     frames
 }
 
-/// What would be messages of ours, were they carried by UDP.
+/// Returns packets that would be our messages if they were carried by UDP.
 fn by_udp_lite() -> impl Iterator<Item = Other> {
     let profile = Profile::DEFAULT;
     let invoking = frame((50_000, profile.rocev2_port), &[4; 40], false, 99);
@@ -83,7 +86,8 @@ type Talk = (&'static str, u16, Option<Vec<u8>>, Option<Vec<u8>>);
 fn talks() -> Vec<Talk> {
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };
-    // RFC 5531: transaction, call, version 2, program, its version, procedure 0, no credentials, no verifier.
+    // RFC 5531: transaction, call, version 2, program, its version, procedure 0, no credentials, no
+    // verifier.
     let call = |id, program, version| words(&[id, 0, 2, program, version, 0, 0, 0, 0, 0]);
     let reply = |id| words(&[id, 1, 0, 0, 0, 0]);
     let radius = |code| [&[code, 7, 0, 20], &[0; 16][..]].concat();
@@ -103,7 +107,7 @@ fn talks() -> Vec<Talk> {
     let vxlan = [&[8, 0, 0, 0, 0, 0, 7, 0], &inner[..]].concat();
     vec![
         ("rpc", 2049, Some(call(1, 100_003, 3)), Some(reply(1))),
-        // An answer whose call was not captured is known to nobody.
+        // A response whose call was not captured cannot be identified.
         ("data", 2049, None, Some(reply(99))),
         ("rpc", 111, Some(call(2, 100_000, 2)), Some(reply(2))),
         ("radius", 1812, Some(radius(1)), Some(radius(2))),
@@ -119,7 +123,7 @@ fn talks() -> Vec<Talk> {
             None,
             Some([&[0, 3, 0, 1][..], &[7; 60]].concat()),
         ),
-        // What keeps a translation of addresses alive, a probe without anything, and something or other.
+        // A NAT keep-alive, an empty probe, and arbitrary data.
         ("data", 40_000, Some(vec![0xFF]), Some(vec![0xFF])),
         ("udp", 40_000, None, Some(Vec::new())),
         ("data", 40_000, None, Some((0..60).collect())),
@@ -132,12 +136,12 @@ fn talks() -> Vec<Talk> {
     ]
 }
 
-/// Ethernet, IP and UDP without a checksum, between two hosts numbered `number`.
+/// Builds Ethernet, IP and UDP without a checksum, between two hosts numbered `number`.
 fn frame(ports: (u16, u16), payload: &[u8], ipv6: bool, number: u8) -> Vec<u8> {
     carried(17, ports, payload, ipv6, number)
 }
 
-/// The same with another IP protocol, whose header is like UDP's.
+/// Builds the same with another IP protocol, whose header is like UDP's.
 fn carried(protocol: u8, ports: (u16, u16), payload: &[u8], ipv6: bool, number: u8) -> Vec<u8> {
     let len = 8 + payload.len() as u16;
     let mut frame = vec![2; 12];

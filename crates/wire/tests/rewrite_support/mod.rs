@@ -17,21 +17,21 @@ use fcn_wire::rdma_cm::{
 use fcn_wire::wan_fcn::WanFcnRepr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The MAC addresses of every frame here: destination, source.
+/// MAC addresses of every frame here: destination, source.
 pub const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 const MAC: Part<'static> = Part::Ethernet {
     source: [2, 0, 0, 0, 0, 1],
     destination: [2, 0, 0, 0, 0, 2],
 };
 
-/// What is wrong in the innermost packet, and in whole ones that it quotes.
+/// Error in the innermost packet, and in complete ones that it quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     Nothing,
     /// Flipped.
     Icrc(u16),
     ZeroIcrc,
-    /// UDP checksums, where there are some, by so much in one's complement.
+    /// UDP checksums, if any, are off by this amount in one's complement.
     Udp(u16),
     /// IPv4 header checksums.
     Ipv4(u16),
@@ -39,7 +39,7 @@ pub enum Wrong {
     Other(u16),
 }
 
-/// What rewriting changes.
+/// Values that rewriting changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
     pub v6: [Ipv6Addr; 6],
@@ -50,7 +50,7 @@ pub struct Values {
     pub port: u16,
     pub label: u32,
     pub reading: Reading,
-    /// Whether UDP has checksums.
+    /// True if UDP has checksums.
     pub checksums: bool,
     pub wrong: Wrong,
 }
@@ -78,7 +78,7 @@ fn build(parts: &[Part<'_>]) -> Vec<u8> {
     packet(parts, &Profile::DEFAULT).unwrap()
 }
 
-/// EtherType of a packet of [`packets`].
+/// Returns the EtherType of a packet of [`packets`].
 pub fn ether_type(name: &str, packet: &[u8]) -> [u8; 2] {
     match packet[0] >> 4 {
         _ if name.contains("arp") => [0x08, 0x06],
@@ -87,7 +87,7 @@ pub fn ether_type(name: &str, packet: &[u8]) -> [u8; 2] {
     }
 }
 
-/// An Ethernet frame with a packet of [`packets`].
+/// Returns an Ethernet frame with a packet of [`packets`].
 pub fn ethernet(name: &str, packet: &[u8]) -> Vec<u8> {
     [&MACS[..], &ether_type(name, packet), packet].concat()
 }
@@ -143,13 +143,13 @@ impl Values {
         Part::Bth(BthRepr::new(opcode, Qp::truncate(qp), self.psn))
     }
 
-    /// A RoCEv2 packet behind `headers`, with what is wrong made wrong.
+    /// Returns a RoCEv2 packet after `headers`, with the selected error.
     fn roce_packet(&self, headers: &[Part<'_>], behind: &[Part<'_>]) -> Vec<u8> {
         let rest = [&[self.roce()][..], behind, &[self.icrc()]].concat();
         self.broken(build(&[headers, &rest].concat()))
     }
 
-    /// Makes wrong the IPv4 header checksum and the UDP checksum of `packet`.
+    /// Invalidates the IPv4 header checksum and the UDP checksum of `packet`.
     fn broken(&self, mut packet: Vec<u8>) -> Vec<u8> {
         let udp = match packet[0] >> 4 {
             4 if packet[9] == 17 => Some(usize::from(packet[0] & 15) * 4),
@@ -169,7 +169,7 @@ impl Values {
         packet
     }
 
-    /// An IP packet with `body` of `protocol`, whose checksum is at `at`.
+    /// Returns an IP packet with `body` of `protocol`, whose checksum is at `at`.
     fn summed(&self, ip: Part<'_>, protocol: u8, mut body: Vec<u8>, at: usize) -> Vec<u8> {
         let addresses = match ip {
             Part::Ipv4 {
@@ -253,7 +253,7 @@ impl Values {
         self.roce_packet(&headers, &[cnp])
     }
 
-    /// A notification over IPv4 or IPv6 about `invoking`.
+    /// Returns a notification over IPv4 or IPv6 about `invoking`.
     fn proxy_cn(&self, over_v4: bool, invoking: &[u8]) -> Vec<u8> {
         let about_v4 = invoking[0] >> 4 == 4;
         let addresses: [IpAddr; 2] = if about_v4 {
@@ -319,7 +319,7 @@ impl Values {
     }
 }
 
-/// Where `protocol` begins in an IPv6 packet, behind extension headers.
+/// Returns the offset of `protocol` in an IPv6 packet, after extension headers.
 fn upper6(packet: &[u8], protocol: u8) -> Option<usize> {
     let (mut at, mut next) = (40, packet[6]);
     while matches!(next, 0 | 43 | 60) {
@@ -329,16 +329,16 @@ fn upper6(packet: &[u8], protocol: u8) -> Option<usize> {
     (next == protocol).then_some(at)
 }
 
-/// Adds to a checksum in one's complement; never 0xFFFF.
+/// Adds to a checksum in one's complement; the result is never 0xFFFF.
 fn shift(bytes: &mut [u8], at: usize, by: u16) {
     let was = u32::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
     let now = (was + u32::from(by)) % 0xFFFF;
     bytes[at..at + 2].copy_from_slice(&(now as u16).to_be_bytes());
 }
 
-/// One of every kind, from its IP header on (or an ARP packet).
+/// Returns one packet of every kind, from its IP header on (or an ARP packet).
 pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
-    // For what is quoted in part: a UDP checksum would cover an ICRC that changes and is not there.
+    // For partial quotes: a UDP checksum would cover an ICRC that changes but is not included.
     let right = Values {
         wrong: Wrong::Nothing,
         checksums: false,
@@ -435,7 +435,7 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
         &v.v4[1].octets(),
     ]
     .concat();
-    // UDP, one octet of payload, an odd one behind; only a part of the datagram is here.
+    // UDP, one octet of payload, an odd one after it; only a part of the datagram is included.
     let dns = build(&[v.ip6(0, 1), v.udp(9, 53), Part::Bytes(&[7; 33])]);
     let fragment = Part::Fragment {
         offset: 0,
@@ -547,14 +547,14 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// A datagram of the unreliable service that ends in the middle of its DETH.
+/// Returns a datagram of the unreliable service that ends in the middle of its DETH.
 pub fn ud_without_deth(v: &Values) -> Vec<u8> {
     let bth = v.bth(Opcode::UD_SEND_ONLY, v.qp);
     let ip = v.roce_packet(&[v.ip4(0, 1, &[])], &[bth, Part::Bytes(&[0xA5; 4])]);
     ethernet("ud", &ip)
 }
 
-/// Ethernet frames with everything of [`packets`] in every tunnel.
+/// Returns Ethernet frames with all of [`packets`] in every tunnel.
 pub fn wrapped(v: &Values) -> Vec<(String, Vec<u8>)> {
     let tag = |id| Part::Vlan {
         id,
@@ -618,7 +618,7 @@ pub fn wrapped(v: &Values) -> Vec<(String, Vec<u8>)> {
             bytes: &ip,
         };
         for (tunnel, outer) in &tunnels {
-            // ARP is behind an EtherType only.
+            // ARP only follows an EtherType.
             if name == "arp"
                 && !tunnel.contains("plain")
                 && !tunnel.contains("vlan")

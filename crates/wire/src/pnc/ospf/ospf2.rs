@@ -24,7 +24,7 @@
 //! |  Route Type   | Prefix Length |     AF 0      |A|N|   Flags   |   4
 //! |                        Address Prefix                         |   8
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Prefix Extended Flags sub-TLV (RFC 9792)
-//! |            Type 11            |     Length, 4 at the least    |   0
+//! |            Type 11            |     Length, at least 4        |   0
 //! |   |P|              Flags, P: PNC (bit 2)                      |   4
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```

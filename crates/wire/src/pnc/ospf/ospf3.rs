@@ -27,7 +27,7 @@
 //! | Prefix Length |Prefix Options |               0               |   8
 //! |                 Address Prefix, in whole words                |  12
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Prefix Extended Flags sub-TLV (RFC 9792)
-//! |            Type 37            |     Length, 4 at the least    |   0
+//! |            Type 37            |     Length, at least 4        |   0
 //! |   |P|              Flags, P: PNC (bit 2)                      |   4
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
@@ -76,7 +76,8 @@ pub const FLAGS_SUB_TLV: u16 = 37;
 /// Flags with only PNC set (bit 2 of 32, draft section 5.1.3).
 pub const FLAGS_PNC_ONLY: [u8; 4] = super::ospf2::FLAGS_PNC_ONLY;
 
-/// LS function codes (the low 13 bits of the LS type) of the extended LSAs with prefixes (RFC 8362 section 4).
+/// LS function codes (the low 13 bits of the LS type) of the extended LSAs with prefixes (RFC 8362
+/// section 4).
 pub mod function {
     /// E-Inter-Area-Prefix-LSA, 0xA023.
     pub const INTER_AREA_PREFIX: u16 = 35;
@@ -111,7 +112,8 @@ pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
 /// An OSPFv3 LS Update.
 pub type LsUpdate<'a> = super::LsUpdate<'a, 3>;
 
-/// RFC 5838 section 2.1: instances 64 to 127 carry IPv4.
+/// Returns true if the instance carries IPv6; instances 64 to 127 carry IPv4 (RFC 5838 section
+/// 2.1).
 pub(super) const fn is_v6(instance: u8) -> bool {
     !matches!(instance, 64..=127)
 }
