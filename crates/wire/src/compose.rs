@@ -980,7 +980,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reading_of_the_icrc_is_named() {
+    fn every_icrc_reading_is_identified() {
         for reading in Reading::ALL {
             let bytes = fast_cnp(reading);
             assert_eq!(read(&bytes).verify_icrc(), Verdict::Good(Some(reading)));

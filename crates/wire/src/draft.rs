@@ -64,7 +64,7 @@ mod tests {
     use crate::Rule;
 
     #[test]
-    fn rules_cite_drafts_in_the_revision_followed() {
+    fn rules_cite_the_followed_draft_revisions() {
         for rule in Rule::ALL {
             let source = rule.info().section;
             let cited = source.split(", ").filter(|part| part.starts_with("draft-"));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_about_drafts_lists_each() {
+    fn drafts_page_lists_every_draft() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/drafts.md");
         let page = std::fs::read_to_string(page).unwrap();
         for draft in ALL {

@@ -119,7 +119,7 @@ pub enum Granularity {
     Nanos100,
     /// Nanoseconds of IEEE 1588, whose seconds may be in the platform-specific octets.
     Ieee1588,
-    /// As configured on the switch.
+    /// Unit configured on the switch.
     Custom,
 }
 

@@ -59,8 +59,8 @@ identified! {
         /// Skipped, with the IPv6 header as on the wire.
         #[serde(rename = "A")]
         Skipped = "A",
-        /// As computed by Linux soft-RoCE: the 8 octets after the IPv6 header are taken for UDP,
-        /// then the BTH follows.
+        /// The computation of Linux soft-RoCE: the 8 octets after the IPv6 header are taken for
+        /// UDP, then the BTH follows.
         #[serde(rename = "C")]
         SoftRoce = "C",
     }

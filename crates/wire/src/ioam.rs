@@ -870,7 +870,7 @@ mod tests {
         assert_eq!(
             bytes[bytes.len() - 12..],
             one[8..],
-            "behind what comes later"
+            "earlier data comes last"
         );
         let two = bytes.len();
         assert!(!append_incremental(&mut bytes, &node(3)).unwrap());
@@ -899,7 +899,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_are_where_the_trace_type_says(bits in 0u32..1 << 24, seed in any::<u8>()) {
+        fn fields_follow_the_trace_type(bits in 0u32..1 << 24, seed in any::<u8>()) {
             let trace_type = TraceType::from_bits(bits & !2);
             let data: Vec<u8> = (0..trace_type.node_len() * 4).map(|i| (i as u8).wrapping_mul(seed)).collect();
             let node = Node { offset: 0, bytes: &data, trace_type };

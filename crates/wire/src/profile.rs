@@ -94,7 +94,7 @@ code_points! {
     rocev2_port: u16 = ROCEV2_PORT,
     /// IPv6 option type of IOAM.
     ioam_option: u8 = IOAM_OPTION_MUTABLE,
-    /// How the ICRC treats IPv6 extension headers in packets that we emit.
+    /// Treatment of IPv6 extension headers in the ICRC of packets that we emit.
     icrc_reading: Reading = Reading::Covered,
     /// Accept values that the drafts forbid and values that collide, for negative testing.
     force: bool = false,

@@ -145,7 +145,7 @@ impl FiveTuple {
     }
 }
 
-/// How well the invoking packet agrees with the five-tuple's family and addresses.
+/// Degree to which the invoking packet agrees with the five-tuple's family and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
     /// No agreement, or nothing is quoted: the family is the version of the outer header.

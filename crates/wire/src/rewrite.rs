@@ -56,7 +56,7 @@ pub enum IcrcWas {
     /// Left unchanged: the packet was not fully captured, or its length fields contradict each
     /// other.
     Unrepaired,
-    /// As right or as wrong as before; which of the two was neither needed nor requested.
+    /// Kept as right or as wrong as before; which of the two was neither needed nor requested.
     Kept,
     /// Right, and right again. `Some` names the reading if extension headers make a difference.
     Good(Option<Reading>),

@@ -840,7 +840,7 @@ mod tests {
         ] {
             assert!(read(&changed(at, word)).is_err(), "{why} {word}");
         }
-        // Of other formats, enterprises and protocols, and of none: no packets.
+        // Other formats, enterprises and protocols, sampling rate 0, or no samples: no packets.
         for (at, word) in [
             (28, 2),
             (28, 1 << 12 | 1),

@@ -516,7 +516,7 @@ fn fragments_are_reported_as_fragments() {
 }
 
 #[test]
-fn lengths_of_zero_mean_the_rest_of_the_frame() {
+fn zero_lengths_extend_to_the_end_of_the_frame() {
     // Segmentation left to the sender's hardware, or a jumbogram. The range that the ICRC covers is
     // unknown then.
     let (ip4, ip6, udp6) = (16, 18, 58);

@@ -603,7 +603,7 @@ pub struct Characteristic<'a> {
 /// Plausibility of one interpretation of an NLRI field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
-    /// As speakers encode it.
+    /// The encoding that speakers use.
     Usual,
     /// Can be parsed, but is an unusual encoding.
     Odd,
