@@ -103,7 +103,7 @@ fn medians(ways: &mut [Way<'_>]) -> Vec<f64> {
     ways.iter_mut().map(median).collect()
 }
 
-/// Pseudo-random numbers at almost no cost, so that every table entry is visited.
+/// Returns pseudo-random numbers at almost no cost, so that every table entry is visited.
 fn scatter(number: u32) -> u32 {
     number.wrapping_mul(0x9E37_79B1)
 }

@@ -83,8 +83,9 @@ pub struct Summed {
 }
 
 impl Summed {
-    /// For a frame in which no octet outside `ranges` changes, except octets not covered by the UDP
-    /// checksum (at `at`, in one of the ranges). Ranges begin at even offsets and do not overlap.
+    /// Creates it for a frame in which no octet outside `ranges` changes, except octets not covered
+    /// by the UDP checksum (at `at`, in one of the ranges). Ranges begin at even offsets and do not
+    /// overlap.
     #[must_use]
     pub const fn new(at: usize, ranges: [Range<usize>; 2]) -> Self {
         Self { at, ranges }

@@ -769,7 +769,7 @@ impl Part<'_> {
     }
 }
 
-/// Error for a tunnel without a number for its payload.
+/// Returns the error for a tunnel without a number for its payload.
 fn not_carried(layer: Layer, ether_type: u16) -> Error {
     let (field, expected) = ("payload's EtherType", "one that the tunnel carries");
     Error::value(layer, 0, field, ether_type.into(), expected)

@@ -92,15 +92,16 @@ impl Error {
         }
     }
 
-    /// Error for input that is too short: the layer needs `need` octets from its start and has
-    /// `have`.
+    /// Creates an error for input that is too short: the layer needs `need` octets from its start
+    /// and has `have`.
     #[cold]
     #[must_use]
     pub const fn short(layer: Layer, need: usize, have: usize) -> Self {
         Self::new(layer, 0, ErrorKind::Short { need, have })
     }
 
-    /// Error for the length field `field` at `offset`: its `value` is outside `min..=max`.
+    /// Creates an error for the length field `field` at `offset`: its `value` is outside
+    /// `min..=max`.
     #[cold]
     #[must_use]
     pub const fn length(
@@ -120,7 +121,7 @@ impl Error {
         Self::new(layer, offset, kind)
     }
 
-    /// Error for the field `field` at `offset`: the format does not define `value`.
+    /// Creates an error for the field `field` at `offset`: the format does not define `value`.
     #[cold]
     #[must_use]
     pub const fn value(
@@ -138,14 +139,14 @@ impl Error {
         Self::new(layer, offset, kind)
     }
 
-    /// Error for more than `max` of `what`, at `offset`.
+    /// Creates an error for more than `max` of `what`, at `offset`.
     #[cold]
     #[must_use]
     pub const fn limit(layer: Layer, offset: usize, what: &'static str, max: usize) -> Self {
         Self::new(layer, offset, ErrorKind::Limit { what, max })
     }
 
-    /// Error for an emitter that needs `need` octets and was given `have`.
+    /// Creates an error for an emitter that needs `need` octets and was given `have`.
     #[cold]
     #[must_use]
     pub const fn buffer(layer: Layer, need: usize, have: usize) -> Self {

@@ -76,7 +76,8 @@ mod field {
 /// Overflow among the four flags.
 const OVERFLOW: u8 = 8;
 
-/// Error for a length in the trace header, in 4-octet units, that contradicts the trace.
+/// Returns the error for a length in the trace header, in 4-octet units, that contradicts the
+/// trace.
 #[cold]
 const fn lies(field: &'static str, value: usize, min: usize, max: usize) -> Error {
     Error::length(Layer::Ioam, field::LENGTHS, field, value, min, max)

@@ -44,7 +44,7 @@ pub struct FastCnpMessage<'a> {
 }
 
 impl FastCnpMessage<'_> {
-    /// First octet of the option in the frame.
+    /// Returns the offset of the option in the frame.
     #[must_use]
     pub const fn option_at(&self) -> usize {
         self.header.start + self.option.offset

@@ -254,7 +254,7 @@ pub const DREQ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::dreq::PRIVATE;
 /// Length of the RDMA IP CM header at the beginning of a ConnectRequest's private data, in octets.
 pub const IP_CM_LEN: usize = field::ip_cm::LEN;
 
-/// Error for the octet `field` at `at`, which has the wrong `value`.
+/// Returns the error for the octet `field` at `at`, which has the wrong `value`.
 #[cold]
 fn wrong(at: usize, field: &'static str, value: u8, expected: &'static str) -> Error {
     Error::value(Layer::RdmaCm, at, field, value.into(), expected)

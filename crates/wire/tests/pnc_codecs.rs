@@ -1198,7 +1198,7 @@ fn unrepresentable_values_are_refused() {
     assert!(bgp_update(V6.into(), &many, None).is_err());
 }
 
-/// ISO 8473: a receiver's two sums over the covered octets are zero.
+/// Returns true if a receiver's two sums over the covered octets are zero (ISO 8473).
 fn fletcher_holds(covered: &[u8]) -> bool {
     let (mut c0, mut c1) = (0u32, 0u32);
     for octet in covered {

@@ -433,7 +433,7 @@ impl Open {
     }
 }
 
-/// Index of a supported family: 0 for IPv4 unicast, 1 for IPv6 unicast.
+/// Returns the index of a supported family: 0 for IPv4 unicast, 1 for IPv6 unicast.
 const fn family(afi: u16, safi: u8) -> Option<usize> {
     match (afi, safi) {
         (AFI_IPV4, SAFI_UNICAST) => Some(0),
@@ -622,10 +622,12 @@ struct Nlri<'a> {
 }
 
 impl<'a> Nlri<'a> {
+    /// Reads an NLRI field, with or without path identifiers.
+    ///
     /// Path identifiers are negotiated in OPEN messages that may not have been captured (`ids` is
-    /// `None`). Parsed without them, such an NLRI yields several default routes or bits after a
-    /// prefix's end, which speakers hardly ever send: then path identifiers are tried. An NLRI that
-    /// cannot be parsed yields no prefixes and a finding.
+    /// `None`). Parsed without them, an NLRI that has them yields several default routes or bits
+    /// after a prefix's end, which speakers hardly ever send: then path identifiers are tried. An
+    /// NLRI that cannot be parsed yields no prefixes and a finding.
     fn read(field: Region<'a>, v6: bool, ids: Option<bool>, report: &mut Report<'_>) -> Self {
         let Region { octets, at, .. } = field;
         let [plain, with_ids] = [0, 4].map(|skip| Self {

@@ -76,7 +76,7 @@ impl Packet {
     }
 }
 
-/// CRC-32 of IEEE 802.3, reflected, one bit at a time.
+/// Computes the CRC-32 of IEEE 802.3, reflected, one bit at a time.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
