@@ -1,5 +1,5 @@
-//! The command line's options, except those that the configuration file has as well: they are in `config.rs`. `run.rs`
-//! carries them out.
+//! Command-line options, except those shared with the configuration file, which are in `config.rs`.
+//! `run.rs` carries them out.
 
 use crate::config::Preferences;
 use crate::output::prometheus;
@@ -26,19 +26,19 @@ use std::time::Duration;
     mut_arg("force", |arg| arg.requires("files")),
 )]
 pub struct Cli {
-    /// Where packets come from.
+    /// Source of packets.
     #[command(flatten)]
     pub input: Input,
-    /// What comes of them, without a screen.
+    /// Output without a screen.
     #[command(flatten)]
     pub mode: Mode,
-    /// Which rows, which packets, and how long.
+    /// Limits on rows, packets and time.
     #[command(flatten)]
     pub limits: Limiting,
     /// The configuration file.
     #[command(flatten)]
     pub config: Configuring,
-    /// What may also stand in it.
+    /// Options shared with the configuration file.
     #[command(flatten)]
     pub preferences: Preferences,
 }
@@ -64,7 +64,7 @@ Examples:
 Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
 dropped before they were read, 130 interrupted (prints what was seen until then; 0 if it only served metrics).";
 
-/// Where packets come from.
+/// Source of packets.
 #[derive(Clone, Debug, Args)]
 pub struct Input {
     /// Capture on this interface; may be given several times; `any` means all
@@ -73,10 +73,12 @@ pub struct Input {
     /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Show made-up traffic on the screen, again and again: senders that obey and one that does not; needs no privileges, interface or file
+    /// Show synthetic traffic on the screen, in a loop: senders that obey and one that does not;
+    /// needs no privileges, interface or file
     #[arg(long, conflicts_with_all = ["json", "jsonl", "csv", "report", "audit", "export", "prometheus", "interface", "pace", "sampled"])]
     pub demo: bool,
-    /// Capture nothing: print what this host's RDMA devices count and whose their queue pairs are (with --json, --csv), by how much that grows in --duration, or serve it (--prometheus)
+    /// Capture nothing: print the counters of this host's RDMA devices and the owners of their
+    /// queue pairs (with --json, --csv), their growth in --duration, or serve them (--prometheus)
     #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "html", "count", "filter", "rows", "top"])]
     pub counters: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
@@ -87,13 +89,14 @@ pub struct Input {
         conflicts_with = "iface"
     )]
     pub interface: Vec<String>,
-    /// Play the capture at its own pace (real), or X times as fast [default: as fast as possible]
+    /// Replay the capture at its own pace (real), or X times as fast [default: as fast as possible]
     #[arg(long, value_name = "real|X", value_parser = values::pace, requires = "read", conflicts_with = "iface")]
     pub pace: Option<f64>,
     /// Only packets that match this filter, in tcpdump's syntax
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// The capture has samples, one packet in N, as of a mirror that samples: counts and rates are estimates; sFlow has its own N
+    /// The capture is sampled, one packet in N, as by a sampling mirror: counts and rates are
+    /// estimates; sFlow has its own N
     #[arg(long, value_name = "N", value_parser = quantity::one_in)]
     pub sampled: Option<NonZeroU32>,
     /// List the interfaces and exit
@@ -101,7 +104,7 @@ pub struct Input {
     pub list_interfaces: bool,
 }
 
-/// What comes of packets without a screen.
+/// Output without a screen.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Without a screen")]
 pub struct Mode {
@@ -129,7 +132,7 @@ pub struct Mode {
     /// Write a page to send at the end, one HTML file that needs no network: what happened, with charts and tables
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// What may be replaced.
+    /// Options for replacing existing files.
     #[command(flatten)]
     pub replacing: Replacing,
     /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine only
@@ -141,7 +144,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Whether something is printed or written at the end, or meanwhile.
+    /// Returns true if something is printed or written at the end, or meanwhile.
     pub const fn is_headless(&self) -> bool {
         self.json
             || self.jsonl
@@ -153,7 +156,7 @@ impl Mode {
     }
 }
 
-/// Which rows, and how long.
+/// Limits on rows and time.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct Limiting {
@@ -196,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn the_declaration_is_sound() {
+    fn the_command_is_well_formed() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn options_are_read() {
+    fn options_are_parsed() {
         let cli = parse(
             "fcn-top -q -i a -i b --duration 5s --count 10k --jsonl --interval 100ms --trust 10.0.0.0/8,::1 --able fd00::/16 \
              --sort -total --top 5 --prometheus :9464 --privacy --keep 1MiB --buffer 2MiB",
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_refused() {
+    fn wrong_options_are_rejected() {
         for words in [
             "fcn-top -i a -r b",
             "fcn-top -i a --counters",

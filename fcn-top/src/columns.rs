@@ -1,8 +1,9 @@
-//! Finds columns by name: the identifier or an abbreviation; suggests the nearest for a wrong name.
+//! Looks up columns by identifier or abbreviation; suggests the nearest name for a wrong one.
 
 use crate::record::{Record, column_named};
 
-/// Short names of columns, wherever a table has the column and none of that name.
+/// Short names of columns, valid in every table that has the column and no other column of that
+/// name.
 pub const SHORT: &[(&str, &str)] = &[
     ("rate", "rate_1s"),
     ("peak", "rate_peak"),
@@ -14,20 +15,21 @@ pub const SHORT: &[(&str, &str)] = &[
     ("if", "interface"),
 ];
 
-/// Which of its rates `rate` is short for, in a table that has several.
+/// The rate abbreviated by `rate` in a table with several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rates {
-    /// That of the last second: of what goes on.
+    /// That of the last second, for ongoing output.
     #[default]
     Latest,
-    /// The mean: of what is told at the end.
+    /// The mean, for output at the end.
     Mean,
 }
 
-/// The number of the column called so, by its identifier or a short name, in whatever case.
+/// Returns the index of a column by its identifier or short name, ignoring case.
 ///
 /// # Errors
-/// There is none; the text says which there are, or which one was probably meant.
+///
+/// There is no such column; the text lists the columns or suggests one.
 pub fn named<R: Record>(name: &str, rates: Rates) -> Result<usize, String> {
     let lower = name.to_lowercase();
     if rates == Rates::Mean
@@ -54,7 +56,7 @@ pub fn named<R: Record>(name: &str, rates: Rates) -> Result<usize, String> {
         })
 }
 
-/// What is said of a name that is none: which one was probably meant, or which there are.
+/// Error text for an unknown name: a suggestion, or the list of known names.
 pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]) -> String {
     match near {
         Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
@@ -65,12 +67,13 @@ pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]
     }
 }
 
-/// The one of `known` that differs least from `name`, if that is little; else the first that begins with it.
+/// Returns the entry of `known` nearest to `name`, if near enough; else the first that starts with
+/// it.
 pub(crate) fn near<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
-    // Longer ones are no typing errors, and the distance costs the product of the lengths.
+    // Longer names are not typing errors, and the distance costs the product of the lengths.
     if name.is_empty() || name.len() > 64 {
         return None;
     }
@@ -107,7 +110,7 @@ mod tests {
                 Ok(column_named::<QpRecord>(id).unwrap())
             );
         }
-        // At the end it is that of all the time; where a table has no mean, that of the last second.
+        // Mean for output at the end; the rate of the last second if the table has no mean.
         assert_eq!(
             named::<QpRecord>("Rate", Rates::Mean).ok(),
             column_named::<QpRecord>("rate_mean")
@@ -116,7 +119,7 @@ mod tests {
             named::<InterfaceRecord>("rate", Rates::Mean).ok(),
             column_named::<InterfaceRecord>("rate_1s")
         );
-        // A table's own column goes before a short name.
+        // A table's own column takes precedence over a short name.
         assert_eq!(
             named::<InterfaceRecord>("data", Rates::Latest).ok(),
             column_named::<InterfaceRecord>("data")
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_put_right() {
+    fn wrong_names_are_corrected() {
         for (name, meant) in [
             ("rate1s", "rate_1s"),
             ("notifer", "notifier"),

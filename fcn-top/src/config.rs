@@ -1,4 +1,5 @@
-//! The options that may also stand in the configuration file, under the same names. The command line wins.
+//! Options that may also be set in the configuration file, under the same names. The command line
+//! takes precedence.
 
 use crate::columns::near;
 use crate::text::clean;
@@ -14,7 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Colours {
-    /// For any background, and as NO_COLOR and COLORFGBG say
+    /// For any background, respecting NO_COLOR and COLORFGBG
     #[default]
     Auto,
     /// For a dark background
@@ -27,7 +28,7 @@ pub enum Colours {
 
 macro_rules! preferences {
     ($($(#[doc = $doc:literal])+ $(#[arg($($arg:tt)*)])* $field:ident: $type:ty = $default:literal;)+) => {
-        /// Options that may stand in the configuration file; `None` if not given.
+        /// Options that may be set in the configuration file; `None` if not given.
         #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct Preferences {
@@ -39,7 +40,7 @@ macro_rules! preferences {
             const DEFAULTS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($field), $default),)+];
 
-            /// Takes from `others` what is not given here.
+            /// Fills options that are not set here from `others`.
             pub fn or(self, others: Self) -> Self {
                 Self { $($field: self.$field.or(others.$field),)+ }
             }
@@ -119,19 +120,19 @@ preferences! {
     refresh: Span = "\"250ms\"";
 }
 
-/// A command that has preferences only, to ask for their names and help.
+/// A command with only the preferences, used to query their names and help.
 #[derive(Parser)]
 struct Bare {
     #[command(flatten)]
     preferences: Preferences,
 }
 
-/// The name of an option on the command line and in the file.
+/// Returns the name of an option on the command line and in the file.
 fn key(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// A configuration file with every option, its meaning and its default, commented out.
+/// Returns a configuration file with every option, its meaning and its default, commented out.
 pub fn template() -> String {
     let mut text = String::from(
         "# fcn-top's configuration: $XDG_CONFIG_HOME/fcn-top/config.toml, else ~/.config/fcn-top/config.toml.\n\
@@ -166,10 +167,11 @@ pub fn template() -> String {
 }
 
 impl Preferences {
-    /// Reads a configuration.
+    /// Parses a configuration.
     ///
     /// # Errors
-    /// It is none: where, and what may be meant.
+    ///
+    /// The text is not a valid configuration; the message has the position and a suggestion.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
         let bad = |why: String| {
             Failure::usage("bad configuration")
@@ -196,10 +198,11 @@ impl Preferences {
         toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))
     }
 
-    /// Reads the configuration file that was named, else the usual one where there is one.
+    /// Reads the named configuration file, or the default one if it exists.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    ///
+    /// The file cannot be read, or is not a valid configuration.
     pub fn load(named: Option<&Path>) -> Result<Self, Failure> {
         let (path, must_be) = match (named, usual_path()) {
             (Some(path), _) => (path.to_path_buf(), true),
@@ -218,13 +221,13 @@ impl Preferences {
         }
     }
 
-    /// How long an interval is.
+    /// Returns the length of an interval.
     pub fn interval(&self) -> Duration {
         self.interval.map_or(Duration::from_secs(1), |span| span.0)
     }
 }
 
-/// Where the configuration is looked for.
+/// Returns the default path of the configuration file.
 fn usual_path() -> Option<PathBuf> {
     let set = |name| {
         std::env::var_os(name)
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_a_configuration_and_has_every_option_with_its_default() {
+    fn the_template_has_every_option_with_its_default() {
         let template = template();
         assert_eq!(parse(&template).unwrap(), Preferences::default());
         let uncommented: String = template
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_file_and_suggestion() {
+    fn errors_name_the_file_and_suggest_a_fix() {
         for (text, part) in [
             ("privcy = true", "did you mean `privacy`?"),
             ("max_rows = 5", "did you mean `max-rows`?"),

@@ -1,4 +1,4 @@
-//! Runs without a screen: what is printed while packets come, and at the end.
+//! Runs without a screen: output printed while packets arrive, and at the end.
 
 use crate::engine::Engine;
 use crate::engine::intervals::IntervalTimer;
@@ -23,48 +23,51 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Pieces that may wait for whoever reads them; then packets wait. An interval may be of many rows.
+/// Maximum number of queued pieces of output; a full queue holds up packet processing. An interval
+/// may have many rows.
 const WAITING: usize = 4;
-/// How often it is looked whether all is over.
+/// How long one wait for output lasts before the engine is checked for the end of its input.
 const LOOK: Duration = Duration::from_millis(20);
-/// And where only the last interval is waited for.
+/// Polling interval while only the last interval is outstanding.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What a run without a screen came to.
+/// Outcome of a run without a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself.
+    /// It ended by itself.
     Well,
-    /// Someone stopped it.
+    /// It was interrupted.
     Interrupted,
 }
 
-/// What is printed as packets come. It is put into words where it is printed, so that packets do not wait for that.
+/// Output produced while packets arrive. Formatted by the printing thread, so that packets do not
+/// wait for it.
 enum Piece {
     Text(Vec<u8>),
-    /// An interval that is over: from when to when, and the rows that were notified in it.
+    /// A completed interval: start, end, and the rows notified in it.
     Interval(u64, u64, Box<Tables>),
 }
 
-/// Where pieces are printed, and how.
+/// Destination and format of the pieces.
 enum Printed<'w> {
     Text(&'w mut dyn Write),
     Lines(&'w mut dyn Write, Intervals),
     Csv(Box<Csv<&'w mut dyn Write>>),
 }
 
-/// Prints what was asked for.
+/// Prints the requested output.
 pub struct Printer {
     printing: Printing,
     selection: Selection,
     words: Words,
-    /// What is printed as packets come.
+    /// Output produced while packets arrive.
     pieces: Receiver<Piece>,
     audit: Arc<Mutex<Audit>>,
 }
 
 impl Printer {
-    /// Has the engine, or a monitor that it will have, tell what is printed as packets come.
+    /// Makes the engine, or a monitor that it will own, send the output to print while packets
+    /// arrive.
     pub fn new(
         printing: Printing,
         (selection, words): (Selection, Words),
@@ -87,7 +90,7 @@ impl Printer {
             let (audit, sender) = (Arc::clone(&printer.audit), sender.clone());
             monitor.listen(Box::new(move |event| {
                 if let Some(line) = audit.lock().take(event) {
-                    // That nobody reads on is found out where it is written.
+                    // A reader that has gone away is detected when writing.
                     let _ = sender.send(Piece::Text(line.into_bytes()));
                 }
             }));
@@ -97,9 +100,11 @@ impl Printer {
         (printer, timer)
     }
 
-    /// Prints what comes as it comes, until no more packets do, or `interrupted` is set; sets `over` then.
+    /// Prints output as it arrives, until no more packets come or `interrupted` is set; then sets
+    /// `over`.
     ///
     /// # Errors
+    ///
     /// Standard output cannot be written.
     pub fn wait(
         &self,
@@ -118,7 +123,7 @@ impl Printer {
         };
         let mut warnings = Warnings::default();
         let mut result = Ok(());
-        // Also where nobody reads on, what comes is taken: whoever sends must not wait for it.
+        // Keep receiving even if the reader has gone away: the sender must not block.
         let mut print = |piece: Piece| {
             if result.is_ok() {
                 result = self.print(&mut printed, piece);
@@ -133,7 +138,7 @@ impl Printer {
             if interrupted.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
                 ended = Ended::Interrupted;
             }
-            // Behind the last packet there is nothing to wait for: what it had printed has come.
+            // After the last packet there is nothing to wait for: all its output has arrived.
             let look = if runs { LOOK } else { Duration::ZERO };
             match self.pieces.recv_timeout(look) {
                 Ok(piece) => {
@@ -147,7 +152,7 @@ impl Printer {
                 break;
             }
         }
-        // The last interval is sent, too; who sends may have to wait for room.
+        // The last interval is sent as well; its sender may have to wait for room in the queue.
         thread::scope(|scope| {
             let finishing = scope.spawn(|| engine.finish());
             while !finishing.is_finished() {
@@ -180,14 +185,15 @@ impl Printer {
             (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
                 csv.interval(from, to, &tables, selection, words)
             }
-            // Nobody sends those.
+            // Never sent.
             (Printed::Text(_), Piece::Interval(..)) | (Printed::Csv(_), Piece::Text(_)) => Ok(()),
         }
     }
 
-    /// Prints what is printed at the end; fails where an audit did.
+    /// Prints the output due at the end; fails if an audit did.
     ///
     /// # Errors
+    ///
     /// Standard output cannot be written, or the audit found something.
     pub fn conclude(
         &self,
@@ -199,7 +205,7 @@ impl Printer {
         let err = &mut *console.err;
         let mut warn = |missing: Option<String>| {
             if let Some(missing) = missing {
-                // A message beside what was asked for.
+                // Losing a warning is not an error.
                 let _ = writeln!(err, "fcn-top: warning: {missing}");
             }
         };
@@ -210,7 +216,7 @@ impl Printer {
                 warn(selection.wait_to_filter(&tables, words));
                 let document = json::snapshot(&tables, selection, words);
                 match json::write(&document, console.out, false) {
-                    // A text, which may be read in part.
+                    // The text may be read only in part.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                     done => done.map_err(|error| Failure::stdout(&error)),
                 }
@@ -253,39 +259,39 @@ impl Printer {
     }
 }
 
-/// Says, as soon as it is so, what befalls the capture: once that packets are lost, and each doubt about what is counted; what
-/// becomes of interfaces.
+/// Reports capture problems as soon as they occur: packet loss (once), each doubt about the counts,
+/// and changes of interfaces.
 #[derive(Debug, Default)]
 pub struct Warnings {
-    /// Whether it was said that packets are lost.
+    /// True if packet loss has been reported.
     warned_of_losses: bool,
-    /// Doubts said.
+    /// Number of doubts reported.
     doubts: usize,
 }
 
 impl Warnings {
-    /// Says what nobody said yet.
+    /// Reports everything not yet reported.
     pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
         for text in engine.messages() {
-            // A message beside what was asked for, as the one below.
+            // Losing a warning is not an error, here and below.
             let _ = writeln!(err, "fcn-top: {}", clean(&text));
         }
         engine.try_with(|monitor| self.doubt(monitor, engine, err));
     }
 
-    /// The same where no packets come any more.
+    /// Same as [`Self::tell`], after the last packet.
     pub fn finish(&mut self, engine: &Engine, err: &mut dyn Write) {
         self.tell(engine, err);
         engine.with(|monitor| {
             self.doubt(monitor, engine, err);
-            // What is to be true of all that was seen.
+            // Applies to everything captured, hence only now.
             if let Some(text) = monitor.repeats() {
                 let _ = writeln!(err, "fcn-top: warning: {text}");
             }
         });
     }
 
-    /// Says what casts doubt on all that is counted.
+    /// Reports reasons to doubt everything that is counted.
     fn doubt(&mut self, monitor: &Monitor, engine: &Engine, err: &mut dyn Write) {
         for text in monitor.doubts().get(self.doubts..).unwrap_or_default() {
             self.doubts += 1;
@@ -311,7 +317,7 @@ impl Warnings {
     }
 }
 
-/// What was lost until now, by whom.
+/// Returns the losses so far, by the kernel and by the interface.
 pub fn lost(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
     let number = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
@@ -322,13 +328,13 @@ pub fn lost(tables: &Tables) -> String {
     )
 }
 
-/// Has intervals sent as they end.
+/// Returns a timer that sends each interval when it ends.
 fn intervals(sender: SyncSender<Piece>, every: u64) -> IntervalTimer<Monitor> {
     let mut mark = 0;
     IntervalTimer::new(
         every,
         Box::new(move |monitor, from, to, over| {
-            // So that rates are those of the interval. The last one ends where nothing more is known.
+            // Rates are those of the interval. The last one ends with the last known time.
             let to = if over {
                 monitor.advance(to);
                 to
@@ -342,7 +348,8 @@ fn intervals(sender: SyncSender<Piece>, every: u64) -> IntervalTimer<Monitor> {
     )
 }
 
-/// Unlike a text, which may be read in part, what comes without end is of no use to nobody.
+/// Writes and flushes. A broken pipe is an error here: unlike a document, which may be read in
+/// part, an endless stream is useless without a reader.
 fn write(out: &mut dyn Write, text: &[u8]) -> Result {
     out.write_all(text)
         .and_then(|()| out.flush())

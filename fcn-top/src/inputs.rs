@@ -1,4 +1,4 @@
-//! Opens the interfaces or the file that packets come from, drops privileges, and lists interfaces.
+//! Opens the interfaces or the file to read packets from, drops privileges, and lists interfaces.
 
 use crate::cli::Cli;
 use crate::config::Preferences;
@@ -17,21 +17,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Octets of a ring, at least and at most.
+/// Minimum and maximum size of the kernel's ring, in octets.
 const BUFFER: std::ops::RangeInclusive<u64> = (1 << 20)..=(2 << 30) - 1;
 
-/// What packets come from.
+/// Sources of packets.
 pub enum Inputs {
-    /// Interfaces, and what became of privileges.
+    /// Interfaces, and a description of what happened to privileges.
     Live(Vec<LiveInput>, String),
     /// A capture.
     File(Box<FileInput>),
 }
 
-/// Opens the interfaces asked for, and gives up privileges; must come before any thread is started.
+/// Opens the requested interfaces and drops privileges. Must be called before any thread is
+/// started.
 ///
 /// # Errors
-/// One cannot be opened.
+///
+/// An interface cannot be opened.
 pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<Inputs> {
     let buffer = preferences.buffer.map_or(16 << 20, |size| size.0);
     if !BUFFER.contains(&buffer) {
@@ -93,9 +95,10 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
     Ok(Inputs::Live(inputs, rights))
 }
 
-/// Opens the capture asked for; one that comes by a pipe is not waited for any more once one of `stops` is set.
+/// Opens the requested capture. A read from a pipe is abandoned once one of `stops` is set.
 ///
 /// # Errors
+///
 /// It cannot be read.
 pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> Result<Inputs> {
     let choice = Choice {
@@ -118,13 +121,13 @@ pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> 
     )?)))
 }
 
-/// The filter, if its words are of tcpdump's language.
+/// Returns the packet filter, if its expression is valid in tcpdump's syntax.
 fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
     let filter = PacketFilter {
         own: cli.input.filter.clone(),
         built_in: !preferences.no_kernel_filter.unwrap_or(false),
     };
-    // Of Ethernet, where everything can be asked for.
+    // Checked for Ethernet, which supports every expression.
     match filter.for_file(1) {
         Ok(_) => Ok(filter),
         Err(why) => Err(Failure::usage("--filter")
@@ -133,7 +136,8 @@ fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
     }
 }
 
-/// Neither an interface nor a capture was named; the interfaces here are where that is not `private`.
+/// Error: neither an interface nor a capture was named. Lists the local interfaces unless
+/// `private`.
 pub fn nothing(private: bool) -> Failure {
     let names: Vec<String> = Interface::all()
         .unwrap_or_default()
@@ -151,7 +155,7 @@ pub fn nothing(private: bool) -> Failure {
 }
 
 impl Inputs {
-    /// Makes interfaces known to the engine, and hands out what can be run.
+    /// Registers interfaces with the engine and returns the runnable inputs.
     pub fn introduce(self, engine: &Engine) -> Vec<Box<dyn Input>> {
         match self {
             Self::File(file) => vec![file],
@@ -165,21 +169,22 @@ impl Inputs {
         }
     }
 
-    /// Whether they are interfaces.
+    /// Returns true if the inputs are interfaces.
     pub const fn are_live(&self) -> bool {
         matches!(self, Self::Live(..))
     }
 }
 
-/// The program as it was started, for advice.
+/// Returns the path of the running program, for advice.
 fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("fcn-top"))
 }
 
-/// The interfaces here, as a table.
+/// Returns a table of the local interfaces.
 ///
 /// # Errors
-/// The kernel cannot be asked.
+///
+/// The kernel cannot be queried.
 pub fn list() -> Result<String> {
     let interfaces = Interface::all().map_err(|error| Failure::failed(error.to_string()))?;
     let header = ["interface", "state", "driver", "MTU", "speed", "addresses"];

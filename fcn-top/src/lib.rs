@@ -1,8 +1,10 @@
-//! Shows who is told to slow down, by whom, how often, and whether they obey: a monitor of RoCEv2 congestion notifications.
+//! A monitor of RoCEv2 congestion notifications: shows which senders are told to slow down, by
+//! whom, how often, and whether they obey.
 //!
-//! `engine/` takes packets in from interfaces and captures, and feeds the `monitor`, which knows nothing of where they come
-//! from. What it has seen comes out as `tables` of `record`s, which `view/` shows and `output/` prints; `text` and
-//! `names` have the words, `filter` and `order` choose. `run.rs` joins all that.
+//! `engine/` reads packets from interfaces and captures and feeds the `monitor`, which is
+//! independent of their origin. Its state is copied into `tables` of `record`s, which `view/` shows
+//! and `output/` prints. `text` and `names` format values, `filter` and `order` select and sort
+//! rows, and `run.rs` ties everything together.
 #![forbid(unsafe_code)]
 
 pub mod cli;

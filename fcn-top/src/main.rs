@@ -1,4 +1,4 @@
-//! `fcn-top`: everything is in the library.
+//! `fcn-top`: a thin wrapper around the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

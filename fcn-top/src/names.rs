@@ -1,4 +1,5 @@
-//! Names of addresses: host names from reverse lookups in the background, and pseudonyms that hide addresses.
+//! Names of addresses: host names from reverse lookups in the background, and pseudonyms that hide
+//! addresses.
 
 use fcn_tool::clean::clean;
 use lru::LruCache;
@@ -13,21 +14,22 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pseudonyms for addresses, as long as this value lives: one for each address, from a keyed hash whose key is drawn anew
-/// for every run. Two addresses have the same one with a chance of 1 in 4 thousand million.
+/// Pseudonyms of addresses, stable for the lifetime of this value: one per address, from a keyed
+/// hash with a new key for each run. Two addresses collide with a probability of 1 in 4 thousand
+/// million.
 #[derive(Clone, Debug, Default)]
 pub struct Pseudonyms {
     key: RandomState,
 }
 
 impl Pseudonyms {
-    /// That of an address: `host-1a2b3c4d`.
+    /// Returns the pseudonym of an address: `host-1a2b3c4d`.
     pub fn pseudonym(&self, address: IpAddr) -> String {
-        // The halves of the hash are both as good.
+        // Both halves of the hash are equally good.
         format!("host-{:08x}", self.key.hash_one(address) as u32)
     }
 
-    /// A text with every address in it replaced; Ethernet addresses too.
+    /// Returns a text with every address in it replaced, including Ethernet addresses.
     pub fn within(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -43,7 +45,7 @@ impl Pseudonyms {
         out
     }
 
-    /// The octets of the longest address that `text` begins with, and what to write instead.
+    /// Returns the length of the longest address that `text` starts with, and its replacement.
     fn beginning(&self, text: &str) -> Option<(usize, String)> {
         // `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`
         const LONGEST: usize = 45;
@@ -77,46 +79,46 @@ fn is_ethernet(text: &str) -> bool {
         })
 }
 
-/// Names kept: those asked for last.
+/// Maximum number of cached names, by most recent use.
 const KEPT: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
-/// Lookups that wait at a time; more are asked for again when their address is drawn again.
+/// Maximum number of queued lookups; others are requested again when their address is drawn again.
 const WAITING: usize = 256;
 
-/// How often whoever waits for names looks whether they have come.
+/// Polling interval while waiting for names.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The longest name that DNS allows.
+/// Maximum length of a DNS name.
 const LONGEST_NAME: usize = 253;
 
 /// The name of an address.
 type Found = Option<Arc<str>>;
 
-/// Names that reverse lookups find, one after the other in a thread of its own. Asking never waits; an answer is kept until
-/// many others have been asked for.
+/// Names from reverse lookups, one at a time in a separate thread. Queries never block; an answer
+/// is cached until many others have been requested.
 pub struct Names {
     known: Arc<Mutex<Known>>,
     wanted: SyncSender<IpAddr>,
-    /// Lookups that wait or are under way.
+    /// Number of lookups queued or in progress.
     open: Arc<AtomicUsize>,
 }
 
-/// What was found; nothing where an address has no name, or none yet.
+/// Lookup results; `None` if an address has no name, or none yet.
 type Known = LruCache<IpAddr, Found>;
 
 impl Names {
-    /// Names from the system's resolver.
+    /// Uses the system's resolver.
     pub fn from_resolver() -> Self {
         Self::from_lookup(|address| dns_lookup::lookup_addr(address).ok())
     }
 
-    /// Names from somewhere else.
+    /// Uses another lookup function.
     pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
         let known = Arc::new(Mutex::new(Known::new(KEPT)));
         let (wanted, requests) = sync_channel(WAITING);
         let open = Arc::new(AtomicUsize::new(0));
         let (answers, answered) = (Arc::clone(&known), Arc::clone(&open));
-        // Without the thread nothing has a name. It is never waited for: a lookup can take long.
+        // Without the thread nothing gets a name. It is never joined: a lookup can take long.
         let _ = thread::Builder::new()
             .name("names".to_owned())
             .spawn(move || answer(&requests, (&answers, &answered), lookup));
@@ -127,7 +129,7 @@ impl Names {
         }
     }
 
-    /// The name of an address, if it is known by now; if it is not, it is asked for.
+    /// Returns the name of an address if it has been looked up; otherwise requests a lookup.
     pub fn get(&self, address: IpAddr) -> Option<Arc<str>> {
         let mut known = self.known.lock();
         if let Some(found) = known.get(&address) {
@@ -145,13 +147,14 @@ impl Names {
         None
     }
 
-    /// Asks for the names of these addresses and waits for the answers, so long at most; whether all have come.
+    /// Requests the names of these addresses and waits at most `most` for the answers. Returns true
+    /// if all have arrived.
     pub fn wait(&self, addresses: impl IntoIterator<Item = IpAddr>, most: Duration) -> bool {
         let until = Instant::now() + most;
         let is_late = || Instant::now() >= until;
         for address in addresses {
             while self.known.lock().peek(&address).is_none() && self.get(address).is_none() {
-                // It was asked for, or has to wait for room.
+                // It was requested, or has to wait for room in the queue.
                 if self.known.lock().peek(&address).is_some() {
                     break;
                 }
@@ -183,7 +186,7 @@ fn answer(
     lookup: impl Fn(&IpAddr) -> Option<String>,
 ) {
     for address in requests {
-        // Who answers for an address may be anyone: the name is a text like any other from the network.
+        // Anyone may answer for an address: the name is untrusted text from the network.
         let name = lookup(&address)
             .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
             .map(|name| Arc::from(&*clean(&name)));
@@ -209,7 +212,7 @@ mod tests {
             one.pseudonym(EXAMPLE),
             one.pseudonym("192.0.2.8".parse().unwrap())
         );
-        // One in 2^32 each.
+        // Each collides with a probability of 1 in 2^32.
         let different = (0..4).any(|i| {
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, i));
             one.pseudonym(address) != other.pseudonym(address)
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_when_they_are_known() {
+    fn names_appear_when_resolved() {
         let (go, wait) = channel::<()>();
         let names = Names::from_lookup(move |address| {
             let _ = wait.recv();
@@ -268,10 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_the_names_or_knows_that_they_are_missing() {
+    fn waiting_returns_names_or_reports_missing_ones() {
         let address = |number| IpAddr::V4(Ipv4Addr::from_bits(number));
         let names = Names::from_lookup(|address| Some(format!("at-{address}")));
-        // More than may wait at a time.
+        // More than the queue holds.
         let many = 0..3 * WAITING as u32;
         assert!(names.wait(many.clone().map(address), Duration::from_secs(60)));
         for number in many {
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_cache_is_bounded() {
         let names = Names::from_lookup(|_| None);
         let kept = |number| {
             let address = IpAddr::V4(Ipv4Addr::from_bits(number));
@@ -296,7 +299,7 @@ mod tests {
         for i in 0..5 * KEPT.get() as u32 {
             let address = IpAddr::V4(Ipv4Addr::from_bits(i));
             names.known.lock().put(address, None);
-            // Asked for all the time.
+            // Requested all the time.
             assert!(i < 7 || kept(7));
         }
         assert_eq!(names.known.lock().len(), KEPT.get());
@@ -305,11 +308,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_address_is_left_in_a_text(address in any::<IpAddr>(), before in "[ -~]{0,8}", behind in "\\PC{0,8}") {
+        fn texts_are_masked_completely(address in any::<IpAddr>(), before in "[ -~]{0,8}", behind in "\\PC{0,8}") {
             let pseudonyms = Pseudonyms::default();
             let text = format!("{before} {address} {behind}");
             let masked = pseudonyms.within(&text);
-            // `::` and the like are in any text.
+            // Short ones such as `::` occur in any text.
             if address.to_string().len() > 6 {
                 prop_assert!(!masked.contains(&address.to_string()), "{} -> {}", text, masked);
             }

@@ -1,14 +1,15 @@
-//! Refuses options that would have no effect in this run, so that nobody relies on them. A configuration file may have them for
-//! other runs.
+//! Rejects options that would have no effect in this run, so that no one relies on them. A
+//! configuration file may contain them for other runs.
 
 use crate::cli::Cli;
 use crate::setup::{Printing, Way};
 use fcn_tool::failure::{Failure, Result};
 
-/// Refuses what was given on the command line and has nothing to act on, where packets are shown in this way.
+/// Rejects options on the command line that do nothing in this mode of output.
 ///
 /// # Errors
-/// There is such an option: which, and what it is for.
+///
+/// There is such an option; the text names it and its purpose.
 pub fn refuse(cli: &Cli, way: Way) -> Result {
     let (mode, limits, given) = (&cli.mode, &cli.limits, &cli.preferences);
     let on = |switch: Option<bool>| switch == Some(true);
@@ -25,7 +26,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
             way,
             Way::Headless(Printing::Json | Printing::Csv | Printing::Report)
         );
-    // Whether there is what an option acts on, and what that is.
+    // Preconditions of options: whether each holds, and its name.
     let capture = (!cli.input.iface.is_empty(), "capturing on an interface");
     let screen = (is_screen, "a screen");
     let packets = (is_screen || exports, "a screen, or --export");
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_nothing_is_refused_by_its_name() {
+    fn options_without_effect_are_rejected_by_name() {
         for (words, terminal, option) in [
             ("fcn-top -r a --json --buffer 1MiB", false, "--buffer"),
             ("fcn-top -r a --no-promiscuous", true, "--no-promiscuous"),

@@ -1,25 +1,25 @@
-//! The order of a table's lines: by one column, either way.
+//! Order of a table's rows: by one column, ascending or descending.
 
 use crate::columns::{self, Rates};
 use crate::record::{Cell, Record};
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-/// By which column, and which way.
+/// A sort column and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The column's number.
+    /// Index of the column.
     pub column: usize,
-    /// The greatest first.
+    /// True for descending order.
     pub descending: bool,
 }
 
-/// What a line is sorted by, when the line itself may be gone.
+/// Sort key of a row, usable after the row itself is gone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SortKey {
-    /// There is nothing in the column.
+    /// The cell is empty.
     Nothing,
-    /// Severities go by how bad they are; other names by the alphabet.
+    /// Severities sort by rank, other names alphabetically.
     Name(u8, &'static str),
     /// Any other text.
     Text(Box<str>),
@@ -32,7 +32,7 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// That of a cell.
+    /// Returns the key of a cell.
     pub fn from_cell(cell: Cell<'_>) -> Self {
         match cell {
             Cell::None => Self::Nothing,
@@ -45,7 +45,7 @@ impl SortKey {
         }
     }
 
-    /// Which of two keys of one column, neither of them nothing, is less.
+    /// Compares two keys of the same column, neither of them empty.
     fn ascending(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Name(rank, a), Self::Name(other, b)) => (rank, a).cmp(&(other, b)),
@@ -53,25 +53,28 @@ impl SortKey {
             (Self::Address(a), Self::Address(b)) => a.cmp(b),
             (Self::Whole(a), Self::Whole(b)) => a.cmp(b),
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
-            // Cells of one column are of one sort.
+            // All cells of a column are of the same type.
             _ => Ordering::Equal,
         }
     }
 }
 
 impl Order {
-    /// Reads `rate_1s`, or `-rate_1s` for the greatest first; short names as in filters.
+    /// Parses `rate_1s`, or `-rate_1s` for descending order; accepts the same short names as
+    /// filters.
     ///
     /// # Errors
-    /// There is no such column; the text says which one may be meant.
+    ///
+    /// There is no such column; the text suggests a name.
     pub fn parse<R: Record>(text: &str) -> Result<Self, String> {
         Self::parse_with::<R>(text, Rates::Latest)
     }
 
-    /// The same, where `rate` is short for one of `rates`.
+    /// Same as [`Self::parse`], with `rate` short for one of `rates`.
     ///
     /// # Errors
-    /// There is no such column; the text says which one may be meant.
+    ///
+    /// There is no such column; the text suggests a name.
     pub fn parse_with<R: Record>(text: &str, rates: Rates) -> Result<Self, String> {
         let text = text.trim();
         let (name, descending) = match text.strip_prefix(['-', '−']) {
@@ -82,14 +85,14 @@ impl Order {
         Ok(Self { column, descending })
     }
 
-    /// Which of two lines comes first. What has nothing in the column comes last either way; equal lines are equal, so that
-    /// a stable sort leaves them where they are.
+    /// Compares two rows. Empty cells sort last in either direction. Equal rows compare equal, so
+    /// that a stable sort keeps their order.
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
         let key = |record| SortKey::from_cell(R::cell(record, self.column));
         self.compare_keys(&key(a), &key(b))
     }
 
-    /// Which of two lines comes first, of which these are the keys.
+    /// Compares two rows by their keys.
     pub fn compare_keys(&self, a: &SortKey, b: &SortKey) -> Ordering {
         match (a, b) {
             (SortKey::Nothing, SortKey::Nothing) => Ordering::Equal,
@@ -101,7 +104,7 @@ impl Order {
     }
 }
 
-/// Severities go by how bad they are; other names by the alphabet.
+/// Returns the rank of a severity; 0 for other names, which sort alphabetically.
 pub(crate) fn rank(name: &str) -> u8 {
     match name {
         "warning" => 1,
@@ -117,7 +120,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn an_order_is_read() {
+    fn an_order_is_parsed() {
         for (text, column, descending) in [
             ("rate_1s", "rate_1s", false),
             ("-rate", "rate_1s", true),
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_last_either_way() {
+    fn empty_cells_sort_last_in_both_directions() {
         let rows: Vec<QpRecord> = [Some(3), None, Some(1), None, Some(2)]
             .into_iter()
             .map(|gap_p50| QpRecord {
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn severities_go_by_how_bad_they_are() {
+    fn severities_sort_by_rank() {
         let order = Order::parse::<EventRecord>("severity").unwrap();
         let mut events = sample::tables().events;
         events.sort_by(|a, b| order.compare(a, b));

@@ -1,28 +1,29 @@
-//! A packet as it comes in, whatever it comes from.
+//! A captured packet, independent of its source.
 
 use fcn_wire::LinkType;
 use fcn_wire::infiniband::erf_header_len;
 
-/// A packet, lent.
+/// A borrowed packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// When it was captured, in nanoseconds since the epoch.
+    /// Capture time, in nanoseconds since the epoch.
     pub at: u64,
-    /// The octets captured.
+    /// Captured octets.
     pub bytes: &'a [u8],
-    /// Octets that it had on the wire; never fewer than were captured.
+    /// Length on the wire, in octets; at least the captured length.
     pub wire_len: usize,
-    /// What it begins with.
+    /// Link type of the first header.
     pub link: LinkType,
-    /// Which of the sources' interfaces it was seen on, from 0 in the order that they became known.
+    /// Index of the interface it was captured on, across all sources, from 0 in the order of
+    /// registration.
     pub interface: u32,
-    /// Its number in the order of capture, from 1: Wireshark's frame number where one file is read.
+    /// Packet number in capture order, from 1: Wireshark's frame number if a single file is read.
     pub number: u64,
 }
 
 impl Packet<'_> {
-    /// Octets that were on the network, as far as the capture tells: without the header that it puts in the place of the
-    /// link's (Linux cooked, BSD loopback) or in front of it (ERF).
+    /// Number of octets on the network, as far as the capture shows: without the header that the
+    /// capture puts in place of the link's (Linux cooked, BSD loopback) or before it (ERF).
     #[inline]
     pub fn octets(&self) -> u64 {
         let made_up = match self.link {

@@ -1,7 +1,7 @@
-//! What the tables show: one record for each kind of line, and the columns that each has.
+//! Contents of the tables: one record type for each kind of row, with its columns.
 //!
-//! The columns are written once, here: screens, sorting, filters, JSON, CSV and reports all go through them. How a cell is
-//! written out is in `text.rs`, where the values come from the monitor's.
+//! Columns are declared here only; screens, sorting, filters, JSON, CSV and reports all use these
+//! declarations. `text.rs` formats cells; the values are the monitor's.
 
 use crate::nic::known::Quantity;
 use derive_more::Display;
@@ -10,77 +10,79 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Names a row for as long as it is kept: the number is not used again for another.
+/// Identifies a row for as long as it is kept. Values are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u64);
 
 impl RowId {
-    /// The row's place: its own for as long as it is kept, below the number of rows that were ever kept at a time.
+    /// Index of the row's slot, unique among the rows kept, below the largest number of rows ever
+    /// kept at once.
     pub(crate) const fn place(self) -> u32 {
         self.0 as u32
     }
 }
 
-/// The state of an interface that packets captured on all interfaces together passed, or from which a mirror copied them: nobody
-/// watches it.
+/// State of an interface that is not captured on itself: packets captured on all interfaces
+/// together passed it, or a mirror copied them from it.
 pub const PASSED: &str = "passed";
 
-/// The state of an interface of the built-in capture, also in exports of its packets.
+/// State of the interface of the built-in capture, also in exports of its packets.
 pub const MADE_UP: &str = "demo: made-up traffic";
 
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Not known, or nothing to be said.
+    /// Unknown, or not applicable.
     None,
     /// A name from a fixed list.
     Name(&'static str),
     /// Free text.
     Text(&'a str),
-    /// What a judgement rests on: a text.
+    /// Evidence of a conclusion, as text.
     Evidence(Grounds),
-    /// An address: masked, or with its name, where that is asked for.
+    /// An address; masked, or with its name, if requested.
     Address(IpAddr),
-    /// A number of things, or a number that names something (a QP, a flow label, a frame).
+    /// A quantity, or an identifier (a QP, a flow label, a frame).
     Count(u64),
-    /// So many a second.
+    /// A rate per second.
     Rate(f64),
-    /// Bits a second.
+    /// Bits per second.
     Bits(f64),
-    /// A part of a whole, 0 to 1.
+    /// A fraction of a whole, 0 to 1.
     Share(f64),
-    /// How much something has grown: 0.5 is half as much again, −0.5 half of what it was.
+    /// A relative change: 0.5 is growth by half, −0.5 is a decline by half.
     Change(f64),
-    /// A span of time in nanoseconds.
+    /// A duration in nanoseconds.
     Span(u64),
-    /// A moment, in nanoseconds since the epoch.
+    /// A time, in nanoseconds since the epoch.
     Moment(u64),
 }
 
 /// A column of a table.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// Its name in filters, JSON, CSV and `--sort`: stable.
+    /// Stable identifier in filters, JSON, CSV and `--sort`.
     pub id: &'static str,
-    /// Its heading on a screen.
+    /// Heading on the screen.
     pub title: &'static str,
-    /// What it says, with unit and range: one sentence.
+    /// Meaning, with unit and range, in one sentence.
     pub about: &'static str,
-    /// Characters that it wants on a screen.
+    /// Preferred width on the screen, in characters.
     #[serde(skip)]
     pub width: u16,
-    /// What its cells hold, where they hold anything.
+    /// Type of its cells that are not empty.
     pub holds: Holds,
 }
 
 impl Column {
-    /// How many digits behind the second moments have in it: as many as it has room for.
+    /// Number of decimals of the second in its times: as many as fit.
     pub const fn digits(&self) -> usize {
         if self.width >= 15 { 6 } else { 3 }
     }
 }
 
-/// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
+/// Type of a column's cells: determines how a filter parses values for it, and how values are
+/// formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
@@ -90,11 +92,11 @@ pub enum Holds {
     Text,
     /// [`Cell::Address`].
     Address,
-    /// [`Cell::Count`]: a number of things.
+    /// [`Cell::Count`]: a quantity.
     Count,
-    /// [`Cell::Count`]: a number that names something.
+    /// [`Cell::Count`]: an identifier.
     Number,
-    /// [`Cell::Count`]: the number of a QP, 24 bits.
+    /// [`Cell::Count`]: a QP number, 24 bits.
     Qp,
     /// [`Cell::Count`]: a flow label, 20 bits.
     Label,
@@ -113,24 +115,24 @@ pub enum Holds {
 }
 
 impl Holds {
-    /// Whether it is a number, which people like to see at the right edge of a column.
+    /// Returns true if it is a number, which is aligned to the right.
     pub const fn is_number(self) -> bool {
         !matches!(self, Self::Name | Self::Text | Self::Address | Self::Moment)
     }
 }
 
-/// A line of a table.
+/// A row of a table.
 pub trait Record {
-    /// What the table is called, in schemas and on screens.
+    /// Name of the table, in schemas and on screens.
     const TABLE: &'static str;
-    /// Its columns, in their usual order.
+    /// Columns, in their default order.
     const COLUMNS: &'static [Column];
 
-    /// The value in the column of that number; [`Cell::None`] where there is none.
+    /// Value in the column of that index; [`Cell::None`] if there is no value.
     fn cell(&self, column: usize) -> Cell<'_>;
 }
 
-/// The number of the column called `id`.
+/// Returns the index of the column with identifier `id`.
 pub fn column_named<R: Record>(id: &str) -> Option<usize> {
     R::COLUMNS.iter().position(|column| column.id == id)
 }
@@ -167,7 +169,7 @@ macro_rules! records {
 
 pub(crate) use records;
 
-/// `f` of the value, where there is one.
+/// Applies `f` to the value, if there is one.
 fn some<T: Copy>(value: &Option<T>, f: impl FnOnce(T) -> Cell<'static>) -> Cell<'static> {
     value.map_or(Cell::None, f)
 }
@@ -181,19 +183,19 @@ pub use fcn_observe::origin::{self, Maker};
 pub use fcn_observe::{Advice, Answer, Company, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
-/// What a judgement rests on, or lacks.
+/// Evidence of a conclusion, or what is missing for one.
 #[derive(Clone, Copy, Debug, Display, PartialEq)]
 pub enum Grounds {
-    /// Whether a sender obeys.
+    /// Evidence of a sender's obedience.
     Verdict(Evidence),
-    /// What would help to tell whether it does.
+    /// Additional data needed for a verdict.
     Advice(Advice),
-    /// Who made CNPs.
+    /// Evidence of the origin of CNPs.
     Maker(origin::Evidence),
 }
 
 records! {
-    /// What one sender's QP is told, by one kind of notification.
+    /// Notifications of one kind to one sender's QP.
     QpRecord, "qps", {
         sender: Option<IpAddr> = "Sender", 22, Address, "The data sender that is told to slow down, where the notification or the traffic tells", |v| some(v, Cell::Address);
         qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
@@ -251,7 +253,7 @@ records! {
         findings: u64 = "Finds", 5, Count, "Findings about the notifications, of any severity", |v| Cell::Count(*v);
     }
 
-    /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
+    /// A notifier: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
         notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
@@ -278,7 +280,7 @@ records! {
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
-    /// A hop of a path that IOAM traces tell of.
+    /// A hop of a path reported by IOAM traces.
     HopRecord, "hops", {
         path: u32 = "Path", 5, Number, "Number of the path", |v| Cell::Count((*v).into());
         traces: u64 = "Traces", 8, Count, "Traces that came along this path", |v| Cell::Count(*v);
@@ -296,7 +298,7 @@ records! {
         last_seen: u64 = "Last", 12, Moment, "Last trace, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
-    /// Something worth knowing.
+    /// A noteworthy occurrence.
     EventRecord, "events", {
         at: u64 = "Time", 15, Moment, "When (first), in nanoseconds since the epoch", |v| Cell::Moment(*v);
         severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.id());
@@ -311,7 +313,7 @@ records! {
         section: &'static str = "Section", 40, Name, "Where the rule is written", |v| if v.is_empty() { Cell::None } else { Cell::Name(v) };
     }
 
-    /// Where packets come from.
+    /// A source of packets.
     InterfaceRecord, "interfaces", {
         name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file, with its number behind it where one before has the same", |v| Cell::Text(v);
         state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, or mirrors copied them, whose own state nobody watches", |v| Cell::Name(v);
@@ -330,7 +332,7 @@ records! {
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);
     }
 
-    /// What a driver counts at a port of an RDMA device of this host.
+    /// A driver's counter of a port of an RDMA device of this host.
     CounterRecord, "counters", {
         device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
         port: u32 = "Port", 4, Number, "Its port, from 1", |v| Cell::Count((*v).into());
@@ -362,13 +364,13 @@ records! {
 }
 
 impl QpRecord {
-    /// The addresses in it, as far as they are known.
+    /// Returns the known addresses in the row.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let ends = [self.sender, self.receiver].into_iter().flatten();
         ends.chain([self.notifier, self.told])
     }
 
-    /// Whether what stands in that column is an estimate, of samples.
+    /// Returns true if the value in that column is an estimate from samples.
     pub fn is_estimate(&self, column: &str) -> bool {
         let sampled = match column {
             "total" | "rate_now" | "rate_1s" | "rate_10s" | "rate_mean" => self.sampled,
@@ -380,7 +382,7 @@ impl QpRecord {
 }
 
 impl EventRecord {
-    /// What befell the capture, once, at no packet.
+    /// Returns an event of the capture as a whole: it happened once and has no packet.
     pub fn of_capture(at: u64, severity: Severity, what: &'static str, text: &str) -> Self {
         Self {
             at,
@@ -397,9 +399,9 @@ impl EventRecord {
         }
     }
 
-    /// Whether it is a finding: something wrong or remarkable that a packet shows, be it a broken rule, or that it
-    /// contradicts itself or was captured too short. What befell the capture is none. Every number of findings counts
-    /// these, `times` each, by severity.
+    /// Returns true for a finding: something wrong or remarkable in a packet, such as a broken
+    /// rule, a contradiction or truncated capture. Events of the capture itself are not findings.
+    /// Every number of findings counts these, `times` each, by severity.
     pub const fn is_finding(&self) -> bool {
         self.frame.is_some()
     }

@@ -1,4 +1,5 @@
-//! From the command line to the exit code: reads the arguments, opens what packets come from, and has them shown.
+//! From the command line to the exit code: parses the arguments, opens the inputs, and runs the
+//! output.
 
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 const PROGRAM: &str = "fcn-top";
 
-/// Does what `args` ask for (the first is the program's name); returns the exit code.
+/// Runs the command given by `args` (the first is the program's name) and returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let done = match Cli::try_parse_from(args) {
         Ok(cli) if cli.config.print_config => say(console.out, &config::template()),
@@ -62,14 +63,14 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         let private = cli.preferences.privacy.or(file.privacy);
         return Err(inputs::nothing(private == Some(true)));
     }
-    // What is asked for on the command line alone decides about intervals.
+    // Intervals are enabled by the command line only.
     let way = setup::way(&cli, console.out_is_terminal)?;
     no_effect::refuse(&cli, way)?;
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let mut options = setup::screen(&cli, &preferences, way)?;
     let selection = if way == Way::Screen && options.view != Tab::Qps {
-        // Order and filter are those of another table then, and checked already.
+        // Order and filter then belong to another table and are already checked.
         Selection::default()
     } else {
         setup::selection(&cli, &preferences, way)?
@@ -87,10 +88,10 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let unchecked = audit::unchecked(&settings);
     options.checked = audit::checked_and_why(&unchecked);
 
-    // A port may take rights that are given up below.
+    // Binding the port may need privileges that are dropped below.
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
     let over = Arc::new(AtomicBool::new(false));
-    // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
+    // Threads started earlier would keep their privileges, including the one that catches Ctrl-C.
     let (inputs, interrupted) = if is_file {
         let interrupted = (console.catch_interrupt)()?;
         let stops = [Arc::clone(&interrupted), Arc::clone(&over)];
@@ -100,7 +101,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         (inputs, (console.catch_interrupt)()?)
     };
     let words = setup::words(&preferences);
-    // Before the run that fills it, and with the rights that are left.
+    // Created before the run that fills it, and with the remaining privileges.
     let page = (cli.mode.html.as_deref())
         .map(|to| new_page(to, cli.mode.replacing.force, inputs.are_live()))
         .transpose()?;
@@ -133,7 +134,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way)
         && !cli.mode.quiet
     {
-        // Told before the first packet: who starts this from a program can wait for it.
+        // Announced before the first packet, so that a script that starts the program can wait for
+        // it.
         let _ = writeln!(
             console.err,
             "{PROGRAM}: capturing on {}; {rights}; Ctrl-C ends it",
@@ -156,7 +158,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         });
     }
     let deadline = cli.limits.duration;
-    // Served until it is dropped.
+    // Serves until it is dropped.
     let by_interface = preferences.per_interface == Some(true);
     let _server = listener
         .map(|listener| metrics(listener, &cli, by_interface, &engine, &words, way, console))
@@ -167,13 +169,14 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                 view::run(&*engine, &options, &words, &interrupted)
             });
             shown?;
-            // What an interface came to was on the screen; a capture that is not whole is told once more.
+            // Problems of an interface were on the screen; an incomplete capture is reported once
+            // more.
             if live { whole(&engine) } else { ended }
         }
         Way::Daemon => {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
                 let mut warnings = Warnings::default();
-                // What a capture has is served until someone stops it.
+                // The metrics of a capture file are served until the program is stopped.
                 while !interrupted.load(Ordering::Relaxed) && (engine.runs() || !live) {
                     warnings.tell(&engine, console.err);
                     std::thread::sleep(Duration::from_millis(50));
@@ -222,7 +225,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
 }
 
-/// Fails where none of the interfaces could be captured on at the end: that nothing was seen says nothing then.
+/// Fails if no interface could be captured on at the end: an empty capture means nothing then.
 fn captured(engine: &Engine) -> Result {
     let interfaces = engine.tables(Wanted::default()).interfaces;
     if engine.has_enough() || interfaces.iter().any(|interface| interface.state == "up") {
@@ -237,7 +240,7 @@ fn captured(engine: &Engine) -> Result {
     Err(Failure::failed("nothing could be captured at the end").and(states.join(", ")))
 }
 
-/// Fails where packets were lost.
+/// Fails if packets were lost.
 fn whole(engine: &Engine) -> Result {
     if engine.is_lossy() {
         return Err(Failure::incomplete("packets were lost")
@@ -246,7 +249,7 @@ fn whole(engine: &Engine) -> Result {
     Ok(())
 }
 
-/// Serves metrics.
+/// Starts to serve metrics.
 fn metrics(
     listener: TcpListener,
     cli: &Cli,
@@ -279,10 +282,10 @@ fn metrics(
     Ok(server)
 }
 
-/// What the tables do not say.
+/// Returns the facts of a report that are not in the tables.
 fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended) -> Header {
     let files = cli.input.read.iter().map(|path| path.display().to_string());
-    // Any spelling of an address may be in them.
+    // They may contain an address in any spelling.
     let read = cli.input.iface.iter().cloned().chain(files);
     let read = read.filter(|_| !private).collect();
     let ended = match (ended, how) {
@@ -290,7 +293,7 @@ fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended)
         (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
         (Ok(()), Ended::Well) => None,
     };
-    // An interface has no end: how long it was watched is no part of it.
+    // A live capture has no end, so stopping it does not make the output partial.
     let enough = cli.input.read.is_some() && engine.has_enough();
     let part = Part {
         filter: cli.input.filter.clone(),
@@ -303,7 +306,7 @@ fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended)
     Header { read, part, ended }
 }
 
-/// A failure to write a file; `dropped` is whether privileges were dropped before.
+/// A failure to write a file; `dropped` is true if privileges were dropped before.
 fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
     let denied = why.contains("ermission denied");
     let failure = Failure::failed(what).and(why);
@@ -314,12 +317,12 @@ fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
     }
 }
 
-/// The file for a page.
+/// Creates the file of a page.
 fn new_page(to: &Path, replace: bool, dropped: bool) -> Result<PageFile> {
     PageFile::create(to, replace).map_err(|why| unwritten("--html", why, dropped))
 }
 
-/// Writes a page of all that was seen.
+/// Writes a page about the whole run.
 fn write_page(
     page: PageFile,
     engine: &Engine,
@@ -349,7 +352,7 @@ fn write_page(
     };
     let selected = selection.or_top(html::ROWS);
     if let Some(missing) = selected.wait_for_names(&tables, words) {
-        // A message beside what was asked for.
+        // Losing a warning is not an error.
         let _ = writeln!(console.err, "{PROGRAM}: warning: {missing}");
     }
     let document = html::document(&story, selection, words);
@@ -363,7 +366,7 @@ fn write_page(
     Ok(())
 }
 
-/// Writes the packets behind the rows that match.
+/// Exports the packets of the matching rows.
 fn export(
     engine: &Engine,
     selection: &Selection,
@@ -376,7 +379,7 @@ fn export(
         ..Wanted::default()
     });
     if let Some(missing) = selection.wait_to_filter(&tables, words) {
-        // A message beside what was asked for, as the one below.
+        // Losing a warning is not an error, here and below.
         let _ = writeln!(console.err, "{PROGRAM}: warning: {missing}");
     }
     let selected = selection.apply(&tables, words);
@@ -392,7 +395,7 @@ fn export(
         );
     }
     if !quiet {
-        // A message beside what was asked for.
+        // Losing a message is not an error.
         let _ = writeln!(console.err, "{text}");
     }
     Ok(())

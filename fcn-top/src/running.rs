@@ -1,4 +1,4 @@
-//! The threads: inputs that feed the engine, the clock, and the output.
+//! Threads: inputs that feed the engine, the clock, and the output.
 
 use crate::engine::{Engine, Input};
 use fcn_tool::failure::{Failure, Result};
@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often time is moved on where no packets come.
+/// Interval at which time advances while no packets arrive.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Has `inputs` feed the engine while `front` shows what comes of it; once that returns, `over` is set, and what is on its
-/// way is taken in. With `deadline`, inputs end by themselves after that time, where what they bring is captured now.
+/// Runs `inputs`, which feed the engine, while `front` shows the results. When `front` returns,
+/// sets `over` and processes the packets still in transit. With `deadline`, live inputs are ended
+/// after that time.
 ///
 /// # Errors
-/// First what `front` came to, second why an input broke off.
+///
+/// First the result of `front`, second the reason why an input failed.
 pub fn feed<T>(
     engine: &Engine,
     inputs: Vec<Box<dyn Input>>,
@@ -36,7 +38,7 @@ pub fn feed<T>(
         let clock = scope.spawn(|| {
             let begun = Instant::now();
             while !done.load(Ordering::Acquire) {
-                // Cut short at the end, which need not wait for it.
+                // Unparked at the end, which need not wait for the tick.
                 thread::park_timeout(TICK);
                 engine.tick();
                 let late = deadline.is_some_and(|deadline| begun.elapsed() >= deadline);
@@ -45,7 +47,7 @@ pub fn feed<T>(
                 }
             }
         });
-        // Also where it panics: the threads would be waited for without end.
+        // Set even if `front` panics; otherwise joining the threads would never end.
         let ends = Ends([over, &done]);
         let shown = front();
         over.store(true, Ordering::Release);

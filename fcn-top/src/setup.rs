@@ -1,4 +1,5 @@
-//! The settings of a run, checked and combined from command line and configuration before anything is opened.
+//! Settings of a run, checked and combined from command line and configuration before anything is
+//! opened.
 
 use crate::cli::Cli;
 use crate::columns::Rates;
@@ -19,42 +20,44 @@ use jiff::tz::TimeZone;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is printed.
+/// Format of the printed output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printing {
     /// Nothing.
     Nothing,
     /// One document at the end.
     Json,
-    /// A line for each interval.
+    /// A line of JSON for each interval.
     JsonLines,
-    /// Rows at the end.
+    /// CSV rows at the end.
     Csv,
-    /// Rows of each interval.
+    /// CSV rows of each interval.
     CsvIntervals,
     /// A report at the end.
     Report,
     /// Broken rules, a line each, and the verdict.
     Audit,
-    /// The same as one document at the end.
+    /// The audit as one document at the end.
     AuditJson,
 }
 
-/// How it is shown.
+/// Mode of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// On a screen.
     Screen,
-    /// Printed or written, and then over.
+    /// Printed or written, then done.
     Headless(Printing),
-    /// By metrics alone, until someone stops it.
+    /// Metrics only, until stopped.
     Daemon,
 }
 
-/// How packets are shown with these options, where standard output is a terminal or not.
+/// Returns the mode of output for these options; `terminal` is true if standard output is a
+/// terminal.
 ///
 /// # Errors
-/// There is no terminal, and nothing was said about what to print.
+///
+/// There is no terminal, and no option selects an output.
 pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
     let mode = &cli.mode;
     let printing = match mode {
@@ -81,12 +84,13 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
     }
 }
 
-/// Which rows are shown, and in which order.
+/// Returns the filter and order of rows.
 ///
 /// # Errors
-/// A filter or an order that is none.
+///
+/// The filter or the order is invalid.
 pub fn selection(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Selection> {
-    // What is printed at the end tells of all the time that was seen, not of its last second.
+    // Output at the end covers the whole capture, not its last second.
     let rates = match way {
         Way::Headless(Printing::JsonLines | Printing::CsvIntervals) => Rates::Latest,
         Way::Headless(_) => Rates::Mean,
@@ -109,10 +113,11 @@ pub fn selection(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Selec
     Ok(Selection { order, top, filter })
 }
 
-/// The code points.
+/// Returns the code points.
 ///
 /// # Errors
-/// The file cannot be read, or is no profile.
+///
+/// The file cannot be read, or is not a profile.
 pub fn profile(preferences: &Preferences) -> Result<Profile> {
     let Some(path) = preferences
         .profile
@@ -126,7 +131,7 @@ pub fn profile(preferences: &Preferences) -> Result<Profile> {
     Profile::from_toml(&text).map_err(|error| bad().and(error.to_string()))
 }
 
-/// What the monitor is told.
+/// Returns the settings of the monitor.
 pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Settings {
     let prefixes = |list: &Option<Vec<crate::values::Net>>| -> Vec<Prefix> {
         list.iter().flatten().map(|net| net.0).collect()
@@ -155,7 +160,7 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
     }
 }
 
-/// How things are written out. With names, this starts a thread.
+/// Returns the formatting options. Starts a thread if names are resolved.
 pub fn words(preferences: &Preferences) -> Words {
     let zone = if preferences.utc == Some(true) {
         TimeZone::UTC
@@ -172,14 +177,14 @@ pub fn words(preferences: &Preferences) -> Words {
     }
 }
 
-/// What the configuration `file` says, without its order where that is of another table than the one that `cli` asks for
-/// in this way: who prefers an order of the points has not asked for one of the QPs.
+/// Returns the configuration of `file`, without its order if that applies to another table than the
+/// one shown with `cli` in this mode: a preferred order of the points is not one of the QPs.
 pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
     let usual = Tab::default().id();
     let its = file.view.as_deref().unwrap_or(usual);
     let shown = match way {
         Way::Screen => cli.preferences.view.as_deref().unwrap_or(its),
-        // The QPs are what is printed.
+        // Printed output shows the QPs.
         Way::Headless(_) | Way::Daemon => usual,
     };
     if shown == its {
@@ -188,9 +193,10 @@ pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
     Preferences { sort: None, ..file }
 }
 
-/// How the screen begins, where packets are shown in this way.
+/// Returns the initial state of the screen in this mode.
 ///
 /// # Errors
+///
 /// There is no such view, or its table has no such order or filter.
 pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options> {
     let usual = Options::default();
@@ -205,7 +211,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
     let filter = cli.limits.rows.clone().unwrap_or_default();
     if way == Way::Screen {
         match view {
-            // A flow is a row of the QPs.
+            // A flow is a row of the QPs table.
             Tab::Qps | Tab::Flow => table::<QpRecord>(view, &order, &filter),
             Tab::Points => table::<PointRecord>(view, &order, &filter),
             Tab::Paths => table::<HopRecord>(view, &order, &filter),
@@ -224,7 +230,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
     })
 }
 
-/// Whether the table of `view` can be had in that order and with that filter, where they are not empty.
+/// Checks that the table of `view` supports that order and that filter, if they are not empty.
 fn table<R: Record>(view: Tab, order: &str, filter: &str) -> Result {
     let wrong = |option: &str, error: String| {
         let columns: Vec<_> = R::COLUMNS.iter().map(|column| column.id).collect();
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_filter_are_those_of_the_view() {
+    fn order_and_filter_apply_to_the_view() {
         for words in [
             "fcn-top -i a --sort -total --where qp=5",
             "fcn-top -i a --view flow --sort -total --where qp=5",
@@ -285,13 +291,13 @@ mod tests {
             };
             assert!(error.contains(all), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
-            // What is printed is checked elsewhere, against the QPs.
+            // Printed output is checked elsewhere, against the QPs.
             options(words, Way::Headless(Printing::Json)).unwrap();
         }
     }
 
     #[test]
-    fn a_configured_order_is_that_of_the_configured_view() {
+    fn a_configured_order_applies_to_the_configured_view() {
         let file = |view: Option<&str>| Preferences {
             view: view.map(str::to_owned),
             sort: Some("-total".to_owned()),

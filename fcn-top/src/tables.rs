@@ -1,4 +1,4 @@
-//! What a screen or a report shows at one moment: copied out of the monitor, so that it goes on meanwhile.
+//! Contents of a screen or report at one moment, copied out of the monitor so that it can continue.
 
 use crate::order::Order;
 use crate::record::RowId;
@@ -12,58 +12,59 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sums over everything seen.
+/// Sums over everything captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Packets.
     pub packets: u64,
-    /// Octets of them on the wire.
+    /// Their octets on the wire.
     pub octets: u64,
     /// Notifications by kind, in the order of [`Kind::ALL`].
     #[serde(skip)]
     pub notifications: [u64; Kind::ALL.len()],
-    /// Packets that were seen at another place before, and are counted there alone.
+    /// Packets captured before at another capture point, where they are counted.
     pub copies: u64,
-    /// Packets meant as notifications that cannot be read, among the undecodable.
+    /// Packets intended as notifications that cannot be decoded, included in `undecodable`.
     pub malformed: u64,
-    /// How often a packet is stamped before the one before it.
+    /// Number of packets stamped earlier than their predecessor.
     pub stamps_back: u64,
-    /// By how much at most, in nanoseconds.
+    /// Largest step back, in nanoseconds.
     pub stamps_back_most: u64,
-    /// Packets that are samples: whatever counts packets here counts each as one.
+    /// Packets that are samples; every count of packets here counts each of them once.
     pub samples: u64,
     /// RoCEv2 data packets.
     pub data: u64,
-    /// Of them marked CE.
+    /// Data packets marked CE.
     pub ce: u64,
-    /// Packets that are neither and could be read.
+    /// Decodable packets that are neither.
     pub other: u64,
-    /// Of them PFC frames that pause at least one class.
+    /// PFC frames that pause at least one class, included in `other`.
     pub pfc: u64,
-    /// Packets of which the capture has too little to read them.
+    /// Packets truncated by the capture too much to decode.
     pub cut: u64,
-    /// Notifications and data of which the capture has not all octets, so that their ICRC, for one, cannot be verified.
+    /// Notifications and data that the capture truncated, so that, for example, their ICRC cannot
+    /// be verified.
     pub incomplete: u64,
-    /// Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that
-    /// they were meant as.
+    /// Packets that contradict themselves, have an unsupported link type, or cannot be decoded as
+    /// the notifications that they were intended as.
     pub undecodable: u64,
     /// Notifications with a wrong ICRC.
     pub icrc_bad: u64,
     /// [Findings](crate::record::EventRecord::is_finding) of severity note, warning, error.
     pub findings: [u64; 3],
-    /// Of them those that are not named, as the packet shows more than are kept of one.
+    /// Findings not listed individually, because a packet has more than are kept of one.
     pub findings_left_out: u64,
-    /// QP rows kept, and how many of them have had to go, the least recently notified first.
+    /// QP rows kept.
     pub rows: u64,
-    /// Rows gone.
+    /// QP rows evicted, least recently notified first.
     pub rows_evicted: u64,
     /// Data flows kept.
     pub flows: u64,
-    /// Data flows gone, the least recently seen first.
+    /// Data flows evicted, least recently seen first.
     pub flows_evicted: u64,
     /// Notifiers kept.
     pub points: u64,
-    /// Notifiers gone.
+    /// Notifiers evicted.
     pub points_evicted: u64,
 }
 
@@ -74,191 +75,197 @@ impl Totals {
     }
 }
 
-/// One row, or one notifier, over time.
+/// Time series of one row or one notifier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
     /// Start of the first step, in nanoseconds since the epoch.
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
-    /// What is later is not in it.
+    /// End of the data.
     pub until: u64,
     /// Notifications in each step.
     pub notifications: Vec<f32>,
-    /// The most of them in any one millisecond (2^20 ns) of each step; empty where steps are shorter than that.
+    /// Maximum in any millisecond (2^20 ns) of each step; empty if steps are shorter than that.
     pub most: Vec<f32>,
-    /// Octets of the flow's data (IP packets) in each step; empty where no data was seen.
+    /// Octets of the flow's data (IP packets) in each step; empty if no data was captured.
     pub data: Vec<f32>,
-    /// Of a notifier, the deepest queue that it told of in each step; 0 where it told of none.
+    /// For a notifier: the deepest queue reported in each step, 0 if none was reported.
     pub queue: Vec<f32>,
-    /// Of a notifier, the highest congestion level in each step.
+    /// For a notifier: the highest congestion level in each step.
     pub level: Vec<f32>,
-    /// Who notified, and how often: at most four.
+    /// Notifiers and their numbers of notifications; at most four.
     pub notifiers: Vec<(IpAddr, u64)>,
 }
 
-/// What passed in a step of time.
+/// Traffic in one step of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficStep {
     /// Notifications by kind, in the order of [`Kind::ALL`].
     pub notifications: [u32; Kind::ALL.len()],
     /// RoCEv2 data packets.
     pub data: u32,
-    /// Of them marked CE.
+    /// Data packets marked CE.
     pub ce: u32,
-    /// Octets of their IP packets.
+    /// Octets of the data's IP packets.
     pub octets: u64,
 }
 
-/// All traffic over time.
+/// Time series of all traffic.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Start of the first step, in nanoseconds since the epoch.
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
-    /// What is later is not in it.
+    /// End of the data.
     pub until: u64,
     /// The steps.
     pub steps: Vec<TrafficStep>,
 }
 
-/// What passed of a flow in a step of time.
+/// Traffic of a flow in one step of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStep {
     /// Notifications about it.
     pub notifications: u32,
     /// RoCEv2 data packets.
     pub data: u32,
-    /// Of them marked CE.
+    /// Data packets marked CE.
     pub ce: u32,
-    /// Octets of their IP packets.
+    /// Octets of the data's IP packets.
     pub octets: u64,
 }
 
 /// A flow over a whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowCourse {
-    /// Which.
+    /// The flow.
     pub key: FlowKey,
-    /// From when on it was told apart from the others, in nanoseconds since the epoch.
+    /// Start of separate counting for this flow, in nanoseconds since the epoch.
     pub since: u64,
-    /// Notifications about it from then on.
+    /// Notifications about it since then.
     pub notified: u64,
-    /// The steps of [`Course::traffic`].
+    /// Steps, aligned with those of [`Course::traffic`].
     pub steps: Vec<FlowStep>,
 }
 
-/// A whole run over time.
+/// Time series of a whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
     /// Start of the first step, in nanoseconds since the epoch.
     pub start: u64,
     /// Length of a step, in nanoseconds.
     pub step: u64,
-    /// All traffic, but for samples.
+    /// All traffic except samples.
     pub traffic: Vec<TrafficStep>,
-    /// Flows that are told apart, those that were notified most first.
+    /// Flows counted separately, most notified first.
     pub flows: Vec<FlowCourse>,
 }
 
-/// A packet behind a row that is still kept.
+/// A kept packet of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastPacket {
-    /// When it was captured, in nanoseconds since the epoch.
+    /// Capture time, in nanoseconds since the epoch.
     pub at: u64,
-    /// Octets of the IP packet; 0 for a notification, and where it counts elsewhere already, and was marked CE on the way here.
+    /// Octets of the IP packet; 0 for a notification, and for a packet that is already counted
+    /// elsewhere and was marked CE on its way here.
     pub octets: u32,
-    /// Whether it is marked CE.
+    /// True if it is marked CE.
     pub ce: bool,
-    /// Whether its PSN is not behind that of the flow's packet before.
+    /// True if its PSN does not advance: retransmitted, or out of order.
     pub back: bool,
 }
 
-/// Which courses over time are wanted; that of all traffic always comes.
+/// Requested time series; that of all traffic is always included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedDetails {
-    /// Those of these rows.
+    /// Rows whose series are requested.
     pub rows: Vec<RowId>,
-    /// Those of these notifiers.
+    /// Notifiers whose series are requested.
     pub points: Vec<IpAddr>,
-    /// The packets kept of this row, and when its notifications came.
+    /// Row whose kept packets and notification times are requested.
     pub packets: Option<RowId>,
 }
 
-/// Courses over time.
+/// Time series.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// Of all traffic.
+    /// Series of all traffic.
     pub traffic: Traffic,
-    /// Of rows; those that have had to go are missing.
+    /// Series of rows, without evicted ones.
     pub rows: HashMap<RowId, Detail>,
-    /// Of notifiers.
+    /// Series of notifiers.
     pub points: HashMap<IpAddr, Detail>,
-    /// The packets kept of a row and of the flow that it is about, the oldest first.
+    /// Kept packets of a row and its flow, oldest first.
     pub packets: Vec<PastPacket>,
-    /// From when on the time of every notification is remembered, and those of that row, the oldest first.
+    /// Start of the period in which the time of every notification is remembered, and the
+    /// notification times of that row, oldest first.
     pub notified: Option<(u64, Vec<u64>)>,
 }
 
-/// Packets dropped by the kernel and by an interface, or by all of them, where that is known.
+/// Packets dropped by the kernel and by an interface, or by all interfaces, if known.
 pub type Dropped = (Option<u64>, Option<u64>);
 
-/// What this host's RDMA devices count, and their queue pairs.
+/// Counters and queue pairs of this host's RDMA devices.
 #[derive(Clone, Debug, Default)]
 pub struct Nics {
-    /// What their drivers count.
+    /// Driver counters.
     pub counters: Vec<CounterRecord>,
-    /// Their queue pairs.
+    /// Queue pairs.
     pub local_qps: Vec<LocalQpRecord>,
-    /// What was seen and what the NIC counts, side by side: a port, and a sentence about it.
+    /// Comparison of captured traffic with the NIC's counters: a port, and a sentence about it.
     pub sentences: Vec<(String, String)>,
-    /// Why something is missing: there is no device, or the kernel does not tell.
+    /// Reason for missing data: no device, or the kernel does not provide it.
     pub missing: Option<Arc<str>>,
 }
 
-/// The tables at one moment. What was not wanted is empty.
+/// The tables at one moment. Those not requested are empty.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// The moment, in nanoseconds since the epoch: that of the last packet, or the clock's.
+    /// Time of the tables, in nanoseconds since the epoch: that of the last packet, or the clock's.
     pub now: u64,
-    /// The earliest time that a packet is stamped with; `None` before there is one.
+    /// Earliest time stamp of a packet; `None` before the first packet.
     pub started: Option<u64>,
-    /// From when on packets were watched.
+    /// Start of the capture.
     pub since: u64,
-    /// What each QP is told.
+    /// Notifications to each QP.
     pub qps: Vec<(RowId, QpRecord)>,
-    /// Who tells.
+    /// Notifiers.
     pub points: Vec<PointRecord>,
-    /// What IOAM traces say, hop by hop, path by path.
+    /// IOAM traces, by path and hop.
     pub hops: Vec<HopRecord>,
     /// The log, oldest first.
     pub events: Vec<EventRecord>,
-    /// Where packets come from.
+    /// Sources of packets.
     pub interfaces: Vec<InterfaceRecord>,
-    /// What this host's RDMA devices count, as of the last second.
+    /// Counters of this host's RDMA devices, as of the last second.
     pub nics: Arc<Nics>,
     /// Sums.
     pub totals: Totals,
-    /// Notifications a second in the last second; `None` where less was watched and too few came in it.
+    /// Notifications per second in the last second; `None` if less than a second was captured and
+    /// too few arrived in it.
     pub rate_1s: Option<f64>,
-    /// RoCEv2 data in the last second that is over, in octets a second of IP packets; `None` where that is less and holds few.
+    /// RoCEv2 data in the last complete second, in octets of IP packets per second; `None` if less
+    /// was captured and has few packets.
     pub data_rate: Option<f64>,
-    /// Part of the packets of RoCEv2 data in the last second that is over which are marked CE; `None` where there are none.
+    /// Fraction of RoCEv2 data packets in the last complete second that are marked CE; `None` if
+    /// there are no such packets.
     pub ce_1s: Option<f64>,
-    /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
-    /// rules that were not are left out.
+    /// Violations of each rule by its identifier, since the beginning, regardless of what the log
+    /// has dropped; only rules that were violated.
     pub rules: Vec<(&'static str, u64)>,
 }
 
 impl Tables {
-    /// The time from the earliest stamp to the moment, in nanoseconds; 0 before the first packet.
+    /// Returns the time from the earliest stamp to `now`, in nanoseconds; 0 before the first
+    /// packet.
     pub fn span(&self) -> u64 {
         let started = self.started.unwrap_or(self.now);
         self.now.saturating_sub(started)
     }
 
-    /// The addresses in some of the rows and in all other tables, some of them more than once.
+    /// Returns the addresses in the given rows and in all other tables, with duplicates.
     pub fn addresses<'t>(
         &'t self,
         rows: impl IntoIterator<Item = &'t QpRecord>,
@@ -269,13 +276,14 @@ impl Tables {
         rows.chain(points).chain(events.flatten())
     }
 
-    /// The row of that name.
+    /// Returns the row with that id.
     pub fn qp(&self, id: RowId) -> Option<&QpRecord> {
         let row = self.qps.iter().find(|(other, _)| *other == id);
         row.map(|(_, record)| record)
     }
 
-    /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
+    /// Returns the packets dropped by the kernel and by the interfaces, summed over those that
+    /// report them; `None` if no interface does.
     pub fn dropped(&self) -> Dropped {
         let sum = |field: fn(&InterfaceRecord) -> Option<u64>| {
             let known = self.interfaces.iter().filter_map(field);
@@ -285,14 +293,14 @@ impl Tables {
     }
 }
 
-/// Which of the tables are wanted; interfaces and sums always come.
+/// Requested tables; interfaces and sums are always included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// What each QP is told.
+    /// Notifications to each QP.
     pub qps: bool,
-    /// Of those rows only so many (or a few more) that come first in that order.
+    /// Limit to about that many rows, the first in that order.
     pub first: Option<(Order, usize)>,
-    /// Who tells.
+    /// Notifiers.
     pub points: bool,
     /// IOAM paths.
     pub hops: bool,
@@ -301,7 +309,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// All of them, whole.
+    /// All of them, without limits.
     pub const ALL: Self = Self {
         qps: true,
         first: None,
@@ -311,21 +319,23 @@ impl Wanted {
     };
 }
 
-/// What a screen watches.
+/// A source of data for the screen.
 pub trait Watched {
-    /// The tables as they are now.
+    /// Returns the current tables.
     fn tables(&self, wanted: Wanted) -> Tables;
 
-    /// Courses over time as they are now.
+    /// Returns the current time series.
     fn details(&self, wanted: &WantedDetails) -> Details;
 
-    /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
-    /// returns how many, and how many packets of whatever row had left before.
+    /// Writes the kept packets of a row (its notifications and its flow's data) to a new pcapng
+    /// file. Returns their number, and the number of packets of any row that were dropped from
+    /// memory before.
     ///
     /// # Errors
+    ///
     /// What failed, on what, and what to do.
     fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String>;
 
-    /// What has come to an end, where all input has: "end of file", or why it broke off.
+    /// Returns why the input ended, if all input has: "end of file", or the error.
     fn ended(&self) -> Option<String>;
 }

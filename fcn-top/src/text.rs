@@ -1,5 +1,5 @@
-//! How values are written out for people: numbers with their units, short enough for a column; addresses masked or named
-//! where that is asked for; nothing in it that a terminal would act on.
+//! Formats values for people: numbers with units, short enough for a column; addresses masked or
+//! resolved if requested; no terminal control characters.
 
 mod units;
 
@@ -22,8 +22,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a notifier is by what it sends, and by who made its plain CNPs, where that is inferred. What is cut off at the end does not
-/// turn it into another.
+/// Describes the role of a notifier: by the messages it sends, and by the inferred origin of its
+/// plain CNPs. Truncation at the end does not turn one role into another.
 pub const fn acts_as(role: Origin, made_by: Option<Maker>) -> &'static str {
     match (role, made_by) {
         (Origin::Switch, _) => "switch",
@@ -43,10 +43,10 @@ pub const fn acts_as(role: Origin, made_by: Option<Maker>) -> &'static str {
     }
 }
 
-/// How many have notified beside the one that is named, where there are several.
+/// Number of notifiers other than the named one, if there are any.
 pub fn more_notifiers(row: &QpRecord) -> Option<String> {
     let more = row.notifiers.saturating_sub(1);
-    // Beyond that they are not told apart.
+    // Notifiers beyond the limit are not distinguished.
     let least = if more < NOTIFIERS as u32 {
         ""
     } else {
@@ -55,8 +55,8 @@ pub fn more_notifiers(row: &QpRecord) -> Option<String> {
     (more > 0).then(|| format!("and {least}{more} more"))
 }
 
-/// The number of flows that a notifier has notified, where it is not just a number, as rows tell the first four notifiers
-/// apart.
+/// Number of flows notified by a notifier, if it is not exact: rows distinguish only their first
+/// four notifiers.
 pub fn flows_unclear(point: &PointRecord) -> Option<String> {
     match point.flows {
         0 if point.total > 0 => Some("?".to_owned()),
@@ -65,12 +65,12 @@ pub fn flows_unclear(point: &PointRecord) -> Option<String> {
     }
 }
 
-/// What stands before a value in that column of a row where it is an estimate.
+/// Prefix of a value in the given column of a row: `~` if it is an estimate.
 pub fn estimate(row: &QpRecord, column: &str) -> &'static str {
     if row.is_estimate(column) { "~" } else { "" }
 }
 
-/// What the number of a row's notifications rests on, where it is an estimate.
+/// Sampling behind a row's number of notifications, if it is an estimate.
 pub fn samples(row: &QpRecord) -> Option<String> {
     let one_in = row.sampled.filter(|_| row.is_estimate("total"))?;
     let (low, high) = (row.total_low?, row.total_high?);
@@ -83,7 +83,7 @@ pub fn samples(row: &QpRecord) -> Option<String> {
     ))
 }
 
-/// That time stamps go back, how often and by how much, where they do.
+/// Number and extent of time stamps that go back, if there are any.
 pub fn stamps_back(totals: &Totals) -> Option<String> {
     let times = totals.stamps_back;
     (times > 0).then(|| {
@@ -95,26 +95,26 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
     })
 }
 
-/// Why there is no verdict on a row: there may be data of its sender all the same.
+/// Reason for a missing verdict on a row. There may still be data of its sender.
 pub const NO_VERDICT: &str =
     "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
 
-/// What would help to tell whether a sender obeys, behind the evidence that does not suffice.
+/// Additional data needed for a verdict, appended to insufficient evidence.
 pub fn would_help(row: &QpRecord) -> String {
     row.advice
         .map_or_else(String::new, |advice| format!("; {advice} would help"))
 }
 
-/// Fewer notifications measured than this are told beside a verdict.
+/// Number of measured notifications below which the number is shown beside a verdict.
 pub const FEW: u64 = 20;
 
-/// What is told beside a verdict that rests on few notifications: how many.
+/// Number of notifications behind a verdict, if they are few.
 pub fn few(row: &QpRecord) -> Option<String> {
     let decided = matches!(row.verdict, Some(Answer::Obeys | Answer::DoesNotObey));
     (decided && row.measured < FEW).then(|| format!("({})", row.measured))
 }
 
-/// Whether some rows differ in nothing but where their notifications were seen.
+/// True if some rows differ only in the capture point of their notifications.
 pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool {
     let mut keys = HashSet::new();
     !rows.into_iter().all(|row| {
@@ -123,7 +123,7 @@ pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool
     })
 }
 
-/// Why the mean rate of a row may be more than its peak, where one is.
+/// Explains why the mean rate of a row may exceed its peak, if one does.
 pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option<&'static str> {
     let is_more = |row: &QpRecord| row.rate_mean > row.rate_peak && row.rate_peak.is_some();
     rows.into_iter().any(is_more).then_some(
@@ -131,10 +131,10 @@ pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option
     )
 }
 
-/// What stands where there is nothing to be said.
+/// Placeholder for an empty cell.
 pub const NOTHING: &str = "–";
 
-/// How things are written out. Cheap to clone.
+/// Formatting options for values. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Words {
     privacy: Option<Arc<Pseudonyms>>,
@@ -143,14 +143,14 @@ pub struct Words {
 }
 
 impl Default for Words {
-    /// Addresses as they are, moments in UTC.
+    /// Plain addresses, times in UTC.
     fn default() -> Self {
         Self::new(TimeZone::UTC)
     }
 }
 
 impl Words {
-    /// Addresses as they are, moments in `zone`.
+    /// Plain addresses, times in `zone`.
     pub const fn new(zone: TimeZone) -> Self {
         Self {
             privacy: None,
@@ -159,24 +159,25 @@ impl Words {
         }
     }
 
-    /// Addresses masked by new pseudonyms, moments in UTC.
+    /// Addresses masked by new pseudonyms, times in UTC.
     pub fn masked() -> Self {
         Self::default().with_privacy(Arc::new(Pseudonyms::default()))
     }
 
-    /// With addresses masked everywhere.
+    /// Masks addresses everywhere.
     pub fn with_privacy(mut self, pseudonyms: Arc<Pseudonyms>) -> Self {
         self.privacy = Some(pseudonyms);
         self
     }
 
-    /// With names in place of addresses, as far as they are known. A mask goes before a name.
+    /// Shows names in place of addresses, if resolved. Masking takes precedence.
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = Some(names);
         self
     }
 
-    /// Waits for the names of these addresses, where names are looked up, so long at most; says what is missing.
+    /// Waits at most `most` for the names of these addresses, if names are resolved; returns a
+    /// description of missing ones.
     pub fn wait(
         &self,
         addresses: impl IntoIterator<Item = IpAddr>,
@@ -191,17 +192,17 @@ impl Words {
         })
     }
 
-    /// Whether addresses are masked.
+    /// Returns true if addresses are masked.
     pub const fn masks(&self) -> bool {
         self.privacy.is_some()
     }
 
-    /// Whether addresses may be shown as something else.
+    /// Returns true if addresses may be masked or replaced by names.
     pub const fn alters_addresses(&self) -> bool {
         self.privacy.is_some() || self.names.is_some()
     }
 
-    /// An address as people are to see it: its mask, its name, or itself.
+    /// Formats an address for people: its mask, its name, or itself.
     pub fn address(&self, address: IpAddr) -> String {
         if let Some(pseudonyms) = &self.privacy {
             return pseudonyms.pseudonym(address);
@@ -212,7 +213,7 @@ impl Words {
         }
     }
 
-    /// An address as programs are to see it: its mask or itself, never a name.
+    /// Formats an address for programs: its mask or itself, never a name.
     pub fn exact_address(&self, address: IpAddr) -> String {
         match &self.privacy {
             Some(pseudonyms) => pseudonyms.pseudonym(address),
@@ -220,7 +221,7 @@ impl Words {
         }
     }
 
-    /// A text without anything that a terminal would act on, its addresses masked where that is asked for.
+    /// Returns a text without terminal control characters, its addresses masked if requested.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let text = clean(text);
         match &self.privacy {
@@ -229,7 +230,7 @@ impl Words {
         }
     }
 
-    /// A value by itself.
+    /// Formats a single value.
     pub fn cell(&self, cell: Cell<'_>) -> String {
         match cell {
             Cell::None => NOTHING.to_owned(),
@@ -247,8 +248,8 @@ impl Words {
         }
     }
 
-    /// A value in its column: QPs and flow labels in hexadecimal, numbers of things apart from numbers that name something,
-    /// moments as exact as there is room for.
+    /// Formats a value for its column: QPs and flow labels in hexadecimal, quantities differently
+    /// from identifiers, times with as many digits as the column has room for.
     pub fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
         match (cell, column.holds) {
             (Cell::Count(qp), Holds::Qp) => format!("{qp:#x}"),
@@ -259,7 +260,7 @@ impl Words {
         }
     }
 
-    /// A value in its column of a row, marked where it is an estimate.
+    /// Formats a value for its column of a row, marked if it is an estimate.
     pub fn of_row(&self, row: &QpRecord, column: &Column, cell: Cell<'_>) -> String {
         let text = self.in_column(column, cell);
         match cell {
@@ -268,12 +269,12 @@ impl Words {
         }
     }
 
-    /// The time of day, with so many digits (0 to 9) behind the second.
+    /// Time of day, with `digits` (0 to 9) decimals of the second.
     pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
         self.moment(nanoseconds, "%H:%M:%S", digits, "")
     }
 
-    /// The same, behind the day where that is another one than at `since`.
+    /// Same, preceded by the date if it differs from that of `since`.
     pub fn clock_since(&self, since: u64, nanoseconds: u64, digits: usize) -> String {
         let day = |at| self.moment(at, "%Y-%m-%d", 0, "");
         let clock = self.clock(nanoseconds, digits);
@@ -283,7 +284,7 @@ impl Words {
         }
     }
 
-    /// Day and time with microseconds, and the offset from UTC.
+    /// Date and time with microseconds, and the offset from UTC.
     pub fn day_and_time(&self, nanoseconds: u64) -> String {
         let zone = if self.zone == TimeZone::UTC {
             " UTC"
@@ -315,7 +316,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn a_role_does_not_contradict_who_made_the_cnps() {
+    fn a_role_agrees_with_the_origin_of_the_cnps() {
         for role in Origin::ALL {
             for maker in Maker::ALL {
                 let text = acts_as(role, Some(maker));
@@ -323,7 +324,7 @@ mod tests {
                 let expected = [Origin::Receiver, Origin::Ambiguous].contains(&role)
                     && maker == Maker::Receiver;
                 assert_eq!(is_receiver, expected, "{role:?} {maker:?}");
-                // Cut as short as a column becomes, 11 cells, it ends in what shows that it was.
+                // Truncated to the narrowest column, 11 cells, it ends in a mark of the truncation.
                 assert!(
                     is_receiver || !text.starts_with("receiver") || text.len() > 11,
                     "{text}"
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_in_the_zone_wanted() {
+    fn times_use_the_requested_zone() {
         let at = 1_763_799_300_123_456_789;
         let words = Words::default();
         assert_eq!(words.cell(Cell::Moment(at)), "08:15:00.123");
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_say_how_a_number_is_written() {
+    fn columns_determine_number_formats() {
         let words = Words::default();
         let column = |id: &str| {
             QpRecord::COLUMNS
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_gets_through() {
+    fn terminal_control_characters_are_removed() {
         let words = Words::default();
         for text in [
             "a\x1b[2Jb",
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_as_wide_as_it_says() {
+    fn columns_fit_their_declared_width() {
         let words = Words::default();
         let wide = |text: &str| text.chars().count();
         let row = sample::qp();

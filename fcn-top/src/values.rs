@@ -1,4 +1,4 @@
-//! Values that the command line and the configuration file share: sizes, spans of time, prefixes.
+//! Value types shared by the command line and the configuration file: sizes, durations, prefixes.
 
 use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
@@ -30,20 +30,21 @@ macro_rules! values {
 }
 
 values! {
-    /// Octets: `500MB`, `64MiB`, `1048576`.
+    /// A size in octets: `500MB`, `64MiB`, `1048576`.
     Size(u64), |text| quantity::size(text);
-    /// A span of time: `250ms`, `10s`.
+    /// A duration: `250ms`, `10s`.
     Span(Duration), |text| quantity::duration(text);
     /// A count: `1000`, `10k`, `1.5M`.
     Count(u64), |text| quantity::count(text);
-    /// An address prefix, or an address alone.
+    /// An address prefix, or a single address.
     Net(Prefix), quantity::prefix;
 }
 
-/// Reads how fast a capture is played: `real`, or so many times as fast.
+/// Parses the pace of a replay: `real`, or a speed factor.
 ///
 /// # Errors
-/// It is none.
+///
+/// The text is neither.
 pub fn pace(text: &str) -> Result<f64, String> {
     match text {
         "real" => Ok(1.0),
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_on_the_command_line_and_in_the_file() {
+    fn command_line_and_file_parse_alike() {
         let sample: Sample = toml::from_str(
             "size = \"64MiB\"\nspan = \"250ms\"\nnet = [\"10.0.0.7/8\", \"fd00::1\"]",
         )
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_says_how_it_is_written() {
+    fn errors_explain_the_syntax() {
         for (message, how) in [
             ("1MiBs".parse::<Size>().unwrap_err(), "64MiB"),
             ("0".parse::<Size>().unwrap_err(), "64MiB"),

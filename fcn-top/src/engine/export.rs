@@ -5,20 +5,20 @@ use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_wire::LinkType;
 use std::path::Path;
 
-/// An interface that packets come from, as a capture file describes it.
+/// A source interface, as described in a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// What its packets begin with.
+    /// Link type.
     pub link: LinkType,
-    /// Octets kept of a packet at most; 0 for all.
+    /// Maximum number of octets captured of a packet; 0 for all.
     pub snap_len: u32,
 }
 
-/// Packets copied out of what is kept, so that capturing goes on while they are written.
+/// Packets copied from memory, so that capturing continues while they are written.
 #[derive(Debug, Default)]
 pub struct Chosen {
     packets: Vec<(u32, u64, u32, usize)>,
@@ -26,7 +26,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// The packets that `wanted` says.
+    /// Selects the packets for which `wanted` returns true.
     pub fn select(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
         let mut chosen = Self::default();
         let mut last = None;
@@ -44,10 +44,11 @@ impl Chosen {
         chosen
     }
 
-    /// Writes them into the file `to`, with all of `interfaces`; returns how many.
+    /// Writes the packets to the file `to`, with all of `interfaces`; returns their number.
     ///
     /// # Errors
-    /// It cannot be written; nothing of that name is changed then.
+    ///
+    /// The file cannot be written; an existing file of that name is not changed.
     pub fn write(&self, to: &Path, interfaces: &[Described]) -> Result<u64, String> {
         let interfaces: Vec<Interface<'_>> = interfaces
             .iter()

@@ -1,4 +1,5 @@
-//! Packets out of a capture file or a pipe: at once, as they come, or at the pace at which they were captured.
+//! Packets from a capture file or a pipe: as fast as possible, as they arrive, or at the pace of
+//! their capture.
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
@@ -29,71 +30,71 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a paced input sleeps at most before it looks around.
+/// Maximum sleep of a paced input before it checks whether to stop.
 const NAP: Duration = Duration::from_millis(50);
-/// What `fcn-gen` makes of `demo/demo.toml`; `cargo xtask captures` writes it.
+/// Output of `fcn-gen` for `demo/demo.toml`, written by `cargo xtask captures`.
 const DEMO: &[u8] = include_bytes!("../../demo/demo.pcapng.gz");
-/// Time between the last packet of it and the first one of the next round, in nanoseconds.
+/// Time between its last packet and the first one of the next round, in nanoseconds.
 const PAUSE: u64 = 1_000_000_000;
-/// What is said of the state of an interface of a file that is read.
+/// State shown for an interface of a file.
 const FILE: &str = "file";
-/// Which packets of a file are wanted, and when.
+/// Packets wanted from a file, and the pace.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Only those of these interfaces, by name or by number from 0; empty: all.
+    /// Names or indices (from 0) of the wanted interfaces; empty for all.
     pub interfaces: Vec<String>,
-    /// Only those that match; what the kernel would let through does not matter.
+    /// Filter for packets; its kernel part is not applied.
     pub filter: PacketFilter,
-    /// So many times as fast as they were captured; `None`: at once.
+    /// Speed factor relative to the capture; `None` for as fast as possible.
     pub pace: Option<f64>,
 }
 
-/// A capture that is read.
+/// A capture file or pipe.
 pub struct FileInput {
     reader: CaptureReader<'static>,
-    /// Where it can be read again.
+    /// Path for reading it again, if that is possible.
     path: Option<PathBuf>,
-    /// Whether reading waits for nobody.
+    /// True if reads never block for long: a regular file.
     regular: bool,
-    /// Any of them ends the reading of a pipe, wherever it is.
+    /// Any of these flags aborts a blocking read of a pipe.
     stops: Vec<Arc<AtomicBool>>,
     fate: Fate,
 }
 
-/// What becomes of the packets.
+/// State of processing the packets.
 #[derive(Default)]
 struct Fate {
     choice: Choice,
-    /// Whether it is the built-in capture, which begins again behind its end.
+    /// True for the built-in capture, which repeats endlessly.
     demo: bool,
-    /// What each interface of the file is.
+    /// Interfaces of the file.
     interfaces: Vec<Place>,
-    /// Their names.
+    /// Names in use.
     names: FxHashSet<String>,
-    /// Packets read, of all interfaces.
+    /// Packets read, from all interfaces.
     number: u64,
-    /// Time stamp of the packet before.
+    /// Time stamp of the previous packet.
     last: u64,
-    /// Nanoseconds by which packets count later than the file says.
+    /// Nanoseconds added to the time stamps of the file.
     shift: u64,
-    /// Packets that nobody here can read.
+    /// Packets of unsupported link types.
     unknown: u64,
     clock: Option<Clock>,
-    /// Told to the engine where packets come as time goes by.
+    /// Time reached, shared with the engine if packets arrive in real time.
     mark: Option<Arc<AtomicU64>>,
 }
 
-/// What an interface of the file is.
+/// An interface of the file.
 struct Place {
-    /// Its number in the engine, and those of what its packets passed.
+    /// Its number in the engine, and those of the interfaces that its packets passed.
     numbers: Option<Passed>,
     link: Option<LinkType>,
     filter: Option<BpfProgram>,
-    /// Whether nothing passes, since the filter cannot be had.
+    /// True if all packets are dropped, because the filter cannot be compiled.
     filtered: bool,
 }
 
-/// A pace.
+/// Clock of a paced replay.
 #[derive(Clone, Copy)]
 struct Clock {
     begun: Instant,
@@ -102,21 +103,21 @@ struct Clock {
 }
 
 impl Clock {
-    /// The moment of the capture that is now.
+    /// Returns the current time of the capture.
     fn now(&self) -> u64 {
         let gone = nanos(self.begun.elapsed()) as f64 * self.speed;
-        // A float too large for it becomes the greatest number.
+        // A float that is out of range saturates.
         self.first.saturating_add(gone as u64)
     }
 
-    /// How long it is until then.
+    /// Returns the time left until `at`.
     fn until(&self, at: u64) -> Duration {
         let ahead = at.saturating_sub(self.now()) as f64 / self.speed;
         Duration::from_nanos(ahead as u64)
     }
 }
 
-/// Reads what comes when it comes, and nothing more once it is to stop.
+/// Reads data as it arrives, until told to stop.
 struct Patient {
     file: File,
     stops: Vec<Arc<AtomicBool>>,
@@ -135,7 +136,7 @@ impl Read for Patient {
             };
             match poll(&mut fds, Some(&nap)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // What is wrong is what reading says.
+                // The read reports the error, if any.
                 Ok(_) | Err(_) => match self.file.read(room) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     done => return done,
@@ -146,10 +147,12 @@ impl Read for Patient {
 }
 
 impl FileInput {
-    /// Opens a capture; `-` is standard input. What comes by a pipe is not waited for any more once one of `stops` is set.
+    /// Opens a capture; `-` is standard input. A read from a pipe is abandoned once one of `stops`
+    /// is set.
     ///
     /// # Errors
-    /// It cannot be read, is none, or is of a link type that nobody here reads.
+    ///
+    /// It cannot be read, is not a capture, or has an unsupported link type.
     pub fn open(path: &Path, choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
         let bad = || Failure::usage("cannot read the capture");
         let is_stdin = path == Path::new("-");
@@ -167,7 +170,7 @@ impl FileInput {
                 let file = stdin.as_fd().try_clone_to_owned().map(File::from);
                 (file, "standard input".to_owned())
             } else {
-                // Opening a pipe that nobody writes to would wait where nothing can stop it.
+                // Opening a pipe without a writer would block uninterruptibly.
                 let mut how = File::options();
                 let how = how
                     .read(true)
@@ -197,9 +200,10 @@ impl FileInput {
         Ok(Self::new(reader, path, regular, choice, stops))
     }
 
-    /// The built-in capture, again and again.
+    /// Opens the built-in capture, which repeats endlessly.
     ///
     /// # Errors
+    ///
     /// It cannot be read.
     pub fn demo(choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
         let reader = open_demo().map_err(|error| Failure::failed(error.to_string()))?;
@@ -208,10 +212,10 @@ impl FileInput {
         Ok(input)
     }
 
-    /// Begins the built-in capture again, later.
+    /// Restarts the built-in capture after a pause.
     fn begin_again(&mut self, stop: &AtomicBool) -> Result<(), ReadError> {
         let begin = self.fate.last.saturating_add(PAUSE);
-        // Also where the filter lets nothing through.
+        // Also if the filter drops all packets.
         self.fate.wait(begin, stop);
         let first = open_demo()?.next()?.map_or(0, |packet| packet.at);
         self.fate.shift = begin.saturating_sub(first);
@@ -238,8 +242,8 @@ impl FileInput {
         }
     }
 
-    /// Takes in the packets that come next, `most` at most, each as soon as its time has come; `None`: there are no more, or
-    /// no more are wanted.
+    /// Processes at most `most` packets, each as soon as it is due. Returns `None` if there are no
+    /// more, or no more are wanted.
     fn take(
         &mut self,
         most: usize,
@@ -282,19 +286,19 @@ impl FileInput {
     }
 
     fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
-        // Where reading waits for nobody, packets are taken in many at a time.
+        // If reads do not block, process packets in batches.
         let at_once = self.regular && self.fate.choice.pace.is_none();
         let most = if at_once { BATCH } else { 1 };
         let mut more = Some(());
         while more.is_some() && !stop.load(Ordering::Relaxed) {
             more = self.take(most, engine, stop)?;
         }
-        // Interfaces without a packet.
+        // Interfaces without packets.
         self.fate.learn(self.reader.interfaces(), engine);
         Ok(())
     }
 
-    /// The first of the interfaces wanted that the capture does not have.
+    /// Returns the first wanted interface that the capture does not have.
     fn missing(&self) -> Option<&str> {
         let mut wanted = self.fate.choice.interfaces.iter();
         let missing = wanted.find(|wanted| {
@@ -304,7 +308,7 @@ impl FileInput {
         missing.map(String::as_str)
     }
 
-    /// Tells what the capture missed, as far as the file says so.
+    /// Reports the losses recorded in the file.
     fn tell_losses(&self, state: &'static str, engine: &Engine) {
         for (place, interface) in self.fate.interfaces.iter().zip(self.reader.interfaces()) {
             let Some(number) = place.numbers.as_ref().map(Passed::own) else {
@@ -322,7 +326,7 @@ impl FileInput {
     }
 }
 
-/// Whether the file's interface of that number is the one wanted.
+/// Returns true if that interface of the file is the wanted one.
 fn is_called(interface: &ReadInterface, number: usize, wanted: &str) -> bool {
     wanted == interface.name || wanted.parse() == Ok(number)
 }
@@ -347,8 +351,8 @@ impl Input for FileInput {
         if self.regular {
             engine.reads_recording();
         }
-        // Remembering each packet costs more than half as much again as all else, so what can be read twice is looked back
-        // at where another interface comes.
+        // Remembering each packet costs more than half as much again as everything else, so a file
+        // that can be read twice is read again when another interface appears.
         if self.reader.may_describe_later() && self.path.is_none() {
             engine.with(Monitor::expect_interfaces);
         }
@@ -370,13 +374,13 @@ impl Input for FileInput {
             }
         }
         self.tell_losses(state, engine);
-        // An address may be in its name in any spelling.
+        // The name may contain an address in any spelling.
         let name = match engine.private {
             true => "the capture",
             false => self.reader.name(),
         };
         let result = match done {
-            // A pipe that is not listened to any more ends anywhere.
+            // A pipe that was abandoned may end anywhere.
             Err(_) if stopped => Ok(()),
             Err(error) => {
                 let why = error.to_string().replacen(self.reader.name(), name, 1);
@@ -404,7 +408,7 @@ impl Input for FileInput {
                     "{name} has no mirror's copy with a time stamp that can be used: ERSPAN type III has"
                 )))
             }
-            // Others may be described behind what was read.
+            // More may be described after the part that was read.
             Ok(()) if (stopped || engine.has_enough()) && self.fate.wanted() > 0 => Ok(()),
             Ok(()) => match self.missing() {
                 None => Ok(()),
@@ -432,14 +436,15 @@ impl Input for FileInput {
 }
 
 impl Fate {
-    /// Interfaces known so far whose packets are wanted.
+    /// Returns the number of wanted interfaces so far.
     fn wanted(&self) -> usize {
         let wanted = self.interfaces.iter();
         wanted.filter(|place| place.numbers.is_some()).count()
     }
 
-    /// Remembers where the packets so far were seen, as another interface may have seen them, too, which the file describes
-    /// only now. Where it cannot be read again, they count by interface.
+    /// Reads the packets so far again to remember their capture points, because an interface
+    /// described only now may have captured them as well. If the file cannot be read again, packets
+    /// count per interface.
     #[cold]
     fn look_back(&mut self, path: &Path, taking: &mut Taking<'_>) {
         let Ok(mut reader) = CaptureReader::open(path) else {
@@ -462,7 +467,7 @@ impl Fate {
         taking.state.monitor.remember(rehearsal);
     }
 
-    /// Sees to the interfaces that the file has described so far.
+    /// Registers the interfaces that the file has described so far.
     fn learn(&mut self, interfaces: &[ReadInterface], engine: &Engine) {
         for interface in interfaces.iter().skip(self.interfaces.len()) {
             let number = self.interfaces.len();
@@ -471,7 +476,7 @@ impl Fate {
                     .any(|wanted| is_called(interface, number, wanted));
             let name = match &*interface.name {
                 "" => format!("#{number}"),
-                // Each has a name of its own, with the number that --interface takes.
+                // Names are unique: a repeated one gets the index that --interface accepts.
                 name if !self.names.insert(name.to_owned()) => format!("{name} #{number}"),
                 name => name.to_owned(),
             };
@@ -491,7 +496,7 @@ impl Fate {
             let described = Described {
                 name,
                 about,
-                // Of packets that are not read, nothing is written either.
+                // Packets of unknown link types are not exported either.
                 link: interface.link.unwrap_or(LinkType::Ethernet),
                 snap_len: 0,
             };
@@ -510,7 +515,7 @@ impl Fate {
         }
     }
 
-    /// The packet as the engine takes it; `None` where it is not wanted.
+    /// Converts a packet for the engine; `None` if it is not wanted.
     #[inline]
     fn pass<'a>(
         &mut self,
@@ -523,14 +528,14 @@ impl Fate {
         }
         let place = self.interfaces.get_mut(lent.interface as usize)?;
         let numbers = place.numbers.as_mut()?;
-        // Nobody reads what follows of a link type that is not known.
+        // Packets of an unknown link type are not decoded.
         let link = place.link.unwrap_or(LinkType::Ethernet);
         let passes = |filter: &BpfProgram| filter.filter(lent.bytes);
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
         }
         let interface = numbers.number((link, lent.bytes), taking, |index| {
-            // What this machine calls that number need not be what the other one does.
+            // Interface indices of another machine need not be those of this one.
             let described = Described {
                 name: ifindex(index),
                 about: String::new(),
@@ -555,11 +560,11 @@ impl Fate {
         Some(packet)
     }
 
-    /// Waits until a packet's time has come, and tells how late it is.
+    /// Waits until a packet is due, and shares its time with the engine.
     fn wait(&mut self, at: u64, stop: &AtomicBool) {
         let Some(mark) = &self.mark else { return };
         let Some(speed) = self.choice.pace else {
-            // Where a pipe brings what is captured now, time goes on between its packets.
+            // If a pipe delivers packets captured now, time also advances between them.
             let fresh = wall_clock().abs_diff(at) < FRESH;
             mark.store(if fresh { BY_THE_CLOCK } else { 0 }, Ordering::Relaxed);
             return;

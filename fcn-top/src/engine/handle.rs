@@ -1,4 +1,4 @@
-//! Opening an interface through libpcap.
+//! Opens interfaces through libpcap.
 
 use super::kernel_filter::{PacketFilter, message};
 use super::passed::ANY;
@@ -6,37 +6,37 @@ use super::rdma;
 use fcn_wire::{LinkType, Profile};
 use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
 
-/// The link type of all interfaces together that says which one each packet passed.
+/// Link type of the capture on all interfaces that records the interface of each packet.
 const LINUX_SLL2: Linktype = Linktype(276);
-/// How long the kernel may gather packets before it hands them over, in milliseconds.
+/// Time that the kernel may collect packets before it delivers them, in milliseconds.
 pub const GATHER: i32 = 10;
 
-/// How to capture.
+/// Capture options.
 #[derive(Clone, Debug)]
 pub struct Capturing {
-    /// Octets of the ring that the kernel puts packets into.
+    /// Size of the kernel's packet ring, in octets.
     pub buffer: u64,
-    /// Octets kept of each packet.
+    /// Octets captured of each packet.
     pub snap_len: u32,
-    /// Whether packets for others are wanted.
+    /// True to receive packets for other hosts.
     pub promiscuous: bool,
-    /// Which packets.
+    /// Packet filter.
     pub filter: PacketFilter,
     /// Code points.
     pub profile: Profile,
-    /// Whether no interface is named but those asked for.
+    /// True if only the requested interfaces may be named.
     pub private: bool,
 }
 
-/// An open handle.
+/// An open capture handle.
 pub struct Handle {
-    /// What packets come from.
+    /// The libpcap capture.
     pub capture: Capture<Active>,
-    /// What its packets begin with.
+    /// Link type.
     pub link: LinkType,
-    /// What packets have to pass here, behind the kernel's filter.
+    /// Filter applied here, after the kernel's.
     pub filter: Option<BpfProgram>,
-    /// Nanoseconds in what libpcap calls a microsecond of a time stamp.
+    /// Nanoseconds per unit that libpcap calls a microsecond in time stamps.
     pub tick: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Handle {
 pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
     let mut capture = Capture::from_device(name)
         .map_err(message)?
-        // All interfaces together cannot be made promiscuous, and libpcap complains.
+        // The capture on all interfaces cannot be promiscuous, and libpcap complains.
         .promisc(how.promiscuous && name != ANY)
         .snaplen(i32::try_from(how.snap_len).unwrap_or(i32::MAX))
         .buffer_size(i32::try_from(how.buffer).unwrap_or(i32::MAX))
@@ -54,8 +54,8 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         .map_err(message)?
         .setnonblock()
         .map_err(message)?;
-    // Says on which interface each packet was seen, so that what passes several counts once; old libpcaps do not know it, and
-    // the monitor tells what that means.
+    // Records the interface of each packet, so that a packet captured on several counts once. Old
+    // versions of libpcap do not support it; the monitor then warns of the consequences.
     if name == ANY {
         capture.set_datalink(LINUX_SLL2).unwrap_or_default();
     }
@@ -72,7 +72,7 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         capture,
         link,
         filter,
-        // Nanoseconds were asked for, which rdmasniff has not.
+        // Nanoseconds were requested, which rdmasniff does not support.
         tick: if rdma::interfaces(name).is_some() {
             1_000
         } else {

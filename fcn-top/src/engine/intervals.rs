@@ -1,19 +1,20 @@
-//! Intervals that begin at whole multiples of their length, by the time stamps of the packets.
+//! Intervals that start at multiples of their length, by packet time stamps.
 
-/// Called with an interval's start and end when it is over; last, whether time has come to its end, or packets have ended.
+/// Called when an interval is over, with its start and end. The last argument is true if time has
+/// reached its end, false if packets ended before that.
 pub type AtEnd<T> = Box<dyn FnMut(&mut T, u64, u64, bool) + Send>;
 
-/// Says when an interval is over. All times are nanoseconds since the epoch.
+/// Detects the end of intervals. All times are nanoseconds since the epoch.
 pub struct IntervalTimer<T> {
     every: u64,
-    /// The interval that runs; empty before the first packet.
+    /// Current interval; empty before the first packet.
     from: u64,
     to: u64,
     at_end: AtEnd<T>,
 }
 
 impl<T> IntervalTimer<T> {
-    /// Intervals of `every` nanoseconds, at least one.
+    /// Creates intervals of `every` nanoseconds, at least one.
     pub fn new(every: u64, at_end: AtEnd<T>) -> Self {
         Self {
             every: every.max(1),
@@ -23,8 +24,8 @@ impl<T> IntervalTimer<T> {
         }
     }
 
-    /// To be called before the packet that was captured at `at` is taken in. A packet of an earlier interval counts in
-    /// the one that runs. Intervals in which nothing came are passed over.
+    /// Must be called before the packet captured at `at` is processed. A packet of an earlier
+    /// interval counts in the current one. Intervals without packets are skipped.
     #[inline]
     pub fn before(&mut self, at: u64, with: &mut T) {
         if at >= self.to {
@@ -41,8 +42,8 @@ impl<T> IntervalTimer<T> {
         self.to = self.from.saturating_add(self.every);
     }
 
-    /// Nothing captured before `at` will come any more: ends the interval that runs, should it be over, and begins the first
-    /// one. 0 says nothing.
+    /// No packet captured before `at` will arrive any more: ends the current interval if it is
+    /// over, and starts the first one. 0 has no effect.
     pub fn quiet_until(&mut self, at: u64, with: &mut T) {
         if self.to == 0 && at > 0 {
             self.step(at, with);
@@ -54,12 +55,12 @@ impl<T> IntervalTimer<T> {
         }
     }
 
-    /// When the interval that runs is over; `u64::MAX` before the first.
+    /// Returns the end of the current interval; `u64::MAX` before the first.
     pub const fn end(&self) -> u64 {
         if self.to == 0 { u64::MAX } else { self.to }
     }
 
-    /// Ends the interval that runs: nothing comes any more.
+    /// Ends the current interval after the last packet.
     pub fn finish(&mut self, with: &mut T) {
         if self.to > self.from {
             (self.at_end)(with, self.from, self.to, false);
@@ -75,7 +76,7 @@ mod tests {
 
     type Ended = Vec<(u64, u64, u32)>;
 
-    /// Counts what came, and what each interval had of it.
+    /// Counts packets, and records the count of each interval.
     struct Count {
         now: u32,
         ended: Ended,
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_ends_an_interval_and_begins_an_empty_one() {
+    fn silence_ends_an_interval_and_starts_an_empty_one() {
         let (mut timer, mut count) = timer(10);
         timer.quiet_until(0, &mut count);
         timer.before(5, &mut count);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn where_time_is_known_the_first_interval_waits_for_no_packet() {
+    fn the_first_interval_starts_without_a_packet_if_time_is_known() {
         let (mut timer, mut count) = timer(10);
         for at in [0, 23, 29, 30, 45] {
             timer.quiet_until(at, &mut count);
@@ -145,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_counts_once_and_where_it_belongs(
+        fn packets_count_once_in_their_interval(
             mut times in proptest::collection::vec(any::<u64>(), 1..100),
             every in 1u64..1_000_000,
         ) {

@@ -1,7 +1,8 @@
-//! The packets kept for exports: whole, as they were captured, within a number of octets; the oldest leave first. Where
-//! they are written to is in `export.rs`.
+//! Packets kept for exports: complete, as captured, within a memory limit; the oldest are dropped
+//! first. `export.rs` writes them to files.
 //!
-//! They stand in pieces of a sixteenth of the room, and leave piece by piece, so that keeping a packet is a copy.
+//! They are stored in pieces of a sixteenth of the limit and dropped a piece at a time, so that
+//! keeping a packet is a copy.
 
 use crate::monitor::Observed;
 use crate::packet::Packet;
@@ -10,33 +11,34 @@ use fcn_observe::FlowKey;
 use std::collections::VecDeque;
 use std::mem::size_of;
 
-/// Times of notifications remembered, of all rows: a MiB, and mostly much more of the past than whole packets.
+/// Number of notification times remembered, over all rows: a MiB, usually reaching much further
+/// back than the packets.
 const TIMES: usize = 1 << 16;
-/// Octets of a piece, at least and at most.
+/// Minimum and maximum size of a piece, in octets.
 const PIECE: (usize, usize) = (4 << 10, 1 << 20);
 
-/// What is known of a packet that is kept.
+/// Metadata of a kept packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// When it was captured, in nanoseconds since the epoch.
+    /// Capture time, in nanoseconds since the epoch.
     pub at: u64,
-    /// Number of the interface that it was seen on.
+    /// Number of the interface it was captured on.
     pub interface: u32,
     /// Octets on the wire.
     pub wire_len: u32,
-    /// Octets of the IP packet, where it is data that was not seen before.
+    /// Octets of the IP packet, if it is data that was not captured before.
     pub octets: u32,
-    /// The row that it is a notification of.
+    /// Row that counts it as a notification.
     pub row: Option<RowId>,
-    /// The flow that it is data of.
+    /// Flow that it is data of.
     pub flow: Option<FlowKey>,
-    /// Whether it was seen before, at another place.
+    /// True if it was captured before at another capture point.
     pub copy: bool,
-    /// Whether it is marked CE, and was not where it was seen before.
+    /// True if it is marked CE, and was not marked where it was captured before.
     pub ce: bool,
-    /// Whether its PSN is not behind that of the packet before.
+    /// True if its PSN does not advance: retransmitted, or out of order.
     pub back: bool,
-    /// Whether it carries samples, of which one is about the row and the flow.
+    /// True if it carries samples, one of which is about the row and the flow.
     pub samples: bool,
     start: u32,
     len: u32,
@@ -72,22 +74,22 @@ impl Piece {
     }
 }
 
-/// Keeps packets.
+/// Packet store with a memory limit.
 #[derive(Debug)]
 pub struct Keeper {
     room: usize,
     piece: usize,
-    /// The last one is being filled.
+    /// The last piece is being filled.
     pieces: VecDeque<Piece>,
-    /// Octets of all of them but the last.
+    /// Octets of all pieces except the last.
     full: usize,
     gone: u64,
-    /// When the latest notifications came, and of which rows, whether their packets are kept or not.
+    /// Times and rows of the latest notifications, including those whose packets were dropped.
     notified: VecDeque<(u64, RowId)>,
 }
 
 impl Keeper {
-    /// Keeps packets in about so many octets, with what has to be known of them.
+    /// Keeps packets and their metadata in about `room` octets.
     pub fn new(room: usize) -> Self {
         Self {
             room,
@@ -109,7 +111,7 @@ impl Keeper {
         let Some(piece) = self.pieces.back_mut() else {
             return;
         };
-        // A piece is never longer than what a u32 counts: a packet has 262,144 octets at most.
+        // The size of a piece fits into a u32: a packet has at most 262,144 octets.
         piece.packets.push(Kept {
             at: packet.at,
             interface: packet.interface,
@@ -140,7 +142,7 @@ impl Keeper {
         }
     }
 
-    /// Says that the packet kept last is about another row or flow, too.
+    /// Records that the last packet is also about another row or flow.
     pub fn keep_again(&mut self, about: &Observed) {
         if let Some(packets) = self.pieces.back_mut().map(|piece| &mut piece.packets)
             && let Some(last) = packets.last().copied()
@@ -153,12 +155,14 @@ impl Keeper {
         }
     }
 
-    /// The packets kept, the oldest first; one that is about several rows or flows once for each, with the same octets.
+    /// Returns the kept packets, oldest first. A packet about several rows or flows appears once
+    /// for each, with the same octets.
     pub fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
         self.pieces.iter().flat_map(Piece::packets)
     }
 
-    /// From when on the time of every notification is remembered, and those of a row.
+    /// Returns the start of the period in which the time of every notification is remembered, and
+    /// the times of a row's notifications.
     pub fn notified(&self, row: RowId) -> (u64, Vec<u64>) {
         let all = self.notified.len() < TIMES;
         let first = self.notified.front().filter(|_| !all);
@@ -169,7 +173,7 @@ impl Keeper {
         )
     }
 
-    /// How many have left, for want of room.
+    /// Returns the number of packets dropped for lack of room.
     pub const fn gone(&self) -> u64 {
         self.gone
     }
@@ -194,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_what_came_last(
+        fn the_latest_packets_are_kept(
             lens in proptest::collection::vec(0usize..3_000, 1..400),
             room in 1usize..300_000,
         ) {
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_notifications_stay_when_their_packets_have_left() {
+    fn notification_times_outlive_their_packets() {
         let mut keeper = Keeper::new(1);
         let about = |row, counts| Observed {
             row: Some(RowId(row)),
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn all_packets_stay_while_there_is_room() {
+    fn all_packets_are_kept_while_there_is_room() {
         let mut keeper = Keeper::new(64 << 20);
         for at in 0..10_000 {
             keeper.keep(&packet(at, &[0; 100]), &Observed::default());

@@ -1,5 +1,5 @@
-//! What the kernel lets through: congestion notifications, RoCEv2, and whatever may carry them inside. And what of that
-//! matches the user's own expression.
+//! The kernel's packet filter: passes congestion notifications, RoCEv2, and everything that may
+//! encapsulate them, combined with the user's own expression.
 
 use fcn_wire::header::ethernet::{MPLS, MPLS_UPSTREAM};
 use fcn_wire::profile::{GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
@@ -7,29 +7,32 @@ use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
 use std::fmt::Write;
 
-/// What is wanted of the packets.
+/// Packet filter options.
 #[derive(Clone, Debug, Default)]
 pub struct PacketFilter {
-    /// The user's expression, in the language of tcpdump.
+    /// The user's expression, in tcpdump's syntax.
     pub own: Option<String>,
-    /// Whether the kernel lets through only what matters here.
+    /// True if the kernel passes only relevant packets.
     pub built_in: bool,
 }
 
-/// Words of tcpdump's language behind which expressions look further inside the packet.
+/// Keywords of tcpdump's syntax that shift the offsets of all later expressions further into the
+/// packet.
 const SHIFTING: [&str; 6] = ["vlan", "mpls", "pppoed", "pppoes", "geneve", "vxlan"];
 
 impl PacketFilter {
-    /// Whether the kernel lets through only what matters here, of packets that begin with `link`, as far as that is known:
-    /// tcpdump's language has no words for InfiniBand.
+    /// Returns true if the kernel passes only relevant packets for link type `link`, if known:
+    /// tcpdump's syntax cannot express InfiniBand.
     pub const fn is_built_in(&self, link: Option<LinkType>) -> bool {
         self.built_in && !matches!(link, Some(LinkType::InfiniBand | LinkType::Erf))
     }
 
-    /// Sets the kernel's filter; returns the program that packets have to pass here as well.
+    /// Installs the kernel's filter; returns a program that packets have to pass here as well, if
+    /// there is one.
     ///
     /// # Errors
-    /// The user's expression is none: what libpcap says about it.
+    ///
+    /// The user's expression is invalid; the text is libpcap's message.
     pub fn install(
         &self,
         capture: &mut Capture<Active>,
@@ -40,12 +43,13 @@ impl PacketFilter {
         let (expression, here) = match (&self.own, ours) {
             (None, None) => return Ok(None),
             (None, Some(ours)) => (ours, None),
-            // In the kernel it would make ours look further inside.
+            // Combined in the kernel, it would shift the offsets of the built-in expression.
             (Some(own), Some(ours)) if shifts(own) => {
                 (ours, Some(compile(capture.get_datalink(), own)?))
             }
             (Some(own), ours) => {
-                // By itself: between parentheses, what is no expression may become one.
+                // Compiled separately first: parentheses may turn an invalid expression into a
+                // valid one.
                 capture.compile(own, true).map_err(message)?;
                 let both = |ours| format!("({own}) and ({ours})");
                 (ours.map_or_else(|| own.clone(), both), None)
@@ -55,15 +59,16 @@ impl PacketFilter {
         Ok(here)
     }
 
-    /// The user's expression for packets of a file; `None` where there is none.
+    /// Compiles the user's expression for packets of a file; `None` without an expression.
     ///
     /// # Errors
-    /// It is none: what libpcap says about it.
+    ///
+    /// The expression is invalid; the text is libpcap's message.
     pub fn for_file(&self, link_number: u32) -> Result<Option<BpfProgram>, String> {
         let Some(text) = &self.own else {
             return Ok(None);
         };
-        // libpcap's own number of raw IP is another one than the files'.
+        // libpcap's internal number of raw IP differs from the one in files.
         let number = match link_number {
             101 => 12,
             other => i32::try_from(other).unwrap_or(i32::MAX),
@@ -83,7 +88,7 @@ fn compile(link: Linktype, text: &str) -> Result<BpfProgram, String> {
         .map_err(message)
 }
 
-/// libpcap's own words.
+/// Returns libpcap's message.
 pub(super) fn message(error: pcap::Error) -> String {
     match error {
         pcap::Error::PcapError(text) => text,
@@ -91,22 +96,22 @@ pub(super) fn message(error: pcap::Error) -> String {
     }
 }
 
-/// An expression in tcpdump's language that lets through whatever may be a notification, RoCEv2, or have them inside:
-/// without tags, and with one and two VLAN tags. Whose a datagram is that passes is decided behind it, by
-/// [`Datagram::claim`](fcn_wire::frame::Datagram::claim).
+/// Returns an expression in tcpdump's syntax that passes everything that may be a notification or
+/// RoCEv2, or contain them: untagged, and with one or two VLAN tags. Datagrams that pass are
+/// classified later by [`Datagram::claim`](fcn_wire::frame::Datagram::claim).
 pub fn expression(profile: &Profile, link: LinkType) -> String {
     let packet = packet(profile, link);
     if link == LinkType::Ethernet {
-        // Each `vlan` makes all that stands behind it look behind one tag more.
+        // Each `vlan` shifts everything after it by one more tag.
         format!("{packet} or (vlan and ({packet})) or (vlan and ({packet}))")
     } else {
         packet
     }
 }
 
-/// The same without regard to tags.
+/// Returns the expression for untagged packets.
 fn packet(profile: &Profile, link: LinkType) -> String {
-    // IPv4, IPv6, GRE (which mirrors use), MPLS and Ethernet in IP.
+    // IPv4, IPv6, GRE (used by mirrors), MPLS and Ethernet in IP.
     const TUNNELS: [u8; 5] = [4, 41, 47, 137, 143];
     const TUNNEL_PORTS: [u16; 5] = [
         VXLAN_PORT,
@@ -119,12 +124,13 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
     let mut text = format!("(udp and (dst port {}", profile.rocev2_port);
     for port in TUNNEL_PORTS.iter().chain([&profile.proxy_cn_port]) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, " or dst port {port}");
     }
     let _ = write!(text, " or (dst port {}", profile.wan_fcn_port);
     if profile.wan_fcn_port == Profile::DEFAULT.wan_fcn_port {
-        // Others take that port, too, and with longer messages: an NFS server's answers need not come up here.
+        // Others use that port as well, with longer messages: for example, an NFS server's replies
+        // need not be copied to user space.
         let longest = 8 + claim::WAN_FCN_LONGEST;
         let _ = write!(
             text,
@@ -138,7 +144,7 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     for next in TUNNELS.iter().chain(&EXTENSIONS) {
         let _ = write!(text, " or (ip6 and ip6[6] = {next})");
     }
-    // ICMPv6 parameter problem: what a sender says that cannot read a Fast CNP's option.
+    // ICMPv6 Parameter Problem: the reply of a sender that does not support a Fast CNP's option.
     text.push_str(" or (ip6 and ip6[6] = 58 and ip6[40] = 4)");
     if matches!(
         link,
@@ -150,7 +156,8 @@ fn packet(profile: &Profile, link: LinkType) -> String {
         );
     }
     if matches!(link, LinkType::LinuxCooked | LinkType::LinuxCooked2) {
-        // Here tcpdump's language cannot look behind tags, which stand in the packet where it was sent with them.
+        // Here tcpdump's syntax cannot look past tags, which are in the packet if it was sent with
+        // them.
         text.push_str(" or ether proto 0x8100 or ether proto 0x88a8");
     }
     text
@@ -170,7 +177,7 @@ mod tests {
         compile(Linktype(link), &expression(&Profile::DEFAULT, kind)).unwrap()
     }
 
-    /// An Ethernet frame with tags and a packet.
+    /// Returns an Ethernet frame with tags and a packet.
     fn frame(tags: usize, ether_type: u16, packet: &[u8]) -> Vec<u8> {
         let mut frame = vec![2; 12];
         for tag in 0..tags {
@@ -205,7 +212,7 @@ mod tests {
         header
     }
 
-    /// A datagram with 40 octets behind its header.
+    /// Returns a datagram with 40 octets after its header.
     fn answer(from: u16, to: u16) -> Vec<u8> {
         let mut datagram = ports(from, to);
         datagram[5] = 48;
@@ -213,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_passes_behind_any_tags_and_the_rest_does_not() {
+    fn relevant_packets_pass_with_any_tags_and_others_do_not() {
         let program = program(1, LinkType::Ethernet);
         for tags in 0..=2 {
             for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152, 6343] {
@@ -245,9 +252,10 @@ mod tests {
                 (0x0800, ipv4(6, &ports(50_000, 4791))),
                 (0x0800, ipv4(17, &ports(50_000, 53))),
                 (0x86DD, ipv6(17, &ports(53, 50_000))),
-                // An answer to a port that happens to be RoCEv2's at the other side.
+                // A reply to a port that happens to be RoCEv2's on the other side.
                 (0x0800, ipv4(17, &ports(4791, 53))),
-                // An NFS server's, to a port that is that of WAN FCNs, and what comes from there.
+                // A reply of an NFS server to the port of WAN FCNs, and a packet sent from that
+                // port.
                 (0x0800, ipv4(17, &answer(2049, 1022))),
                 (0x86DD, ipv6(17, &answer(2049, 1022))),
                 (0x0800, ipv4(17, &ports(1022, 2049))),
@@ -263,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn tags_pass_where_all_interfaces_are_watched() {
+    fn tagged_packets_pass_on_all_interfaces() {
         let tagged = frame(2, 0x0800, &ipv4(17, &ports(50_000, 4791)));
         for (number, kind, header) in [
             (113, LinkType::LinuxCooked, &[0; 14][..]),
             (276, LinkType::LinuxCooked2, &[]),
         ] {
-            // Protocol, and for version 2 the rest behind it.
+            // Protocol, and for version 2 the remaining header after it.
             let mut cooked = [header, &tagged[12..14]].concat();
             if number == 276 {
                 cooked.resize(20, 0);
@@ -280,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_a_message_in_the_sample_captures_passes() {
+    fn every_message_of_the_sample_captures_passes() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
         let profile = Profile::DEFAULT;
         let (mut messages, mut kept_out, mut mirrored) = (0, 0, 0);
@@ -320,7 +328,7 @@ mod tests {
         assert!(messages > 1_000 && mirrored > 10_000 && kept_out > 0);
     }
 
-    /// Asserts that mirrors' copies of a frame pass; returns how many there are.
+    /// Asserts that mirrored copies of a frame pass; returns their number.
     fn copies_pass(frame: &[u8], wire_len: usize, program: &BpfProgram) -> u64 {
         let mut out = vec![0; frame.len() + Copied::MAX_HEADERS];
         let mut copies = 0;
@@ -362,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn every_link_type_has_one_that_the_kernel_takes() {
+    fn every_link_type_has_a_filter_within_the_kernels_limit() {
         for (number, link) in [
             (1, LinkType::Ethernet),
             (12, LinkType::RawIp),
@@ -370,7 +378,7 @@ mod tests {
             (276, LinkType::LinuxCooked2),
             (0, LinkType::Null),
         ] {
-            // What Linux takes: BPF_MAXINSNS.
+            // Linux's limit: BPF_MAXINSNS.
             let len = program(number, link).get_instructions().len();
             assert!(len < 4_096, "{link:?}: {len}");
             println!("{link:?}: {len} instructions");
@@ -378,14 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn words_that_look_further_inside_are_known() {
+    fn shifting_keywords_are_recognised() {
         assert!(shifts("vlan 7 and udp") && shifts("not(mpls)"));
         assert!(!shifts("host vlan-7x.example or udp") || shifts("host vlan"));
         assert!(!shifts("udp port 4791"));
     }
 
     #[test]
-    fn a_wrong_expression_is_told_in_libpcaps_words() {
+    fn invalid_expressions_are_reported_with_libpcaps_message() {
         let filter = PacketFilter {
             own: Some("udp prt 4791".to_owned()),
             built_in: true,

@@ -1,5 +1,5 @@
-//! Packets from an interface through libpcap: what the kernel dropped, what became of the interface, and waiting for it
-//! to come back.
+//! Packets from an interface through libpcap: kernel drops, changes of the interface's state, and
+//! reopening it.
 
 use super::export::Described;
 use super::handle::{Capturing, GATHER, Handle, open};
@@ -21,26 +21,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the kernel may gather packets, in nanoseconds, with what the machine may be late: packets older than that have
-/// come, if none are waiting.
+/// Maximum delivery delay, in nanoseconds: the time that the kernel may collect packets, plus
+/// scheduling delay. If none are waiting, all older packets have arrived.
 const ON_ITS_WAY: u64 = 30_000_000;
-/// How long an interface without packets is waited for before something else is looked at.
+/// Maximum wait for packets before other checks.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// How often it is asked what became of the interface.
+/// Interval at which the state of the interface is checked.
 const WATCHING: Duration = Duration::from_millis(100);
-/// How often it is asked what was dropped.
+/// Interval at which drop counters are read.
 const COUNTING: Duration = Duration::from_millis(100);
-/// How often losses become an event, at most.
+/// Minimum time between events about losses.
 const NOTING: Duration = Duration::from_secs(1);
-/// How often it is tried to open an interface that is not there, or down.
+/// Interval of attempts to open an interface that is missing or down.
 const RETRYING: Duration = Duration::from_millis(250);
-/// Packets taken in before others may have a look, where so many are waiting: rows are copied out for less time than that
-/// takes, and each handing over costs two wake-ups, so that a full ring gets emptier while a table is made.
+/// Packets processed before other threads may access the monitor, if that many are waiting. Copying
+/// rows takes less time than that, and each handover costs two wake-ups, so a full ring drains
+/// while a table is made.
 const MANY: usize = 4_096;
-/// Packets that are still taken in at the end, at most.
+/// Maximum number of packets still processed at the end.
 const LAST: usize = 1 << 20;
 
 /// An interface that packets are captured on.
@@ -49,27 +50,28 @@ pub struct LiveInput {
     how: Capturing,
     handle: Option<Handle>,
     watch: Option<LinkWatch>,
-    /// What it is: driver, and how it is captured.
+    /// Description: driver and capture options.
     about: String,
     number: u32,
-    /// Those that packets passed, where it is all of them together.
+    /// Interfaces that packets passed, if this is the capture on all interfaces.
     passed: Passed,
-    /// What handles before this one were told to have dropped.
+    /// Drops reported by the previous handles.
     dropped: (u64, u64),
-    /// Of what was dropped, what has become an event, and when.
+    /// Drops already reported in an event, and the time of that event.
     noted: (u64, u64),
     noted_at: Option<Instant>,
-    /// Who opens it once it is up.
+    /// Opens the interface once it is up.
     opener: Option<Opener>,
-    /// What is shown of its state.
+    /// State shown to the user.
     state: &'static str,
 }
 
 impl LiveInput {
-    /// Opens an interface; one that is down is waited for later.
+    /// Opens an interface; one that is down is opened later.
     ///
     /// # Errors
-    /// There is none of that name, rights are missing, or libpcap cannot capture on it.
+    ///
+    /// There is no such interface, privileges are missing, or libpcap cannot capture on it.
     pub fn open(name: &str, how: &Capturing, program: &Path) -> Result<Self, Failure> {
         let failed = || Failure::failed("cannot capture").and(name);
         let rdma = rdma::interfaces(name);
@@ -96,7 +98,7 @@ impl LiveInput {
         let up = interface.as_ref().is_none_or(Interface::is_up);
         let handle = match open(name, how) {
             Ok(handle) => Some(handle),
-            // It may have gone down in between.
+            // It may have gone down in the meantime.
             Err(_) if !up => None,
             Err(why) => {
                 let why = rdma.map_or(why.clone(), |mut interfaces| {
@@ -125,18 +127,19 @@ impl LiveInput {
         })
     }
 
-    /// Whether its packets passed several interfaces, and do not say which.
+    /// Returns true if a packet may pass several interfaces without recording which.
     pub fn is_unclear(&self) -> bool {
         self.handle
             .as_ref()
             .is_some_and(|handle| sightings::is_unclear(handle.link))
     }
 
-    /// Has somebody wait for an interface that is not up, who keeps the right to open it when privileges are dropped. Says
-    /// whether that is so.
+    /// Starts a thread that waits for an interface that is not up and keeps the privilege to open
+    /// it when privileges are dropped. Returns true if such a thread was started.
     ///
     /// # Errors
-    /// That right could not be kept.
+    ///
+    /// The privilege could not be kept.
     pub fn await_it(&mut self) -> Result<bool, String> {
         if self.handle.is_none() {
             self.opener = Some(Opener::start(&self.name, &self.how)?);
@@ -144,15 +147,16 @@ impl LiveInput {
         Ok(self.opener.is_some())
     }
 
-    /// Privileges were dropped.
+    /// Tells the waiting thread, if any, that privileges were dropped.
     ///
     /// # Errors
-    /// Whoever waits for the interface could not drop its own.
+    ///
+    /// The thread could not drop its own privileges.
     pub fn rights_dropped(&self) -> Result<(), String> {
         self.opener.as_ref().map_or(Ok(()), Opener::begin)
     }
 
-    /// Makes it known to the engine; `rights` says what became of privileges.
+    /// Registers the interface with the engine; `rights` describes what happened to privileges.
     pub fn introduce(&mut self, engine: &Engine, rights: &str) {
         let link = self.handle.as_ref().map(|handle| handle.link);
         let mut parts = vec![
@@ -202,7 +206,7 @@ impl LiveInput {
         }
     }
 
-    /// Takes in what is there; how many there were.
+    /// Processes the packets that are available; returns their number.
     fn take(&mut self, engine: &Engine) -> Result<usize, String> {
         let Some(Handle {
             capture,
@@ -248,7 +252,7 @@ impl LiveInput {
         taken.map_err(message)
     }
 
-    /// Waits for packets; whether there are some, or something happened to the interface.
+    /// Waits for packets; returns true if there are some, or the interface changed.
     fn wait(&self) -> bool {
         let Some(handle) = &self.handle else {
             thread::sleep(Duration::from_millis(50));
@@ -261,22 +265,22 @@ impl LiveInput {
         }
     }
 
-    /// What libpcap says, which may name the interface, with the name that it has here.
+    /// Returns a message of libpcap, with the interface's name replaced by the one shown here.
     fn unnamed(&self, why: &str, engine: &Engine) -> String {
         why.replace(&self.name, &engine.interface_name(self.number))
     }
 
-    /// What became of the interface.
+    /// Checks for changes of the interface.
     fn look(&mut self, engine: &Engine) {
         while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
-            // Of one that is not captured on it was told that it is waited for, until it is.
+            // An interface that is not captured on was already reported as waited for.
             if self.handle.is_some() || event == LinkEvent::Gone {
                 self.became(event, engine);
             }
         }
     }
 
-    /// Its state is another one now, as `text` says; `about` is shown with it.
+    /// Changes the state; `text` describes the change, and `about` is shown with the state.
     fn turn(&mut self, state: &'static str, (about, text): (&str, &str), engine: &Engine) {
         self.state = state;
         let (severity, what) = match state {
@@ -306,7 +310,7 @@ impl LiveInput {
         self.turn(state, (&about, &text), engine);
     }
 
-    /// The handle is of no use any more; its counters have been read.
+    /// Closes the handle, after reading its counters.
     fn close(&mut self) {
         if let Some(mut handle) = self.handle.take()
             && let Ok(stat) = handle.capture.stats()
@@ -317,7 +321,7 @@ impl LiveInput {
         self.watch = None;
     }
 
-    /// Tells what was dropped; as an event now and then, or also in the `end`.
+    /// Reports drops; as an event at intervals, and at the `end`.
     fn count(&mut self, engine: &Engine, end: bool) {
         if let Some(handle) = &mut self.handle
             && let Ok(stat) = handle.capture.stats()
@@ -346,8 +350,8 @@ impl LiveInput {
         }
     }
 
-    /// Tries to open an interface that was not up, or was deleted and may have been made again. Says whether it should be
-    /// tried again.
+    /// Tries to open an interface that was down, or was deleted and may exist again. Returns true
+    /// if it should be tried again.
     fn retry(&mut self, engine: &Engine) -> bool {
         let Ok(interface) = Interface::named(&self.name) else {
             return true;
@@ -402,14 +406,14 @@ impl Input for LiveInput {
             };
             match taken {
                 Ok(0) => {
-                    // Nothing is waiting: all that was captured before has come.
+                    // No packets are waiting: everything captured earlier has arrived.
                     mark.fetch_max(before.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
                 }
                 Ok(_) => {}
                 Err(why) => {
                     self.look(engine);
                     if self.handle.is_some() {
-                        // Broken, but neither down nor gone as far as the kernel tells.
+                        // Broken, although the kernel reports it neither down nor gone.
                         self.count(engine, true);
                         self.close();
                         let why = self.unnamed(&why, engine);
@@ -430,7 +434,7 @@ impl Input for LiveInput {
                 retries = self.retry(engine);
             }
         }
-        // What was captured before the end counts.
+        // Packets captured before the end count.
         thread::sleep(Duration::from_millis(GATHER as u64 * 2));
         let mut taken = 0;
         while taken < LAST && !engine.has_enough() {
@@ -445,14 +449,14 @@ impl Input for LiveInput {
     }
 }
 
-/// What the interface of that kernel's number is called.
+/// Returns the name of the interface with that index in the kernel.
 fn name_of(index: u32) -> String {
     let all = Interface::all().unwrap_or_default();
     let named = all.iter().find(|interface| interface.index() == index);
     named.map_or_else(|| ifindex(index), |interface| interface.name().to_owned())
 }
 
-/// What an interface is, in a few words.
+/// Returns a short description of an interface.
 fn about(interface: &Interface) -> String {
     let driver = interface.driver().unwrap_or("unknown driver");
     match interface.speed() {

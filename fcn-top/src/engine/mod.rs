@@ -1,10 +1,10 @@
-//! Everything that touches files, sockets, threads and the clock: packets go into the one monitor here, whatever they
-//! come from, and whoever shows them looks at it through [`Engine`].
+//! Everything that touches files, sockets, threads and the clock: all inputs feed the one monitor
+//! here, and all outputs access it through [`Engine`].
 //!
-//! `file.rs` reads captures, `live.rs` interfaces (`opener.rs` waits for
-//! them), `passed.rs` tells apart those captured on together, `kernel_filter.rs` says what the kernel lets through, `intervals.rs` cuts
-//! time into intervals, `keeper.rs` keeps packets and `export.rs` writes them, `privileges.rs` gives up what is not needed
-//! any more.
+//! `file.rs` reads captures, `live.rs` captures on interfaces (`opener.rs` waits for them),
+//! `passed.rs` distinguishes interfaces captured on together, `kernel_filter.rs` builds the
+//! kernel's filter, `intervals.rs` divides time into intervals, `keeper.rs` keeps packets and
+//! `export.rs` writes them, `privileges.rs` drops privileges that are no longer needed.
 
 pub mod export;
 pub mod file;
@@ -41,23 +41,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Packets of a file taken in before others may have a look.
+/// Packets of a file processed before other threads may access the monitor.
 pub const BATCH: usize = 512;
-/// Rows copied out before packets may come in: a fraction of a millisecond's work, so that packets get most of the time.
+/// Rows copied before packets are processed again: a fraction of a millisecond's work, so that
+/// packets get most of the time.
 const ROWS: usize = 256;
-/// Where not all rows are wanted, so many are gathered before those that need not be kept are let go.
+/// Number of rows collected before surplus ones are dropped, if not all rows are wanted.
 const GATHERED: usize = 4_096;
-/// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
+/// Time that an interval waits for its packets if no later packet shows that it is over, in
+/// nanoseconds.
 const GRACE: u64 = 250_000_000;
-/// In a mark: everything captured until now has come, but for what is on its way for less than `GRACE`.
+/// Value of a mark: everything captured until now has arrived, except packets in transit for less
+/// than `GRACE`.
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
-/// What befell interfaces and was not told yet, at most: a screen never asks.
+/// Maximum number of pending messages about interfaces: the screen never fetches them.
 const MESSAGES: usize = 100;
-/// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
+/// Maximum age of a packet on arrival, in nanoseconds, for it to count as captured now.
 const FRESH: u64 = 5_000_000_000;
 
-/// An input that runs.
+/// A running input; dropped when the input ends.
 pub struct Running<'e>(&'e Engine);
 
 impl Drop for Running<'_> {
@@ -68,68 +71,69 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Somewhere packets come from.
+/// A source of packets.
 pub trait Input: Send {
-    /// Takes packets in until there are no more, or `stop` is set.
+    /// Processes packets until there are no more, or `stop` is set.
     ///
     /// # Errors
-    /// Why no more can come; what was taken in before counts.
+    ///
+    /// Why no more packets can come; those processed before count.
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure>;
 }
 
-/// When enough was seen.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// After so many packets.
+    /// Number of packets.
     pub count: Option<u64>,
-    /// So long after the first packet, by time stamps.
+    /// Time after the first packet, by time stamps.
     pub span: Option<Duration>,
 }
 
-/// The monitor, and what goes with each packet.
+/// The monitor, and the other state updated with each packet.
 struct State {
     monitor: Monitor,
     keeper: Option<Keeper>,
     timer: Option<IntervalTimer<Monitor>>,
     interfaces: Vec<Described>,
     limits: Limits,
-    /// Packets taken in.
+    /// Packets processed.
     taken: u64,
-    /// The number of the last of them.
+    /// Number of the last packet.
     last: u64,
-    /// The moment from which on packets are not wanted.
+    /// Time from which packets are ignored.
     until: Option<u64>,
-    /// Whether a limit was reached.
+    /// True if a limit was reached.
     enough: bool,
-    /// Which time stamps are believed.
+    /// Plausibility check of time stamps.
     stamps: Stamps,
 }
 
-/// What inputs feed and screens watch.
+/// Shared state, fed by inputs and read by outputs.
 pub struct Engine {
     state: Mutex<State>,
-    /// Inputs that run.
+    /// Number of running inputs.
     running: AtomicUsize,
-    /// Told when one does not run any more.
+    /// Notified when an input ends.
     stopped: Condvar,
     waiters: Mutex<()>,
-    /// For each source that lives by the clock, the moment before which it has told everything.
+    /// For each live source, the time before which it has delivered everything.
     marks: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
-    /// What this host's RDMA devices count.
+    /// Counters of this host's RDMA devices.
     nics: Mutex<Arc<Nics>>,
-    /// What befell interfaces and was not told yet.
+    /// Pending messages about interfaces.
     messages: Mutex<Vec<String>>,
-    /// Whether packets were dropped on their way here.
+    /// True if packets were dropped before they got here.
     lossy: AtomicBool,
-    /// Whether what is read was captured before.
+    /// True if the input was captured earlier.
     recorded: AtomicBool,
-    /// Whether addresses must not leave, which packets hold.
+    /// True if addresses must not leave the program; packets contain them.
     pub(super) private: bool,
 }
 
 impl Engine {
-    /// An engine without packets yet.
+    /// Creates an engine without packets.
     pub fn new(monitor: Monitor, keeper: Option<Keeper>, limits: Limits, private: bool) -> Self {
         let state = State {
             monitor,
@@ -158,17 +162,17 @@ impl Engine {
         }
     }
 
-    /// Has `timer` called at the end of each interval.
+    /// Sets a timer called at the end of each interval.
     pub fn set_timer(&self, timer: IntervalTimer<Monitor>) {
         self.state.lock().timer = Some(timer);
     }
 
-    /// Takes what this host's RDMA devices count now.
+    /// Sets the current counters of this host's RDMA devices.
     pub fn set_nics(&self, nics: Nics) {
         *self.nics.lock() = Arc::new(nics);
     }
 
-    /// Tells how an interface is: `dropped` by the kernel and by the interface.
+    /// Sets the state of an interface; `dropped` by the kernel and by the interface.
     pub fn interface_state(
         &self,
         number: u32,
@@ -186,7 +190,8 @@ impl Engine {
         }
     }
 
-    /// What an interface is called wherever it is told of: by its number where its name may hold an address.
+    /// Returns the name of an interface for messages: its number if the name may contain an
+    /// address.
     pub fn interface_name(&self, number: u32) -> String {
         let guard = self.state.lock();
         match guard.interfaces.get(number as usize) {
@@ -195,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// Puts something into the log, about an interface or the whole.
+    /// Adds an event about an interface or the whole capture to the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: Option<u32>, text: &str) {
         let name = interface.map_or_else(String::new, |number| self.interface_name(number));
         let mut messages = self.messages.lock();
@@ -206,7 +211,7 @@ impl Engine {
         self.note_times(1, (severity, what), &name, text);
     }
 
-    /// The same, of what happened so many times.
+    /// Same, for something that happened `times` times.
     fn note_times(
         &self,
         times: u64,
@@ -226,7 +231,7 @@ impl Engine {
         });
     }
 
-    /// Puts what was lost on an interface into the log: by the kernel and by the interface itself, and what is said of each.
+    /// Logs losses on an interface: by the kernel and by the interface itself, each with its text.
     fn note_losses(&self, interface: u32, lost: [u64; 2], texts: [&str; 2]) {
         let name = self.interface_name(interface);
         let kinds = [LOST_BY_KERNEL, LOST_BY_INTERFACE];
@@ -237,38 +242,39 @@ impl Engine {
         }
     }
 
-    /// To take packets in; others wait meanwhile.
+    /// Locks the state to process packets; other threads wait.
     pub fn taking(&self) -> Taking<'_> {
         Taking {
             state: self.state.lock(),
         }
     }
 
-    /// Whether a limit was reached.
+    /// Returns true if a limit was reached.
     pub fn has_enough(&self) -> bool {
         self.state.lock().enough
     }
 
-    /// Looks at the monitor; packets wait meanwhile.
+    /// Accesses the monitor; packets wait meanwhile.
     pub fn with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> T {
         look(&mut self.state.lock().monitor)
     }
 
-    /// The same, but not while packets are taken in, which may wait for somebody to print what they show.
+    /// Same, but returns `None` while packets are processed, which may themselves wait for output
+    /// to be printed.
     pub fn try_with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> Option<T> {
         let mut guard = self.state.try_lock()?;
         Some(look(&mut guard.monitor))
     }
 
-    /// A mark that a source which lives by the clock moves on, in nanoseconds since the epoch: everything captured before
-    /// it was taken in.
+    /// Returns a new mark for a live source to advance, in nanoseconds since the epoch: everything
+    /// captured before it has been processed.
     pub fn mark(&self) -> Arc<AtomicU64> {
         let mark = Arc::new(AtomicU64::new(0));
         self.marks.lock().push(Arc::clone(&mark));
         mark
     }
 
-    /// Moves time on where no packets come. Does not wait: where packets come, they move it on.
+    /// Advances time while no packets arrive. Does not wait: packets advance it themselves.
     pub fn tick(&self) {
         let marks = self.marks.lock();
         let moment = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
@@ -286,25 +292,26 @@ impl Engine {
             timer.quiet_until(until.saturating_sub(GRACE), monitor);
         }
         if until > 0 && !guard.enough {
-            // Rates are told of the end of an interval, which time must not have left behind by then.
+            // Rates are reported as of the end of an interval, so time must not have advanced past
+            // it.
             let end = guard.timer.as_ref().map_or(u64::MAX, IntervalTimer::end);
             guard.monitor.advance(until.min(end));
         }
     }
 
-    /// Counts an input as running, until what is returned is dropped.
+    /// Counts an input as running until the returned value is dropped.
     pub fn begin(&self) -> Running<'_> {
         self.running.fetch_add(1, Ordering::AcqRel);
         Running(self)
     }
 
-    /// An input has come to its end, and says how.
+    /// Records that an input ended, and why.
     pub fn end(&self, how: &str) {
         *self.ended.lock() = Some(how.to_owned());
     }
 
-    /// Whether what comes is captured now, as far as can be told: on an interface, and in a pipe where its last packet was
-    /// fresh or none has come.
+    /// Returns true if packets are captured now, as far as can be told: on an interface, or in a
+    /// pipe whose last packet was fresh or that has not delivered any.
     pub fn is_fresh(&self) -> bool {
         let marks = self.marks.lock();
         let now = wall_clock();
@@ -315,42 +322,42 @@ impl Engine {
         !marks.is_empty() && (self.taken() == 0 || marks.iter().all(fresh))
     }
 
-    /// What befell interfaces since this was asked for last.
+    /// Returns the messages about interfaces since the last call.
     pub fn messages(&self) -> Vec<String> {
         std::mem::take(&mut self.messages.lock())
     }
 
-    /// Whether packets were dropped, by the kernel or by an interface.
+    /// Returns true if packets were dropped by the kernel or by an interface.
     pub fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)
     }
 
-    /// Says that what is read was captured before.
+    /// Records that the input was captured earlier.
     pub fn reads_recording(&self) {
         self.recorded.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what is read was captured before.
+    /// Returns true if the input was captured earlier.
     pub fn is_recorded(&self) -> bool {
         self.recorded.load(Ordering::Relaxed)
     }
 
-    /// Packets taken in so far.
+    /// Returns the number of packets processed.
     pub fn taken(&self) -> u64 {
         self.state.lock().taken
     }
 
-    /// The number of the last packet taken in, among those that its input counts.
+    /// Returns the number of the last processed packet, as counted by its input.
     pub fn last(&self) -> u64 {
         self.state.lock().last
     }
 
-    /// Whether inputs run.
+    /// Returns true if any input is running.
     pub fn runs(&self) -> bool {
         self.running.load(Ordering::Acquire) > 0
     }
 
-    /// Waits as long as inputs run, so long at most.
+    /// Waits at most `most` while inputs are running.
     pub fn wait(&self, most: Duration) {
         let mut waiters = self.waiters.lock();
         if self.runs() {
@@ -358,7 +365,7 @@ impl Engine {
         }
     }
 
-    /// Ends the interval that runs. To be called once, behind the last packet.
+    /// Ends the current interval. Must be called once, after the last packet.
     pub fn finish(&self) {
         let mut guard = self.state.lock();
         let State { monitor, timer, .. } = &mut *guard;
@@ -367,10 +374,11 @@ impl Engine {
         }
     }
 
-    /// Writes the packets kept that stand behind some rows into a new pcapng file; returns how many, and how many had to
-    /// leave for want of room.
+    /// Writes the kept packets of some rows to a new pcapng file; returns their number, and the
+    /// number of packets dropped for lack of room.
     ///
     /// # Errors
+    ///
     /// What failed, on what, and what to do.
     pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
         if self.private {
@@ -403,8 +411,8 @@ impl Watched for Engine {
         };
         let mut rows = Vec::new();
         let mut next = wanted.qps.then_some(0);
-        // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart. All else is
-        // of the last of them.
+        // There are many rows: packets are processed in between, so that rows may differ in time by
+        // a few milliseconds. Everything else is of the last moment.
         let tables = loop {
             let guard = self.state.lock();
             next = next.and_then(|place| guard.monitor.rows_from(place, ROWS, &mut rows));
@@ -468,13 +476,14 @@ impl Watched for Engine {
     }
 }
 
-/// The right to take packets in.
+/// Exclusive access for processing packets.
 pub struct Taking<'a> {
     state: MutexGuard<'a, State>,
 }
 
 impl Taking<'_> {
-    /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
+    /// Processes a packet; returns true if more are wanted. The packet's number is its position
+    /// among those counted by the input.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> bool {
         let State {
@@ -492,7 +501,7 @@ impl Taking<'_> {
         if *enough {
             return false;
         }
-        // It counts with a time that is believed; what is kept of it has its own.
+        // It counts with a plausible time; the kept copy has its own.
         let (at, far) = stamps.believed(packet.interface, packet.at, monitor.now());
         let counted = Packet { at, ..*packet };
         if let Some(far) = far {
@@ -532,7 +541,7 @@ impl Taking<'_> {
         !*enough
     }
 
-    /// Makes an interface known; returns its number.
+    /// Registers an interface; returns its number.
     pub fn know_interface(&mut self, described: Described, state: &'static str) -> u32 {
         let State {
             monitor,
@@ -546,7 +555,7 @@ impl Taking<'_> {
         number
     }
 
-    /// Lets whoever waits have a look now.
+    /// Lets waiting threads access the monitor.
     pub fn release(self) {
         MutexGuard::unlock_fair(self.state);
     }
@@ -574,7 +583,7 @@ fn keep_samples(monitor: &Monitor, keeper: &mut Keeper, packet: &Packet<'_>) {
     }
 }
 
-/// The clock that packets are stamped by, in nanoseconds since the epoch.
+/// Returns the clock that stamps packets, in nanoseconds since the epoch.
 pub fn wall_clock() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -592,7 +601,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const START: u64 = 1_767_225_600 * SECOND;
 
-    /// A CNP.
+    /// Returns a CNP.
     fn cnp() -> (Vec<u8>, fcn_wire::LinkType) {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
@@ -609,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_days_apart_is_told_of_and_each_counts_by_its_own() {
+    fn clocks_days_apart_are_reported_and_used_per_interface() {
         let (cnp, link) = cnp();
         let monitor = Monitor::new(Settings {
             per_interface: true,
@@ -738,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_shows_wherever_the_packet_was_seen_with_it() {
+    fn a_mark_counts_at_any_capture_point() {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv6.pcapng");
         let mut reader = CaptureReader::open(&file).unwrap();
@@ -781,7 +790,7 @@ mod tests {
             let octets: u32 = packets.iter().map(|packet| packet.octets).sum();
             let summed: f32 = rows[&row].data.iter().sum();
             assert!(summed > 0.0);
-            // Sums are in parts of 64 octets.
+            // Sums are in units of 64 octets.
             assert!(
                 (octets as f32 - summed).abs() < 64.0,
                 "{octets} in packets, {summed} in sums"
@@ -797,7 +806,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_an_interval_are_those_at_its_end_however_late_it_is_told() {
+    fn rates_of_an_interval_are_those_at_its_end() {
         let (cnp, link) = cnp();
         let mut monitor = Monitor::new(Settings::default());
         monitor.watch_from(START);
@@ -811,7 +820,7 @@ mod tests {
                 seen.lock().push(monitor.tables(Wanted::default()).rate_1s);
             }),
         ));
-        // 100 a second for half a second, and then nothing: the clock alone ends the interval.
+        // 100 a second for half a second, then nothing: the clock alone ends the interval.
         let mark = engine.mark();
         for nth in 0..50 {
             let packet = Packet {

@@ -1,4 +1,5 @@
-//! An interface that is not up cannot be opened yet. A thread of its own waits for it, and alone keeps the right to open it.
+//! Waits for an interface that is not up, in a separate thread, which alone keeps the privilege to
+//! open it.
 
 use super::handle::{Capturing, Handle, open};
 use super::privileges;
@@ -8,15 +9,15 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is tried.
+/// Interval of attempts.
 const RETRYING: Duration = Duration::from_millis(100);
 
-/// Waits for an interface to be up, and opens it.
+/// A thread that waits for an interface to be up, and opens it.
 pub struct Opener {
     go: SyncSender<()>,
     gone_on: Receiver<Result<(), String>>,
     handle: Receiver<Result<Handle, String>>,
-    /// As long as somebody waits.
+    /// Dropped when no one waits any longer.
     _wanted: Arc<()>,
 }
 
@@ -24,7 +25,8 @@ impl Opener {
     /// Starts the thread.
     ///
     /// # Errors
-    /// It could not keep the right to open the interface.
+    ///
+    /// It could not keep the privilege to open the interface.
     pub fn start(name: &str, how: &Capturing) -> Result<Self, String> {
         let (name, how) = (name.to_owned(), how.clone());
         let wanted = Arc::new(());
@@ -52,23 +54,25 @@ impl Opener {
         Ok(opener)
     }
 
-    /// Privileges were dropped elsewhere: has the thread drop all but what it needs, and begin.
+    /// Called after privileges were dropped elsewhere: makes the thread drop all but those it
+    /// needs, and begin.
     ///
     /// # Errors
+    ///
     /// It could not drop them.
     pub fn begin(&self) -> Result<(), String> {
         let _ = self.go.send(());
         self.step()
     }
 
-    /// What came of what the thread was to do.
+    /// Returns the result of the thread's next step.
     fn step(&self) -> Result<(), String> {
         self.gone_on
             .recv()
             .unwrap_or_else(|_| Err("the thread that opens interfaces ended".to_owned()))
     }
 
-    /// The handle, or why there will be none; `None`: not yet.
+    /// Returns the handle, or why there will be none; `None` if it is not open yet.
     pub fn opened(&self) -> Option<Result<Handle, String>> {
         match self.handle.try_recv() {
             Ok(opened) => Some(opened),
@@ -88,7 +92,7 @@ fn open_once_up(name: &str, how: &Capturing, still: &Weak<()>) -> Option<Result<
         }
         let opened = open(name, how);
         let up = Interface::named(name).is_ok_and(|interface| interface.is_up());
-        // It may have gone down again meanwhile.
+        // It may have gone down again in the meantime.
         if opened.is_ok() || up {
             return Some(opened);
         }

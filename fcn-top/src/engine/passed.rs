@@ -1,5 +1,5 @@
-//! The interfaces that packets passed which were captured on all of them together (`any`): each packet has the kernel's number
-//! of its own (LINUX_SLL2), and counts there.
+//! Interfaces that packets passed if captured on all of them (`any`): each packet carries the
+//! kernel's index of its interface (LINUX_SLL2) and counts there.
 
 use super::Taking;
 use super::export::Described;
@@ -7,23 +7,25 @@ use fcn_observe::sightings::Place;
 use fcn_wire::LinkType;
 use rustc_hash::FxHashMap;
 
-/// Linux's name for all interfaces together.
+/// Linux's name for all interfaces.
 pub const ANY: &str = "any";
-/// Interfaces told apart. What passed further ones counts as the capture's own: packets of a file may say any number.
+/// Maximum number of interfaces distinguished. Packets of further ones count for the capture
+/// itself: a file may contain any index.
 const MOST: usize = 1_000;
 
-/// The interfaces behind one that packets are captured on.
+/// Interfaces captured on through one capture.
 pub struct Passed {
-    /// The engine's number of that one.
+    /// The engine's number of the capture's own interface.
     captured_on: u32,
-    /// Whether it is all interfaces.
+    /// True if it is all interfaces.
     together: bool,
-    /// The engine's numbers by the kernel's.
+    /// The engine's numbers, by the kernel's index.
     known: FxHashMap<u32, u32>,
 }
 
 impl Passed {
-    /// Those behind the interface that the engine knows by that number; none where it has a name that is not [`ANY`].
+    /// Creates the mapping for the interface with that number in the engine. It remains empty if
+    /// the interface has a name other than [`ANY`].
     pub fn new(captured_on: u32, name: &str) -> Self {
         Self {
             captured_on,
@@ -32,18 +34,19 @@ impl Passed {
         }
     }
 
-    /// The engine's number of the interface itself.
+    /// Returns the engine's number of the capture's own interface.
     pub const fn own(&self) -> u32 {
         self.captured_on
     }
 
-    /// The engine's numbers of the interface itself and of those behind it.
+    /// Returns the engine's numbers of the capture's own interface and of those found in its
+    /// packets.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         core::iter::once(self.captured_on).chain(self.known.values().copied())
     }
 
-    /// The engine's number of the interface that a packet passed, which is the capture's own where the packet does not say;
-    /// `describe` says what one is, by the kernel's number.
+    /// Returns the engine's number of the interface that a packet passed, or the capture's own if
+    /// the packet does not record it. `describe` describes an interface by the kernel's index.
     #[inline]
     pub fn number(
         &mut self,
@@ -74,7 +77,7 @@ impl Passed {
             return self.captured_on;
         }
         let (described, state) = describe(index);
-        // One that is made again has another number.
+        // An interface that is created again gets another index.
         let number = (self.known.values().copied())
             .find(|number| {
                 let known = taking.state.interfaces.get(*number as usize);
@@ -86,7 +89,7 @@ impl Passed {
     }
 }
 
-/// What the interface of that kernel's number is called where its name is not known.
+/// Returns the name of an interface whose name is unknown, by the kernel's index.
 pub fn ifindex(index: u32) -> String {
     format!("ifindex {index}")
 }

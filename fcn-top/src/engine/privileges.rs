@@ -1,17 +1,18 @@
-//! What the process may do is given up once all handles are open: capabilities, the way back to them, and under sudo the
-//! identity of root.
+//! Drops privileges once all handles are open: capabilities, the means to regain them, and under
+//! sudo the identity of root.
 //!
-//! Capabilities belong to threads: this has to happen before any but those are started that will open an interface which
-//! is not up yet.
+//! Capabilities belong to threads: this must happen before any thread starts, except those that
+//! will open an interface that is not up yet.
 
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
 use std::fmt::Display;
 
-/// Gives up everything; says in a few words what was given up.
+/// Drops everything; returns a short description of what was dropped.
 ///
 /// # Errors
-/// Something could not be given up: what, and why.
+///
+/// Something could not be dropped; the text says what, and why.
 pub fn drop_all() -> Result<String, String> {
     let user = behind_sudo(
         geteuid().is_root(),
@@ -22,7 +23,8 @@ pub fn drop_all() -> Result<String, String> {
     if had.is_empty() && user.is_none() {
         return Ok("no privileges".to_owned());
     }
-    // What may be regained by exec goes first: that takes CAP_SETPCAP, and a program started by file capabilities lacks it.
+    // The bounding set goes first: that takes CAP_SETPCAP, which a program started with file
+    // capabilities lacks.
     let _ = caps::clear(None, CapSet::Bounding);
     if let Some((uid, gid)) = user {
         setgroups(&[gid]).map_err(failed("leave root's groups"))?;
@@ -36,19 +38,22 @@ pub fn drop_all() -> Result<String, String> {
     })
 }
 
-/// For a thread that will open a socket later: lets it keep capabilities when [`drop_all`] of another one changes the user.
-/// It must not give any up before: changing the user takes the consent of all threads.
+/// Lets a thread that will open a socket later keep its capabilities when [`drop_all`] in another
+/// thread changes the user. The thread must not drop any before that: changing the user takes the
+/// consent of all threads.
 ///
 /// # Errors
-/// It cannot.
+///
+/// The flag cannot be set.
 pub fn survive() -> Result<(), String> {
     caps::securebits::set_keepcaps(true).map_err(failed("keep"))
 }
 
-/// Gives up everything in this thread but the right to open sockets for frames.
+/// Drops everything in this thread except the privilege to open packet sockets.
 ///
 /// # Errors
-/// Something could not be given up.
+///
+/// Something could not be dropped.
 pub fn keep_sockets() -> Result<(), String> {
     let had = caps::read(None, CapSet::Permitted).map_err(failed("read"))?;
     caps::set(None, CapSet::Effective, &had).map_err(failed("keep"))?;
@@ -58,7 +63,7 @@ pub fn keep_sockets() -> Result<(), String> {
 }
 
 fn keep_only(kept: &CapsHashSet) -> Result<(), String> {
-    // Kernels without ambient capabilities have none to give up.
+    // Kernels without ambient capabilities have none to drop.
     let _ = caps::clear(None, CapSet::Ambient);
     let none = CapsHashSet::new();
     caps::set(None, CapSet::Inheritable, &none).map_err(failed("drop"))?;
@@ -71,7 +76,7 @@ fn failed<E: Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("cannot {what} privileges: {error}")
 }
 
-/// Who called sudo, where root runs for somebody.
+/// Returns the user who called sudo, if root runs on a user's behalf.
 fn behind_sudo(root: bool, uid: Option<&str>, gid: Option<&str>) -> Option<(Uid, Gid)> {
     if !root {
         return None;
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_becomes_who_called_sudo_and_nobody_else_does() {
+    fn only_root_under_sudo_becomes_the_calling_user() {
         let user = |root, uid, gid| behind_sudo(root, uid, gid);
         assert_eq!(
             user(true, Some("1000"), Some("100")),

@@ -1,11 +1,13 @@
-//! RDMA devices: libpcap captures on them by their own names where it was built to (rdmasniff), and else on their interfaces.
+//! RDMA devices: libpcap captures on them by name if built with rdmasniff, otherwise on their
+//! interfaces.
 
 use fcn_link::interface::Interface;
 use fcn_link::rdma::{CLASS, Port, keep_own_interfaces, ports};
 use std::path::Path;
 
-/// The interfaces of the RDMA device of that name, which may have the number of a port behind it (`mlx5_0:1`, `mlx5_0/1`), and then
-/// that of the port where it is known; `None` where there is no such device, or where an interface has that name.
+/// Returns the interfaces of the RDMA device with that name. With a port number appended
+/// (`mlx5_0:1`, `mlx5_0/1`), returns that port's interface if it is known. `None` if there is no
+/// such device, or if an interface has that name.
 pub(super) fn interfaces(name: &str) -> Option<Vec<String>> {
     let found = interfaces_at(Path::new(CLASS), name, keep_own_interfaces)?;
     Interface::named(name).is_err().then_some(found)
@@ -36,7 +38,8 @@ fn interfaces_at(root: &Path, name: &str, keep_own: fn(&mut [Port])) -> Option<V
     })
 }
 
-/// What to do where libpcap cannot capture on an RDMA device with those interfaces, as `why` says.
+/// Returns advice if libpcap cannot capture on an RDMA device with those interfaces, for the reason
+/// `why`.
 pub(super) fn advice(interfaces: &[String], why: &str) -> String {
     let first = interfaces.first();
     let instead = match first {
@@ -75,7 +78,7 @@ mod tests {
         for name in ["mlx5_0:2", "mlx5_0/2"] {
             assert_eq!(of(name), Some(vec!["eth3".to_owned()]), "{name}");
         }
-        // The interface of that port is not known, there is no such port, or that is no port.
+        // The port's interface is unknown, there is no such port, or it is not a port.
         for name in ["mlx5_0:1", "mlx5_0/3", "mlx5_0/device"] {
             assert_eq!(of(name), Some(both.clone()), "{name}");
         }

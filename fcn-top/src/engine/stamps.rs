@@ -1,49 +1,51 @@
-//! Which time stamps are believed. One packet with a stamp from far ahead must not move the clock there: it never goes back, so
-//! that nothing would have happened lately from then on. Nor must one from long ago stretch charts over years.
+//! Plausibility check of time stamps. A single stamp far in the future must not move the clock
+//! there: the clock never goes back, so recent activity would seem long past. A stamp far in the
+//! past must not stretch charts over years.
 
-/// How much later or earlier than all before a packet may be stamped without a doubt: a day, in nanoseconds.
+/// Plausible distance of a packet's stamp from all earlier ones: a day, in nanoseconds.
 const FAR: u64 = 24 * 60 * 60 * 1_000_000_000;
-/// So many packets in a row that are stamped so far away show that time is there.
+/// Number of consecutive packets stamped that far away that are taken as proof.
 const ENOUGH: u8 = 3;
 
-/// The latest and the earliest time that are believed. Clocks of interfaces may be apart.
+/// The latest and the earliest plausible time. Clocks of interfaces may differ.
 ///
-/// A packet that is stamped more than a day after all others, or before those of its interface, counts with the latest time,
-/// unless it is the third such packet in a row there (each of them not more than a day before the one in front of it): then that
-/// is believed. So is the first packet of each interface.
+/// A packet stamped more than a day after all others, or before those of its interface, counts with
+/// the latest time, unless it is the third such packet in a row on its interface, each at most a
+/// day before the previous one: then its stamp is accepted. The first packet of each interface is
+/// accepted as well.
 #[derive(Clone, Debug, Default)]
 pub struct Stamps {
     clocks: Vec<Clock>,
-    /// Of all clocks.
+    /// Over all clocks.
     latest: u64,
     earliest: Option<u64>,
 }
 
-/// What one interface's packets are stamped by.
+/// Clock of one interface.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// The earliest time believed; `None` before the first packet.
+    /// Earliest accepted time; `None` before the first packet.
     earliest: Option<u64>,
     doubted: u64,
     times: u8,
-    /// Whether a packet was stamped far from those before.
+    /// True if a packet was stamped far from those before.
     far: bool,
 }
 
-/// That a packet is stamped more than a day from those before.
+/// A packet stamped more than a day from those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
-    /// By how much, in nanoseconds.
+    /// Distance in nanoseconds.
     pub by: u64,
-    /// Whether it is after them.
+    /// True if it is later than those before.
     pub ahead: bool,
-    /// Whether it is the first such packet of its interface.
+    /// True if it is the first such packet of its interface.
     pub first: bool,
 }
 
 impl Stamps {
-    /// The time that a packet counts with which the interface of that number stamped `at`, and whether that is far off, where it
-    /// is `now` at least. Times are nanoseconds since the epoch.
+    /// Returns the time that counts for a packet stamped `at` by that interface, and its distance
+    /// if it is implausible; `now` is the current time. Times are nanoseconds since the epoch.
     #[inline]
     pub fn believed(&mut self, interface: u32, at: u64, now: u64) -> (u64, Option<Far>) {
         let place = interface as usize;
@@ -51,7 +53,7 @@ impl Stamps {
             self.clocks.resize(place + 1, Clock::default());
         }
         let clock = &mut self.clocks[place];
-        // Where nothing comes for days, time goes on all the same.
+        // Time also advances while no packets arrive for days.
         self.latest = self.latest.max(now);
         let mut far = None;
         if let Some(earliest) = clock.earliest.or(self.earliest)
@@ -75,7 +77,7 @@ impl Stamps {
 }
 
 impl Clock {
-    /// Whether a packet stamped so far off is the third in a row.
+    /// Returns true if a packet with an implausible stamp is the third in a row.
     #[cold]
     fn is_third(&mut self, at: u64, latest: u64) -> bool {
         let follows =
@@ -150,7 +152,7 @@ mod tests {
             all(&[NOW, far, far + 1, far - 1, far + 3, NOW]),
             [NOW, NOW, NOW, far - 1, far + 3, NOW]
         );
-        // Also where each is days after the one before.
+        // Also if each is days after the previous one.
         assert_eq!(
             all(&[NOW, NOW + 2 * FAR, NOW + 4 * FAR, NOW + 6 * FAR]),
             [NOW, NOW, NOW, NOW + 6 * FAR]
@@ -169,22 +171,22 @@ mod tests {
             });
             assert_eq!(stamps.believed(1, ago + n, 0), (ago + n, far));
         }
-        // One from there on the other interface is none of its.
+        // An accepted time of the other interface does not apply to this one.
         let (at, far) = stamps.believed(0, ago, 0);
         assert_eq!((at, far.map(|far| far.first)), (NOW + 8, Some(true)));
-        // One that was quiet for long is not far off.
+        // A packet after a long pause is plausible.
         assert_eq!(stamps.believed(1, NOW, 0).1, None);
         let (at, far) = stamps.believed(2, NOW + 3 * FAR, 0);
         assert_eq!(at, NOW + 3 * FAR);
         assert!(far.is_some_and(|far| far.ahead && far.by == 3 * FAR - 8));
-        // Nothing came for days.
+        // No packets for days.
         let (later, now) = (NOW + 9 * FAR, NOW + 9 * FAR - 1);
         assert_eq!(stamps.believed(0, later, now), (later, None));
     }
 
     proptest! {
         #[test]
-        fn what_is_believed_is_a_stamp_and_no_step_is_long_without_reason(
+        fn accepted_times_are_stamps_without_unexplained_steps(
             stamps in proptest::collection::vec(0..10_u64, 1..100),
         ) {
             let stamps: Vec<u64> = stamps.iter().map(|n| NOW + n * FAR * 3 / 4).collect();

@@ -1,7 +1,8 @@
-//! What passes over the whole of a run, for charts: notifications by kind, all data, and the data of some flows.
+//! Traffic over a whole run, for charts: notifications by kind, all data, and the data of some
+//! flows.
 //!
-//! Bounded: [`FLOWS`] flows in [`STEPS`] steps each take 2.5 MB. Samples are not in it: how often what they stand for was
-//! seen at other places, they do not tell.
+//! Bounded: [`FLOWS`] flows of [`STEPS`] steps each take 2.5 MB. Samples are excluded: they do not
+//! show at how many capture points the packets they stand for passed.
 
 use super::series::{Series, Sum};
 use crate::tables::{Course, FlowCourse, FlowStep, TrafficStep};
@@ -10,25 +11,25 @@ use fcn_wire::Kind;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// Flows told apart.
+/// Maximum number of flows counted separately.
 pub const FLOWS: usize = 200;
-/// Steps of a run, which get longer with it.
+/// Number of steps in a run; their length grows with the run.
 const STEPS: usize = 512;
-/// Length of the longest steps, as a power of two of nanoseconds: all times lie in so many.
+/// Length of the longest steps, as a power of two of nanoseconds: enough steps for any time.
 const COARSEST: u8 = 55;
 
 type Run<N> = Series<N, STEPS, COARSEST>;
 
-/// A flow that is told apart.
+/// A flow counted separately.
 #[derive(Debug)]
 struct Told {
-    /// From when on.
+    /// Start of separate counting.
     since: u64,
     notified: u64,
     steps: Run<FlowStep>,
 }
 
-/// What passed so far.
+/// Traffic so far.
 #[derive(Debug, Default)]
 pub struct Courses {
     traffic: Run<TrafficStep>,
@@ -36,9 +37,10 @@ pub struct Courses {
 }
 
 impl Courses {
-    /// Takes in a packet of data, or, as a `step` without packets, that another place saw it marked CE first.
+    /// Processes a data packet, or a `step` without packets for one first captured with a CE mark
+    /// at another capture point.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
-        // Of all flows, so that these begin and end within its steps, and all have one axis.
+        // Counted over all flows, so that each flow lies within these steps and all share one axis.
         self.traffic.add(at, step.into());
         let is_room = self.flows.len() < FLOWS;
         if let Some(told) = self.flows.get_mut(&key) {
@@ -48,7 +50,8 @@ impl Courses {
         }
     }
 
-    /// Takes in a notification, about a flow if that is known; its row has `total` with it.
+    /// Processes a notification, about a flow if it is known; `total` is the number of its row
+    /// including this one.
     pub fn notified(&mut self, at: u64, kind: Kind, flow: Option<FlowKey>, total: u64) {
         let mut step = TrafficStep::default();
         if let Some(count) = step.notifications.get_mut(kind as usize) {
@@ -56,7 +59,8 @@ impl Courses {
         }
         self.traffic.add(at, step);
         let Some(key) = flow else { return };
-        // Looked at seldom, as it takes a while: a flow that is notified often gets its place all the same.
+        // Checked rarely because it is slow; a flow that is notified often gets its slot all the
+        // same.
         if !self.flows.contains_key(&key) && total.is_power_of_two() && !self.make_room(total) {
             return;
         }
@@ -82,13 +86,13 @@ impl Courses {
         })
     }
 
-    /// Makes room for a flow that was notified so often: the one that was notified least goes if that is less than half as
-    /// often. Whether there is room now.
+    /// Makes room for a flow with that many notifications: evicts the one with the fewest if it has
+    /// less than half as many. Returns true if there is room.
     fn make_room(&mut self, total: u64) -> bool {
         if self.flows.len() < FLOWS {
             return true;
         }
-        // Of equals the one that came last, whatever the order of the table.
+        // Among equals, evict the latest, independently of the table's order.
         let least = self
             .flows
             .iter()
@@ -103,7 +107,7 @@ impl Courses {
         }
     }
 
-    /// What passed until `now`: of flows those first that were notified most.
+    /// Returns the traffic until `now`, flows with the most notifications first.
     pub fn course(&self, now: u64) -> Course {
         let (start, step, traffic, _) = self.traffic.side_by_side(&Run::<FlowStep>::default(), now);
         let mut flows: Vec<FlowCourse> = (self.flows.iter())
@@ -142,7 +146,7 @@ impl Sum for FlowStep {
     }
 }
 
-/// Of all flows.
+/// Sum over all flows.
 impl From<FlowStep> for TrafficStep {
     #[inline]
     fn from(step: FlowStep) -> Self {
@@ -155,7 +159,7 @@ impl From<FlowStep> for TrafficStep {
     }
 }
 
-/// What rates are of.
+/// The quantity used for rates.
 impl From<FlowStep> for u64 {
     fn from(step: FlowStep) -> Self {
         step.octets
@@ -188,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn all_is_on_one_axis_and_nothing_is_lost() {
+    fn all_series_share_an_axis_and_keep_their_sums() {
         let mut courses = Courses::default();
-        // An hour, a packet of one flow each second; the other only at the end.
+        // An hour, one packet of a flow each second; the other flow only at the end.
         let start = 1_767_225_600_000_000_123;
         for second in 0..3_600 {
             let at = start + second * 1_000 * MILLISECOND;
@@ -225,7 +229,7 @@ mod tests {
         assert_eq!(course.flows[1].steps[0].data, 0);
         let octets: u64 = course.traffic.iter().map(|step| step.octets).sum();
         assert_eq!(octets, (3_600 + 600 + 1) * 1_000);
-        // Each step has what passed in it, of every flow.
+        // Each step has the traffic of every flow in it.
         for (place, step) in course.traffic.iter().enumerate() {
             let flows = course.flows.iter().map(|flow| flow.steps[place]);
             let flows = flows.fold(FlowStep::default(), Sum::and);
@@ -241,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn the_most_notified_get_the_places() {
+    fn the_most_notified_flows_get_the_slots() {
         let mut courses = Courses::default();
         let mut at = 1_000 * MILLISECOND;
         for number in 0..FLOWS as u32 {
             courses.data(at, flow(number), packet(false));
         }
-        // No place for data alone; the rest is in the sum.
+        // Data alone gets no slot; the rest is in the sum.
         courses.data(at, flow(1_000), packet(false));
         let course = courses.course(at);
         assert_eq!(course.flows.len(), FLOWS);
@@ -267,7 +271,8 @@ mod tests {
                 courses.notified(at, Kind::Cnp, Some(flow(number)), total);
             }
         }
-        // Notified as often as the others: it comes too late. Twice as often: not.
+        // With as many notifications as the others it comes too late; with twice as many it does
+        // not.
         for total in 1..=40 {
             courses.notified(at, Kind::Cnp, Some(flow(2_000)), total);
         }
@@ -285,7 +290,7 @@ mod tests {
         assert_eq!(course.flows.len(), FLOWS);
         assert_eq!(place(1_000).map(|flow| flow.notified), Some(50));
         assert!(place(2_000).is_none());
-        // It counts from when it got its place on: its 128th.
+        // It counts from the notification that got it a slot: its 128th.
         let late = place(3_000).unwrap();
         assert_eq!((late.notified, late.since), (73, at));
     }

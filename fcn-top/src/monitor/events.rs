@@ -1,19 +1,19 @@
-//! The log: what happened, newest last, repetitions counted.
+//! The event log, newest last, with repetitions counted.
 
 use crate::record::EventRecord;
 use std::collections::VecDeque;
 
-/// An event that is like one of so many last ones is counted there.
+/// Number of last lines searched for a repetition of an event.
 const LOOK_BACK: usize = 8;
 
-/// A capture that cannot be read on.
+/// A capture that is damaged from some point on.
 pub const DAMAGED: &str = "capture.damaged";
-/// What the kernel had no room for.
+/// Packets dropped by the kernel for lack of room.
 pub const LOST_BY_KERNEL: &str = "capture.lost.kernel";
-/// What the interface dropped.
+/// Packets dropped by the interface.
 pub const LOST_BY_INTERFACE: &str = "capture.lost.interface";
 
-/// At most so many lines; the oldest leaves first.
+/// A log with a maximum number of lines; the oldest is dropped first.
 #[derive(Debug)]
 pub struct Log {
     lines: VecDeque<EventRecord>,
@@ -29,9 +29,9 @@ impl Log {
         }
     }
 
-    /// Adds an event. Where one of the last 8 lines is of the same kind, severity, addresses and interface, that line's
-    /// `times` grows by this one's instead, and `last` becomes this one's; it keeps its time, frame and text: those of the
-    /// first. Losses have a line each, as it matters when they were.
+    /// Adds an event. If one of the last 8 lines has the same kind, severity, addresses and
+    /// interface, increases its `times` by this one's and sets its `last`; time, frame and text
+    /// remain those of the first. Losses have a line each, because their times matter.
     pub fn push(&mut self, event: EventRecord) {
         let last = self.lines.iter_mut().rev().take(LOOK_BACK);
         if let Some(line) = last.into_iter().find(|line| same(line, &event)) {
@@ -45,7 +45,7 @@ impl Log {
         self.lines.push_back(event);
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &EventRecord> {
         self.lines.iter()
     }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_are_counted_where_the_first_stands() {
+    fn repetitions_are_counted_in_the_first_line() {
         let mut log = Log::new(100);
         for (at, what) in (1..).zip(["a", "b", "a", "a", "b"]) {
             log.push(event(at, what, None));
@@ -95,14 +95,14 @@ mod tests {
         twice.times = 10;
         log.push(twice);
         assert_eq!(lines(&log)[1], (2, "b", 12));
-        // One that came late is not the last.
+        // A late event does not become the last.
         log.push(event(3, "b", None));
         let last: Vec<_> = log.iter().map(|line| line.last).collect();
         assert_eq!(last, [4, 9]);
     }
 
     #[test]
-    fn who_where_and_how_bad_make_a_difference() {
+    fn addresses_interface_and_severity_distinguish_events() {
         let mut log = Log::new(100);
         let first = event(1, "a", Some("eth0"));
         let mut others = vec![
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_eight_are_looked_at() {
+    fn only_the_last_eight_lines_are_searched() {
         const NAMES: [&str; 9] = ["0", "1", "2", "3", "4", "5", "6", "7", "8"];
         let mut log = Log::new(100);
         NAMES[..8]
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_line_leaves() {
+    fn the_oldest_line_is_dropped() {
         for (limit, kept) in [(2, vec![(2, "b", 1), (3, "c", 1)]), (0, vec![(3, "c", 1)])] {
             let mut log = Log::new(limit);
             assert!(log.lines.is_empty());

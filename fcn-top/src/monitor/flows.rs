@@ -1,7 +1,8 @@
-//! Volume of the data flows that notifications are about: how much they carry, and how much of it is marked.
+//! Volume of the data flows that notifications are about: amount of data, and share of marked data.
 //!
-//! A flow with it takes about 980 octets, its place in the tables included, and 2.8 KB more once it was notified about: 98 MB
-//! for 100,000 that were not, 378 MB for 100,000 that were.
+//! A flow with its volume takes about 980 octets, including its slots in the tables, and 2.8 KB
+//! more after its first notification: 98 MB for 100,000 flows without notifications, 378 MB for
+//! 100,000 with.
 
 mod flow;
 

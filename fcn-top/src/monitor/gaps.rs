@@ -1,22 +1,23 @@
-//! Gaps between notifications: the shortest, and percentiles to 1 %.
+//! Gaps between notifications: the minimum, and percentiles accurate to 1 %.
 //!
-//! A histogram of 38 buckets an octave. Few rows see more than a few octaves, so only those that occur have counters:
-//! `hdrhistogram` would take 6 KB for each row whose gaps reach a second, a hundred thousand times.
+//! A histogram of 38 buckets per octave. Few rows have gaps in more than a few octaves, so only
+//! octaves that occur have counters: `hdrhistogram` would take 6 KB for each row whose gaps reach a
+//! second, a hundred thousand times.
 
-/// Buckets in an octave: enough for their middle to be within 1 % of what is in them.
+/// Buckets per octave: enough for their middle to be within 1 % of their contents.
 const BUCKETS: u64 = 38;
-/// One, as the mantissa of a gap has it.
+/// The value 1 as a gap's mantissa.
 const ONE: u64 = 1 << 16;
 
-/// The counters of an octave.
+/// Counters of an octave.
 type Octave = [u16; BUCKETS as usize];
 
-/// Gaps between notifications. Without room in it at most 5 KB, where there are gaps of all lengths.
+/// Gaps between notifications. At most 5 KB including spare capacity, with gaps of all lengths.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     min: u64,
     max: u64,
-    /// Which octaves have counters, bit by bit.
+    /// Bit set of the octaves with counters.
     has: u64,
     octaves: Vec<Octave>,
 }
@@ -32,17 +33,18 @@ impl Default for Gaps {
     }
 }
 
-/// Octave and bucket of a gap. The first octave has 1 alone, and 0 before it.
+/// Returns the octave and bucket of a gap. The first octave contains only 1, preceded by 0.
 ///
-/// With m from 0 to 1 behind the leading one, buckets have the same length in m (4 - m) / 3, which is near enough to
-/// the logarithm of 1 + m: at 4/3 of its slope where it is flattest, so that a bucket is 3/4 of 1/38 wide at most.
+/// With m from 0 to 1, the fraction after the leading one, buckets have equal length in m (4 - m) /
+/// 3, which is close enough to the logarithm of 1 + m: its slope is at least 4/3 of the
+/// logarithm's, so a bucket is at most 3/4 of 1/38 wide.
 #[inline]
 const fn place(gap: u64) -> (u32, usize) {
     if gap <= 1 {
         return (0, gap as usize);
     }
     let octave = gap.ilog2();
-    // The first 16 bits behind the leading one.
+    // The first 16 bits after the leading one.
     let m = (gap << (63 - octave) << 1) >> 48;
     (
         octave,
@@ -50,7 +52,7 @@ const fn place(gap: u64) -> (u32, usize) {
     )
 }
 
-/// The middle of a bucket, in nanoseconds.
+/// Returns the middle of a bucket, in nanoseconds.
 fn middle(octave: u32, bucket: usize) -> u64 {
     if octave == 0 {
         return bucket as u64;
@@ -89,7 +91,7 @@ impl Gaps {
         self.has |= bit;
     }
 
-    /// Makes room for counting on: from here on older gaps weigh half.
+    /// Halves all counters to avoid overflow; older gaps weigh half from now on.
     #[cold]
     fn halve(&mut self) {
         for count in self.octaves.as_flattened_mut() {
@@ -97,13 +99,13 @@ impl Gaps {
         }
     }
 
-    /// The shortest gap, in nanoseconds.
+    /// Returns the shortest gap, in nanoseconds.
     pub fn min(&self) -> Option<u64> {
         (self.min != u64::MAX).then_some(self.min)
     }
 
-    /// The gaps, in nanoseconds to 1 %, that so many in a hundred are not longer than, between the shortest and the longest
-    /// that were seen; `None` without any.
+    /// Returns percentiles of the gaps, in nanoseconds to 1 %, between the shortest and the longest
+    /// gap; `None` without gaps.
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
         let count_of = |counts: &Octave| counts.iter().map(|count| u32::from(*count)).sum::<u32>();
         let total: u64 = (self.octaves.iter().map(count_of).map(u64::from)).sum();
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_lie_between_what_was_seen() {
+    fn percentiles_lie_between_minimum_and_maximum() {
         for all in [
             &[0, 0, 0][..],
             &[0, 0, 0, 5],

@@ -1,9 +1,9 @@
-//! Numbers with their units, in three digits.
+//! Numbers with units, in three significant digits.
 
 use super::NOTHING;
 use fcn_tool::quantity::grouped;
 
-/// Three digits of a value that is less than 1,000.
+/// Formats a value below 1,000 in three digits.
 fn three(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
@@ -13,7 +13,7 @@ fn three(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A value of 1,000 or more with a prefix, in three digits.
+/// Formats a value of at least 1,000 in three digits, and returns its prefix.
 fn with_prefix(value: f64) -> (String, &'static str) {
     let steps = [
         (1e3, "k"),
@@ -23,13 +23,13 @@ fn with_prefix(value: f64) -> (String, &'static str) {
         (1e15, "P"),
         (1e18, "E"),
     ];
-    // 999.5 k is already 1 M.
+    // 999.5 k rounds up to 1 M.
     let step = steps.iter().find(|(step, _)| value < step * 999.5);
     let (step, prefix) = step.copied().unwrap_or((1e18, "E"));
     (three(value / step), prefix)
 }
 
-/// A number of things: with commas, or rounded above ten million.
+/// A quantity: with commas, or rounded from ten million.
 pub fn count(number: u64) -> String {
     if number < 10_000_000 {
         return grouped(number);
@@ -38,7 +38,7 @@ pub fn count(number: u64) -> String {
     text + prefix
 }
 
-/// So many a second: `0.30`, `12.5`, `999`, `1,200`, `12.3k`.
+/// A rate per second: `0.30`, `12.5`, `999`, `1,200`, `12.3k`.
 pub fn rate(value: f64) -> String {
     match value {
         v if !v.is_finite() => NOTHING.to_owned(),
@@ -47,15 +47,15 @@ pub fn rate(value: f64) -> String {
             text + prefix
         }
         v if v >= 999.5 => grouped(v.round() as u64),
-        // Most rates are counts within a second.
+        // Most rates are counts within a second, hence integers.
         v if v.fract() == 0.0 => format!("{v}"),
-        // Not none.
+        // Not zero.
         v if v < 0.005 => "<0.01".to_owned(),
         v => three(v),
     }
 }
 
-/// Bits a second: `9.87 Gbit/s`.
+/// Bits per second: `9.87 Gbit/s`.
 pub fn bits(value: f64) -> String {
     match value {
         v if !v.is_finite() => NOTHING.to_owned(),
@@ -67,7 +67,7 @@ pub fn bits(value: f64) -> String {
     }
 }
 
-/// A part: `12 %`; below ten with one digit more.
+/// A percentage: `12 %`; one more digit below ten.
 pub fn share(value: f64) -> String {
     let percent = value * 100.0;
     match percent {
@@ -75,13 +75,13 @@ pub fn share(value: f64) -> String {
         0.0 => "0 %".to_owned(),
         p if p < 0.1 => "<0.1 %".to_owned(),
         p if p < 9.95 => format!("{p:.1} %"),
-        // Not all is less than all.
+        // Less than 100 % must not round to 100 %.
         p if p < 100.0 => format!("{:.0} %", p.min(99.0)),
         p => format!("{p:.0} %"),
     }
 }
 
-/// A change: `−42 %`, `+7 %`.
+/// A relative change: `−42 %`, `+7 %`.
 pub fn change(value: f64) -> String {
     let percent = (value * 100.0).round();
     match percent {
@@ -93,7 +93,7 @@ pub fn change(value: f64) -> String {
     }
 }
 
-/// A span of time: `812 ns`, `45.3 µs`, `1.20 ms`, `12.3 s`, `16.7 min`, `2.50 h`.
+/// A duration: `812 ns`, `45.3 µs`, `1.20 ms`, `12.3 s`, `16.7 min`, `2.50 h`.
 pub fn span(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match value {

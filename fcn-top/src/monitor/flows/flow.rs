@@ -7,74 +7,76 @@ use fcn_observe::Order;
 use fcn_observe::correlator::Data;
 use fcn_observe::data::Sequence;
 
-/// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
+/// Unit of the data series, in octets: 32 bits of it hold a terabit per second in the longest
+/// steps.
 pub const PART: u64 = 64;
 
 /// Volume of a flow's data. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
 pub struct Volume {
-    /// Data packets seen.
+    /// Data packets captured.
     pub packets: u64,
     /// Octets of their IP packets.
     pub octets: u64,
     ce: u64,
-    /// Packet sequence numbers of the last packet of its connection, and of the last that answers an RDMA READ.
+    /// PSN of the connection's last packet, and of the last response to an RDMA READ.
     last_psns: [u32; 2],
-    /// Octets that are not in the series yet: less than a part.
+    /// Octets not in the series yet: less than one unit.
     rest: u32,
     octets_by_time: Ring<u64>,
-    /// Whether the last packet had a PSN that was seen before.
+    /// True if the PSN of the last packet was captured before.
     repeated: bool,
-    /// By where they were taken; few flows have any.
+    /// Samples by the point where they were taken; few flows have any.
     samples: Vec<Sampled>,
-    /// Data over time, in parts of [`PART`] octets.
+    /// Data over time, in units of [`PART`] octets.
     pub series: Series<u32>,
 }
 
-/// Places of which the samples of a flow are kept apart: as many as its path has, usually.
+/// Maximum number of sampling points kept apart for a flow: usually as many as its path has.
 const PLACES: usize = 4;
 
-/// Samples of a flow's data that were taken at one place: at each place on its path there may be some, which must not be added
-/// up.
+/// Samples of a flow's data taken at one point. Each point on its path may sample it, and their
+/// numbers must not be added up.
 #[derive(Clone, Debug)]
 struct Sampled {
     place: u32,
     packets: Samples,
-    /// Of them those marked CE.
+    /// Samples marked CE.
     ce: u64,
-    /// Octets of them, and of all that they stand for.
+    /// Octets of the samples, and of all packets that they stand for.
     octets: u64,
     octets_by_time: Ring<u64>,
 }
 
-/// What samples tell of a flow's data.
+/// Estimate of a flow's data from samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Packets.
     pub packets: u64,
-    /// Of how many one was sampled, on average.
+    /// Sampling interval, on average: one in this many packets.
     pub sampled: u64,
-    /// Bits a second of IP packets in the last second; `None` where it has too few samples.
+    /// Bits per second of IP packets in the last second; `None` with too few samples.
     pub rate: Option<f64>,
-    /// Part of the samples that was marked CE.
+    /// Fraction of the samples marked CE.
     pub ce_share: f64,
 }
 
-/// What a data packet shows.
+/// Observations from a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
+    /// True if its PSN does not advance: retransmitted, or out of order.
     pub back: bool,
-    /// Whether its PSN was seen before, as far as that is known.
+    /// True if its PSN was captured before, as far as known.
     pub repeats: bool,
-    /// Whether that is so right behind a packet of which it is not: as a copy does, and a sender that goes back does once.
+    /// True if it repeats a PSN directly after a packet that does not: so does every copy, but only
+    /// the first packet of a go-back-N retransmission.
     pub follows_new: bool,
 }
 
-/// The PSN of no packet.
+/// Stands for no PSN.
 const NO_PSN: u32 = u32::MAX;
 
-/// Whether a PSN is not ahead of another, of 24 bits that begin anew.
+/// Returns true if a PSN is not ahead of another one; PSNs have 24 bits and wrap around.
 const fn is_not_ahead(psn: u32, before: u32) -> bool {
     let ahead = psn.wrapping_sub(before) & 0xFF_FFFF;
     before != NO_PSN && (ahead == 0 || ahead >= 0x80_0000)
@@ -97,7 +99,7 @@ impl Default for Volume {
 }
 
 impl Volume {
-    /// Takes in a data packet.
+    /// Processes a data packet.
     #[inline]
     pub fn data(&mut self, data: &Data) -> Effect {
         self.ce += u64::from(data.new_mark);
@@ -130,7 +132,8 @@ impl Volume {
         }
     }
 
-    /// Takes in a sample of its data, one in so many, that was taken at a place. Whether it obeys, samples do not tell.
+    /// Processes a sample of its data, one in `one_in`, taken at a capture point. Samples do not
+    /// show obedience.
     pub fn sampled(&mut self, data: &Data, place: u32, one_in: OneIn) {
         let known = self.samples.iter().position(|known| known.place == place);
         let number = match known {
@@ -156,7 +159,8 @@ impl Volume {
         }
     }
 
-    /// What samples tell, where there is nothing else: those of the place that has sampled most.
+    /// Returns the estimate from samples if there is no other data: that of the point with the most
+    /// samples.
     pub fn estimate(&self, now: u64, since: u64) -> Option<Estimate> {
         let most = self
             .samples
@@ -174,19 +178,20 @@ impl Volume {
         })
     }
 
-    /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
-    /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
+    /// Returns the data rate in the last complete second at `now`, or since `since` if that is
+    /// shorter, in bits per second of IP packets: zero if the flow has fallen silent, `None` if the
+    /// period is shorter and has few packets.
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
         let least = Least::in_part(ENOUGH * self.packet());
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
     }
 
-    /// Part of the packets that was marked CE, 0 to 1.
+    /// Returns the fraction of packets marked CE, 0 to 1.
     pub fn ce_share(&self) -> Option<f64> {
         (self.packets > 0).then(|| self.ce as f64 / self.packets as f64)
     }
 
-    /// Octets of a packet, on average.
+    /// Returns the mean length of a packet in octets.
     fn packet(&self) -> f64 {
         self.octets as f64 / self.packets.max(1) as f64
     }
