@@ -1,4 +1,4 @@
-//! The interfaces that packets come from, with counts of each sort of packet.
+//! Interfaces that packets come from, with counts of each type of packet.
 
 use super::mirror_clocks;
 use super::windows::Windows;
@@ -18,35 +18,37 @@ use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Interfaces told apart: as many as a capture file may have. What comes from further ones counts as the last one's.
+/// Maximum number of interfaces distinguished: as many as a capture file may have. Packets of
+/// further ones count for the last.
 const MOST: usize = 65_536;
-/// Places told apart where switches copy packets. What further ones copied counts as the capture's own: packets may say
-/// anything.
+/// Maximum number of points distinguished where switches copy packets. Copies from further ones
+/// count for the capture itself: packets may claim anything.
 const MOST_COPIED: usize = 10_000;
 
-/// What a packet turned out to be.
+/// Type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A congestion notification.
     Notification,
     /// RoCEv2 data.
     Data,
-    /// Anything else that can be read.
+    /// Any other decodable packet.
     Other,
-    /// Too little of it was captured.
+    /// Truncated too much by the capture.
     Cut,
-    /// It contradicts itself, is of a link type that is not read, or cannot be read as the notification that it was meant as.
+    /// It contradicts itself, has an unsupported link type, or cannot be decoded as the
+    /// notification that it was intended as.
     Undecodable,
 }
 
-/// What the times are by when packets were seen at a place.
+/// Clock of the times at a capture point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clock {
-    /// The capture's.
+    /// The capture's clock.
     Capture,
-    /// The capture's, when the copy of a mirror came in.
+    /// The capture's clock, at the arrival of a mirror's copy.
     Arrival,
-    /// The mirror's.
+    /// The mirror's clock.
     Mirror(mirror_clocks::Clock),
 }
 
@@ -57,9 +59,9 @@ struct Interface {
     state: &'static str,
     about: Arc<str>,
     dropped: Dropped,
-    /// By [`Sort`].
+    /// Packets by [`Sort`].
     sorts: [u64; 5],
-    /// PFC frames that pause a class, and how many of them each class.
+    /// PFC frames that pause a class, and their number for each class.
     pfc: u64,
     paused: [u64; CLASSES],
     octets: u64,
@@ -108,10 +110,11 @@ impl Interface {
     }
 }
 
-/// Where a switch has copied packets, as far as its copies say: what of this differs was seen at another place.
+/// The point where a switch copied packets, as far as the copies show: copies that differ in any of
+/// this come from different capture points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CopiedAt {
-    /// The interface that the copies were captured on.
+    /// Interface that the copies were captured on.
     captured_on: u32,
     switch: IpAddr,
     how: How,
@@ -123,7 +126,7 @@ struct CopiedAt {
 enum How {
     /// By an ERSPAN mirror of that type and session.
     Erspan(u8, Option<u16>),
-    /// As samples of sFlow.
+    /// As sFlow samples.
     Sflow,
 }
 
@@ -144,7 +147,7 @@ impl CopiedAt {
         }
     }
 
-    /// The port that a packet came in by, unless it was sampled at the one that it went out by.
+    /// Uses the input port of the packet, unless it was sampled at its output port.
     fn sample(captured_on: u32, agent: IpAddr, sample: &sflow::FlowSample) -> Self {
         let (input, output) = (sample.input.index(), sample.output.index());
         let source = Some(sample.source.index).filter(|_| sample.source.kind == 0);
@@ -158,8 +161,8 @@ impl CopiedAt {
         }
     }
 
-    /// What it is called, behind the name of the interface that its copies were captured on. A mirror has no address there, as
-    /// its session tells it apart.
+    /// Returns its name, to follow the name of the interface that the copies were captured on. A
+    /// mirror's name has no address, because its session identifies it.
     fn name(&self) -> String {
         let mut name = match self.how {
             How::Erspan(_, None) => "erspan".to_owned(),
@@ -189,18 +192,17 @@ impl CopiedAt {
     }
 }
 
-/// The interfaces in the order that they became known, those behind a capture's own that mirrors copied frames from among
-/// them.
+/// The interfaces in order of registration, including the points from which mirrors copied frames.
 #[derive(Debug, Default)]
 pub struct Interfaces {
     list: Vec<Interface>,
-    /// The places in the list of the captures' own interfaces, by number.
+    /// Indices in the list of the captures' own interfaces, by number.
     own: Vec<u32>,
     copied: FxHashMap<CopiedAt, u32>,
 }
 
 impl Interfaces {
-    /// The place of the capture's interface of that number, which is made where it is new.
+    /// Returns the index of the capture's interface with that number, adding it if it is new.
     #[inline]
     pub fn place(&mut self, number: u32) -> u32 {
         match self.own.get(number as usize) {
@@ -219,13 +221,15 @@ impl Interfaces {
         self.own[number]
     }
 
-    /// The place where the frame was copied that `mirror` says, of which a copy was captured at the place `captured_on`.
+    /// Returns the index of the point where `mirror` copied a frame whose copy was captured at
+    /// index `captured_on`.
     #[cold]
     pub fn mirrored(&mut self, captured_on: u32, mirror: &Mirror) -> u32 {
         self.copied_at(CopiedAt::mirror(captured_on, mirror))
     }
 
-    /// The place where a packet was sampled by that agent, of which the sample was captured at the place `captured_on`.
+    /// Returns the index of the point where that agent sampled a packet whose sample was captured
+    /// at index `captured_on`.
     #[cold]
     pub fn sampled(&mut self, captured_on: u32, agent: IpAddr, sample: &sflow::FlowSample) -> u32 {
         self.copied_at(CopiedAt::sample(captured_on, agent, sample))
@@ -249,7 +253,7 @@ impl Interfaces {
         }
         new.about = place.about().into();
         let name = format!("{}/{}", own.name, place.name());
-        // Other switches may have the same session.
+        // Other switches may use the same session.
         let is_alike = |known: &&Interface| {
             let rest = known.name.strip_prefix(&*name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
@@ -264,7 +268,7 @@ impl Interfaces {
         number
     }
 
-    /// Says that times of that place are by a mirror's own clock.
+    /// Records that times at that index are by a mirror's own clock.
     pub fn has_clock(&mut self, place: u32, clock: mirror_clocks::Clock) {
         if let Some(interface) = self.list.get_mut(place as usize) {
             interface.clock = Clock::Mirror(clock);
@@ -276,7 +280,7 @@ impl Interfaces {
         &mut self.list[place]
     }
 
-    /// Counts a packet, whose interface is a place in the list.
+    /// Counts a packet, whose interface is an index in the list.
     #[inline]
     pub fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
         let Some(interface) = self.list.get_mut(packet.interface as usize) else {
@@ -289,7 +293,8 @@ impl Interfaces {
         interface.windows.add(packet.at);
     }
 
-    /// Counts a PFC frame that passed the interface at `place`, if it pauses any class.
+    /// Counts a PFC frame on the interface at index `place`, if it pauses any class; returns true
+    /// if so.
     pub fn pause(&mut self, place: u32, pfc: &Pfc<'_>) -> bool {
         let mut pauses = false;
         if let Some(interface) = self.list.get_mut(place as usize) {
@@ -302,13 +307,13 @@ impl Interfaces {
         pauses
     }
 
-    /// Whether there are several.
+    /// Returns true if there are several interfaces.
     #[inline]
     pub const fn are_several(&self) -> bool {
         self.list.len() > 1
     }
 
-    /// Says what an interface is called, and what else there is to say about it.
+    /// Sets the name and description of an interface.
     pub fn know(&mut self, number: u32, name: &str, about: &str) {
         let interface = self.entry(number);
         if !name.is_empty() {
@@ -317,7 +322,7 @@ impl Interfaces {
         interface.about = about.into();
     }
 
-    /// Says how an interface is; what is `None` stays as it was.
+    /// Sets the state of an interface; `None` leaves a value unchanged.
     pub fn set_state(
         &mut self,
         number: u32,
@@ -335,19 +340,20 @@ impl Interfaces {
         interface.dropped = (kernel.or(before.0), by_interface.or(before.1));
     }
 
-    /// The place of the interface that packets were captured on, or passed, and that is called so.
+    /// Returns the index of the interface with that name that packets were captured on, or passed.
     pub fn place_of(&self, name: &str) -> Option<u32> {
         let place = (self.list.iter()).position(|interface| &*interface.name == name)?;
         u32::try_from(place).ok()
     }
 
-    /// What the interface at that place is called.
+    /// Returns the name of the interface at that index.
     pub fn name(&self, place: u32) -> Option<Arc<str>> {
         let interface = self.list.get(place as usize);
         interface.map(|interface| Arc::clone(&interface.name))
     }
 
-    /// The ways of a trail in words; `None` where there is none. `unit` tells that of a place's time stamps.
+    /// Formats the paths of a trail; `None` if there is none. `unit` returns the unit of a capture
+    /// point's time stamps.
     pub fn path(&self, trail: &Trail, unit: impl Fn(u32) -> Unit) -> Option<Arc<str>> {
         let ways = trail.ways(unit);
         let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
@@ -357,7 +363,7 @@ impl Interfaces {
     fn way(&self, way: &[Step]) -> String {
         let name = |place: u32| (self.list.get(place as usize)).map_or("?", |known| &known.name);
         let clock = |place: u32| (self.list.get(place as usize)).map(|known| known.clock);
-        // What came in late came in by the capture's clock all the same.
+        // Arrival times are by the capture's clock as well, although late.
         let are_related = |step: &Step| match [step.from, step.to].map(clock) {
             [Some(Clock::Mirror(from)), Some(Clock::Mirror(to))] => from == to,
             clocks => !clocks
@@ -371,7 +377,7 @@ impl Interfaces {
                 text.push_str(name(step.from));
             }
             let to = name(step.to);
-            // Writing into a String never fails.
+            // Writing to a string cannot fail.
             let _ = match *takes {
                 _ if !are_related(step) => write!(text, " and {to}: clocks unrelated ({packets})"),
                 Takes::About(time) => write!(text, " → {to} +{} ({packets})", span(time.into())),
@@ -406,7 +412,7 @@ impl Interfaces {
         text
     }
 
-    /// The interfaces, as they are shown at `now`, where packets were watched `since`.
+    /// Returns the interfaces as of `now`, with packets captured since `since`.
     pub fn records(&self, now: u64, since: u64) -> Vec<InterfaceRecord> {
         self.list
             .iter()

@@ -1,38 +1,38 @@
-//! What was seen at the interfaces of this host's RDMA devices, to stand beside what those count: every sighting there, also of
-//! what was seen elsewhere before.
+//! Counts of packets on the interfaces of this host's RDMA devices, for comparison with the
+//! devices' counters: every packet there counts, including those captured elsewhere before.
 
 use fcn_observe::Ecn;
 use fcn_wire::{Frame, Kind, Notification};
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
-/// Addresses watched, at most.
+/// Maximum number of watched addresses.
 const MOST: usize = 65_536;
 
-/// What was seen of an interface's own traffic since it is watched.
+/// An interface's own traffic since it is watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Plain CNPs to an address of it.
+    /// Plain CNPs to one of its addresses.
     pub cnps_to: u64,
-    /// Fast CNPs to one: NICs may count them as CNPs, or not.
+    /// Fast CNPs to one of them: NICs may or may not count these as CNPs.
     pub fast_cnps_to: u64,
-    /// Plain CNPs from one.
+    /// Plain CNPs from one of them.
     pub cnps_from: u64,
-    /// RoCEv2 packets of whatever kind to one that are marked CE.
+    /// RoCEv2 packets of any kind to one of them that are marked CE.
     pub marked_to: u64,
 }
 
-/// The interfaces watched.
+/// The watched interfaces.
 #[derive(Debug, Default)]
 pub struct Locals {
-    /// By place of the interface and address: places in the list.
+    /// Indices in the list, by interface index and address.
     by: FxHashMap<(u32, IpAddr), u32>,
     list: Vec<(u32, Seen)>,
 }
 
 impl Locals {
-    /// Watches what passes the interface at `place` to and from these addresses; returns what was seen so far, and whether an
-    /// address is new, so that it may have been more.
+    /// Watches traffic on the interface at index `place` to and from these addresses. Returns the
+    /// counts so far, and true if an address is new, so that the counts may be too low.
     pub fn watch(&mut self, place: u32, addresses: &[IpAddr]) -> (Seen, bool) {
         let at = self.list.iter().position(|(other, _)| *other == place);
         let at = at.unwrap_or_else(|| {

@@ -1,54 +1,58 @@
-//! When mirrors say that they have copied frames (ERSPAN type III), by clocks of their own: brought near the capture's, at the
-//! first copy, so that times of one clock stay as far apart as it says.
+//! Times at which mirrors copied frames (ERSPAN type III), by their own clocks. Each clock is
+//! aligned with the capture's at its first copy; differences between times of one clock are
+//! preserved.
 //!
-//! IEEE 1588 is one clock for all switches. Else each hardware engine of a switch has its own, which nothing relates to others.
+//! IEEE 1588 is one clock for all switches. Otherwise each hardware engine of a switch has its own,
+//! unrelated to others.
 
 use fcn_wire::Mirror;
 use fcn_wire::erspan::{Erspan, Granularity, Stamp};
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
-/// Clocks told apart. What further ones say is not used: packets may say anything.
+/// Maximum number of clocks distinguished. Time stamps of further ones are ignored: packets may
+/// claim anything.
 const MOST: usize = 1_000;
-/// How far a clock may run away from the capture's, in nanoseconds, before it has been set \[choice\].
+/// Maximum drift of a clock from the capture's, in nanoseconds; beyond it, the clock is taken to
+/// have been set \[choice\].
 const APART: u64 = SECOND;
 const SECOND: u64 = 1_000_000_000;
-/// Values of a time stamp's 32 bits.
+/// Range of a time stamp's 32 bits.
 const WRAP: u64 = 1 << 32;
 
-/// Whose clock it is.
+/// Identity of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// That of all switches, by IEEE 1588.
+    /// Shared by all switches, through IEEE 1588.
     Synchronised,
-    /// A switch's own.
+    /// A switch's own clock.
     Switch {
-        /// The switch, by its address.
+        /// Address of the switch.
         exporter: IpAddr,
-        /// Its hardware engine.
+        /// Hardware engine of the switch.
         hardware: u8,
-        /// Whether its unit is 100 ns, and not 100 µs.
+        /// True if its unit is 100 ns, false if it is 100 µs.
         fine: bool,
     },
 }
 
-/// Why a time stamp cannot be used.
+/// Reason why a time stamp cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is none.
+    /// There is no time stamp.
     Missing,
-    /// It is 0, as where a switch does not fill it in.
+    /// It is 0, because the switch does not fill it in.
     Empty,
-    /// Its unit is one that the switch was configured to.
+    /// Its unit depends on the switch's configuration.
     Unit,
-    /// It is no number of nanoseconds within a second, as IEEE 1588 has them, or too large.
+    /// Not a valid number of nanoseconds within a second, as in IEEE 1588, or too large.
     Invalid,
     /// There are too many clocks.
     TooMany,
 }
 
 impl Refusal {
-    /// What is to be said of it.
+    /// Returns the explanation shown to the user.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Missing => {
@@ -74,44 +78,45 @@ impl Refusal {
 struct Anchor {
     /// Nanoseconds by the clock.
     stamp: u64,
-    /// Whether that is all of the time, or only what is left of it by the wrap.
+    /// True if that is the full time, false if it wraps around.
     whole: bool,
     /// Nanoseconds by the capture.
     at: u64,
 }
 
-/// A copy's time by its mirror's clock.
+/// Time of a copy by its mirror's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Nanoseconds since the epoch, by the mirror's clock as it is related to the capture's.
+    /// Nanoseconds since the epoch, by the mirror's clock after alignment with the capture's.
     pub at: u64,
-    /// Whose clock that is.
+    /// The clock.
     pub clock: Clock,
-    /// Whether the clock was set, so that times before cannot be compared.
+    /// True if the clock was set, so that earlier times are not comparable.
     pub jumped: bool,
 }
 
-/// The clocks.
+/// The known clocks.
 #[derive(Debug, Default)]
 pub struct MirrorClocks {
     anchors: FxHashMap<Clock, Anchor>,
 }
 
 impl MirrorClocks {
-    /// Whether any time stamp was used.
+    /// Returns true if any time stamp was used.
     pub fn are_used(&self) -> bool {
         !self.anchors.is_empty()
     }
 
-    /// Whether there are several that nothing relates.
+    /// Returns true if there are several unrelated clocks.
     pub fn are_unrelated(&self) -> bool {
         self.anchors.len() > 1
     }
 
-    /// When a frame was copied whose copy came in at `at`.
+    /// Returns the time at which a frame was copied, for a copy captured at `at`.
     ///
     /// # Errors
-    /// The mirror does not say so, or in a way that cannot be used.
+    ///
+    /// The mirror has no usable time stamp.
     pub fn copied_at(&mut self, mirror: &Mirror, at: u64) -> Result<Copied, Refusal> {
         let stamp = mirror.header.stamp().ok_or(Refusal::Missing)?;
         let clock = clock_of(mirror, &stamp)?;
@@ -125,7 +130,7 @@ impl MirrorClocks {
             at,
         };
         let anchor = self.anchors.entry(clock).or_insert(new);
-        // By how much the clock is ahead of where it should be.
+        // Offset of the clock from its expected time.
         let gone = i128::from(at) - i128::from(anchor.at);
         let ahead = i128::from(nanoseconds) - i128::from(anchor.stamp) - gone;
         let ahead = if stamp.whole && anchor.whole {
@@ -167,7 +172,7 @@ fn clock_of(mirror: &Mirror, stamp: &Stamp) -> Result<Clock, Refusal> {
     }
 }
 
-/// The time stamp in nanoseconds, and after how many of them it begins again where it is not whole.
+/// Returns the time stamp in nanoseconds, and its period in nanoseconds if it wraps around.
 fn read(stamp: &Stamp) -> Result<(u64, u64), Refusal> {
     let nanoseconds = stamp.nanoseconds().ok_or(Refusal::Invalid)?;
     Ok(match stamp.granularity {
@@ -211,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_far_apart_as_the_switch_says_also_past_the_wrap() {
+    fn differences_are_preserved_across_the_wrap() {
         for (granularity, unit) in [
             (Granularity::Nanos100, 100),
             (Granularity::Micros100, 100_000),
         ] {
             let mut clocks = MirrorClocks::default();
-            // Copies come in late, by more or less, while the number begins again.
+            // Copies arrive with varying delays while the number wraps around.
             for n in 0..4_u64 {
                 let ticks = (u64::from(u32::MAX) - 1 + n) as u32;
                 let gone = n * unit;
@@ -235,7 +240,7 @@ mod tests {
                 }
             }
             assert!(clocks.are_used() && !clocks.are_unrelated());
-            // Of another switch, the clock is another.
+            // Another switch has another clock.
             let other = header(granularity, 77, None);
             assert_eq!(at(&mut clocks, 2, other, START), Ok(START));
             assert!(clocks.are_unrelated());
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ieee_1588_is_one_clock_with_its_seconds_and_without() {
+    fn ieee_1588_is_one_clock_with_and_without_seconds() {
         let seconds = |seconds: u32| {
             let mut octets = [0; 8];
             octets[0] = 5 << 2;
@@ -252,7 +257,7 @@ mod tests {
         };
         let stamped = |nanoseconds, platform| header(Granularity::Ieee1588, nanoseconds, platform);
         let mut clocks = MirrorClocks::default();
-        // 37 s ahead, as TAI is, and the second switch's copy is 5 ms late.
+        // 37 s ahead, like TAI; the second switch's copy is 5 ms late.
         let first = stamped(999_999_000, seconds(36));
         assert_eq!(at(&mut clocks, 1, first, START), Ok(START));
         let second = stamped(200, seconds(37));
@@ -266,7 +271,7 @@ mod tests {
             Ok(START + 2_200)
         );
         assert!(!clocks.are_unrelated());
-        // A second too late is another time, and no jump back behind the wrap.
+        // A jump of a second too many is a new time, not a step back across the wrap.
         let set = clocks.copied_at(&mirror(1, stamped(5, seconds(99))), START + 6 * MILLISECOND);
         let set = set.unwrap();
         assert!(set.jumped && set.at == START + 6 * MILLISECOND);
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused() {
+    fn unusable_time_stamps_are_refused() {
         let mut clocks = MirrorClocks::default();
         let two = Erspan::II(Erspan2::default());
         assert_eq!(at(&mut clocks, 1, Erspan::I, 1), Err(Refusal::Missing));
@@ -309,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_time_is_far_from_the_captures(
+        fn times_stay_close_to_the_captures_clock(
             stamps in prop::collection::vec((any::<u32>(), 0..4_u8, any::<Option<[u8; 8]>>(), any::<u64>()), 1..50),
         ) {
             let mut clocks = MirrorClocks::default();

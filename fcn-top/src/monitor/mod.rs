@@ -1,8 +1,9 @@
-//! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
+//! The monitor: consumes packets and clock ticks, produces tables. No sockets, files, threads or
+//! screens.
 //!
-//! `observe.rs` sorts packets and `reporter.rs` says what is wrong with them; `rows.rs` has what each QP is told,
-//! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
-//! bounded.
+//! `observe.rs` classifies packets and `reporter.rs` reports problems in them; `rows.rs` has the
+//! notifications to each QP, `notifiers.rs` their senders, `flows.rs` the data they are about,
+//! `paths.rs` the IOAM traces, `events.rs` the log. Every table is bounded.
 
 mod course;
 pub(crate) mod events;
@@ -61,26 +62,27 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use windows::{Least, Ring, Windows};
 
-/// Data packets that repeat a PSN, each right behind a new one, before that casts doubt on the capture; and one in how many of
-/// all repeats one then, at least.
+/// Number of data packets that repeat a PSN, each directly after one that does not, from which the
+/// capture is doubted; and the minimum share of repeats among all data packets, one in this many.
 const ENOUGH_REPEATED: u64 = 100;
 const MOST_REPEATED: u64 = 4;
 
-/// Who is told to slow down, by whom, how often, and whether it obeys.
+/// Tracks which senders are told to slow down, by whom, how often, and whether they obey.
 ///
-/// Time is what packets and [`advance`](Self::advance) say, in nanoseconds since the epoch; it never goes back.
+/// Time comes from packets and [`advance`](Self::advance), in nanoseconds since the epoch; it never
+/// goes back.
 pub struct Monitor {
     settings: Settings,
     now: u64,
     started: Option<u64>,
-    /// From when on packets were watched for, where that is known.
+    /// Start of the capture, if known.
     watched: Option<u64>,
     /// Notifications of all kinds.
     windows: Windows,
     traffic: Series<TrafficStep>,
-    /// Octets of data.
+    /// Data by tenths of a second.
     data_by_time: Ring<FlowStep>,
-    /// The whole run over time, where that is wanted.
+    /// Time series of the whole run, if requested.
     courses: Option<Box<Courses>>,
     totals: Totals,
     rows: Rows,
@@ -92,21 +94,22 @@ pub struct Monitor {
     interfaces: Interfaces,
     locals: Locals,
     mirror_clocks: MirrorClocks,
-    /// When the packet that is being taken in was captured, whatever a mirror's clock says.
+    /// Capture time of the current packet, regardless of a mirror's clock.
     captured: u64,
-    /// Data packets whose PSN its flow has had just before, and those of them right behind one of which that is not so.
+    /// Data packets whose PSN the flow recently had, and those directly after a packet that does
+    /// not repeat one.
     repeated: u64,
     repeated_singly: u64,
-    /// Whether interfaces may become known behind packets that they have seen, too.
+    /// True if the file may describe interfaces after packets that they captured as well.
     later_interfaces: bool,
     findings: Option<Box<Findings>>,
-    /// What the samples of the last datagram were about that had some.
+    /// Results for the samples in the last datagram that had any.
     of_samples: Vec<Observed>,
     sequences: Sequences,
 }
 
 impl Monitor {
-    /// A monitor that has seen nothing.
+    /// Creates a monitor without packets.
     pub fn new(settings: Settings) -> Self {
         let limits = settings.limits;
         Self {
@@ -138,28 +141,29 @@ impl Monitor {
         }
     }
 
-    /// Says what time it is, where no packet says it. A time before the last is taken as that one.
+    /// Advances time without a packet. A time before the current one has no effect.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
-    /// Says that packets are watched for from `at` on: rates are of that time, also before the first packet.
+    /// Sets the start of the capture to `at`: rates cover the time since then, including that
+    /// before the first packet.
     pub fn watch_from(&mut self, at: u64) {
         self.watched = Some(self.watched.map_or(at, |before| before.min(at)));
     }
 
-    /// From when on packets were watched.
+    /// Returns the start of the capture.
     fn since(&self) -> u64 {
         let known = [self.watched, self.started].into_iter().flatten();
         known.min().unwrap_or(self.now)
     }
 
-    /// The latest time that a packet or [`advance`](Self::advance) has told.
+    /// Returns the latest time of a packet or of [`advance`](Self::advance).
     pub const fn now(&self) -> u64 {
         self.now
     }
 
-    /// Sums over everything seen.
+    /// Returns sums over everything captured.
     pub fn totals(&self) -> Totals {
         Totals {
             rows: self.rows.table.len() as u64,
@@ -173,15 +177,16 @@ impl Monitor {
         }
     }
 
-    /// The rows kept, in no particular order.
+    /// Returns the rows kept, in no particular order.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
         self.rows
             .iter()
             .map(|(id, key, row)| (id, self.record(key, row)))
     }
 
-    /// Adds rows to `rows`, at most so many, from a place on; returns the place from which on there are more. Places begin
-    /// with 0, and a row keeps its own for as long as it is kept.
+    /// Appends at most `most` rows to `rows`, starting at a slot; returns the slot to continue
+    /// from, if there are more. Slots begin at 0, and a row keeps its slot for as long as it is
+    /// kept.
     pub fn rows_from(
         &self,
         place: u32,
@@ -198,18 +203,18 @@ impl Monitor {
         behind.next().map(|(id, ..)| id.place())
     }
 
-    /// One row; `None` where it has had to go.
+    /// Returns one row; `None` if it was evicted.
     pub fn row(&self, id: RowId) -> Option<QpRecord> {
         (self.rows.get(id)).map(|(key, row)| self.record(key, row))
     }
 
-    /// The data flow that a row is about, where it is known.
+    /// Returns the data flow that a row is about, if known.
     pub fn flow_of_row(&self, id: RowId) -> Option<FlowKey> {
         let (key, row) = self.rows.get(id)?;
         self.flow_of(key, row.destination(key))
     }
 
-    /// One row over time; `None` where it has had to go.
+    /// Returns the time series of one row; `None` if it was evicted.
     pub fn detail(&self, id: RowId) -> Option<Detail> {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.destination(key));
@@ -220,7 +225,7 @@ impl Monitor {
         let samples = row.samples();
         let each = samples.map_or(1.0, |samples| samples.one_in() as f32);
         let most = notifications.iter().map(|step| f32::from(step.most));
-        // Steps shorter than a millisecond tell more themselves, and samples nothing of bursts.
+        // Steps shorter than a millisecond show bursts themselves, and samples do not show bursts.
         let most = match step >= 1 << series::Burst::SHIFT && samples.is_none() {
             true => most.collect(),
             false => Vec::new(),
@@ -242,17 +247,17 @@ impl Monitor {
         })
     }
 
-    /// Keeps the whole run over time from now on, for [`course`](Self::course).
+    /// Starts to record the whole run, for [`course`](Self::course).
     pub fn keep_course(&mut self) {
         self.courses = Some(Box::new(Courses::default()));
     }
 
-    /// The whole run over time; `None` where it is not kept.
+    /// Returns the time series of the whole run; `None` if it is not recorded.
     pub fn course(&self) -> Option<Course> {
         Some(self.courses.as_ref()?.course(self.now))
     }
 
-    /// Courses over time, but for the packets, which are kept elsewhere.
+    /// Returns the requested time series, without packets, which are kept elsewhere.
     #[must_use]
     pub fn details(&self, wanted: &WantedDetails) -> Details {
         let (start, step, steps, _) =
@@ -276,9 +281,9 @@ impl Monitor {
         }
     }
 
-    /// Who notifies, in no particular order.
+    /// Returns the notifiers, in no particular order.
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
-        // Counted now, as what has been learnt since may have shown two rows to be about one flow.
+        // Counted now, because later packets may have shown that two rows are about one flow.
         let mut told = ByNotifier::default();
         for (_, key, row) in self.rows.iter() {
             let aim = key.aim(self.flow_of(key, row.destination(key)));
@@ -288,7 +293,7 @@ impl Monitor {
                 let its = told.entry(notifier.address).or_default();
                 its.aims.insert(aim);
                 its.total += notifier.total;
-                // Which of several made what, the row does not tell.
+                // A row does not record which of several notifiers sent which notification.
                 let made = made.map(|made| if several { Maker::Unknown } else { made });
                 if let Some(count) = made.and_then(|made| its.makers.get_mut(made as usize)) {
                     *count = count.saturating_add(notifier.total.try_into().unwrap_or(u32::MAX));
@@ -298,12 +303,12 @@ impl Monitor {
         self.notifiers.records(self.now, self.since(), told)
     }
 
-    /// The hops that IOAM traces tell of, path by path.
+    /// Returns the hops reported by IOAM traces, path by path.
     pub fn hops(&self) -> impl Iterator<Item = HopRecord> {
         self.paths.hops()
     }
 
-    /// The log, oldest first; behind it what is so of all that was seen until now.
+    /// Returns the log, oldest first, followed by warnings about the whole capture until now.
     pub fn events(&self) -> impl Iterator<Item = EventRecord> {
         let repeats = self.repeats().map(|text| {
             EventRecord::of_capture(self.now, Severity::Warning, "capture.data.repeated", &text)
@@ -311,11 +316,12 @@ impl Monitor {
         self.reporter.log.iter().cloned().chain(repeats)
     }
 
-    /// That data seems to be captured twice, if it does so of all that was seen until now.
+    /// Returns a warning if the data so far seems to be captured twice.
     pub fn repeats(&self) -> Option<String> {
         let Self { repeated, .. } = *self;
         let data = self.totals.data;
-        // Each copy follows a packet that is new, or nearly each. Of what go-back-N sends again in one piece, only the first does.
+        // Nearly every copy follows a packet that is new. Of packets retransmitted by go-back-N in
+        // one run, only the first does.
         let are_single = self.repeated_singly >= ENOUGH_REPEATED.max(repeated / 2);
         (are_single && repeated > data / MOST_REPEATED).then(|| {
             format!(
@@ -326,22 +332,23 @@ impl Monitor {
         })
     }
 
-    /// What was warned of that casts doubt on all that is counted.
+    /// Returns the warnings so far that cast doubt on everything counted.
     pub fn doubts(&self) -> &[Arc<str>] {
         &self.reporter.doubts
     }
 
-    /// How often each rule was found broken, whatever the log has forgotten; rules that were not are left out.
+    /// Returns the number of violations of each rule, regardless of what the log has dropped; only
+    /// rules that were violated.
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
         self.reporter.rules()
     }
 
-    /// Where packets come from, by number.
+    /// Returns the interfaces, by number.
     pub fn interfaces(&self) -> Vec<InterfaceRecord> {
         self.interfaces.records(self.now, self.since())
     }
 
-    /// Says what an interface is called (nothing: its number serves), and what else there is to say about it.
+    /// Sets the name of an interface (empty to use its number) and its description.
     pub fn know_interface(&mut self, number: u32, name: &str, about: &str) {
         let (name, about) = match self.settings.hides_names {
             true => ("", ""),
@@ -350,8 +357,8 @@ impl Monitor {
         self.interfaces.know(number, name, about);
     }
 
-    /// Says how an interface is, why, and how many packets the kernel and the interface have dropped; what is `None` stays
-    /// as it was.
+    /// Sets the state of an interface, its description, and the packets dropped by the kernel and
+    /// the interface; `None` leaves a value unchanged.
     pub fn interface_state(
         &mut self,
         number: u32,
@@ -362,18 +369,20 @@ impl Monitor {
         self.interfaces.set_state(number, state, about, dropped);
     }
 
-    /// Watches what passes the interface of that name to and from these addresses, which are its own; returns what was seen
-    /// so far, and whether an address is new. `None`: nothing is captured there.
+    /// Watches traffic on the interface with that name to and from its own addresses. Returns the
+    /// counts so far, and true if an address is new. `None` if nothing is captured there.
     pub fn watch_local(&mut self, interface: &str, addresses: &[IpAddr]) -> Option<(Seen, bool)> {
         let place = self.interfaces.place_of(interface)?;
         Some(self.locals.watch(place, addresses))
     }
 
-    /// How often each QP of a sender that `is_local` was told to slow down, by all kinds, as far as rows are kept.
+    /// Returns the number of notifications to each QP of a sender that `is_local`, of all kinds,
+    /// over the rows kept.
     pub fn told_local(&self, is_local: impl Fn(IpAddr) -> bool) -> HashMap<(IpAddr, u32), u64> {
         let mut told = HashMap::new();
         for (_, key, row) in self.rows.iter() {
-            // Whom a proxy node or ingress PE is asked about is not local there, but may be elsewhere: those rows are few.
+            // A notified proxy node or ingress PE is not local, but the sender may be: those rows
+            // are few.
             let asked = matches!(key.kind(), Kind::ProxyCn | Kind::WanFcn);
             if !asked && !is_local(row.destination(key)) {
                 continue;
@@ -388,18 +397,19 @@ impl Monitor {
         told
     }
 
-    /// Whether times of mirrors' own clocks were asked for, and none could be used.
+    /// Returns true if mirrors' own clocks were requested, and none could be used.
     pub fn misses_mirror_clocks(&self) -> bool {
         self.settings.mirror_clock && !self.mirror_clocks.are_used()
     }
 
-    /// Says that further interfaces may become known behind packets which they have seen as well: packets are remembered
-    /// from the first one on, so that they count once then, too.
+    /// Announces that the file may describe interfaces after packets that they captured as well:
+    /// packets are remembered from the first one on, so that they count only once.
     pub const fn expect_interfaces(&mut self) {
         self.later_interfaces = true;
     }
 
-    /// A monitor that is to see again what this one saw, so that it remembers where that was seen.
+    /// Returns a monitor that is to process the same packets again to remember their capture
+    /// points.
     pub fn rehearsal(&self) -> Self {
         Self {
             later_interfaces: true,
@@ -407,18 +417,19 @@ impl Monitor {
         }
     }
 
-    /// Remembers where packets were seen as `rehearsal` does. Here they were taken in when there was no other place to see
-    /// them again.
+    /// Adopts the capture points remembered by `rehearsal`. This monitor processed those packets
+    /// when there was no other capture point.
     pub fn remember(&mut self, rehearsal: Self) {
         self.correlator.adopt_sightings(rehearsal.correlator);
     }
 
-    /// Adds to the log what others have noticed.
+    /// Adds an event to the log that was detected elsewhere.
     pub fn note(&mut self, event: EventRecord) {
         self.reporter.report(event);
     }
 
-    /// Says that a packet is stamped so far from those before, ahead or not; `is_first` of its interface.
+    /// Reports a packet stamped that far from those before, ahead or not; `is_first` on its
+    /// interface.
     #[cold]
     pub fn stamped_far(&mut self, packet: &Packet<'_>, (by, ahead): (u64, bool), is_first: bool) {
         let place = self.interfaces.place(packet.interface);
@@ -427,12 +438,12 @@ impl Monitor {
             .stamped_far(packet.at, interface, (by, ahead), is_first);
     }
 
-    /// Has `listener` told every finding and event, before the log puts those together that repeat.
+    /// Calls `listener` for every finding and event, before the log merges repetitions.
     pub fn listen(&mut self, listener: Box<dyn FnMut(&EventRecord) + Send>) {
         self.reporter.listener = Some(listener);
     }
 
-    /// The tables that are wanted, as they are now.
+    /// Returns the current tables that are wanted.
     pub fn tables(&self, wanted: Wanted) -> Tables {
         fn all<T, I: Iterator<Item = T>>(wanted: bool, items: impl FnOnce() -> I) -> Vec<T> {
             if wanted {
@@ -459,12 +470,13 @@ impl Monitor {
         }
     }
 
-    /// A mark between notifications, for [`tables_since`](Self::tables_since).
+    /// Returns a mark between notifications, for [`tables_since`](Self::tables_since).
     pub const fn mark(&self) -> u64 {
         self.rows.ticks()
     }
 
-    /// The sums, and those rows that were notified since `mark`: much cheaper than all rows where few were.
+    /// Returns the sums and the rows notified since `mark`: much cheaper than all rows if there are
+    /// few.
     pub fn tables_since(&self, mark: u64) -> Tables {
         let rows = self.rows.used_since(mark);
         Tables {
@@ -475,25 +487,25 @@ impl Monitor {
         }
     }
 
-    /// The data flow that notifications of that key are about.
+    /// Returns the data flow that notifications of that key are about.
     fn flow_of(&self, key: &RowKey, destination: IpAddr) -> Option<FlowKey> {
         self.correlator.flow_of_key(key, destination)
     }
 
-    /// Data in the last second that is over, in octets a second.
+    /// Returns the data rate in the last complete second, in octets per second.
     fn data_rate(&self) -> Option<f64> {
         let all: f64 = self.totals.octets as f64 / self.totals.packets.max(1) as f64;
         let least = Least::in_part(ENOUGH * all);
         self.data_by_time.rate_1s(self.now, self.since(), least)
     }
 
-    /// Part of the packets of data in the last second that is over that are marked.
+    /// Returns the fraction of data packets in the last complete second that are marked.
     fn ce_1s(&self) -> Option<f64> {
         let FlowStep { data, ce, .. } = self.data_by_time.last_second(self.now);
         (data > 0).then(|| (f64::from(ce) / f64::from(data)).min(1.0))
     }
 
-    /// Who made a row's CNPs, and what that rests on.
+    /// Returns the origin of a row's CNPs, with the evidence.
     fn made_by(&self, key: &RowKey, row: &Row) -> Option<(Maker, origin::Evidence)> {
         if row.samples().is_some() && key.kind() == Kind::Cnp {
             return Some((Maker::Unknown, origin::Evidence::Sampled));
@@ -502,7 +514,7 @@ impl Monitor {
         Some((made.maker, made.evidence))
     }
 
-    /// The row with all that is known of it.
+    /// Returns the row with everything known about it.
     fn record(&self, key: &RowKey, row: &Row) -> QpRecord {
         let mut record = row.record(key, self.now, self.since());
         let is_sampled = row.samples().is_some();
@@ -535,7 +547,7 @@ impl Monitor {
             record.sender_qp = qp.map(fcn_wire::Qp::get);
             record.sender_qp_from = from;
         }
-        // One flow, one number: each kind names the QP of another side, or none.
+        // One QP per flow, although each kind names the QP of a different side, or none.
         (record.qp, record.qp_side) = match record.sender_qp {
             Some(qp) => (Some(qp), Some(QpSide::Sender)),
             None => (record.receiver_qp, Some(QpSide::Receiver)),
@@ -584,5 +596,5 @@ impl Sum for TrafficStep {
     }
 }
 
-/// The rules, and how often each was found broken.
+/// Number of violations of each rule.
 type Broken = [u64; Rule::ALL.len()];

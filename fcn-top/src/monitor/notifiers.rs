@@ -1,4 +1,4 @@
-//! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
+//! Notifiers: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
 use super::series::{Series, Sum};
 use super::windows::Windows;
@@ -11,14 +11,14 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// What a notifier sent in a step of time.
+/// Notifications of a notifier in one step of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
-    /// Notifications.
+    /// Number of notifications.
     count: u32,
-    /// The deepest queue that they tell of.
+    /// Deepest queue reported by them.
     queue: u32,
-    /// Their highest level.
+    /// Highest congestion level.
     level: u8,
 }
 
@@ -33,9 +33,10 @@ impl Sum for Sent {
     }
 }
 
-/// What a notifier is by each of its notifications: evidence comes and goes.
+/// Roles of a notifier according to each of its notifications, because evidence comes and goes.
 ///
-/// [`Unknown`](Origin::Unknown) says that it is not the receiver of the flow, and so agrees with whatever else it was found to be.
+/// [`Unknown`](Origin::Unknown) means that it is not the flow's receiver, so it is consistent with
+/// every role except receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Roles([u32; Origin::ALL.len()]);
 
@@ -47,7 +48,7 @@ impl Roles {
         }
     }
 
-    /// What it is by most of them.
+    /// Returns its role according to most of them.
     pub fn most(&self) -> Origin {
         let mut counts = self.0;
         let count = |origin: &Origin| self.0[*origin as usize];
@@ -69,7 +70,7 @@ impl Roles {
 pub struct Notifier {
     address: IpAddr,
     roles: Roles,
-    /// Whether the list of those who may notify has it; `None` where there is no list.
+    /// True if it is on the list of trusted notifiers; `None` without a list.
     pub trusted: Option<bool>,
     windows: Windows,
     series: Series<Sent>,
@@ -78,7 +79,7 @@ pub struct Notifier {
     queue_max: Option<u32>,
     findings: u64,
     malformed: u64,
-    /// Notifications among them that are samples, each counted as one.
+    /// Notifications that are samples, each counted as one.
     samples: u64,
     first_seen: u64,
     last_seen: u64,
@@ -103,7 +104,7 @@ impl Notifier {
         }
     }
 
-    /// Counts a notification of it at `at`, or a sample.
+    /// Counts a notification from it at `at`, or a sample of one.
     #[inline]
     pub fn count(&mut self, at: u64, notification: &Notification, is_sample: bool) {
         self.roles.add(notification.origin);
@@ -127,7 +128,7 @@ impl Notifier {
         self.seen(at);
     }
 
-    /// Counts a notification of it at `at` that cannot be read.
+    /// Counts a notification from it at `at` that cannot be decoded.
     pub fn count_malformed(&mut self, at: u64, origin: Origin) {
         self.roles.add(origin);
         self.malformed += 1;
@@ -146,7 +147,8 @@ impl Notifier {
 
     fn record(&self, now: u64, since: u64, told: Option<&Told>) -> PointRecord {
         let total = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
-        // What several places have sampled must not be added up, and each may have had all of it.
+        // Samples from several capture points must not be added up, and each point may have had all
+        // packets.
         let all_seen = |rate: Option<f64>| rate.filter(|_| self.samples == 0);
         PointRecord {
             notifier: self.address,
@@ -177,30 +179,31 @@ impl Notifier {
     }
 }
 
-/// What a notifier's rows tell of it.
+/// Data about a notifier from its rows.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// What it has told to slow down.
+    /// Targets that it told to slow down.
     pub aims: HashSet<Aim, RandomState>,
-    /// Of how many notifications they tell.
+    /// Number of notifications in its rows.
     pub total: u64,
-    /// Who made its CNPs, by number in [`Maker::ALL`].
+    /// Origins of its CNPs, by index in [`Maker::ALL`].
     pub makers: [u32; Maker::ALL.len()],
 }
 
-/// What each notifier's rows tell of it.
+/// Data from the rows, by notifier.
 pub type ByNotifier = HashMap<IpAddr, Told, RandomState>;
 
-/// Notifiers, by address. Past the limit those leave first that have notified longest ago.
+/// Notifiers by address. Beyond the limit, those that have not notified for the longest time are
+/// evicted.
 #[derive(Debug)]
 pub struct Notifiers {
     pub table: Bounded<IpAddr, Notifier>,
-    /// Counts notifications, instead of a clock.
+    /// Counts notifications, in place of a clock.
     tick: u64,
 }
 
 impl Notifiers {
-    /// At most `limit` notifiers; 0 counts as 1.
+    /// Keeps at most `limit` notifiers; 0 counts as 1.
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
@@ -208,8 +211,8 @@ impl Notifiers {
         }
     }
 
-    /// The entry of who sends from that address, and its place. It may be where it was last, at `hint`, so that nobody need
-    /// search. A new one asks `trusted` whether it may notify.
+    /// Returns the entry of the notifier with that address, and its slot. Looks at slot `hint`
+    /// first to save a search. For a new entry, `trusted` tells whether it may notify.
     #[inline]
     pub fn entry(
         &mut self,
@@ -226,7 +229,7 @@ impl Notifiers {
         (slot.get(), notifier)
     }
 
-    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
+    /// Returns the notifiers as of `now`, with packets captured since `since`.
     pub fn records(
         &self,
         now: u64,
@@ -237,7 +240,7 @@ impl Notifiers {
         notifiers.map(move |(_, notifier)| notifier.record(now, since, told.get(&notifier.address)))
     }
 
-    /// One notifier over time.
+    /// Returns the time series of one notifier.
     pub fn detail(&self, address: IpAddr, now: u64) -> Option<Detail> {
         let notifier = self.table.get(&address)?;
         let none = Series::<u32>::default();
@@ -260,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notifier_is_what_most_of_its_notifications_say() {
+    fn the_role_is_that_of_most_notifications() {
         use Origin::{Ambiguous, IngressPe, Proxy, Receiver, Switch, Unknown};
         let mut roles = Roles::default();
         roles.add(Ambiguous);
@@ -275,14 +278,15 @@ mod tests {
             }
             roles.most()
         };
-        // Whoever translated once is no receiver of the flows whose notifications the capture does not have.
+        // A node that translated once is not the receiver of flows whose notifications the capture
+        // lacks.
         for other in [Switch, Proxy, IngressPe] {
             assert_eq!(most(&[(other, 1), (Unknown, 99)]), other);
             assert_eq!(most(&[(other, 1), (Unknown, 99), (Receiver, 60)]), other);
             assert_eq!(most(&[(other, 1), (Unknown, 9), (Receiver, 60)]), Receiver);
         }
         assert_eq!(most(&[(Proxy, 2), (IngressPe, 1), (Unknown, 9)]), Proxy);
-        // A receiver it is also where nothing is known of the flow: that is no evidence.
+        // It also counts as a receiver if the flow is unknown: that is not evidence.
         assert_eq!(most(&[(Receiver, 1), (Unknown, 2)]), Unknown);
     }
 }

@@ -1,4 +1,4 @@
-//! Observes one packet: decides what it is, and updates the tables it belongs to.
+//! Processes one packet: classifies it, and updates the tables that it belongs to.
 
 use super::Monitor;
 use super::interfaces::Sort;
@@ -24,42 +24,44 @@ use fcn_wire::{
 };
 use std::net::IpAddr;
 
-/// What is said where a mirror's clock is set.
+/// Warning when a mirror's clock is set.
 const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
-/// What is said where clocks of mirrors have nothing to do with one another.
+/// Warning about unrelated clocks of mirrors.
 const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
 /// Next header number of ICMPv6.
 const ICMPV6: u8 = 58;
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
 const UNRECOGNIZED_OPTION: [u8; 2] = [4, 2];
-/// Octets of an ICMPv6 Parameter Problem in front of the packet that it quotes.
+/// Length of an ICMPv6 Parameter Problem before the packet that it quotes, in octets.
 const QUOTED_AT: usize = 8;
-/// Octets that an IPv6 packet can have without a jumbo payload.
+/// Maximum length of an IPv6 packet without a jumbo payload, in octets.
 const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 
-/// What a packet was about.
+/// Result of processing a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// The row that it is about, where it is a notification.
+    /// Row that it is about, if it is a notification.
     pub row: Option<RowId>,
-    /// Whether that row counts it: another place's copy is counted by a row of that place alone.
+    /// True if that row counts it: a copy from another capture point counts only in a row of that
+    /// point.
     pub counts: bool,
-    /// The flow whose data it is. What a notification is about, its row knows.
+    /// Flow that it is data of. The flow of a notification is known to its row.
     pub flow: Option<FlowKey>,
-    /// Octets of the IP packet, where it is RoCEv2 data that was not seen before.
+    /// Octets of the IP packet, if it is RoCEv2 data that was not captured before.
     pub octets: u32,
-    /// Whether it was seen before, at another place.
+    /// True if it was captured before at another capture point.
     pub copy: bool,
-    /// Whether it is data that is marked CE, and was not where it was seen before.
+    /// True if it is data marked CE that was not marked where it was captured before.
     pub ce: bool,
-    /// Whether it is data whose PSN is not behind that of the flow's packet before: sent again, or out of order.
+    /// True if it is data whose PSN does not advance: retransmitted, or out of order.
     pub back: bool,
-    /// Whether it has samples of other packets; what these were about is in [`Monitor::of_samples`].
+    /// True if it carries samples of other packets; the results for these are in
+    /// [`Monitor::of_samples`].
     pub samples: bool,
 }
 
 impl Monitor {
-    /// Takes in a packet.
+    /// Processes a packet.
     #[inline]
     pub fn observe(&mut self, packet: &Packet<'_>) -> Observed {
         let interface = self.interfaces.place(packet.interface);
@@ -73,13 +75,13 @@ impl Monitor {
         self.observe_at(&packet, self.settings.sampled, false)
     }
 
-    /// What the samples were about that the last datagram had which had some, one by one.
+    /// Returns the results for the samples in the last datagram that had any.
     pub fn of_samples(&self) -> &[Observed] {
         &self.of_samples
     }
 
-    /// Takes in a packet, whose interface is a place: one of `one_in` packets, where it is a sample; and whether it comes out
-    /// of another packet.
+    /// Processes a packet whose interface is an index in the list. `one_in` is set for a sample,
+    /// one in that many packets; `is_carried` is true if it was inside another packet.
     fn observe_at(
         &mut self,
         packet: &Packet<'_>,
@@ -88,11 +90,11 @@ impl Monitor {
     ) -> Observed {
         // A copy of a few octets, so that the frame does not borrow the monitor.
         let profile = self.settings.profile.clone();
-        // Large: made in its place, not moved there.
+        // Large: constructed in place, not moved.
         let mut frame = Frame::empty(&profile);
         frame.renew(packet.bytes, packet.wire_len, packet.link);
         let frame = &frame;
-        // Where it was seen: where a mirror copied it, or where it was captured.
+        // Capture point: where a mirror copied the packet, or where it was captured.
         let mut interface = packet.interface;
         self.captured = packet.at;
         let mut at = packet.at;
@@ -108,7 +110,7 @@ impl Monitor {
             ..*packet
         };
         self.now = self.now.max(packet.at);
-        // Clocks of interfaces may be apart, and files be put together in any order.
+        // Clocks of interfaces may differ, and files may be merged in any order.
         let started = self.started.get_or_insert(packet.at);
         *started = packet.at.min(*started);
         let icrc = if self.settings.verify_icrc {
@@ -116,10 +118,10 @@ impl Monitor {
         } else {
             IcrcCheck::Off
         };
-        // Kept from packet to packet, as making a new one takes longer than clearing it.
+        // Reused for each packet, because creating it takes longer than clearing it.
         let mut findings = self.findings.take().unwrap_or_default();
         findings.clear();
-        // Asked for only where there is something to say: it is large.
+        // Computed only if there is something to report: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
         let copies = self.totals.copies;
         self.locals.roce(packet.interface, frame);
@@ -167,14 +169,15 @@ impl Monitor {
         observed
     }
 
-    /// Counts that a packet is stamped so much before the one before it.
+    /// Counts a packet that is stamped `by` nanoseconds before the previous one.
     #[cold]
     fn stamped_back(&mut self, by: u64) {
         self.totals.stamps_back += 1;
         self.totals.stamps_back_most = self.totals.stamps_back_most.max(by);
     }
 
-    /// When a mirror says that it has copied a frame, of which the copy came in at `at`; else that.
+    /// Returns the time at which a mirror copied a frame whose copy was captured at `at`, or `at`
+    /// if that time is unusable.
     #[cold]
     fn mirror_time(&mut self, place: u32, mirror: &Mirror, at: u64) -> u64 {
         match self.mirror_clocks.copied_at(mirror, at) {
@@ -195,8 +198,8 @@ impl Monitor {
         }
     }
 
-    /// Takes in the packets that a datagram of sFlow has samples of, each as one of its own. Samples that are in one of them were
-    /// sent to somebody else, and are not looked for.
+    /// Processes the packets sampled in an sFlow datagram, each as a packet of its own. Datagrams
+    /// of samples inside them were sent to another collector and are ignored.
     #[cold]
     fn samples(
         &mut self,
@@ -244,7 +247,7 @@ impl Monitor {
         }
     }
 
-    /// A packet that something is to be said about.
+    /// Returns the context for reporting on a packet.
     fn about<'a>(&self, packet: &'a Packet<'a>, frame: &'a Frame<'a>) -> About<'a> {
         About {
             packet,
@@ -253,19 +256,20 @@ impl Monitor {
         }
     }
 
-    /// Whether packets are told apart by where they are seen, and so recognised wherever they are seen again.
+    /// Returns true if capture points are distinguished, and so packets are recognised when
+    /// captured again.
     #[inline]
     const fn is_several(&self, packet: &Packet<'_>) -> bool {
         self.interfaces.are_several() || matches!(packet.link, LinkType::LinuxCooked2)
     }
 
-    /// Whether packets are remembered, as they may be seen again at another place.
+    /// Returns true if packets are remembered, because they may be captured again at another point.
     #[inline]
     const fn remembers(&self, packet: &Packet<'_>) -> bool {
         self.later_interfaces || self.is_several(packet)
     }
 
-    /// Time and place of a packet, for the correlator.
+    /// Returns time and capture point of a packet, for the correlator.
     #[inline]
     fn capture(&self, packet: &Packet<'_>, sampled: bool) -> Capture {
         Capture {
@@ -279,7 +283,7 @@ impl Monitor {
         }
     }
 
-    /// Counts a packet that was seen before at another place, and says what makes such recognition doubtful.
+    /// Counts a packet captured before at another point, and reports doubts about such recognition.
     fn recognised(&mut self, capture: &Capture, is_copy: bool) {
         if !capture.watched {
             return;
@@ -298,7 +302,7 @@ impl Monitor {
         }
     }
 
-    /// Counts a packet of a link type that is not read.
+    /// Counts a packet of an unsupported link type.
     pub fn count_unread(&mut self, packet: &Packet<'_>) {
         let interface = self.interfaces.place(packet.interface);
         let packet = Packet {
@@ -318,7 +322,7 @@ impl Monitor {
             return;
         }
         match sort {
-            // Counted by kind, already.
+            // Already counted by kind.
             Sort::Notification => self.windows.add(packet.at),
             Sort::Data => totals.data += 1,
             Sort::Other => totals.other += 1,
@@ -337,7 +341,7 @@ impl Monitor {
     ) -> Observed {
         let at = packet.at;
         let is_sample = one_in.is_some();
-        // Of what several places have sampled, the same part is in all.
+        // Samples of several capture points may cover the same packets.
         let by_place = self.settings.per_interface || is_sample;
         let key = RowKey::new(notification, by_place.then_some(packet.interface));
         let capture = self.capture(packet, is_sample);
@@ -368,13 +372,13 @@ impl Monitor {
             row.seen_on(packet.interface, at, is_copy);
         }
         let told = correlator.notified(&capture, &notice, &about, &mut row.topic);
-        // Where a CNP was seen first is nearest to its maker.
+        // The capture point that captured a CNP first is nearest to its origin.
         if let Some(cnp) = told.cnp
             && (!is_copy || settings.per_interface)
         {
             row.makers.add(cnp, correlator.origins());
         }
-        // Where interfaces are told apart, each has its own row, which counts what it has seen.
+        // If interfaces are counted separately, each has its own row with its own packets.
         let counts = !is_copy || row.total == 0 || settings.per_interface;
         let observed = Observed {
             row: Some(id),
@@ -443,7 +447,7 @@ impl Monitor {
         observed
     }
 
-    /// What was meant as a notification and cannot be read.
+    /// Processes a packet intended as a notification that cannot be decoded.
     #[cold]
     fn malformed(
         &mut self,
@@ -462,7 +466,8 @@ impl Monitor {
         self.totals.malformed += 1;
     }
 
-    /// Whether another place has seen this packet of two hosts, which is neither notification nor data.
+    /// Returns true if another capture point has captured this packet between two hosts, which is
+    /// neither a notification nor data.
     fn is_seen_before(
         &mut self,
         packet: &Packet<'_>,
@@ -497,10 +502,10 @@ impl Monitor {
         if is_unclear(packet.link) && !capture.several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
-        // One may be marked behind the place where it was seen first.
+        // It may be marked after the point that captured it first.
         let new_mark = shown.new_mark;
         self.totals.ce += u64::from(new_mark);
-        // A mark counts with its packet, when that was seen first.
+        // A mark counts at the time when its packet was captured first.
         let counts_at = shown.earlier.map_or(at, |earlier| earlier.at);
         let octets = if is_copy { 0 } else { shown.octets };
         if !is_copy || new_mark {
@@ -536,7 +541,7 @@ impl Monitor {
         }
     }
 
-    /// A sample of data: what it is, and not when it came.
+    /// Processes a sample of data: it shows the kind of packet, but not the timing of the flow.
     #[cold]
     fn data_sampled(
         &mut self,
@@ -563,7 +568,7 @@ impl Monitor {
             octets: shown.octets,
         };
         self.traffic.add(at, step.into());
-        // Several places may have sampled the same octets.
+        // Several capture points may have sampled the same octets.
         self.data_by_time.add_at(at, FlowStep { octets: 0, ..step });
         self.learn_path(at, data);
         Observed {
@@ -574,7 +579,7 @@ impl Monitor {
         }
     }
 
-    /// Takes in the IOAM trace of a data packet's path.
+    /// Processes the IOAM trace of a data packet's path.
     #[inline]
     fn learn_path(&mut self, at: u64, data: &DataPacket<'_>) {
         let trace = data
@@ -585,7 +590,7 @@ impl Monitor {
         }
     }
 
-    /// Whether a packet cut off by the capture is all the same one that nothing more need be known of.
+    /// Returns true if a packet truncated by the capture has everything needed.
     fn is_readable(&self, frame: &Frame<'_>) -> bool {
         match frame.message() {
             Message::Roce(..) => true,
@@ -596,7 +601,7 @@ impl Monitor {
         }
     }
 
-    /// What is neither a notification nor data.
+    /// Processes a packet that is neither a notification nor data.
     fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, is_sample: bool) {
         match frame.message() {
             Message::Roce(..) | Message::RdmaCm(..) => {
@@ -629,7 +634,7 @@ impl Monitor {
         end: Option<End>,
     ) {
         let about = self.about(packet, frame);
-        // What is said of a message of ours is not said again of its packet.
+        // Problems reported for one of our messages are not repeated for its packet.
         if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
             self.reporter.end(&about, &end);
         }
@@ -641,12 +646,12 @@ impl Monitor {
     }
 }
 
-/// How many findings there are, whether they are named or not.
+/// Returns the number of findings, including those not listed.
 fn number_of(findings: &Findings) -> u64 {
     (findings.as_slice().len() + findings.dropped()) as u64
 }
 
-/// Where the source address is in the frame, and its length.
+/// Returns offset and length of the source address in the frame.
 const fn source_of(ip: &Ip) -> (usize, usize) {
     match ip.source {
         IpAddr::V4(_) => (ip.start + 12, 4),
@@ -654,7 +659,7 @@ const fn source_of(ip: &Ip) -> (usize, usize) {
     }
 }
 
-/// The IOAM trace that a Fast CNP with option 2 carries.
+/// Returns the IOAM trace in a Fast CNP with option 2.
 fn trace_of<'a>(kind: Kind, frame: &Frame<'a>) -> Option<Trace<'a>> {
     if kind != Kind::FastCnp2 {
         return None;
@@ -665,7 +670,7 @@ fn trace_of<'a>(kind: Kind, frame: &Frame<'a>) -> Option<Trace<'a>> {
     }
 }
 
-/// Whether that is an ICMPv6 Parameter Problem about the option of a Fast CNP.
+/// Returns true for an ICMPv6 Parameter Problem about the option of a Fast CNP.
 fn quotes_fast_cnp(frame: &Frame<'_>) -> bool {
     let Some(ip) = frame.ip().filter(|ip| ip.protocol == ICMPV6) else {
         return false;
@@ -682,7 +687,7 @@ fn quotes_fast_cnp(frame: &Frame<'_>) -> bool {
 }
 
 fn is_fast_cnp(quoted: &[u8], profile: &Profile) -> bool {
-    // The quoted packet is cut by design: its own length fields tell what was there.
+    // The quoted packet is truncated by design: its own length fields have the original length.
     let quoted = Frame::parse(quoted, LONGEST_PACKET, LinkType::RawIp, profile);
     matches!(quoted.message(), Message::FastCnp(_))
 }

@@ -1,31 +1,31 @@
-//! What IOAM traces say: the paths they came along, and the queues and delays of each hop.
+//! IOAM traces: their paths, and the queues and delays at each hop.
 
 use crate::record::HopRecord;
 use arrayvec::ArrayVec;
 use fcn_observe::Bounded;
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace};
 
-/// Most hops of a path; of a longer trace the first ones count.
+/// Maximum number of hops of a path; of a longer trace only the first ones count.
 pub const MAX_HOPS: usize = 32;
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND: u64 = 1_000_000_000;
-/// A transit delay that did not fit (RFC 9197 section 4.4.2.5): the top bit, and nothing else.
+/// Transit delay that did not fit (RFC 9197 section 4.4.2.5): only the top bit is set.
 const LONG_DELAY: u32 = 0x8000_0000;
 
-/// What a hop is known by.
+/// Identifier of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum HopId {
-    /// Number of the node.
+    /// Node number.
     Node(u64),
-    /// Ingress and egress interface of a node that gives no number.
+    /// Ingress and egress interface of a node without a number.
     Interfaces(u32, u32),
     /// Neither.
     Unknown,
-    /// No hop: stands in front of every path.
+    /// Not a hop: the first element of every path.
     Namespace(u16),
 }
 
-/// What a node wrote.
+/// Data written by a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     node: Option<u64>,
@@ -63,7 +63,7 @@ impl Seen {
         }
     }
 
-    /// Nanoseconds of the arrival by the node's clock.
+    /// Returns the arrival time in nanoseconds, by the node's clock.
     fn time(&self, binary: bool) -> Option<u64> {
         let (seconds, fraction) = (u64::from(self.seconds?), u64::from(self.fraction?));
         let nanoseconds = if binary {
@@ -104,21 +104,22 @@ struct Path {
     namespace: u16,
     traces: u64,
     last_seen: u64,
-    /// Whether fractions of timestamps are in units of 2^-32 s.
+    /// True if fractions of time stamps are in units of 2^-32 s.
     binary: bool,
     hops: Box<[Hop]>,
 }
 
-/// At most so many paths; the one that was used longest ago leaves first.
+/// IOAM paths with a maximum number; the least recently used is evicted first.
 ///
-/// A path is a namespace and the nodes passed, by their numbers, or by their interfaces where they give none; two traces
-/// with the same ones came along the same path. Values that a node could not give (all ones, RFC 9197 section 4.4.2) are
-/// none.
+/// A path is a namespace and the nodes passed, by their numbers, or by their interfaces if they
+/// have no number; two traces with the same ones took the same path. Values that a node could not
+/// provide (all ones, RFC 9197 section 4.4.2) are omitted.
 ///
-/// The fraction of a timestamp may be nanoseconds (PTP) or units of 2^-32 s (NTP): RFC 9197 section 5 leaves it to the
-/// deployment, and a trace does not say. It is taken for nanoseconds, until a fraction of 10^9 or more shows that the
-/// path's nodes count otherwise. Without both seconds and fraction there is no time between two nodes, nor where their
-/// clocks differ so that it would be negative.
+/// The fraction of a time stamp may be nanoseconds (PTP) or units of 2^-32 s (NTP): RFC 9197
+/// section 5 leaves it to the deployment, and a trace does not say. It is taken for nanoseconds
+/// until a fraction of 10^9 or more shows that the path's nodes use the other unit. There is no
+/// time between two nodes without both seconds and fraction, nor if their clocks differ so that it
+/// would be negative.
 #[derive(Debug)]
 pub struct Paths {
     paths: Bounded<Box<[HopId]>, Path>,
@@ -134,8 +135,8 @@ impl Paths {
         }
     }
 
-    /// Takes in a trace seen at `at`, in nanoseconds since the epoch. One without nodes, or whose nodes cannot be told
-    /// apart, tells nothing.
+    /// Processes a trace captured at `at`, in nanoseconds since the epoch. A trace without nodes,
+    /// or whose nodes cannot be separated, is ignored.
     pub fn observe(&mut self, at: u64, trace: &Trace<'_>) {
         let mut nodes = 0;
         for node in trace.nodes() {
@@ -148,7 +149,7 @@ impl Paths {
         if hops == 0 {
             return;
         }
-        // The node passed last comes first in the trace.
+        // The last node passed comes first in the trace.
         let mut seen: ArrayVec<Seen, MAX_HOPS> = ArrayVec::new();
         let behind = trace.nodes().flatten().skip(nodes - hops).take(hops);
         seen.extend(behind.map(|node| Seen::from_node(&node)));
@@ -174,7 +175,8 @@ impl Paths {
         }
     }
 
-    /// The hops of all paths, path by path in the order in which they were first seen, the node passed first first.
+    /// Returns the hops of all paths, path by path in order of first appearance, the first node
+    /// passed first.
     pub fn hops(&self) -> impl Iterator<Item = HopRecord> {
         let mut paths: Vec<&Path> = self.paths.iter().map(|(_, path)| path).collect();
         paths.sort_unstable_by_key(|path| path.number);

@@ -1,5 +1,5 @@
-//! What is worth saying about single packets: rules broken, and why a packet could not be read. Each goes to the listener
-//! and into the log.
+//! Reports on single packets: broken rules, and reasons why a packet could not be decoded. Each
+//! goes to the listener and into the log.
 
 use super::Broken;
 use super::events::Log;
@@ -10,80 +10,82 @@ use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Texts kept for use again.
+/// Maximum number of cached texts.
 const TEXTS: usize = 1024;
-/// What a packet that contradicts itself is called.
+/// Identifier of a packet that contradicts itself.
 pub const MALFORMED: &str = "packet.malformed";
-/// What a packet is called that was captured too short to be read.
+/// Identifier of a packet that the capture truncated too much to decode.
 pub const CUT: &str = "capture.cut";
-/// What is said of a packet that breaks more rules than are named.
+/// Identifier of a packet that breaks more rules than are listed.
 pub const LEFT_OUT: &str = "findings.left_out";
-/// What casts doubt on all that is counted: its identifier, and the text.
+/// A doubt about everything counted: identifier and text.
 pub type Doubt = (&'static str, &'static str);
-/// What is said where packets may have been seen on several interfaces, and do not say on which.
+/// Warning that packets may be captured on several interfaces without recording on which.
 pub const PLACES_UNCLEAR: Doubt = (
     "capture.places.unclear",
     "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2",
 );
-/// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
+/// Warning that packets of several interfaces arrived so far apart that they may count several
+/// times.
 pub const PLACES_FORGOTTEN: Doubt = (
     "capture.places.forgotten",
     "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
 );
-/// What is said where packets are seen at several interfaces so long after one another that each counts.
+/// Warning that packets are captured at several interfaces with so much delay that each counts.
 pub const PLACES_APART: Doubt = (
     "capture.places.apart",
     "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. Data that several have seen counts at each, and notifications that look alike do so in part. Set the clocks right (editcap -t)",
 );
-/// What is said where it is unclear which notifications were on their way to a place when it began.
+/// Warning that it is unclear which notifications were on their way to a capture point when it
+/// began.
 pub const PLACES_LATE: Doubt = (
     "capture.places.late",
     "An interface begins later than others, and notifications that look alike were on their way to it, or passed it first, then: they count as new, so that some may count twice. Start captures together, or leave out the beginning (editcap -A)",
 );
-/// What is said where packets were seen at more places than are told apart.
+/// Warning that there are more capture points than are distinguished.
 pub const PLACES_MANY: Doubt = (
     "capture.places.many",
     "There are more than 1,024 interfaces and mirrors: what is seen at further ones may count again at each. Leave some out (--interface, --filter)",
 );
-/// What is said where clocks of mirrors cannot be used, or only with care.
+/// Identifier of warnings that clocks of mirrors are unusable, or need care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
-/// What is said where samples are missing, as the capture has cut them off.
+/// Warning that samples are missing because the capture truncated them.
 pub const SAMPLES_CUT: Doubt = (
     "capture.samples.cut",
     "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
 );
-/// What is said where datagrams with samples may have been captured twice.
+/// Warning that datagrams with samples may have been captured twice.
 pub const SAMPLES_AGAIN: Doubt = (
     "capture.samples.repeated",
     "Datagrams of sFlow have the number of the one before: where they are the same, captured twice, what they sample counts twice. Capture them at one place",
 );
-/// What is said where datagrams with samples are missing.
+/// Identifier of the warning that datagrams with samples are missing.
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
-/// What is said where packets are stamped more than a day from those before.
+/// Identifier of the warning that packets are stamped more than a day from those before.
 pub const STAMPS_FAR: &str = "capture.stamps.far";
-/// What is said of a sender that does not know the Fast CNP option.
+/// Identifier of the note that a sender does not support the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
-/// Who hears every event.
+/// Receives every event.
 type Listener = Box<dyn FnMut(&EventRecord) + Send>;
 
-/// The log, whoever listens, and counts by rule.
+/// The log, the listener, and counts by rule.
 pub struct Reporter {
     /// The log.
     pub log: Log,
-    /// Hears everything from when on it is there.
+    /// Receives all events from the time it is set.
     pub listener: Option<Listener>,
     broken: Broken,
     /// Findings of severity note, warning, error.
     pub findings: [u64; 3],
-    /// Texts of findings by rule and offset, of which there are few.
+    /// Texts of findings by rule and offset; there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
-    /// What was warned of, once each, that casts doubt on all that is counted.
+    /// Doubts about everything counted, each reported once.
     pub doubts: Vec<Arc<str>>,
 }
 
 impl Reporter {
-    /// Nothing has been noticed.
+    /// Creates a reporter without events.
     pub fn new(log: Log) -> Self {
         Self {
             log,
@@ -95,14 +97,14 @@ impl Reporter {
         }
     }
 
-    /// Rules broken, by identifier, and how often.
+    /// Returns the broken rules by identifier, with the number of violations.
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
         let counts = Rule::ALL.iter().zip(self.broken);
         let found = counts.filter(|(_, count)| *count > 0);
         found.map(|(rule, count)| (rule.info().id, count)).collect()
     }
 
-    /// Says something.
+    /// Reports an event.
     pub fn report(&mut self, event: EventRecord) {
         if event.is_finding()
             && let Some(count) = self.findings.get_mut(event.severity as usize)
@@ -115,7 +117,7 @@ impl Reporter {
         self.log.push(event);
     }
 
-    /// Says that a packet breaks a rule.
+    /// Reports that a packet breaks a rule.
     pub fn finding(&mut self, about: &About<'_>, finding: &Finding) {
         if let Some(count) = self.broken.get_mut(finding.rule as usize) {
             *count += 1;
@@ -125,7 +127,8 @@ impl Reporter {
         self.report(about.event(info.severity, info.id, text, info.section));
     }
 
-    /// Says how many more rules a packet breaks than are named; as bad as the worst that is.
+    /// Reports how many broken rules of a packet are not listed, with the severity of the worst
+    /// that is.
     pub fn left_out(&mut self, about: &About<'_>, findings: &Findings) {
         if let (count @ 1.., Some(worst)) = (findings.dropped() as u64, findings.worst()) {
             let text = format!("The packet breaks {count} more rules, which are not named");
@@ -147,10 +150,10 @@ impl Reporter {
         Arc::clone(text)
     }
 
-    /// Says why a packet could not be followed to its end.
+    /// Reports why a packet could not be decoded to its end.
     pub fn end(&mut self, about: &About<'_>, end: &End) {
         let (severity, what, text) = match end {
-            // What is not ours breaks no rule of ours.
+            // Packets of other protocols break no rule of ours.
             End::Malformed(e) if !about.frame.is_ours() => {
                 (Severity::Note, MALFORMED, e.to_string())
             }
@@ -166,7 +169,7 @@ impl Reporter {
         self.report(about.event(severity, what, text.into(), ""));
     }
 
-    /// Says that so many datagrams with samples are missing.
+    /// Reports that datagrams with samples are missing.
     pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
         let text = "Datagrams of sFlow that are missing by their numbers, or come out of order: if they are missing, estimates are too low";
         let event = EventRecord {
@@ -177,7 +180,7 @@ impl Reporter {
         self.report(event);
     }
 
-    /// Says, once, what casts doubt on all that is counted.
+    /// Reports, once, a doubt about everything counted.
     pub fn doubt(&mut self, at: u64, (what, text): Doubt) {
         if self.doubts.iter().any(|said| &**said == text) {
             return;
@@ -186,8 +189,8 @@ impl Reporter {
         self.report(EventRecord::of_capture(at, Severity::Warning, what, text));
     }
 
-    /// Says that a packet of an interface is stamped so far from those before, ahead or not, and that this casts doubt on
-    /// what is counted: once of each interface.
+    /// Reports that a packet is stamped that far from those before, ahead or not, and that this
+    /// casts doubt on what is counted: once for each interface.
     pub fn stamped_far(
         &mut self,
         at: u64,
@@ -211,7 +214,7 @@ impl Reporter {
         self.report(EventRecord { interface, ..event });
     }
 
-    /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.
+    /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.
     pub fn unaware(&mut self, about: &About<'_>) {
         let text = "The sender does not know the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
         let section = "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2";
@@ -219,13 +222,13 @@ impl Reporter {
     }
 }
 
-/// The packet that something is said about.
+/// Context of a report: the packet.
 pub struct About<'a> {
-    /// As it came in.
+    /// The packet as captured.
     pub packet: &'a Packet<'a>,
     /// Its layers.
     pub frame: &'a Frame<'a>,
-    /// The interface's name.
+    /// Name of the interface.
     pub interface: Option<Arc<str>>,
 }
 

@@ -1,5 +1,4 @@
-//! One row: what one sender's QP or flow is told by one kind of notification.
-//! Where rows are kept is in `rows.rs`.
+//! One row: notifications of one kind to one sender's QP or flow. `rows.rs` keeps the rows.
 
 use super::gaps::Gaps;
 use super::notifiers::Roles;
@@ -16,22 +15,22 @@ use fcn_observe::{Class, RowKey};
 use fcn_wire::{Kind, Notification, Qp};
 use std::net::IpAddr;
 
-/// Gaps are told where no more than one in so many notifications came behind a later one.
+/// Gaps are shown if at most one in this many notifications is out of order.
 const LATE: u64 = 100;
-/// Interfaces told of a row; what is seen on more of them is told of these.
+/// Maximum number of interfaces recorded for a row; further ones are omitted.
 const MOST_SEEN_ON: usize = 64;
 
-/// Who has notified, and how often.
+/// A notifier of a row, and its number of notifications.
 #[derive(Clone, Debug)]
 pub struct Notifier {
     rate: NotifierRate,
     /// Notifications.
     pub total: u64,
-    /// Where the table of notifiers had it last.
+    /// Last known slot in the table of notifiers.
     pub point: u32,
     /// Source of the notifications.
     pub address: IpAddr,
-    /// What it is.
+    /// Its roles.
     roles: Roles,
 }
 
@@ -52,23 +51,23 @@ impl Notifier {
     }
 }
 
-/// What a row has to say about a notification that it has counted.
+/// Result of counting a notification.
 #[derive(Debug)]
 pub struct Counted<'a> {
-    /// Who it came from; `None` where there are too many to tell apart.
+    /// Its notifier; `None` if there are too many to distinguish.
     pub notifier: Option<&'a mut Notifier>,
-    /// Whether that notifier notifies faster than the rate limit.
+    /// True if that notifier exceeds the rate limit.
     pub too_fast: bool,
 }
 
-/// What one sender's QP or flow is told by one kind of notification.
+/// Notifications of one kind to one sender's QP or flow.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Row {
-    /// Notifications; where samples are among them, what they stand for.
+    /// Notifications; samples count as the number they stand for.
     pub total: u64,
     last_seen: u64,
-    /// How many rows there were before it, whether they are kept or not.
+    /// Number of rows created before it, kept or not.
     pub serial: u32,
     main: Notifier,
     burst: Burst,
@@ -77,40 +76,41 @@ pub struct Row {
     gaps: Gaps,
     queue: Option<u32>,
     queue_max: Option<u32>,
-    /// Who made the CNPs.
+    /// Origin of the CNPs.
     pub makers: Tally,
-    /// What tells of their classes and their flow.
+    /// Data on their traffic classes and their flow.
     pub topic: Topic,
     /// Notifications over time.
     pub series: Series<Bursts>,
     rare: Option<Box<Rare>>,
 }
 
-/// What many rows never need.
+/// Parts that many rows never need.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     level: Option<u8>,
     level_max: Option<u8>,
     icrc_bad: u64,
     findings: u64,
-    /// Notifications that came behind later ones: how long after another they were is not known.
+    /// Notifications out of order: their distance from the previous ones is unknown.
     late: u64,
-    /// Notifiers that came later than the row's first one, in their order; at most three.
+    /// Notifiers after the row's first one, in order of appearance; at most three.
     others: Vec<Notifier>,
-    /// Notifications of those that are not told apart.
+    /// Notifications of further notifiers.
     beyond: u64,
-    /// The interfaces that notifications were seen on, so many at most. None as long as there is only the first one.
+    /// Interfaces that captured notifications, up to a limit. Empty as long as there is only the
+    /// first one.
     seen_on: Vec<u32>,
-    /// Where they were seen one after another.
+    /// Sequence of capture points.
     trail: Trail,
-    /// Whom notifications were sent to, where that is not the sender.
+    /// Destination of notifications, if that is not the sender.
     destination: Option<IpAddr>,
     /// Notifications that are samples.
     samples: Samples,
 }
 
 impl Row {
-    /// A row for `notification`, not counted yet; the `serial`th of all.
+    /// Creates a row for `notification`, not yet counted; the `serial`th of all.
     pub fn new(notification: &Notification, serial: u32) -> Self {
         Self {
             total: 0,
@@ -134,8 +134,8 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row at `at`, or a sample that is one in so many; the limit on one notifier's is `rate`
-    /// a second, 0 for none.
+    /// Counts a notification of this row at `at`, or a sample of one in that many; the limit on a
+    /// single notifier is `rate` per second, 0 for none.
     #[inline]
     pub fn count(
         &mut self,
@@ -155,7 +155,7 @@ impl Row {
         }
         let is_first = self.total == 0;
         self.total = self.total.saturating_add(stands_for.into());
-        // Packets of several interfaces need not come in order.
+        // Packets of several interfaces need not arrive in order.
         if at < self.last_seen || is_first {
             self.first_seen = self.first_seen.min(at);
         }
@@ -188,7 +188,7 @@ impl Row {
         };
         notifier.roles.add(notification.origin);
         notifier.total = notifier.total.saturating_add(stands_for.into());
-        // How fast they came, samples do not tell.
+        // Samples do not show the true rate.
         let too_fast = limited && one_in.is_none() && notifier.rate.exceeds(at, rate);
         Counted {
             notifier: Some(notifier),
@@ -196,9 +196,11 @@ impl Row {
         }
     }
 
-    /// Takes in that a notification was seen on that interface at `at`, be it counted or, as a copy, not.
+    /// Records that a notification was captured on that interface at `at`, whether counted or a
+    /// copy.
     pub fn seen_on(&mut self, interface: u32, at: u64, is_copy: bool) {
-        // What was counted before without a word was seen when there was but the first one.
+        // Notifications counted without an interface were captured when there was only the first
+        // one.
         let before = (self.total > 0).then_some(0);
         let rare = self.rare();
         let before = before.filter(|_| rare.seen_on.is_empty());
@@ -212,15 +214,15 @@ impl Row {
         rare.trail.see(interface, at, is_copy);
     }
 
-    /// The interfaces that notifications were seen on, where there are several to be seen on.
+    /// Returns the interfaces that captured notifications, if there are several interfaces.
     pub fn interfaces(&self) -> impl Iterator<Item = u32> {
-        // Of the first one alone, nothing is said.
+        // If only the first interface captured any, nothing is recorded.
         let seen = self.rare.as_ref().map_or(&[][..], |rare| &rare.seen_on);
         let first = seen.is_empty().then_some(0);
         first.into_iter().chain(seen.iter().copied())
     }
 
-    /// Where notifications were seen one after another, where there are several places.
+    /// Returns the sequence of capture points, if there are several.
     pub fn trail(&self) -> Option<&Trail> {
         self.rare.as_ref().map(|rare| &rare.trail)
     }
@@ -232,25 +234,26 @@ impl Row {
         rare.icrc_bad += u64::from(icrc_bad);
     }
 
-    /// Where the last one was sent, in the row of that key.
+    /// Returns the destination of the last notification, in the row of that key.
     pub fn destination(&self, key: &RowKey) -> IpAddr {
         let destination = self.rare.as_ref().and_then(|rare| rare.destination);
         destination.unwrap_or_else(|| key.destination_or_sender())
     }
 
-    /// The notifiers told apart, in the order that they came.
+    /// Returns the distinguished notifiers, in order of appearance.
     pub fn notifiers(&self) -> impl Iterator<Item = &Notifier> {
         let others = self.rare.iter().flat_map(|rare| &rare.others);
         core::iter::once(&self.main).chain(others)
     }
 
-    /// The notifications among them that are samples.
+    /// Returns the notifications that are samples.
     pub fn samples(&self) -> Option<&Samples> {
         let samples = self.rare.as_ref().map(|rare| &rare.samples);
         samples.filter(|samples| samples.count > 0)
     }
 
-    /// Notifications a second from the first to the last: so many gaps in that time.
+    /// Returns the mean rate per second from the first to the last notification: the number of gaps
+    /// in that time.
     fn rate_mean(&self) -> Option<f64> {
         let span = self.last_seen.saturating_sub(self.first_seen);
         let first = match self.samples() {
@@ -261,10 +264,10 @@ impl Row {
         (span > 0).then(|| (self.total as f64 - first) * 1e9 / span as f64)
     }
 
-    /// The row of that key as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
-    /// know.
+    /// Returns the row of that key as of `now`, from its own data, with packets captured since
+    /// `since`; the caller adds the rest.
     pub fn record(&self, key: &RowKey, now: u64, since: u64) -> QpRecord {
-        // Of several with the same count, the one that came first.
+        // Of several with the same count, the first to appear.
         let main = self.notifiers().fold(&self.main, |most, other| {
             if other.total > most.total {
                 other
@@ -276,7 +279,8 @@ impl Row {
         let rare = self.rare.as_deref().unwrap_or(&none);
         let (qp, qp_side) = key.qp().unzip();
         let samples = self.samples();
-        // Each that is late makes two gaps wrong, that which it is in and its own. Between samples there may be others.
+        // Each late one makes two gaps wrong: the one that it falls into, and its own. Between
+        // samples there may be other packets.
         let in_order = samples.is_none() && rare.late.saturating_mul(LATE) <= self.total;
         let [gap_p50, gap_p90, gap_p99] = if in_order {
             self.gaps.percentiles([50, 90, 99])
@@ -317,7 +321,7 @@ impl Row {
             rate_1s,
             rate_10s,
             rate_mean: self.rate_mean(),
-            // The most of what chance has chosen is more than the most that there was.
+            // The maximum of random samples overestimates the true maximum.
             rate_peak: samples.is_none().then(|| self.windows.peak()),
             total: self.total,
             total_low: interval.map(|(low, _)| low.saturating_add(all_seen)),
@@ -357,7 +361,7 @@ impl Row {
 }
 
 impl Rare {
-    /// The entry of who sent `notification`, new where there is room for it.
+    /// Returns the entry of the notifier of `notification`, adding it if there is room.
     #[cold]
     fn notifier(&mut self, notification: &Notification) -> Option<&mut Notifier> {
         let others = &mut self.others;

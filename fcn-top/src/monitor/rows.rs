@@ -1,22 +1,22 @@
-//! The rows: found by key, named by [`RowId`], bounded. What one row holds is in `row.rs`.
+//! The rows: found by key, identified by [`RowId`], bounded. `row.rs` has the contents of a row.
 
 use super::row::Row;
 use crate::record::RowId;
 use fcn_observe::{Bounded, RowKey, Slot};
 use fcn_wire::Notification;
 
-/// Rows by key. Past the limit the least recently notified ones leave.
+/// Rows by key. Beyond the limit the least recently notified are evicted.
 #[derive(Debug)]
 pub struct Rows {
-    /// Touched by `ticks`, so that no two were touched at once.
+    /// Touched by `ticks`, so that no two rows are touched at the same time.
     pub table: Bounded<RowKey, Row>,
     ticks: u64,
-    /// Rows that there ever were.
+    /// Number of rows ever created.
     ever: u32,
 }
 
 impl Rows {
-    /// At most `limit` rows; 0 counts as 1.
+    /// Keeps at most `limit` rows; 0 counts as 1.
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
@@ -25,7 +25,7 @@ impl Rows {
         }
     }
 
-    /// The row of `key`, a new one where there is none.
+    /// Returns the row of `key`, creating it if needed.
     #[inline]
     pub fn entry(&mut self, key: RowKey, notification: &Notification) -> (RowId, &mut Row) {
         let Self { table, ticks, ever } = self;
@@ -38,29 +38,29 @@ impl Rows {
         (id(slot, row), row)
     }
 
-    /// The row of that name, where it is still kept.
+    /// Returns the row with that id, if it is still kept.
     pub fn get(&self, id: RowId) -> Option<(&RowKey, &Row)> {
         let (key, row) = self.table.at(Slot::new(id.place()))?;
         (row.serial == (id.0 >> 32) as u32).then_some((key, row))
     }
 
-    /// The rows kept.
+    /// Returns the rows kept.
     pub fn iter(&self) -> impl Iterator<Item = (RowId, &RowKey, &Row)> {
         self.from(0)
     }
 
-    /// How often rows were used so far.
+    /// Returns how many times rows were used so far.
     pub const fn ticks(&self) -> u64 {
         self.ticks
     }
 
-    /// Those rows that were used since there were so many [`ticks`](Self::ticks).
+    /// Returns the rows used since [`ticks`](Self::ticks) had that value.
     pub fn used_since(&self, ticks: u64) -> impl Iterator<Item = (RowId, &RowKey, &Row)> {
         let used = self.table.touched_after(Slot::new(0), Some(ticks));
         used.map(|(slot, key, row)| (id(slot, row), key, row))
     }
 
-    /// The rows kept from a [place](RowId::place) on.
+    /// Returns the rows kept, starting at a [slot](RowId::place).
     pub fn from(&self, place: u32) -> impl Iterator<Item = (RowId, &RowKey, &Row)> {
         let behind = self.table.touched_after(Slot::new(place), None);
         behind.map(|(slot, key, row)| (id(slot, row), key, row))
@@ -94,9 +94,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map that forgets nothing: what is found is the key's, and those leave that were used longest ago.
+        /// Compared with an unbounded map: lookups find the key's row, and the least recently used
+        /// rows are evicted.
         #[test]
-        fn rows_are_found_and_the_oldest_leave(
+        fn rows_are_found_and_the_oldest_are_evicted(
             limit in 1_usize..120,
             keys in proptest::collection::vec(0_u32..200, 1..600),
         ) {

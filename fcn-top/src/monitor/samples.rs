@@ -1,20 +1,20 @@
-//! What samples tell of how many packets there were: an estimate, and how far that may be off.
+//! Estimates of packet counts from samples, with confidence intervals.
 
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-/// Of how many packets a sample is one; each was as likely to be it.
+/// Sampling interval: one sample in this many packets, each equally likely.
 pub type OneIn = NonZeroU32;
 
-/// Samples, and what they stand for.
+/// Samples, and the packets they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
-    /// How many packets they stand for: the estimate.
+    /// Number of packets they stand for: the estimate.
     pub sum: u64,
-    /// Sum of the squares of what each stands for.
+    /// Sum of the squares of the number each stands for.
     squares: f64,
 }
 
@@ -27,17 +27,18 @@ impl Samples {
         self.squares += (stands_for as f64).powi(2);
     }
 
-    /// Of how many packets one was sampled, on average; 0 where none was.
+    /// Returns the mean sampling interval, one in this many packets; 0 without samples.
     pub fn one_in(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
     }
 
-    /// Between which numbers that of the packets is, to 95 %, where what is sampled is left to chance.
+    /// Returns the 95 % confidence interval of the number of packets, for random sampling.
     pub fn interval(&self) -> (u64, u64) {
         if self.sum == self.count {
             return (self.count, self.count);
         }
-        // Where some stand for more than others, it is as far off as that of fewer that stand for as many each.
+        // If samples have different weights, the uncertainty is that of a smaller number of samples
+        // with equal weight.
         let alike = (self.sum as f64).powi(2) / self.squares;
         let alike = (alike + 1e-6).floor().clamp(1.0, self.count as f64);
         let each = self.sum as f64 / alike;
@@ -47,20 +48,20 @@ impl Samples {
     }
 }
 
-/// Agents whose datagrams are counted: packets may say anything.
+/// Maximum number of agents whose datagrams are counted: packets may claim anything.
 const AGENTS: usize = 1_000;
-/// What is no more ahead than that is: of what is further, the agent has begun anew.
+/// Maximum advance of a sequence number; a larger one means that the agent has restarted.
 const AHEAD: u32 = 1 << 16;
-/// What is no more behind than that comes late.
+/// Maximum lag of a late datagram's sequence number.
 const BEHIND: u32 = 1_000;
 
-/// The numbers of the datagrams with samples, by which those that are missing are known.
+/// Sequence numbers of sFlow datagrams, to detect missing ones.
 #[derive(Debug, Default)]
 pub struct Sequences(FxHashMap<(IpAddr, u32), u32>);
 
 impl Sequences {
-    /// Takes in the next datagram of an agent's part; returns how many are missing in front of it, and whether it has the
-    /// number of the one before.
+    /// Processes the next datagram of an agent's sub-agent; returns how many are missing before it,
+    /// and true if it has the same number as the previous one.
     pub fn missing(&mut self, agent: (IpAddr, u32), sequence: u32) -> (u32, bool) {
         if self.0.len() >= AGENTS && !self.0.contains_key(&agent) {
             return (0, false);
@@ -81,11 +82,11 @@ impl Sequences {
     }
 }
 
-/// From how many events on an approximation is off by less than one in three thousand.
+/// Number of events from which the approximation is off by less than one in three thousand.
 const MANY: u64 = 30;
 
-/// The means of Poisson distributions of which `count` is neither among the lowest nor among the highest 2.5 % (Garwood's
-/// interval).
+/// Returns the means of Poisson distributions for which `count` is neither among the lowest nor
+/// among the highest 2.5 % (Garwood's interval).
 fn poisson(count: u64) -> (f64, f64) {
     if count < MANY {
         let low = mean_where(count, |below, _| below <= 0.975);
@@ -99,7 +100,8 @@ fn poisson(count: u64) -> (f64, f64) {
     (bound(n, -1.959_964), bound(n + 1.0, 1.959_964))
 }
 
-/// The mean from which on `beyond` says so of the probabilities of fewer than `count` events, and of so many.
+/// Returns the mean from which `beyond` is true for the probabilities of fewer than `count` events,
+/// and of exactly `count`.
 fn mean_where(count: u64, beyond: impl Fn(f64, f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 2.0 * count as f64 + 10.0);
     for _ in 0..60 {
@@ -134,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_the_tables() {
-        // As tables of Garwood's interval have them.
+    fn intervals_match_published_tables() {
+        // From tables of Garwood's interval.
         for (count, low, high) in [
             (0, 0.0, 3.689),
             (1, 0.025, 5.572),
@@ -153,28 +155,28 @@ mod tests {
                 "{count}: {found:?}"
             );
         }
-        // For many it is 1.96 times the root.
+        // For many events it is 1.96 times the root.
         let (low, high) = poisson(1_000_000);
         assert!((high - low - 2.0 * 1_960.0).abs() < 4.0, "{low} {high}");
     }
 
     #[test]
-    fn what_is_alike_is_scaled() {
+    fn equal_weights_are_scaled() {
         let samples = from_counts(&[(4, 1000)]);
         assert_eq!((samples.sum, samples.one_in()), (4_000, 1_000.0));
         assert_eq!(samples.interval(), (1_089, 10_242));
         assert_eq!(from_counts(&[(1, 1000)]).interval(), (25, 5_572));
-        // All of them: nothing is left to chance.
+        // All packets are captured: no uncertainty.
         assert_eq!(from_counts(&[(7, 1)]).interval(), (7, 7));
-        // So many were seen.
+        // At least the number of samples.
         assert!(from_counts(&[(50, 2)]).interval().0 >= 50);
     }
 
     #[test]
-    fn missing_datagrams_are_known_by_their_numbers() {
+    fn missing_datagrams_are_detected_by_sequence_number() {
         let mut sequences = Sequences::default();
         let agent = ([10, 0, 0, 1].into(), 0);
-        // Begins, goes on, misses two, one of them late, twice the same, begins anew, wraps.
+        // Starts, continues, misses two, one of them late, repeats, restarts, wraps.
         for (sequence, missing) in [
             (7, 0),
             (8, 0),
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_less_sure() {
+    fn unequal_weights_widen_the_interval() {
         let width = |samples: Samples| {
             let (low, high) = samples.interval();
             assert!((low..=high).contains(&samples.sum));
@@ -217,7 +219,7 @@ mod tests {
             prop_assert!(low <= samples.sum && samples.sum <= high && samples.count <= low);
         }
 
-        /// Of many rows sampled at random, 95 in a hundred intervals have the truth, or more.
+        /// Of many randomly sampled rows, at least 95 % of the intervals contain the truth.
         #[test]
         fn intervals_cover_the_truth(seed: u64, truth in 20..3_000u64, one_in in 2..200u32) {
             let mut state = seed | 1;
@@ -230,7 +232,7 @@ mod tests {
                         samples.add(OneIn::new(one_in).unwrap());
                     }
                 }
-                // Of what was never sampled there is no row, nor an interval.
+                // Without samples there is neither a row nor an interval.
                 let (low, high) = samples.interval();
                 covered += u32::from(samples.count == 0 || (low..=high).contains(&truth));
             }

@@ -1,11 +1,11 @@
-//! A quantity over time in steps, whose length grows with the time covered.
+//! A quantity over time, in steps whose length grows with the time covered.
 
 /// Length of the first steps, as a power of two of nanoseconds: about a microsecond.
 const FINEST: u8 = 10;
 
-/// What a step holds.
+/// Contents of a step.
 pub trait Sum: Copy + Default {
-    /// What two steps hold together.
+    /// Returns the contents of two steps merged.
     fn and(self, other: Self) -> Self;
 }
 
@@ -23,14 +23,15 @@ impl Sum for u64 {
     }
 }
 
-/// Notifications in a step, and the most of them in any one millisecond, so that a short burst is seen however long the
-/// step is. Packed: two octets more in each step would be 13 MB with 100,000 rows, which a screen has no room for in 300 MB.
+/// Notifications in a step, and their maximum in any millisecond, so that a short burst is visible
+/// in a step of any length. Packed: two more octets in each step would be 13 MB with 100,000 rows,
+/// too much for a screen within 300 MB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, packed(2))]
 pub struct Bursts {
-    /// All of them.
+    /// Number of notifications.
     pub count: u32,
-    /// The most in 2^20 ns (1.05 ms) from a whole multiple of that on.
+    /// Maximum in a period of 2^20 ns (1.05 ms) that starts at a multiple of that length.
     pub most: u16,
 }
 
@@ -45,7 +46,7 @@ impl Sum for Bursts {
     }
 }
 
-/// Counts what comes in the millisecond that runs.
+/// Counts notifications in the current millisecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     millisecond: u64,
@@ -53,10 +54,12 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Length of what is called a millisecond here, as a power of two of nanoseconds: steps of a series are whole ones.
+    /// Length of a "millisecond", as a power of two of nanoseconds: a longer step of a series is a
+    /// multiple of it.
     pub const SHIFT: u8 = 20;
 
-    /// One more, at `at` in nanoseconds: what it adds to a series. Of those that come late, each is a burst of one.
+    /// Counts one more, at `at` in nanoseconds; returns what to add to a series. Each late one is a
+    /// burst of one.
     #[inline]
     pub fn count(&mut self, at: u64) -> Bursts {
         let millisecond = at >> Self::SHIFT;
@@ -74,25 +77,27 @@ impl Burst {
 
 /// Sums over `STEPS` steps of time.
 ///
-/// A step is 1.024 µs long (2^10 ns) at first. Whenever a time lies beyond the last step, steps are merged in pairs, until
-/// they are 2^`COARSEST` ns long; then the oldest steps leave. With 64 of 2.15 s the last two minutes are always there, and
-/// a short burst is shown in microseconds. A step of 2^n ns begins at a multiple of its length. For a time before the first
-/// step, as where clocks of interfaces are apart, room is made in front likewise; what steps do not reach back to is left out.
+/// A step is 1.024 µs long (2^10 ns) at first. When a time lies after the last step, steps are
+/// merged in pairs, until they are 2^`COARSEST` ns long; then the oldest steps are dropped. With 64
+/// steps of 2.15 s the last two minutes are always covered, and a short burst is shown in
+/// microseconds. A step of 2^n ns starts at a multiple of its length. For a time before the first
+/// step, possible if clocks of interfaces differ, room is made at the front in the same way; times
+/// out of reach are ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series<N, const STEPS: usize = 64, const COARSEST: u8 = 31> {
-    /// Number of the first step: its start, divided by the step.
+    /// Number of the first step: its start divided by the length of a step.
     first: u64,
-    /// Place of the last step with something in it.
+    /// Index of the last nonempty step.
     place: u16,
-    /// Power of two of a step.
+    /// Length of a step as a power of two.
     shift: u8,
-    /// Whether nothing was added yet.
+    /// True if nothing was added yet.
     empty: bool,
     steps: [N; STEPS],
 }
 
 impl<N: Sum, const STEPS: usize, const COARSEST: u8> Default for Series<N, STEPS, COARSEST> {
-    /// Nothing yet.
+    /// An empty series.
     fn default() -> Self {
         Self {
             first: 0,
@@ -105,7 +110,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Default for Series<N, STEPS
 }
 
 impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> {
-    /// Adds `amount` at the time `at`, in nanoseconds.
+    /// Adds `amount` at time `at`, in nanoseconds.
     #[inline]
     pub fn add(&mut self, at: u64, amount: N) {
         let mut place = (at >> self.shift).wrapping_sub(self.first);
@@ -122,16 +127,16 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         }
     }
 
-    /// Length of a step, in nanoseconds.
+    /// Returns the length of a step, in nanoseconds.
     pub const fn step(&self) -> u64 {
         1 << self.shift
     }
 
-    /// Start of each step, from the first to the one that `until` is in (`STEPS` at most), and what was added in it. None
-    /// where nothing was added yet.
+    /// Returns the start and contents of each step, from the first to the one that contains `until`
+    /// (at most `STEPS`). Empty if nothing was added yet.
     ///
-    /// Steps are as long as the last addition left them: [`reaching`](Self::reaching) first, to have a chart that goes on
-    /// to `until` where that is farther away than all steps.
+    /// Steps have the length set by the last addition. For a chart that extends to `until` even
+    /// beyond all steps, call [`reaching`](Self::reaching) first.
     pub fn points(&self, until: u64) -> impl Iterator<Item = (u64, N)> {
         let last = (until >> self.shift)
             .saturating_sub(self.first)
@@ -145,7 +150,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         steps.map(|(amount, number)| (number << self.shift, amount))
     }
 
-    /// The same sums with steps long enough for `until` to be in one of them.
+    /// Returns the same sums with steps long enough to include `until`.
     pub fn reaching(&self, until: u64) -> Self {
         let mut series = self.clone();
         if !series.empty {
@@ -154,8 +159,9 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         series
     }
 
-    /// Two series on one axis: the start of the first step, the length of a step, and what each has in every step up to
-    /// the one that `until` is in: as many of both, `STEPS` at most, unless one of them is empty.
+    /// Aligns two series on one axis: returns the start of the first step, the length of a step,
+    /// and the contents of each series in every step up to the one that contains `until`: equally
+    /// many, at most `STEPS`, unless one series is empty.
     pub fn side_by_side<M: Sum>(
         &self,
         other: &Series<M, STEPS, COARSEST>,
@@ -168,7 +174,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         if b.empty {
             return (a.start(), a.step(), a.values(until), Vec::new());
         }
-        // Whatever lies in either of them is to have a place.
+        // Everything in either series must have a step.
         let from = a.start().min(b.start());
         a.begin(from);
         b.begin(from);
@@ -193,7 +199,8 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         self.points(until).map(|(_, amount)| amount).collect()
     }
 
-    /// What `count` steps hold, from number `first` on, which is not before the first one.
+    /// Returns the contents of `count` steps starting at step number `first`, which is not before
+    /// the first one.
     fn values_from(&self, first: u64, count: usize) -> Vec<N> {
         let skip = usize::try_from(first - self.first).unwrap_or(STEPS);
         let nothing = core::iter::repeat(N::default());
@@ -205,8 +212,8 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         self.first << self.shift
     }
 
-    /// Makes room in front, so that the first step is the one that `from`, not later than it, is in; unless that is so far
-    /// away that the longest steps do not reach back to it.
+    /// Makes room at the front, so that the first step contains `from`, which is not later than it,
+    /// unless it is too far away for the longest steps.
     fn begin(&mut self, from: u64) {
         let last = self.first + u64::from(self.place);
         let end = last << self.shift;
@@ -226,7 +233,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         }
     }
 
-    /// Sees to it that `at` is within the steps, as far as they reach.
+    /// Extends the steps to include `at`, as far as possible.
     #[cold]
     fn reach(&mut self, at: u64) {
         if self.empty {
@@ -236,7 +243,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         }
         if at < self.start() {
             let end = (self.first + u64::from(self.place)) << self.shift;
-            // Not for what the longest steps do not reach back to.
+            // Not if the longest steps do not reach back to it.
             if (end >> COARSEST) - (at >> COARSEST) < STEPS as u64 {
                 self.begin(at);
             }
@@ -257,17 +264,17 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         }
     }
 
-    /// Merges 2^`by` steps into one.
+    /// Merges each 2^`by` steps into one.
     fn merge(&mut self, by: u8) {
         if by == 0 {
             return;
         }
         let first = self.first >> by;
         let place = |old: u16| ((self.first + u64::from(old)) >> by).saturating_sub(first) as u16;
-        // Behind the last place there is nothing.
+        // Steps after the last index are empty.
         for old in 0..=self.place {
             let amount = core::mem::take(&mut self.steps[usize::from(old)]);
-            // Never beyond its old place.
+            // Never after its old index.
             let step = &mut self.steps[usize::from(place(old))];
             *step = step.and(amount);
         }
@@ -276,7 +283,7 @@ impl<N: Sum, const STEPS: usize, const COARSEST: u8> Series<N, STEPS, COARSEST> 
         self.shift += by;
     }
 
-    /// Lets the oldest `by` steps go.
+    /// Drops the oldest `by` steps.
     fn scroll(&mut self, by: u64) {
         self.first += by;
         let by = usize::try_from(by).unwrap_or(STEPS).min(STEPS);
@@ -299,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_points() {
+    fn an_empty_series_has_no_points() {
         assert_eq!(points(&Series::default(), 1 << 40), []);
         assert_eq!(points(&Series::default().reaching(1 << 40), 1 << 40), []);
     }
@@ -328,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_for_what_comes_late_as_far_back_as_steps_reach() {
+    fn late_times_extend_the_front_within_reach() {
         let mut series = Series::default();
         series.add(100 << 10, 1);
         series.add(98 << 10, 2);
@@ -336,7 +343,7 @@ mod tests {
             points(&series, 0),
             [(98 << 10, 2), (99 << 10, 0), (100 << 10, 1)]
         );
-        // 100 steps back: in pairs.
+        // 100 steps back: merged in pairs.
         series.add(0, 4);
         let now = points(&series, 0);
         assert_eq!((series.step(), now.len()), (2048, 51));
@@ -344,7 +351,7 @@ mod tests {
             (now[0], now[49], now[50]),
             ((0, 4), (49 << 11, 2), (50 << 11, 1))
         );
-        // Longer ago than the longest steps reach, or already gone.
+        // Before the reach of the longest steps, or already dropped.
         series.add(100 << 31, 8);
         series.add(1, 16);
         let now = points(&series, 0);
@@ -355,7 +362,7 @@ mod tests {
     #[test]
     fn pairs_are_merged_when_the_span_is_full() {
         let mut series = Series::default();
-        // Steps 1 to 64, the first one the second of its pair.
+        // Steps 1 to 64; the first is the second of its pair.
         for step in 1..=64 {
             series.add(step * 1024, step);
         }
@@ -366,7 +373,7 @@ mod tests {
         assert_eq!(now.len(), 33);
         assert_eq!((now[0], now[1]), ((0, 1), (2048, 2 + 3)));
         assert_eq!(now[32], (64 * 1024, 64 + 65));
-        // Far away: 2^21 times as long as the first step, and 64 of those reach.
+        // Far away: 2^21 times the length of the first step, and 64 of those cover it.
         series.add(60 << 31, 7);
         assert_eq!(series.step(), 1 << 31);
         let now = points(&series, 0);
@@ -391,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_a_millisecond_is_seen_two_minutes_later() {
+    fn a_millisecond_burst_is_visible_two_minutes_later() {
         let (mut burst, mut series) = (Burst::default(), super::Series::<Bursts>::default());
         let start = 1_767_225_600_000_000_000;
         let mut add = |at: u64| {
@@ -405,7 +412,7 @@ mod tests {
             }
         }
         let most: Vec<_> = series.points(0).map(|(_, bursts)| bursts.most).collect();
-        // The millisecond may lie in two of those counted.
+        // The burst may span two of the counted milliseconds.
         let greatest = *most.iter().max().unwrap();
         assert!((250..=501).contains(&greatest), "{most:?}");
         assert!(
@@ -417,13 +424,13 @@ mod tests {
     }
 
     #[test]
-    fn two_share_an_axis() {
+    fn two_series_share_an_axis() {
         let (mut a, mut b) = (Series::default(), Series::default());
         a.add(3 << 10, 1);
         a.add(4 << 10, 2);
         b.add(1 << 10, 4);
         b.add(200 << 10, 8);
-        // b is in steps of 4, from 0; a follows.
+        // b has steps of 4, starting at 0; a is aligned with it.
         assert_eq!(b.step(), 4 << 10);
         let (start, step, left, right) = a.side_by_side(&b, 203 << 10);
         assert_eq!((start, step, left.len(), right.len()), (0, 4 << 10, 51, 51));
@@ -438,7 +445,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_stays_until_it_scrolls_out(
+        fn sums_remain_until_they_scroll_out(
             adds in proptest::collection::vec((0..64_u64 << 30, 0_u16..20), 1..200),
         ) {
             let start = adds.iter().map(|(at, _)| *at).min().unwrap();
@@ -460,7 +467,7 @@ mod tests {
         }
 
         #[test]
-        fn any_times_are_survived(adds in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
+        fn any_times_are_handled(adds in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
             let (mut a, mut b) = (super::Series::<Bursts>::default(), Series::default());
             for (at, other) in adds {
                 a.add(at, Bursts { count: 1, most: 1 });
@@ -471,7 +478,7 @@ mod tests {
             }
         }
 
-        /// As long as nothing has scrolled out, two on one axis keep what they hold.
+        /// Until steps are dropped, two series on one axis keep their sums.
         #[test]
         fn side_by_side_keeps_the_sums(
             adds in proptest::collection::vec((0..60_u64 << 30, any::<bool>()), 1..60),

@@ -1,4 +1,4 @@
-//! The monitor's settings, wherever they come from (command line, configuration file).
+//! Settings of the monitor, independent of their source (command line, configuration file).
 
 use super::samples::OneIn;
 use fcn_observe::access;
@@ -7,49 +7,54 @@ use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use std::net::IpAddr;
 
-/// How the monitor reads and what it keeps.
+/// Decoding options, and limits on what the monitor keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The code points to read with.
+    /// Code points for decoding.
     pub profile: Profile,
-    /// How much is kept at most.
+    /// Limits on what is kept.
     pub limits: Limits,
-    /// Whether the same QP seen on two interfaces has two rows.
+    /// True if the same QP captured on two interfaces has two rows.
     pub per_interface: bool,
-    /// Whether interfaces have their numbers in place of names, in which addresses may be hidden in any spelling.
+    /// True if interfaces are shown by number, because names may contain an address in any
+    /// spelling.
     pub hides_names: bool,
-    /// Whether the time of a mirror's copy is what its own clock says, where it can be used.
+    /// True if the time of a mirror's copy is taken from the mirror's own clock, if usable.
     pub mirror_clock: bool,
-    /// Whether the ICRC of every RoCEv2 packet captured whole is verified. Costs time that grows with the packets.
+    /// True if the ICRC of every completely captured RoCEv2 packet is verified. Costs time that
+    /// grows with packet length.
     pub verify_icrc: bool,
-    /// Who may send Fast CNPs, proxy notifications and WAN FCNs; empty: no such list, nobody is suspected
-    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 5).
+    /// Trusted senders of Fast CNPs, proxy notifications and WAN FCNs; empty for no list and no
+    /// suspicion (draft-xiao-rtgwg-rocev2-fast-cnp section 5).
     pub trust: Vec<Prefix>,
-    /// Senders that are known to handle Fast CNPs, so that their data need no CE mark beside one
+    /// Senders known to handle Fast CNPs, so that their data needs no CE mark in addition
     /// (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
     pub able: Vec<Prefix>,
-    /// The domain, whose border no notification may cross but CNPs; empty: no such border (draft-xiao-rtgwg-rocev2-fast-cnp
-    /// section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6, draft-he-rtgwg-wan-fcn section 6).
+    /// The domain whose border no notification except CNPs may cross; empty for no border
+    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 5, draft-xiao-rtgwg-proxy-congestion-notification
+    /// section 6, draft-he-rtgwg-wan-fcn section 6).
     pub domain: Vec<Prefix>,
-    /// Notifications of whatever kind but CNPs that one notifier may send about one flow in a second (the same sections ask
-    /// for a limit and leave its value open), counted by [`NotifierRate`](fcn_observe::rules::NotifierRate); 0: not checked.
+    /// Maximum notifications per second, of any kind except CNPs, from one notifier about one flow
+    /// (the same sections ask for a limit and leave its value open), counted by
+    /// [`NotifierRate`](fcn_observe::rules::NotifierRate); 0 for no check.
     pub flow_rate: u32,
-    /// Of how many packets one is captured, where those captured are samples; samples that say so themselves (sFlow) know
-    /// better.
+    /// Sampling interval, one packet in this many, if the captured packets are samples; sFlow
+    /// samples carry their own.
     pub sampled: Option<OneIn>,
 }
 
 impl Settings {
-    /// Whether that address may notify; `None` where there is no list of who may.
+    /// Returns true if that address may notify; `None` without a list.
     pub fn trusts(&self, notifier: IpAddr) -> Option<bool> {
         (!self.trust.is_empty()).then(|| access::lists(&self.trust, notifier))
     }
 }
 
-/// How many entries each table holds at most; 0 counts as 1. What has been used longest ago leaves first, and is counted.
+/// Maximum number of entries in each table; 0 counts as 1. The least recently used entry is evicted
+/// first, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows: QPs and flows that are told to slow down, by kind.
+    /// Rows: notified QPs and flows, by kind.
     pub rows: usize,
     /// Data flows.
     pub flows: usize,

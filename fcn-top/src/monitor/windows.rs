@@ -1,47 +1,50 @@
-//! How many a second: over the last tenth of a second, second and ten seconds, and the most in ten tenths of a second of
-//! the clock in a row, the running one included (the peak). A burst may be cut by the edge of a tenth, so that a second
-//! which begins within one may have had more; never less.
+//! Rates per second: over the last tenth of a second, second and ten seconds, and the maximum over
+//! ten consecutive tenths of a second of the clock, including the current one (the peak). A burst
+//! may be split at the edge of a tenth, so a second that starts inside one may have more; never
+//! less.
 //!
-//! Rates are of steps that are over: a step that runs has not had all of its packets yet. So what comes evenly has its
-//! exact rate at every moment, a tenth of a second late. Over ten seconds the steps are whole seconds, so that it is up to
-//! a second late: a hundred tenths would be half as much again as all else that a row has. Time is the packets'.
+//! Rates cover completed steps: the current step does not have all its packets yet. So an even
+//! stream has its exact rate at every moment, a tenth of a second late. Over ten seconds the steps
+//! are whole seconds, so the rate is up to a second late: a hundred tenths would take half as much
+//! memory again as the rest of a row. Time is that of the packets.
 
 use super::series::Sum;
 
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
-/// Packets from which on a rate is told of less time than it is over: one more or less, which is chance where that time
-/// begins and ends, is a tenth of them.
+/// Packets needed for a rate over less than its full period: one more or less, by chance at the
+/// edges of the period, is a tenth of them.
 pub const ENOUGH: f64 = 10.0;
-/// What a rate has to rest on.
+/// Minimum sum for a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Least {
     sum: f64,
-    /// Be all of the time watched or not.
+    /// True if it applies even when the full period was captured.
     always: bool,
 }
 
 impl Least {
-    /// So much, where less time was watched than the rate is over.
+    /// Requires `sum` if less than the full period was captured.
     pub const fn in_part(sum: f64) -> Self {
         let always = false;
         Self { sum, always }
     }
 
-    /// Enough samples, each of which stands for so much: of fewer, a rate is little more than chance.
+    /// Requires enough samples, each of which stands for `each`: with fewer, a rate is little more
+    /// than chance.
     pub const fn of_samples(each: f64) -> Self {
         let (sum, always) = (ENOUGH * each, true);
         Self { sum, always }
     }
 }
 
-/// Steps that a rate is over.
+/// Steps covered by a rate.
 const OVER: u64 = 10;
-/// Steps in a ring: the one that runs, and those that are over.
+/// Steps in a ring: the current one, and the completed ones.
 const STEPS: usize = OVER as usize + 1;
 
-/// Where a step, counted from the epoch, is in a ring.
+/// Returns the index in a ring of a step counted from the epoch.
 const fn place(step: u64) -> usize {
     (step % STEPS as u64) as usize
 }
@@ -49,31 +52,33 @@ const fn place(step: u64) -> usize {
 /// Sums over the latest steps of one length.
 #[derive(Clone, Debug, Default)]
 pub struct Ring<N> {
-    /// The latest step that something was counted in.
+    /// Latest step with a count.
     latest: u64,
-    /// Step s is at s modulo their number.
+    /// Step s is at index s modulo their number.
     counts: [N; STEPS],
 }
 
 impl<N: Sum + Into<u64>> Ring<N> {
-    /// Adds `amount` in the tenth of a second that `at` is in.
+    /// Adds `amount` to the tenth of a second that contains `at`.
     #[inline]
     pub fn add_at(&mut self, at: u64, amount: N) {
         self.add(at / TENTH, amount);
     }
 
-    /// What was added a second in the last ten tenths that are over, or in those since `since` where they hold `least`.
+    /// Returns the rate per second over the last ten completed tenths, or over those since `since`
+    /// if they have at least `least`.
     pub fn rate_1s(&self, now: u64, since: u64, least: Least) -> Option<f64> {
         self.rate(TENTH, OVER, (now, since), least)
     }
 
-    /// What was added in the last ten tenths that are over.
+    /// Returns the sum over the last ten completed tenths.
     pub fn last_second(&self, now: u64) -> N {
         let running = now / TENTH;
         self.sum(running.saturating_sub(OVER)..running)
     }
 
-    /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
+    /// Adds `amount`; returns how many steps before the latest one. Steps out of the ring's reach
+    /// are ignored.
     #[inline]
     fn add(&mut self, step: u64, amount: N) -> u64 {
         if step > self.latest {
@@ -109,15 +114,15 @@ impl<N: Sum + Into<u64>> Ring<N> {
         count.copied().unwrap_or_default()
     }
 
-    /// What was added in `steps`.
+    /// Returns the sum over `steps`.
     fn sum(&self, steps: impl Iterator<Item = u64>) -> N {
         steps.fold(N::default(), |sum, step| sum.and(self.count(step)))
     }
 
-    /// What was added a second in the last `steps` steps of `unit` nanoseconds that are over at `now`, of those that were
-    /// watched as a whole, as packets were watched `since`. `None` where there is none, and where fewer were watched than
-    /// are wanted, with less than `least` in them: one packet in two tenths of a second is not five a second, and none in
-    /// two not none.
+    /// Returns the rate per second over the last `steps` steps of `unit` nanoseconds completed at
+    /// `now`, limited to those captured completely, with packets captured since `since`. `None` if
+    /// there are none, or if fewer steps than requested have less than `least`: one packet in two
+    /// tenths of a second is not five per second, and none in two tenths is not zero.
     fn rate(&self, unit: u64, steps: u64, (now, since): (u64, u64), least: Least) -> Option<f64> {
         let running = now / unit;
         let first = running.saturating_sub(steps).max(since.div_ceil(unit));
@@ -128,25 +133,26 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 }
 
-/// Counts by time. Packets of several interfaces need not come in order.
+/// Counts by time. Packets of several interfaces need not arrive in order.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     tenths: Ring<u32>,
-    /// Sum of the latest ten tenths, the running one included.
+    /// Sum of the latest ten tenths, including the current one.
     sum: u32,
     peak: u32,
-    /// What the tenths before the latest one had.
+    /// Counts of the tenths before the latest one, by seconds.
     seconds: Ring<u32>,
 }
 
 impl Windows {
-    /// Counts one at `at`, in nanoseconds since the epoch. One from longer ago than the rings reach counts in none of them.
+    /// Counts one at `at`, in nanoseconds since the epoch. Times out of the rings' reach are
+    /// ignored.
     #[inline]
     pub fn add(&mut self, at: u64) {
         self.add_some(at, 1);
     }
 
-    /// Counts so many at `at`.
+    /// Counts `count` at `at`.
     #[inline]
     pub fn add_some(&mut self, at: u64, count: u32) {
         let step = at / TENTH;
@@ -163,7 +169,7 @@ impl Windows {
         }
     }
 
-    /// Another tenth begins, and the one before is counted in its second.
+    /// Starts another tenth, and adds the previous one to its second.
     #[cold]
     fn begin(&mut self, step: u64) {
         let latest = self.tenths.latest;
@@ -172,25 +178,27 @@ impl Windows {
         self.sum = self.tenths.sum((step + 1).saturating_sub(OVER)..step);
     }
 
-    /// Counts what a tenth had in its second.
+    /// Adds the count of a tenth to its second.
     #[cold]
     fn settle(&mut self, step: u64, count: u32) {
         self.seconds.add(step / OVER, count);
     }
 
-    /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
+    /// Returns the rate per second in the last completed tenth; `None` before there is one since
+    /// `since`.
     pub fn rate_now(&self, now: u64, since: u64) -> Option<f64> {
         self.tenths
             .rate(TENTH, 1, (now, since), Least::in_part(0.0))
     }
 
-    /// Those a second in the last ten tenths that are over, or in those since `since` where they are enough.
+    /// Returns the rate per second over the last ten completed tenths, or over those since `since`
+    /// if they have enough.
     pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
         self.tenths.rate_1s(now, since, Least::in_part(ENOUGH))
     }
 
-    /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since` where they are
-    /// enough.
+    /// Returns the rate per second over the last ten completed whole seconds of the clock, or over
+    /// those since `since` if they have enough.
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
         self.rate_10s_of(now, since, Least::in_part(ENOUGH))
     }
@@ -202,7 +210,7 @@ impl Windows {
         all.seconds.rate(SECOND, OVER, (now, since), least)
     }
 
-    /// The three rates, from the shortest on, where what was counted are samples of which each stands for so many.
+    /// Returns the three rates, shortest period first, for samples each of which stands for `each`.
     pub fn rates_of_samples(&self, now: u64, since: u64, each: f64) -> [Option<f64>; 3] {
         let (times, least) = ((now, since), Least::of_samples(each));
         [
@@ -212,7 +220,7 @@ impl Windows {
         ]
     }
 
-    /// The most in any ten tenths of a second of the clock in a row.
+    /// Returns the maximum over any ten consecutive tenths of a second of the clock.
     pub fn peak(&self) -> f64 {
         f64::from(self.peak)
     }
@@ -235,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_evenly_has_its_rate_at_every_moment() {
+    fn an_even_stream_has_its_rate_at_every_moment() {
         for (each, rate) in [(MILLISECOND, 1_000.0), (SECOND / 50_000, 50_000.0)] {
             for begin in [START, START + 337_123_456] {
                 let mut windows = Windows::default();
@@ -274,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_from_less_than_can_bear_it() {
+    fn short_periods_with_few_packets_have_no_rate() {
         let since = START - 3 * SECOND;
         let mut windows = Windows::default();
         for second in 0..12 {
@@ -285,7 +293,7 @@ mod tests {
                 assert!(known.contains(&windows.rate_1s(now, START)), "{second}");
                 assert!(known.contains(&windows.rate_10s(now, START)), "{second}");
             }
-            // Where the second before was watched, what it held is known.
+            // If the second before was captured, its contents are known.
             assert_eq!(windows.rate_1s(at + TENTH, since), Some(1.0));
         }
         assert_eq!(windows.rate_1s(START + 12 * SECOND, START), Some(1.0));
@@ -297,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_the_most_in_ten_tenths_in_a_row() {
+    fn the_peak_is_the_maximum_over_ten_consecutive_tenths() {
         let evenly = |rate: u64, seconds: u64| (0..rate * seconds).map(move |n| n * SECOND / rate);
         for rate in [1, 1_000, 1_000_000] {
             let times = evenly(rate, 3).map(|at| START + at);
@@ -308,12 +316,12 @@ mod tests {
         let peak = |apart: u64| counted(burst(0).chain(burst(apart))).peak();
         assert_eq!(peak(9 * TENTH), 2_000.0);
         assert_eq!(peak(SECOND), 1_000.0);
-        // Within the running tenths, at the end of a file, just as well.
+        // Equally in the current tenths, at the end of a file.
         assert_eq!(counted(burst(0)).peak(), 1_000.0);
     }
 
     #[test]
-    fn less_than_a_second_is_what_it_is() {
+    fn a_partial_second_has_its_own_rate() {
         let since = START + TENTH / 2;
         let windows = counted((0..250).map(|n| since + n * MILLISECOND));
         let now = START + 3 * TENTH;
@@ -327,7 +335,7 @@ mod tests {
 
     #[test]
     fn rates_of_a_hand_checked_second() {
-        // 3 in the first tenth, 5 in the second, 2 in the tenth; a second on, 4.
+        // 3 in the first tenth, 5 in the second, 2 in the tenth; 4 a second later.
         let mut times = vec![START, START + 1, START + TENTH - 1];
         times.extend([START + TENTH; 5]);
         times.extend([START + 9 * TENTH; 2]);
@@ -340,7 +348,7 @@ mod tests {
             (Some(8.0), 10.0)
         );
         assert_eq!(rate_1s(START + SECOND), Some(10.0));
-        // A tenth on, the first tenth has left the second; 2 s on, all have.
+        // A tenth later, the first tenth is out of the second; 2 s later, all are.
         assert_eq!(rate_1s(START + SECOND + TENTH), Some(7.0));
         assert_eq!(rate_1s(START + 3 * SECOND), Some(0.0));
         let rate_10s = |at| windows.rate_10s(at, since);
@@ -354,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_late_counts_in_its_own_step() {
+    fn late_packets_count_in_their_own_step() {
         let mut windows = counted([5 * SECOND]);
         windows.add(4 * SECOND + 5 * TENTH);
         windows.add(0);
@@ -369,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn windows_are_what_counting_gives(mut times in proptest::collection::vec(0u64..30 * SECOND, 1..200)) {
+        fn windows_agree_with_a_plain_count(mut times in proptest::collection::vec(0u64..30 * SECOND, 1..200)) {
             times.sort_unstable();
             let (mut windows, mut peak) = (Windows::default(), 0);
             for (i, at) in times.iter().enumerate() {
