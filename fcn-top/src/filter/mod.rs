@@ -1,7 +1,9 @@
-//! The filter language: which rows of a table are shown, on the screen's filter line and for `--where`.
+//! The filter language: selects the rows of a table, for the screen's filter line and for
+//! `--where`.
 //!
-//! `words.rs` cuts a filter into words, `parse.rs` makes a tree of tests of them, `value.rs` has what a single test compares
-//! with, `numbers.rs` how numbers are written. The language is told in [`LANGUAGE`].
+//! `words.rs` splits a filter into tokens, `parse.rs` builds a tree of tests from them, `value.rs`
+//! has the values and comparisons of a single test, `numbers.rs` parses numbers. [`LANGUAGE`]
+//! describes the language.
 
 mod numbers;
 mod parse;
@@ -17,7 +19,7 @@ use derive_more::Display;
 use value::{Sought, Value};
 use words::Operator;
 
-/// The language, for people.
+/// Description of the language for people.
 pub const LANGUAGE: &str = "\
 A filter is made of tests; lines that pass are shown. Nothing written shows all.
 
@@ -51,31 +53,31 @@ A test on a column that has nothing for a line fails, but != passes. Case does n
   severity>=warning what~fastcnp    change<-40% data>1G
 ";
 
-/// Characters that a filter may have.
+/// Maximum length of a filter, in characters.
 pub const MAX_LEN: usize = 1_000;
 
-/// How deep parentheses and `not`s may nest.
+/// Maximum nesting depth of parentheses and `not`s.
 pub const MAX_DEPTH: usize = 32;
 
-/// What is wrong with a filter, and where.
+/// A syntax error in a filter, with its position.
 #[derive(Clone, Debug, Display, PartialEq, Eq)]
 #[display("at character {}: {what}", at + 1)]
 pub struct FilterError {
-    /// Characters before the place; the number of all of them where the filter ends too soon.
+    /// Number of characters before the error; the length of the filter if it ends too soon.
     pub at: usize,
-    /// What was expected there, or what is wrong with it, and what to write.
+    /// Expected or wrong element, and what to write.
     pub what: String,
 }
 
 impl std::error::Error for FilterError {}
 
-/// Which lines of one kind of table are wanted.
+/// A filter for the rows of one kind of table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     root: Option<Node>,
 }
 
-/// A test, or several put together. Neither list is empty.
+/// A test, or several combined. Neither list is empty.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     And(Vec<Self>),
@@ -92,28 +94,31 @@ enum Node {
 }
 
 impl Filter {
-    /// Reads a filter for lines of the table `R`; one with nothing in it passes all.
+    /// Parses a filter for rows of the table `R`; an empty filter passes all.
     ///
     /// # Errors
-    /// It is none: the place, and what to write there.
+    ///
+    /// The filter is invalid; the error has the position and a suggestion.
     pub fn parse<R: Record>(text: &str) -> Result<Self, FilterError> {
         Self::parse_with::<R>(text, Rates::Latest)
     }
 
-    /// The same, where `rate` is short for one of `rates`.
+    /// Same, with `rate` short for one of `rates`.
     ///
     /// # Errors
-    /// It is none: the place, and what to write there.
+    ///
+    /// The filter is invalid; the error has the position and a suggestion.
     pub fn parse_with<R: Record>(text: &str, rates: Rates) -> Result<Self, FilterError> {
         parse::filter::<R>(text, rates).map(|root| Self { root })
     }
 
-    /// Whether what passes depends on the names of addresses, where they have some.
+    /// Returns true if the result depends on the names of addresses.
     pub fn seeks_names(&self) -> bool {
         self.root.as_ref().is_some_and(Node::seeks_names)
     }
 
-    /// Whether a line passes. Words also find addresses as they are shown: by their name, or what they are masked with.
+    /// Returns true if a row passes. Words also match addresses as they are shown: by name, or by
+    /// mask.
     pub fn matches_shown<R: Record>(&self, record: &R, shown: &Words) -> bool {
         let shown = shown.alters_addresses().then_some(shown);
         let root = self.root.as_ref();

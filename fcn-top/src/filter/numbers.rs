@@ -1,6 +1,6 @@
-//! Numbers, spans and moments as people write them in a filter.
+//! Parses numbers, durations and times in a filter.
 
-/// The number before a k, M, G or T, and what that stands for. In lower case.
+/// Splits off a suffix k, M, G or T and returns its factor. In lower case.
 fn prefixed(text: &str) -> (&str, u64) {
     for (suffix, factor) in [
         ('k', 1_000),
@@ -15,7 +15,7 @@ fn prefixed(text: &str) -> (&str, u64) {
     (text, 1)
 }
 
-/// A number as it is written: digits, a point, an exponent; no `inf`, no `nan`.
+/// Parses a plain number: digits, a point, an exponent; no `inf`, no `nan`.
 fn decimal(text: &str) -> Option<f64> {
     let begins = text.trim_start_matches(['-', '+']);
     if !begins.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
@@ -24,10 +24,10 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// A whole number: `1000`, `10k`, `0x1234`. In lower case.
+/// Parses a whole number: `1000`, `10k`, `0x1234`. In lower case.
 pub(super) fn whole(text: &str) -> Result<u64, ()> {
     if let Some(hex) = text.strip_prefix("0x") {
-        // `from_str_radix` takes a sign.
+        // `from_str_radix` accepts a sign.
         return match hex.bytes().all(|b| b.is_ascii_hexdigit()) {
             true => u64::from_str_radix(hex, 16).map_err(drop),
             false => Err(()),
@@ -41,21 +41,21 @@ pub(super) fn whole(text: &str) -> Result<u64, ()> {
     whole_of(decimal(number).ok_or(())? * factor as f64).ok_or(())
 }
 
-/// A number that a float holds exactly enough, if it is whole.
+/// Returns a number as an integer, if it is close enough to one.
 fn whole_of(value: f64) -> Option<u64> {
     let rounded = value.round();
     let near = (value - rounded).abs() < 1e-6;
     (near && (0.0..9e18).contains(&rounded)).then_some(rounded as u64)
 }
 
-/// A number: `100`, `2.5k`, `10g`. In lower case.
+/// Parses a number: `100`, `2.5k`, `10g`. In lower case.
 pub(super) fn scaled(text: &str) -> Option<f64> {
     let (number, factor) = prefixed(text);
     let value = decimal(number)? * factor as f64;
     value.is_finite().then_some(value)
 }
 
-/// A part or a change: `10%`, `0.1`, `-50%`.
+/// Parses a fraction or a change: `10%`, `0.1`, `-50%`.
 pub(super) fn part(text: &str) -> Option<f64> {
     let text = text.replacen('−', "-", 1);
     match text.strip_suffix('%') {
@@ -64,7 +64,7 @@ pub(super) fn part(text: &str) -> Option<f64> {
     }
 }
 
-/// Nanoseconds.
+/// Parses a duration; returns nanoseconds.
 pub(super) fn span(text: &str) -> Option<u64> {
     let units = [
         ("ns", 1.0),
@@ -86,7 +86,7 @@ pub(super) fn span(text: &str) -> Option<u64> {
     (0.0..9e18).contains(&value).then_some(value as u64)
 }
 
-/// Nanoseconds since the epoch.
+/// Parses a time; returns nanoseconds since the epoch.
 pub(super) fn moment(text: &str) -> Option<u64> {
     if let Ok(number) = text.parse::<u64>() {
         return Some(number);

@@ -1,4 +1,4 @@
-//! The tree of tests that a filter is.
+//! Parser: builds the tree of tests of a filter.
 
 use super::value::{Sought, Value};
 use super::words::Operator;
@@ -7,7 +7,7 @@ use super::{FilterError, MAX_DEPTH, Node};
 use crate::columns::{self, Rates};
 use crate::record::Record;
 
-/// What a filter says; `None` where it says nothing.
+/// Parses a filter; `None` if it is empty.
 pub(super) fn filter<R: Record>(text: &str, rates: Rates) -> Result<Option<Node>, FilterError> {
     let tokens = cut(text)?;
     if tokens.is_empty() {
@@ -41,12 +41,12 @@ fn test_expected(found: Option<&Token>) -> String {
 }
 
 struct Parser<'t> {
-    /// What was not read yet.
+    /// Tokens not yet consumed.
     tokens: &'t [Placed],
-    /// Characters of the filter.
+    /// Length of the filter, in characters.
     end: usize,
     depth: usize,
-    /// What `rate` is short for.
+    /// Meaning of `rate`.
     rates: Rates,
 }
 
@@ -72,7 +72,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Tests with `or` between them.
+    /// Parses tests separated by `or`.
     fn either<R: Record>(&mut self) -> Result<Node, FilterError> {
         let mut nodes = Vec::new();
         loop {
@@ -88,7 +88,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Tests with `and` between them, or nothing.
+    /// Parses tests joined by `and`, or by nothing.
     fn both<R: Record>(&mut self) -> Result<Node, FilterError> {
         let mut nodes = Vec::new();
         loop {
@@ -108,7 +108,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// One level further in, if there may be one.
+    /// Enters one more level of nesting, if allowed.
     fn deeper(&mut self) -> Result<(), FilterError> {
         if self.depth >= MAX_DEPTH {
             return self.fails(format!(
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A column's name has been read; its operator is next.
+    /// Parses the rest of a column test, starting with its operator.
     fn column<R: Record>(
         &mut self,
         at: usize,
@@ -186,7 +186,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The only one, or all of them put together.
+/// Returns the only node, or all of them combined.
 fn one_or(mut nodes: Vec<Node>, several: fn(Vec<Node>) -> Node) -> Node {
     match (nodes.pop(), nodes.is_empty()) {
         (Some(node), true) => node,

@@ -1,4 +1,4 @@
-//! What a test compares with: values read as a column needs them, and the comparing.
+//! Values of tests: parsing them as a column requires, and comparing.
 
 use super::numbers::{moment, part, scaled, span, whole};
 use super::words::{Operator, short};
@@ -10,25 +10,25 @@ use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
 
-/// What is looked for in any column.
+/// A value searched in all columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Sought {
     Prefix(Prefix),
     Text {
         /// In lower case.
         text: String,
-        /// The number that it is, where it does not stand between quotation marks.
+        /// Its numeric value, if it is not quoted.
         number: Option<u64>,
     },
 }
 
 impl Sought {
-    /// A word that stands alone: an address, a prefix, or a text.
+    /// Parses a word that stands alone: an address, a prefix, or a text.
     pub(super) fn word(word: &str) -> Result<Self, String> {
         if let Ok(prefix) = word.parse() {
             return Ok(Self::Prefix(prefix));
         }
-        // Who writes an address and a length means a prefix.
+        // An address followed by a length is meant as a prefix.
         if let Some((address, _)) = word.split_once('/')
             && address.parse::<IpAddr>().is_ok()
         {
@@ -46,7 +46,7 @@ impl Sought {
         Self::Text { text, number }
     }
 
-    /// Whether a cell has it.
+    /// Returns true if a cell contains it.
     pub(super) fn is_in(&self, cell: &Cell<'_>, shown: Option<&Words>) -> bool {
         match (self, cell) {
             (Self::Prefix(prefix), Cell::Address(address)) => prefix.contains(*address),
@@ -66,11 +66,11 @@ impl Sought {
 /// A value that a column is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
-    /// Nothing is there.
+    /// The empty cell.
     Nothing,
     /// A name or text in lower case.
     Text(String),
-    /// Either Fast CNP.
+    /// Either kind of Fast CNP.
     AnyFastCnp,
     Prefix(Prefix),
     Whole(u64),
@@ -78,7 +78,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Whether a column can be compared so.
+    /// Checks that a column supports an operator.
     pub(super) fn allows(column: &Column, operator: Operator) -> Result<(), String> {
         let what = match column.holds {
             Holds::Name if column.id == "severity" => return Ok(()),
@@ -99,7 +99,7 @@ impl Value {
         Ok(())
     }
 
-    /// What a column wants, where there is something else or nothing.
+    /// Error text: the value a column expects, and the one found, if any.
     pub(super) fn expected(column: &Column, found: Option<&str>) -> String {
         let (what, how) = needs(column.holds);
         let colon = if how.is_empty() { "" } else { ": " };
@@ -107,7 +107,7 @@ impl Value {
         format!("expected {what}{colon}{how}{found}")
     }
 
-    /// A text between quotation marks, which is not `none` and no alias.
+    /// Parses a quoted text, which is neither `none` nor an alias.
     pub(super) fn quoted(column: &Column, operator: Operator, text: &str) -> Result<Self, String> {
         match column.holds {
             Holds::Text | Holds::Name => Ok(Self::Text(text.to_lowercase())),
@@ -116,7 +116,7 @@ impl Value {
         }
     }
 
-    /// A word.
+    /// Parses a word.
     pub(super) fn read(column: &Column, operator: Operator, word: &str) -> Result<Self, String> {
         let lower = word.to_lowercase();
         if lower == "none" && matches!(operator, Operator::Is | Operator::IsNot) {
@@ -149,7 +149,7 @@ impl Value {
         }
     }
 
-    /// Whether a cell compares so with it.
+    /// Returns true if a cell compares with it as the operator requires.
     pub(super) fn compare(
         &self,
         operator: Operator,
@@ -187,13 +187,13 @@ impl Value {
             ) => cell
                 .partial_cmp(value)
                 .is_some_and(|ordering| operator.holds(ordering)),
-            // The parser makes no others.
+            // The parser creates no other combinations.
             _ => false,
         }
     }
 }
 
-/// What people may write for a column that holds that.
+/// Describes the values accepted by a column of that type.
 const fn needs(holds: Holds) -> (&'static str, &'static str) {
     match holds {
         Holds::Name => ("a name", ""),
@@ -210,7 +210,7 @@ const fn needs(holds: Holds) -> (&'static str, &'static str) {
     }
 }
 
-/// A name of a column whose names are known; any of one whose names are not.
+/// Checks a name against the known names of its column, if these are limited.
 fn known(column: &Column, name: String) -> Result<String, String> {
     let (what, names) = match column.id {
         "kind" => {
@@ -231,13 +231,13 @@ fn known(column: &Column, name: String) -> Result<String, String> {
     Err(unknown(what, &short(&name), near, &names))
 }
 
-/// Whether the text of a cell has `text` in it, which is in lower case.
+/// Returns true if the text of a cell contains `text`, which is in lower case.
 fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Words>) -> bool {
     match cell {
         Cell::Name(cell) | Cell::Text(cell) => contains_lower(cell, text),
         Cell::Evidence(evidence) => contains_lower(&evidence.to_string(), text),
         Cell::Address(address) => {
-            // Most words cannot be part of an address, which would have to be written out to look.
+            // Most words cannot be part of an address, so formatting it is avoided.
             let may_be = text
                 .bytes()
                 .all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
@@ -248,7 +248,7 @@ fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Words>) -> bool {
     }
 }
 
-/// Whether `text` has `lower` in it, in whatever case.
+/// Returns true if `text` contains `lower`, ignoring case.
 fn contains_lower(text: &str, lower: &str) -> bool {
     if text.is_ascii() {
         // The usual case, without a copy.

@@ -1,10 +1,10 @@
-//! A filter cut into words, and where each of them begins.
+//! Tokenizer: splits a filter into tokens with their positions.
 
 use super::{FilterError, MAX_LEN};
 use crate::text::clean;
 use core::cmp::Ordering;
 
-/// How operators are written, the usual way first.
+/// Operator symbols, preferred spelling first.
 const SIGNS: [(&str, Operator); 8] = [
     ("=", Operator::Is),
     ("==", Operator::Is),
@@ -16,7 +16,7 @@ const SIGNS: [(&str, Operator); 8] = [
     ("~", Operator::Contains),
 ];
 
-/// How a column is compared with a value.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Is,
@@ -36,7 +36,7 @@ impl Operator {
             .map_or("", |(sign, _)| sign)
     }
 
-    /// Whether it is a question of more or less.
+    /// Returns true if it compares magnitudes.
     pub(super) const fn is_order(self) -> bool {
         matches!(self, Self::Less | Self::AtMost | Self::More | Self::AtLeast)
     }
@@ -53,7 +53,7 @@ impl Operator {
     }
 }
 
-/// A word of the language.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Open,
@@ -62,14 +62,14 @@ pub(super) enum Token {
     Or,
     Not,
     Operator(Operator),
-    /// A word as it stands there.
+    /// An unquoted word.
     Word(String),
-    /// What stands between quotation marks: never part of the language.
+    /// A quoted text: never a keyword.
     Quoted(String),
 }
 
 impl Token {
-    /// What it looks like, for messages.
+    /// Returns its spelling, for messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Open => "(".to_owned(),
@@ -83,17 +83,17 @@ impl Token {
     }
 }
 
-/// A word, and the characters before it.
+/// A token, and the number of characters before it.
 pub(super) type Placed = (usize, Token);
 
-/// What ends a word, apart from white space.
+/// Returns true for characters other than white space that end a word.
 fn is_sign(c: char) -> bool {
     matches!(c, '(' | ')' | '=' | '!' | '<' | '>' | '~' | '"')
 }
 
-/// The words of a filter.
+/// Splits a filter into tokens.
 pub(super) fn cut(text: &str) -> Result<Vec<Placed>, FilterError> {
-    // One look further than allowed is enough to know.
+    // Counting one character beyond the limit is enough.
     if text.chars().take(MAX_LEN + 1).count() > MAX_LEN {
         return Err(FilterError {
             at: MAX_LEN,
@@ -132,7 +132,7 @@ pub(super) fn cut(text: &str) -> Result<Vec<Placed>, FilterError> {
     Ok(tokens)
 }
 
-/// The text between quotation marks that `rest` begins with, and where it ends.
+/// Returns the quoted text at the start of `rest`, and the offset of its end.
 fn quoted(rest: &str) -> Option<(Token, usize)> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1);
@@ -145,7 +145,7 @@ fn quoted(rest: &str) -> Option<(Token, usize)> {
     }
 }
 
-/// A text for a message: not longer than a message bears.
+/// Shortens a text for a message.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 40;
     let mut short: String = clean(text).chars().take(MOST).collect();

@@ -1,4 +1,4 @@
-//! `--counters`: what RDMA devices count, without capturing.
+//! `--counters`: the counters of RDMA devices, without capturing.
 
 use super::Watch;
 use super::read::{Reader, wait};
@@ -19,10 +19,11 @@ use fcn_tool::quantity::counted;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Prints what RDMA devices count, or serves it.
+/// Prints or serves the counters of RDMA devices.
 ///
 /// # Errors
-/// There is no device, an option has nothing to act on, or what is printed cannot be written.
+///
+/// There is no device, an option would have no effect, or the output cannot be written.
 pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Result {
     no_effect::refuse(cli, Way::Headless(Printing::Nothing))?;
     if cli.mode.prometheus.is_some() && cli.mode.is_headless() {
@@ -51,7 +52,7 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     if let Some(listener) = listener {
         let exposition = Exposition::new(0, words);
         let page = move || exposition.counters(&watch.take(&reader.read(false), None));
-        // Served until it is dropped.
+        // Serves until it is dropped.
         let server = prometheus::serve_page(listener, page)?;
         if !cli.mode.quiet {
             let address = server.address();
@@ -70,7 +71,7 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     complete(&nics, &words)
 }
 
-/// Whether all that was counted at first was until the end.
+/// Checks that all counters read at first were there until the end.
 pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
     let gone = nics.counters.iter().filter(|counter| counter.vanished);
     let mut ports: Vec<_> = gone

@@ -1,22 +1,22 @@
-//! What drivers' counters count. The same name may be another quantity in another driver, so a counter of an unknown driver
-//! has no meaning here.
+//! Meanings of drivers' counters. The same name may be a different quantity in another driver, so a
+//! counter of an unknown driver has no meaning here.
 
 macro_rules! quantities {
     ($($variant:ident = $id:literal, $about:literal;)+) => {
-        /// What a counter counts.
+        /// The quantity that a counter counts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Quantity { $( #[doc = $about] $variant, )+ }
 
         impl Quantity {
-            /// Every quantity, the most telling first.
+            /// All quantities, the most informative first.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name.
+            /// Returns its identifier.
             pub const fn id(self) -> &'static str {
                 match self { $(Self::$variant => $id,)+ }
             }
 
-            /// What it is, in words.
+            /// Returns its description.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)+ }
             }
@@ -49,7 +49,7 @@ quantities! {
 }
 use Quantity as Q;
 
-/// Kernel drivers that RDMA devices are bound to, and the RDMA driver that makes the counters.
+/// Kernel drivers that RDMA devices are bound to, and the RDMA drivers that provide the counters.
 const DRIVERS: &[(&str, &str)] = &[
     ("mlx5_core", "mlx5"),
     ("bnxt_en", "bnxt_re"),
@@ -58,12 +58,13 @@ const DRIVERS: &[(&str, &str)] = &[
     ("idpf", "irdma"),
 ];
 
-/// A quantity, and what a driver has called it.
+/// A quantity, and its names in a driver.
 type Names = (Quantity, &'static [&'static str]);
 
-/// By RDMA driver, as its sources in Linux name them: drivers/infiniband/hw/mlx5/counters.c (with the optional `cc_` ones),
-/// hw/bnxt_re/hw_counters.c, hw/irdma/verbs.c, sw/rxe/rxe_hw_counters.c. Broadcom has given bnxt_re the names of mlx5 as well,
-/// where `rp_cnp_handled` is any CNP received.
+/// By RDMA driver, with the names in its Linux sources: drivers/infiniband/hw/mlx5/counters.c
+/// (including the optional `cc_` ones), hw/bnxt_re/hw_counters.c, hw/irdma/verbs.c,
+/// sw/rxe/rxe_hw_counters.c. Broadcom has also given bnxt_re the names of mlx5, where
+/// `rp_cnp_handled` is any CNP received.
 const KNOWN: &[(&str, &[Names])] = &[
     (
         "mlx5",
@@ -123,7 +124,7 @@ const KNOWN: &[(&str, &[Names])] = &[
             (Q::IcrcErrors, &["CRC errors"]),
         ],
     ),
-    // It neither marks, sends nor handles CNPs.
+    // It neither marks packets nor sends or handles CNPs.
     (
         "rxe",
         &[
@@ -139,16 +140,16 @@ const KNOWN: &[(&str, &[Names])] = &[
     ),
 ];
 
-/// The RDMA driver of a device that is bound to that kernel driver, where it is another one.
+/// Returns the RDMA driver of a device bound to that kernel driver, if it has a different name.
 pub fn rdma_driver(kernel: &str) -> &str {
     let known = DRIVERS.iter().find(|(other, _)| *other == kernel);
     known.map_or(kernel, |(_, driver)| driver)
 }
 
-/// What a counter of that RDMA driver counts, where that is known.
+/// Returns the quantity that a counter of that RDMA driver counts, if known.
 pub fn quantity(driver: Option<&str>, counter: &str) -> Option<Quantity> {
     let (_, known) = KNOWN.iter().find(|(other, _)| Some(*other) == driver)?;
-    // Drivers have written names with spaces and with underscores.
+    // Drivers have used both spaces and underscores in names.
     let is_it = |name: &&str| {
         let same = |(a, b): (u8, u8)| a == b || (a, b) == (b' ', b'_');
         name.len() == counter.len() && name.bytes().zip(counter.bytes()).all(same)
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_means_what_its_driver_means() {
+    fn names_have_the_meaning_of_their_driver() {
         for (kernel, counter, meant) in [
             ("mlx5_core", "rp_cnp_handled", Some(Q::CnpHandled)),
             ("bnxt_en", "rp_cnp_handled", Some(Q::CnpReceived)),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_a_driver_stands_twice() {
+    fn names_are_unique_per_driver() {
         for (driver, known) in KNOWN {
             let mut names: Vec<_> = known.iter().flat_map(|(_, names)| *names).collect();
             let all = names.len();

@@ -1,5 +1,6 @@
-//! What this host's RDMA devices count beside what was seen: `known.rs` says what counters mean, `read.rs` reads them and the
-//! queue pairs, `command.rs` shows them without packets. Here is what grew since when, without I/O.
+//! Counters of this host's RDMA devices, compared with captured packets: `known.rs` has the
+//! meanings of counters, `read.rs` reads them and the queue pairs, `command.rs` shows them without
+//! packets. This module computes their growth, without I/O.
 
 pub mod command;
 pub mod known;
@@ -17,61 +18,64 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// QPs of a set of counters that are named.
+/// Maximum number of QPs listed for a set of counters.
 const NAMED: usize = 16;
-/// Counters that vanished, kept at most.
+/// Maximum number of vanished counters kept.
 const VANISHED: usize = 1_000;
 
-/// What was read at one moment.
+/// Data read at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Ports and their counters.
     pub ports: Vec<(Port, Vec<(String, u64)>)>,
-    /// Counters that are bound to queue pairs or optional.
+    /// Counters that are bound to queue pairs, or optional.
     pub sets: Vec<CounterSet>,
     /// Queue pairs.
     pub queue_pairs: Vec<QueuePair>,
     /// Names of processes and their containers, by process ID.
     pub processes: HashMap<u32, Process>,
-    /// Why something is missing.
+    /// Reason for missing data.
     pub missing: Option<String>,
-    /// Whether interfaces are not named, as addresses may be in their names; then nothing is compared with what is seen there.
+    /// True if interfaces are not named, because their names may contain addresses; then nothing is
+    /// compared with captured packets.
     pub private: bool,
 }
 
-/// A process, as far as it is known.
+/// A process, as far as known.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Its name.
+    /// Process name.
     pub name: Option<Arc<str>>,
-    /// The container that it is in.
+    /// Its container.
     pub container: Option<Arc<str>>,
 }
 
-/// A counter: device and port, the set that it is of, its name. That without a name is what was seen at the port.
+/// Key of a counter: device, port, set, and name. The empty name stands for the packets captured at
+/// the port.
 type Key = (String, u32, Option<u32>, String);
 
-/// A counter when it was first read, or went back.
+/// Values of a counter when it was first read, or when it went back.
 #[derive(Clone, Copy, Debug)]
 struct Base {
     value: u64,
     seen: Option<Seen>,
     last: u64,
-    /// Whether it was read more than once.
+    /// True if it was read more than once.
     again: bool,
     resets: u64,
 }
 
-/// What counters were when they were first read.
+/// The first readings of counters.
 #[derive(Debug, Default)]
 pub struct Watch {
     bases: HashMap<Key, Base>,
-    /// What was told last of ports.
+    /// Counters of ports in the last result.
     last: Vec<CounterRecord>,
 }
 
 impl Watch {
-    /// Takes what was read, and tells what grew since when; beside it, where there is a monitor, what it saw.
+    /// Processes a reading and returns the growth of the counters, compared with the packets
+    /// captured by the monitor, if there is one.
     pub fn take(&mut self, reading: &Reading, monitor: Option<&mut Monitor>) -> Nics {
         let mut nics = Nics {
             missing: reading.missing.as_deref().map(Arc::from),
@@ -84,7 +88,7 @@ impl Watch {
         let mut watched = Vec::new();
         for (port, counters) in &reading.ports {
             let name = port.interface.as_deref();
-            // Which of several devices a packet of one interface was for, nobody knows.
+            // If several devices share an interface, its packets cannot be assigned to one of them.
             let same = |other: &&(Port, _)| name.is_some() && other.0.interface.as_deref() == name;
             let shown = name.filter(|_| !reading.private);
             let shared = reading.ports.iter().filter(same).count() > 1;
@@ -102,7 +106,8 @@ impl Watch {
                         let is_it = |old: &&CounterRecord| {
                             set.is_none() && is_of(old, port) && *old.counter == *name
                         };
-                        // What comes back is watched anew, as what goes back is.
+                        // A counter that reappears is watched from the start, like one that goes
+                        // back.
                         let gone = last.iter().find(|old| old.vanished && is_it(old));
                         Base::new(value, seen, gone.map_or(0, |old| old.resets + 1))
                     },
@@ -145,7 +150,7 @@ impl Watch {
             for set in sets {
                 let qps = set.id.map(|_| qps(&set.bound));
                 for counter in &set.counters {
-                    // What sysfs has was read with the others of the port.
+                    // Counters in sysfs were read with the others of the port.
                     if set.id.is_none() && counters.iter().any(|(name, _)| *name == counter.0) {
                         continue;
                     }
@@ -192,7 +197,7 @@ impl Watch {
             (&a.device, a.port, whole(a), rank(a)).cmp(&(&b.device, b.port, whole(b), rank(b)))
         });
         nics.local_qps = local_qps(reading, &watched, monitor.as_deref());
-        // Sets that are bound to queue pairs go with these.
+        // Sets bound to queue pairs disappear with them.
         let of_ports = nics.counters.iter().filter(|one| one.qps.is_none());
         self.last = of_ports.cloned().collect();
         nics
@@ -210,13 +215,14 @@ fn vanished(counter: &CounterRecord) -> CounterRecord {
     }
 }
 
-/// A port in words.
+/// Describes a port.
 fn named(device: &str, port: u32, interface: Option<&str>) -> String {
     let interface = interface.map(|name| format!(" ({name})"));
     format!("{device} port {port}{}", interface.unwrap_or_default())
 }
 
-/// The queue pairs, each with how often the monitor saw it told, where its port is watched.
+/// Returns the queue pairs, each with the number of its notifications captured by the monitor, if
+/// its port is watched.
 fn local_qps(
     reading: &Reading,
     watched: &[&Port],
@@ -255,10 +261,10 @@ impl Base {
         }
     }
 
-    /// The same at the next reading.
+    /// Returns its state at the next reading.
     fn then(self, value: u64, seen: Option<Seen>) -> Self {
         let went_back = value < self.last;
-        // What begins to be seen, or is not any more, is compared from then on.
+        // Comparison restarts when capturing on the interface starts or stops.
         if went_back || self.seen.is_some() != seen.is_some() {
             return Self::new(value, seen, self.resets + u64::from(went_back));
         }
@@ -280,7 +286,8 @@ impl Base {
     }
 }
 
-/// What was seen of what a NIC counts as that. CNPs that came are what it received, handled or ignored.
+/// Returns the captured packets of the quantity that a NIC counts. CNPs captured on the way in are
+/// those that it received, handled or ignored.
 const fn same_seen(quantity: Quantity, seen: &Seen) -> Option<u64> {
     match quantity {
         Quantity::CnpReceived | Quantity::CnpHandled | Quantity::CnpIgnored => Some(seen.cnps_to),
@@ -290,7 +297,7 @@ const fn same_seen(quantity: Quantity, seen: &Seen) -> Option<u64> {
     }
 }
 
-/// What a port was told, where somebody listens, and what its NIC made of it.
+/// Compares the CNPs captured on the way to a port, if captured, with its NIC's counters.
 fn sentence(
     counters: &[CounterRecord],
     port: &Port,
@@ -358,7 +365,7 @@ fn sentence(
     parts.join("; ")
 }
 
-/// QPs that counters are bound to.
+/// Lists the QPs that counters are bound to.
 fn qps(bound: &[u32]) -> Arc<str> {
     let named = bound.iter().take(NAMED).map(|qp| format!("{qp:#x}"));
     let mut text = named.collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Reads what the kernel says of RDMA devices, once a second, beside the packets that may be captured meanwhile.
+//! Reads the kernel's data on RDMA devices, once a second, while packets may be captured.
 
 use super::{Process, Reading, Watch};
 use crate::engine::{Engine, Input};
@@ -13,18 +13,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often counters are read.
+/// Interval at which counters are read.
 const EVERY: Duration = Duration::from_secs(1);
-/// Ports, addresses, queue pairs and processes are read with every so many of these: the NIC is asked about each queue pair.
+/// Ports, addresses, queue pairs and processes are read only with one in this many readings: the
+/// NIC is queried for each queue pair.
 const SELDOM: u32 = 10;
-/// How often it is looked whether all is over.
+/// Interval at which the end of the run is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// In that time, what was captured until a moment has come.
+/// Time in which all packets captured up to a moment have arrived.
 const ON_ITS_WAY: Duration = Duration::from_millis(60);
-/// Processes looked at, at most.
+/// Maximum number of processes examined.
 const PROCESSES: usize = 10_000;
 
-/// Where it is read, and what need not be read every time.
+/// Reader, with data that need not be read every time.
 #[derive(Default)]
 pub struct Reader {
     class: PathBuf,
@@ -38,7 +39,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// One of this host. Where it is `private`, names of processes and containers are not read, and those of interfaces not told.
+    /// Creates a reader for this host. If `private`, names of processes and containers are not
+    /// read, and names of interfaces are hidden.
     pub fn new(private: bool) -> Self {
         Self::at(rdma::CLASS, "/proc", private)
     }
@@ -56,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// What there is now; also of what seldom changes, where `all` is wanted.
+    /// Reads the current data; if `all`, including data that seldom changes.
     pub fn read(&mut self, all: bool) -> Reading {
         let again = all || self.readings.is_multiple_of(SELDOM) || self.ports.is_empty();
         self.readings = self.readings.wrapping_add(1);
@@ -77,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// Hands on what there is once a second until it is over, and what there is then: the last, all of it.
+    /// Passes on the data once a second until the run is over, and at its end, then completely.
     pub fn each_second(&mut self, over: impl Fn() -> bool, mut take: impl FnMut(&Reading, bool)) {
         loop {
             let begun = Instant::now();
@@ -122,14 +124,14 @@ impl Reader {
     }
 }
 
-/// Waits until it is over.
+/// Waits until the run is over.
 pub fn wait(over: impl Fn() -> bool) {
     while !over() {
         thread::sleep(LOOK);
     }
 }
 
-/// Why queue pairs are not known, and what to do.
+/// Error text for unavailable queue pairs, with advice.
 fn refused(error: &std::io::Error) -> String {
     let advice = match error.kind() {
         ErrorKind::PermissionDenied => "run as root, or see what confines this process (seccomp)",
@@ -138,7 +140,7 @@ fn refused(error: &std::io::Error) -> String {
     format!("queue pairs and bound counters are not known: RDMA netlink: {error}; {advice}")
 }
 
-/// A process by its folder, as far as it may be looked at.
+/// Reads a process from its folder, as far as accessible.
 fn process(folder: &Path) -> Process {
     let text = |name: &str| {
         let mut text = Vec::new();
@@ -151,8 +153,9 @@ fn process(folder: &Path) -> Process {
     Process { name, container }
 }
 
-/// The container that a process is in, as the lines of its `cgroup` tell: the first twelve digits of a number of 64, as Docker,
-/// containerd, CRI-O and Podman have it in the last part of the path, or LXC's name.
+/// Returns the container of a process from the lines of its `cgroup` file: the first twelve of 64
+/// hexadecimal digits, as used by Docker, containerd, CRI-O and Podman in the last part of the
+/// path, or the name used by LXC.
 fn container(cgroup: &str) -> Option<&str> {
     let paths = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let mut parts = paths.flat_map(|path| path.rsplit('/'));
@@ -167,14 +170,14 @@ fn container(cgroup: &str) -> Option<&str> {
     })
 }
 
-/// Reads beside the packets that come from interfaces.
+/// An input that reads counters while packets are captured on interfaces.
 pub struct NicInput {
     reader: Reader,
     watch: Watch,
 }
 
 impl NicInput {
-    /// One of this host.
+    /// Creates one for this host.
     pub fn new(private: bool) -> Self {
         Self {
             reader: Reader::new(private),
@@ -205,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_device_is_told() {
+    fn a_missing_device_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let reading = Reader::at(root.path(), root.path(), false).read(false);
         assert!(reading.ports.is_empty());

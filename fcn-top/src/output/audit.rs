@@ -1,5 +1,5 @@
-//! The audit: which rules packets break, frame by frame, then rule by rule, and the verdict. A conformance check for a
-//! device that sends notifications.
+//! The audit: violations of rules, frame by frame, then rule by rule, and the verdict. A
+//! conformance check for devices that send notifications.
 
 use super::bare_table;
 use super::json::{AUDIT, VERSION, record};
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Lines told one by one; what comes after them is counted alone.
+/// Maximum number of lines printed; further ones are only counted.
 pub const MOST_LINES: u64 = 10_000;
 
-/// A rule that is not checked, and why, or what would have it checked.
+/// A rule that is not checked, with the reason, or what would enable the check.
 pub type Unchecked = (Rule, &'static str);
 
-/// The rules that are not checked with such settings.
+/// Returns the rules that are not checked with these settings.
 pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let (no_able, no_trust) = (settings.able.is_empty(), settings.trust.is_empty());
     let (no_domain, no_rate) = (settings.domain.is_empty(), settings.flow_rate == 0);
@@ -48,17 +48,17 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     missing.map(|(rule, why, _)| (rule, why)).collect()
 }
 
-/// The packets of an audit.
+/// Packets of an audit.
 #[derive(Clone, Copy, Debug)]
 pub struct Audited {
-    /// All of them.
+    /// All packets.
     pub packets: u64,
-    /// Those of RoCEv2 of which the capture has not all octets.
+    /// RoCEv2 packets that the capture truncated.
     pub incomplete: u64,
 }
 
 impl Audited {
-    /// What was looked at, in words.
+    /// Describes the audited packets.
     fn what(self) -> String {
         let packets = counted(self.packets, "packet");
         match self.incomplete {
@@ -67,12 +67,12 @@ impl Audited {
         }
     }
 
-    /// That no rule is broken.
+    /// Text for an audit without violations.
     pub fn unbroken(self) -> String {
         format!("no rule is broken in {}", self.what())
     }
 
-    /// How many packets are not whole, where some are, and what follows.
+    /// Number of truncated packets, if any, and the consequence.
     pub fn cut(self) -> Option<String> {
         let cut = counted(self.incomplete, "packet");
         (self.incomplete > 0).then(|| {
@@ -81,13 +81,13 @@ impl Audited {
     }
 }
 
-/// How many rules were checked.
+/// Text with the number of checked rules.
 pub fn checked(unchecked: &[Unchecked]) -> String {
     let all = Rule::ALL.len();
     format!("checked: {} of {all} rules", all - unchecked.len())
 }
 
-/// That, and why the others were not.
+/// Same, with the reasons why the others were not checked.
 pub fn checked_and_why(unchecked: &[Unchecked]) -> String {
     let mut whys: Vec<_> = unchecked.iter().map(|(_, why)| *why).collect();
     whys.dedup();
@@ -97,16 +97,16 @@ pub fn checked_and_why(unchecked: &[Unchecked]) -> String {
     }
 }
 
-/// What was seen of one rule, or of what else is called so and as bad.
+/// Occurrences of a rule, or of another event with the same identifier and severity.
 #[derive(Clone, Debug)]
 struct Broken {
     times: u64,
     first_frame: Option<u64>,
-    /// Whether packets show it, as opposed to what befell the capture.
+    /// True if packets show it, false for an event of the capture.
     of_packets: bool,
 }
 
-/// The audit so far.
+/// An audit in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     words: Words,
@@ -114,14 +114,14 @@ pub struct Audit {
     events: u64,
     /// Findings about packets: notes, warnings, errors.
     findings: [u64; 3],
-    /// Bounded: identifiers are written in the program.
+    /// Bounded: identifiers are constants of the program.
     rules: BTreeMap<(&'static str, Severity), Broken>,
     kept: Vec<EventRecord>,
     keep: bool,
 }
 
 impl Audit {
-    /// Nothing was seen yet.
+    /// Creates an audit without events.
     pub fn new(words: Words) -> Self {
         Self {
             words,
@@ -129,14 +129,14 @@ impl Audit {
         }
     }
 
-    /// With the lines kept for [`json`](Self::json) instead of being told.
+    /// Keeps the lines for [`json`](Self::json) instead of returning them for printing.
     pub const fn keeping(mut self) -> Self {
         self.keep = true;
         self
     }
 
-    /// Takes an event, as the monitor tells it; returns the line to print for it, with its end, where there is one. Of the
-    /// first [`MOST_LINES`] there is.
+    /// Processes an event of the monitor; returns the line to print for it, with a newline, for the
+    /// first [`MOST_LINES`] events.
     pub fn take(&mut self, event: &EventRecord) -> Option<String> {
         self.events = self.events.saturating_add(1);
         let kind = (event.what, event.severity);
@@ -182,13 +182,13 @@ impl Audit {
         line
     }
 
-    /// Whether packets break rules: warnings and errors, and notes too where they are `strict`ly seen.
+    /// Returns true if packets break rules: warnings and errors, and also notes if `strict`.
     pub fn failed(&self, strict: bool) -> bool {
         let [notes, warnings, errors] = self.findings;
         warnings > 0 || errors > 0 || (strict && notes > 0)
     }
 
-    /// Rule by rule, what was checked, and the verdict on `packets` packets.
+    /// Returns the results by rule, the number of checked rules, and the verdict on the packets.
     pub fn summary(&self, unchecked: &[Unchecked], audited: Audited) -> String {
         let mut text = String::new();
         if self.events > self.printed {
@@ -257,7 +257,7 @@ impl Audit {
         table.trim_fmt() + "\n"
     }
 
-    /// The audit as JSON, with the lines that were kept.
+    /// Returns the audit as JSON, with the kept lines.
     pub fn json(&self, unchecked: &[Unchecked], audited: Audited) -> Value {
         let rules: Vec<Value> = self
             .rules
@@ -296,7 +296,7 @@ mod tests {
     use crate::tests::sample;
     use insta::assert_snapshot;
 
-    /// What is not checked where no list is given, and ICRCs are not verified.
+    /// Returns the rules not checked without any list and without ICRC verification.
     fn bare() -> Vec<Unchecked> {
         unchecked(&Settings {
             verify_icrc: false,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn only_warnings_and_errors_of_packets_fail() {
+    fn only_warnings_and_errors_about_packets_fail() {
         let (audit, text) = audited(&[], &[]);
         assert!(!audit.failed(true));
         assert!(
@@ -357,7 +357,7 @@ mod tests {
             text.contains("no rule is broken in 1,234 packets (notes: 1)"),
             "{text}"
         );
-        // What befell the capture is no fault of the packets.
+        // Events of the capture are no fault of the packets.
         let mut event = events[0].clone();
         (event.severity, event.frame, event.what) = (Severity::Warning, None, "interface.down");
         let (audit, _) = audited(&[event], &[]);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_all_is_counted() {
+    fn lines_are_bounded_but_everything_is_counted() {
         let event = sample::tables().events[1].clone();
         let mut audit = Audit::new(Words::default());
         let lines = (0..MOST_LINES + 5)
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_checked_is_told() {
+    fn unchecked_rules_are_reported() {
         let (_, text) = audited(&[], &bare());
         for line in [
             "not checked: rocev2.icrc.bad (ICRCs are not verified)",

@@ -1,5 +1,5 @@
-//! Rows as CSV (RFC 4180): a line of column identifiers, then a line for each row; with intervals, three columns more. What
-//! was lost meanwhile is in every line.
+//! Rows as CSV (RFC 4180): a line of column identifiers, then a line for each row; with intervals,
+//! three additional columns. Every line has the losses of its period.
 
 use super::Selection;
 use super::json::Intervals;
@@ -10,23 +10,24 @@ use ::csv::{Error, ErrorKind, Writer};
 use fcn_tool::failure::{Failure, Result};
 use std::io::{self, Write};
 
-/// The columns before those of the rows, where rows are written by the interval.
+/// Columns before those of the rows, if rows are written by interval.
 pub const INTERVAL_COLUMNS: [&str; 3] = ["from", "to", "count"];
 
-/// The columns behind those of the rows: what was lost, in the interval or in all.
+/// Columns after those of the rows: losses, in the interval or in total.
 pub const DROPPED_COLUMNS: [&str; 2] = ["dropped_kernel", "dropped_interface"];
 
-/// Rows on their way out.
+/// A CSV writer for rows.
 pub struct Csv<W: Write> {
     writer: Writer<W>,
     intervals: Intervals,
 }
 
 impl<W: Write> Csv<W> {
-    /// Writes the heading. `by_interval`: rows are written by the interval.
+    /// Writes the heading. `by_interval`: rows are written by interval.
     ///
     /// # Errors
-    /// Where it goes cannot be written.
+    ///
+    /// The output cannot be written.
     pub fn new(to: W, by_interval: bool) -> Result<Self> {
         let mut writer = Writer::from_writer(to);
         let before = INTERVAL_COLUMNS.iter().filter(|_| by_interval);
@@ -40,10 +41,11 @@ impl<W: Write> Csv<W> {
         })
     }
 
-    /// Writes the rows selected as they are now.
+    /// Writes the selected rows with their current values.
     ///
     /// # Errors
-    /// Where they go cannot be written.
+    ///
+    /// The output cannot be written.
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
         for (_, row) in selection.apply(tables, words).rows {
             self.line([], Some(row), tables.dropped(), words)?;
@@ -51,10 +53,11 @@ impl<W: Write> Csv<W> {
         self.flush()
     }
 
-    /// Writes the rows selected that had notifications in the interval that has just ended.
+    /// Writes the selected rows that had notifications in the interval that has just ended.
     ///
     /// # Errors
-    /// Where they go cannot be written.
+    ///
+    /// The output cannot be written.
     pub fn interval(
         &mut self,
         from: u64,
@@ -66,7 +69,7 @@ impl<W: Write> Csv<W> {
         let counts = self.intervals.counts(tables, selection, words);
         let dropped = counts.dropped;
         if counts.rows.is_empty() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
-            // Where all was lost, that is told nevertheless.
+            // If all packets were lost, the losses still get a line.
             self.line([from, to, 0], None, dropped, words)?;
         }
         for (count, row) in counts.rows {
@@ -75,10 +78,11 @@ impl<W: Write> Csv<W> {
         self.flush()
     }
 
-    /// Writes what is on its way.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// Where it goes cannot be written.
+    ///
+    /// The output cannot be written.
     pub fn finish(mut self) -> Result {
         self.flush()
     }
@@ -113,10 +117,11 @@ fn failure(error: &Error) -> Failure {
     }
 }
 
-/// Writes a whole table, under its heading.
+/// Writes a whole table, with its heading.
 ///
 /// # Errors
-/// Where it goes cannot be written.
+///
+/// The output cannot be written.
 pub(crate) fn table<'r, R: Record + 'r>(
     to: impl Write,
     lines: impl IntoIterator<Item = &'r R>,
@@ -130,12 +135,12 @@ pub(crate) fn table<'r, R: Record + 'r>(
     writer.flush()
 }
 
-/// The cells of a line.
+/// Returns the cells of a line.
 fn fields<R: Record>(line: &R, words: &Words) -> impl Iterator<Item = String> {
     (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words))
 }
 
-/// A cell: full precision, base units; nothing where there is nothing.
+/// Formats a cell: full precision, base units; empty if there is no value.
 fn field(cell: Cell<'_>, words: &Words) -> String {
     match cell {
         Cell::None => String::new(),
@@ -154,7 +159,7 @@ fn field(cell: Cell<'_>, words: &Words) -> String {
     }
 }
 
-/// A text from files or the network that no spreadsheet takes for a formula.
+/// Returns a text from files or the network in a form that no spreadsheet takes for a formula.
 fn harmless(text: &str) -> String {
     if text.trim_start().starts_with(['=', '+', '-', '@']) {
         format!("'{text}")
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_in_which_all_was_lost_has_a_line() {
+    fn an_interval_with_total_loss_has_a_line() {
         let mut tables = Tables {
             interfaces: sample::tables().interfaces,
             ..Tables::default()
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_no_formulas() {
+    fn texts_are_not_formulas() {
         let words = Words::default();
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", " =1"] {
             assert_eq!(field(Cell::Text(text), &words), format!("'{text}"));

@@ -1,5 +1,5 @@
-//! Tables as JSON: one document, or a line for each interval. The schemas are in SCHEMAS.md; their version grows when a
-//! member changes its meaning or goes.
+//! Tables as JSON: one document, or a line for each interval. SCHEMAS.md documents the schemas;
+//! their version increases when a member changes its meaning or is removed.
 
 use super::Selection;
 use crate::record::RowId;
@@ -14,26 +14,27 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
-/// What a document is.
+/// Schema name of a document.
 pub const SNAPSHOT: &str = "fcn-top/snapshot";
-/// What a line is.
+/// Schema name of a line.
 pub const INTERVAL: &str = "fcn-top/interval";
-/// What an audit is.
+/// Schema name of an audit.
 pub const AUDIT: &str = "fcn-top/audit";
-/// What counters alone are.
+/// Schema name of counters without packets.
 pub const COUNTERS: &str = "fcn-top/counters";
 /// Version of the schemas.
 pub const VERSION: u32 = 4;
 
-/// Lines of a table, each made a value when it comes to it: all of them would take ten times as much memory as the tables.
+/// Lines of a table, each converted when it is written: all of them at once would take ten times as
+/// much memory as the tables.
 pub struct Lines<'t, R> {
-    /// Each with what it had in the interval, where there is one.
+    /// Each with its count in the interval, if there is one.
     lines: Vec<(Option<u64>, &'t R)>,
     words: &'t Words,
 }
 
 impl<'t, R> Lines<'t, R> {
-    /// These lines.
+    /// Creates the lines of a table.
     pub fn new(lines: impl IntoIterator<Item = &'t R>, words: &'t Words) -> Self {
         let lines = lines.into_iter().map(|line| (None, line)).collect();
         Self { lines, words }
@@ -52,10 +53,11 @@ impl<R: Record> Serialize for Lines<'_, R> {
     }
 }
 
-/// Writes a document on one line, or on as many as people like to read.
+/// Writes a document on one line, or pretty-printed.
 ///
 /// # Errors
-/// It cannot be written.
+///
+/// The output cannot be written.
 pub fn write(document: &impl Serialize, out: &mut dyn Write, on_one_line: bool) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     if on_one_line {
@@ -67,7 +69,7 @@ pub fn write(document: &impl Serialize, out: &mut dyn Write, on_one_line: bool) 
     out.flush()
 }
 
-/// The tables at one moment. Members by the alphabet, as in all other objects.
+/// The tables at one moment. Members in alphabetical order, as in all other objects.
 #[derive(Serialize)]
 pub struct Snapshot<'t> {
     at: Option<u64>,
@@ -87,7 +89,7 @@ pub struct Snapshot<'t> {
     version: u32,
 }
 
-/// What was seen in an interval, with members by the alphabet.
+/// Data of an interval, with members in alphabetical order.
 #[derive(Serialize)]
 pub struct Interval<'t> {
     dropped: Value,
@@ -100,7 +102,7 @@ pub struct Interval<'t> {
     version: u32,
 }
 
-/// The tables at one moment: the rows that are selected, and all of the others.
+/// Returns the tables at one moment: the selected rows, and the complete other tables.
 pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
     let selected = selection.apply(tables, words);
     Snapshot {
@@ -122,7 +124,7 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
     }
 }
 
-/// What this host's RDMA devices count, without packets. Members by the alphabet.
+/// Counters of this host's RDMA devices, without packets. Members in alphabetical order.
 #[derive(Serialize)]
 pub struct Counted<'t> {
     at: u64,
@@ -133,7 +135,7 @@ pub struct Counted<'t> {
     version: u32,
 }
 
-/// What RDMA devices count at that moment.
+/// Returns the counters of RDMA devices at that moment.
 pub fn counted<'t>(at: u64, nics: &'t Nics, words: &'t Words) -> Counted<'t> {
     Counted {
         at,
@@ -145,26 +147,26 @@ pub fn counted<'t>(at: u64, nics: &'t Nics, words: &'t Words) -> Counted<'t> {
     }
 }
 
-/// Why counters or queue pairs are missing.
+/// Returns why counters or queue pairs are missing.
 fn missing(nics: &Nics, words: &Words) -> Option<String> {
     let missing = nics.missing.as_deref();
     missing.map(|why| words.text(why).into_owned())
 }
 
-/// What has been told already, row by row.
+/// Totals already reported, row by row.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
-    /// By the row's place: as many as were ever kept at a time.
+    /// By the row's slot: as many as were ever kept at a time.
     totals: Vec<(RowId, u64)>,
     notifications: [u64; Kind::ALL.len()],
     dropped: Dropped,
 }
 
 impl Intervals {
-    /// The notifications of each row since the last call, for the rows selected that had any. Those that had none may be left
-    /// out of the tables.
+    /// Returns the notifications of each row since the last call, for the selected rows that had
+    /// any. Rows without any may be missing from the tables.
     ///
-    /// What rows counted that have had to go since then is in the sums by kind alone.
+    /// Counts of rows evicted since then are only in the sums by kind.
     pub(crate) fn counts<'t>(
         &mut self,
         tables: &'t Tables,
@@ -184,7 +186,7 @@ impl Intervals {
             .filter_map(|(id, row)| Some((*since.get(id)?, row)))
             .collect();
         if selection.order.is_none() {
-            // Stable: what is equal stays in the order of the totals.
+            // Stable: equal rows keep the order of the totals.
             rows.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         }
         rows.truncate(selection.top.unwrap_or(usize::MAX));
@@ -205,7 +207,7 @@ impl Intervals {
         }
     }
 
-    /// What a row that has counted `total` had since it was told of last.
+    /// Returns the increase of a row that has counted `total`, since it was reported last.
     fn since(&mut self, id: RowId, total: u64) -> u64 {
         let place = id.place() as usize;
         if self.totals.len() <= place {
@@ -219,8 +221,8 @@ impl Intervals {
         total.saturating_sub(before)
     }
 
-    /// The line for the interval that has just ended: `from` to `to`, in nanoseconds since the epoch. Rows without a
-    /// notification in it are left out.
+    /// Returns the line for the interval that has just ended: `from` to `to`, in nanoseconds since
+    /// the epoch. Rows without a notification in it are omitted.
     pub fn line<'t>(
         &mut self,
         from: u64,
@@ -247,15 +249,15 @@ impl Intervals {
 
 /// Notifications in an interval.
 pub(crate) struct Counts<'t> {
-    /// Row by row.
+    /// By row.
     pub rows: Vec<(u64, &'t QpRecord)>,
     /// All of them, by kind.
     by_kind: [u64; Kind::ALL.len()],
-    /// Packets that were lost meanwhile.
+    /// Packets lost in the interval.
     pub dropped: Dropped,
 }
 
-/// 0 stands for a moment that has not come.
+/// Returns a time; 0 stands for an unknown one.
 fn moment(at: u64) -> Option<u64> {
     (at > 0).then_some(at)
 }
@@ -268,7 +270,7 @@ fn by_kind(counts: &[u64; Kind::ALL.len()]) -> Map<String, Value> {
         .collect()
 }
 
-/// Sums.
+/// Returns the sums.
 fn totals(tables: &Tables) -> Value {
     let totals = &tables.totals;
     let mut value = serde_json::to_value(totals).unwrap_or_default();
@@ -285,7 +287,7 @@ fn totals(tables: &Tables) -> Value {
     value
 }
 
-/// A line of a table: every column by its identifier, by the alphabet.
+/// Returns a line of a table: every column by its identifier, in alphabetical order.
 pub(crate) fn record<R: Record>(line: &R, words: &Words) -> BTreeMap<&'static str, Value> {
     let columns = R::COLUMNS.iter().enumerate();
     columns
@@ -293,17 +295,17 @@ pub(crate) fn record<R: Record>(line: &R, words: &Words) -> BTreeMap<&'static st
         .collect()
 }
 
-/// A cell for programs: full precision, base units.
+/// Converts a cell for programs: full precision, base units.
 fn value(cell: Cell<'_>, words: &Words) -> Value {
     match cell {
         Cell::None => Value::Null,
         Cell::Name(name) => name.into(),
-        // Cleaned, too: JSON need not escape every character that a terminal acts on.
+        // Cleaned as well: JSON need not escape every terminal control character.
         Cell::Text(text) => words.text(text).into_owned().into(),
         Cell::Evidence(evidence) => words.text(&evidence.to_string()).into_owned().into(),
         Cell::Address(address) => words.exact_address(address).into(),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
-        // What is no number is null.
+        // Infinity and NaN become null.
         Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => x.into(),
     }
 }
@@ -333,7 +335,7 @@ mod tests {
         ] {
             let document = snapshot(&tables, &selection, &words);
             assert_snapshot!(name, json_of(&document, false));
-            // As other objects are written.
+            // Formatted like all other objects.
             let value = parsed(&document);
             assert_eq!(json_of(&document, false), format!("{value:#}\n"));
             assert_eq!(json_of(&document, true), format!("{value}\n"));
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_null() {
+    fn non_finite_numbers_are_null() {
         let words = Words::default();
         for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(value(Cell::Rate(x), &words), Value::Null);
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_count_what_is_new() {
+    fn intervals_count_new_notifications() {
         let mut tables = sample::tables();
         let (words, selection) = (Words::default(), Selection::default());
         let mut intervals = Intervals::default();
@@ -392,7 +394,7 @@ mod tests {
         assert_eq!(counts(&line), [12_345, 240, 17, 5]);
         let line = parsed(&intervals.line(2, 3, &tables, &selection, &words));
         assert_eq!(counts(&line), [] as [u64; 0]);
-        // Two more for one row; another has gone, having counted one more; a new one came.
+        // Two more for one row; another was evicted, having counted one more; a new one appeared.
         tables.qps[0].1.total += 2;
         tables.totals.notifications[0] += 2;
         let (_, mut new) = tables.qps.pop().unwrap();

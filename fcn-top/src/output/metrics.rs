@@ -1,9 +1,9 @@
-//! The metrics: what each is called.
+//! Names and descriptions of the metrics.
 
-/// What tells the series of rows apart.
+/// Labels that distinguish the series of rows.
 const ROW: &[&str] = JUDGED_ROW.split_at(JUDGED_ROW.len() - 1).0;
 
-/// The same with the verdict.
+/// Same, with the verdict.
 const JUDGED_ROW: &[&str] = &[
     "sender",
     "told",

@@ -1,5 +1,5 @@
-//! What fcn-top writes without a screen: JSON, CSV, reports, audits, and metrics for Prometheus. All of it works on the
-//! tables alone; where they come from and where the text goes is the caller's business.
+//! Output without a screen: JSON, CSV, reports, audits, and metrics for Prometheus. All of it works
+//! on the tables only; the caller provides them and decides where the text goes.
 
 pub mod audit;
 pub mod csv;
@@ -21,31 +21,31 @@ use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
 use std::time::Duration;
 
-/// Which of the rows are written, and in which order.
+/// Filter, order and number of the rows to write.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// In this order; without one, the most notifications first.
+    /// Order; most notifications first if `None`.
     pub order: Option<Order>,
-    /// So many at most.
+    /// Maximum number of rows.
     pub top: Option<usize>,
-    /// Those that it passes.
+    /// Filter that rows must pass.
     pub filter: Filter,
 }
 
-/// Rows to be written.
+/// The selected rows.
 #[derive(Clone, Debug)]
 pub struct Selected<'t> {
-    /// In their order.
+    /// Rows in their order.
     pub rows: Vec<&'t (RowId, QpRecord)>,
-    /// How many passed the filter.
+    /// Number of rows that passed the filter.
     pub matched: usize,
 }
 
-/// How long names are waited for before something with names is written, at most.
+/// Maximum wait for names before output that contains names.
 const NAMES: Duration = Duration::from_secs(5);
 
 impl Selection {
-    /// The same, of `usual` rows where no number is given.
+    /// Returns the same selection, limited to `usual` rows if it has no limit.
     pub fn or_top(&self, usual: usize) -> Self {
         Self {
             top: Some(self.top.unwrap_or(usual)),
@@ -53,14 +53,15 @@ impl Selection {
         }
     }
 
-    /// Waits, where names are looked up, for those that rows may pass by; says what is missing.
+    /// If names are resolved, waits for those that the filter may depend on; returns a description
+    /// of missing ones.
     pub fn wait_to_filter(&self, tables: &Tables, words: &Words) -> Option<String> {
         let addresses = tables.qps.iter().flat_map(|(_, row)| row.addresses());
         let seeks = self.filter.seeks_names();
         seeks.then(|| words.wait(addresses, NAMES))?
     }
 
-    /// The same, and for those of the addresses that are to be written.
+    /// Same, and waits for the names of the addresses to be written.
     pub fn wait_for_names(&self, tables: &Tables, words: &Words) -> Option<String> {
         let missing = self.wait_to_filter(tables, words);
         let rows = self.apply(tables, words).rows;
@@ -68,7 +69,7 @@ impl Selection {
         missing.or_else(|| words.wait(shown, NAMES))
     }
 
-    /// The rows of the tables that are to be written.
+    /// Returns the rows to write.
     pub fn apply<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
         let all = tables.qps.iter();
@@ -76,7 +77,7 @@ impl Selection {
             .filter(|(_, row)| self.filter.matches_shown(row, words))
             .collect();
         let matched = rows.len();
-        // The row's number makes one order of what is equal, so that the same input gives the same output.
+        // Ties are broken by the row's number, so that the same input gives the same output.
         let compare = |(a, row): &&(RowId, QpRecord), (b, other): &&(RowId, QpRecord)| {
             let equal = Ordering::Equal;
             (order.map_or(equal, |order| order.compare(row, other))).then(a.cmp(b))
@@ -87,7 +88,7 @@ impl Selection {
     }
 }
 
-/// A table without lines, with numbers at the right edge of the columns at these places.
+/// Returns a table without borders, with the columns at these indices aligned to the right.
 pub(crate) fn bare_table<'t>(
     header: impl IntoIterator<Item = &'t str>,
     numbers: &[usize],
@@ -104,7 +105,7 @@ pub(crate) fn bare_table<'t>(
     table
 }
 
-/// The most of `column` first, where the column is one.
+/// Returns the descending order by `column`, if there is such a column.
 pub(crate) fn most_of(column: &str) -> Option<Order> {
     column_named::<QpRecord>(column).map(|column| Order {
         column,
@@ -120,7 +121,7 @@ mod tests {
     use crate::tests::sample;
     use std::sync::Arc;
 
-    /// Tables that are empty, but for what was read.
+    /// Returns tables that are empty, except for the input.
     pub(crate) fn nothing() -> Tables {
         let mut tables = Tables {
             interfaces: sample::tables().interfaces,
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_chosen_and_in_order() {
+    fn rows_are_selected_and_sorted() {
         let tables = sample::tables();
         let words = Words::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_for_people_waits_for_names() {
+    fn output_for_people_waits_for_names() {
         let tables = sample::tables();
         let names = Names::from_lookup(|address| {
             (address.to_string() == "198.18.1.3").then(|| "sender.example".to_owned())
@@ -172,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_chosen_by_names_that_come_late() {
+    fn filters_wait_for_late_names() {
         let mut tables = sample::tables();
-        // More addresses than wait for an answer at a time, and that of the name behind them.
+        // More addresses than the queue holds, and after them the one with the name.
         let last = tables.qps[0].clone();
         let told = |number: u32| std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into();
         let more = |number| QpRecord {
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(selection.apply(&tables, &words).matched, 1);
     }
 
-    /// No address of the tables, however it is written, is in any output.
+    /// No output contains an address of the tables in any spelling.
     #[test]
     fn privacy_covers_every_output() {
         let tables = sample::tables();

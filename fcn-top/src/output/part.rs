@@ -1,28 +1,29 @@
-//! Which part of what there was has been looked at, where that is not all of it.
+//! Description of the part of the input that was processed, if not all of it.
 
 use crate::text::span;
 use fcn_tool::quantity::counted;
 use std::fmt::Write as _;
 
-/// What was asked for instead of all.
+/// Restrictions of the input.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// A filter in tcpdump's syntax, which Wireshark's display filters do not have.
+    /// A filter in tcpdump's syntax, which Wireshark's display filters do not support.
     pub filter: Option<String>,
     /// Interfaces of a file, by name or number.
     pub interfaces: Vec<String>,
-    /// Whether that filter and those interfaces are left out, as an address may be in them in any spelling.
+    /// True if that filter and those interfaces are not shown, because they may contain an address
+    /// in any spelling.
     pub private: bool,
-    /// After so many packets enough was seen.
+    /// Limit of packets.
     pub count: Option<u64>,
-    /// After so many nanoseconds enough was seen.
+    /// Limit of time, in nanoseconds.
     pub span: Option<u64>,
-    /// The number of the last packet that was looked at, where enough was seen.
+    /// Number of the last processed packet, if a limit was reached.
     pub last_frame: Option<u64>,
 }
 
 impl Part {
-    /// Which part it is, in words; `None` where it is all.
+    /// Describes the part; `None` if it is everything.
     pub fn words(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let Some(count) = self.count {
@@ -42,7 +43,8 @@ impl Part {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// What a display filter of Wireshark finds in that part only, as far as there are words for it: a continuation.
+    /// Returns the continuation of a Wireshark display filter that limits it to this part, as far
+    /// as expressible.
     pub fn display_filter(&self) -> String {
         let mut filter = String::new();
         if let Some(last) = self.last_frame {
@@ -60,21 +62,22 @@ impl Part {
         filter
     }
 
-    /// Whether the first of a packet's copies is so in Wireshark, too, which looks at all interfaces.
+    /// Returns true if the first copy of a packet is also the first in Wireshark, which processes
+    /// all interfaces.
     pub fn has_first_copies(&self) -> bool {
         self.interfaces.len() != 1
     }
 
-    /// Whether a display filter may find more in all that there was, or less: what matches a filter in tcpdump's syntax, and
-    /// which of a packet's copies is the first of those on some interfaces, Wireshark does not know; interfaces that are left out
-    /// it is not told.
+    /// Returns true if a display filter may find more or fewer packets in the whole input:
+    /// Wireshark evaluates neither a filter in tcpdump's syntax nor which copy of a packet is the
+    /// first on some of the interfaces, and interfaces that are not shown cannot be in the filter.
     pub fn differs(&self) -> bool {
         let most = if self.private { 0 } else { 1 };
         self.filter.is_some() || self.interfaces.len() > most
     }
 }
 
-/// A text in a display filter.
+/// Quotes a text for a display filter.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -84,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_it_is_no_part() {
+    fn the_whole_input_has_no_restriction() {
         let part = Part::default();
         assert_eq!((part.words(), part.display_filter()), (None, String::new()));
         assert!(!part.differs());
     }
 
     #[test]
-    fn a_part_is_named_and_found() {
+    fn a_part_is_described_and_filtered() {
         let part = Part {
             filter: Some("host 192.0.2.1".to_owned()),
             interfaces: vec!["leaf\"1".to_owned(), "3".to_owned()],

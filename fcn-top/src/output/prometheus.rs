@@ -1,14 +1,15 @@
-//! Metrics for Prometheus: the page, with a bounded number of series, and where it is served.
+//! Metrics for Prometheus: the page, with a bounded number of series, and its server.
 //!
-//! Counters are only what never goes back. Sums over everything are such. So are the notifications of a notifier that has a
-//! series of its own, and of all the others together, `notifier="other"`. Each notification is counted by one series, the one
-//! that its notifier has at the time: were "other" the difference between all and those shown, it would fall whenever a
-//! notifier comes to be shown, and Prometheus would take that for a restart and count everything again. So a notifier that
-//! comes to be shown begins with 0 if others were counted in its place before, and one that comes back goes on from where it
-//! was.
+//! Only values that never decrease are counters. Sums over everything qualify. So do the
+//! notifications of a notifier with a series of its own, and those of all the others together,
+//! `notifier="other"`. Each notification is counted by one series, the one that its notifier has at
+//! the time: if "other" were the difference between all and those shown, it would decrease whenever
+//! a notifier gets its own series, and Prometheus would take that for a restart and count
+//! everything again. So a notifier that gets a series starts at 0 if it was counted in "other"
+//! before, and one that returns continues from its last value.
 //!
-//! QPs come and go, by the thousand, so what a QP has counted cannot be kept for good: their series are gauges, of those
-//! that are told most at the moment.
+//! QPs come and go by the thousand, so their counts cannot be kept forever: their series are
+//! gauges, of those notified most at the moment.
 
 #[cfg(test)]
 mod tests;
@@ -27,37 +28,38 @@ use fcn_wire::{Kind, Rule};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::net::{IpAddr, TcpListener};
 
-/// Notifiers with a series of their own.
+/// Maximum number of notifiers with a series of their own.
 pub const NOTIFIERS: usize = 100;
 
-/// QPs with series of their own, where no number is given.
+/// Default number of QPs with series of their own.
 pub const QPS: usize = 100;
 
-/// Interfaces with series of their own: the first ones.
+/// Maximum number of interfaces with series of their own: the first ones.
 pub const INTERFACES: usize = 64;
 
-/// Notifiers remembered that had a series of their own.
+/// Maximum number of remembered notifiers that had a series of their own.
 const REMEMBERED: usize = 1_000;
 
-/// Makes pages. It remembers what the last one said.
+/// Generates pages, and remembers the values of the last one.
 #[derive(Debug)]
 pub struct Exposition {
     words: Words,
     qps: usize,
-    /// Whether rows are told apart by their interfaces. Without, as one that has a single row may be seen on further ones any
-    /// time, and a series keeps its labels.
+    /// True if rows are distinguished by interface. Otherwise there is no interface label, because
+    /// a row with a single interface may get further ones at any time, and a series keeps its
+    /// labels.
     pub by_interface: bool,
-    /// Of the notifiers on the last page, what their records and their series said.
+    /// Values of the records and of the series of the notifiers on the last page.
     shown: FxHashMap<IpAddr, (u64, u64)>,
-    /// What the series of others said when they were last shown.
+    /// Last values of series no longer shown.
     gone: FxHashMap<IpAddr, u64>,
-    /// Notifications on the last page, and its moment, where there was one.
+    /// Number of notifications on the last page, and its time, if there was one.
     last: Option<(u64, u64)>,
     other: u64,
 }
 
 impl Exposition {
-    /// Pages with series for so many QPs.
+    /// Creates pages with series for at most `qps` QPs.
     pub fn new(qps: usize, words: Words) -> Self {
         Self {
             words,
@@ -70,7 +72,7 @@ impl Exposition {
         }
     }
 
-    /// The page for the tables as they are now.
+    /// Returns the page for the current tables.
     pub fn page(&mut self, tables: &Tables) -> String {
         let mut page = Page::default();
         page.family(&m::BUILD).add(&[env!("CARGO_PKG_VERSION")], 1);
@@ -91,7 +93,7 @@ impl Exposition {
             .enumerate()
             .map(|(number, interface)| {
                 let mut name = self.words.text(&interface.name).into_owned();
-                // A capture may have two of one name; a series is there once.
+                // A capture may have two interfaces of one name; series must be unique.
                 if name.is_empty() || !used.insert(name.clone()) {
                     name = format!("{name}#{number}");
                     used.insert(name.clone());
@@ -119,7 +121,7 @@ impl Exposition {
         }
     }
 
-    /// The page of what RDMA devices count alone, where nothing is captured.
+    /// Returns the page with only the counters of RDMA devices, if nothing is captured.
     pub fn counters(&self, nics: &Nics) -> String {
         let mut page = Page::default();
         page.family(&m::BUILD).add(&[env!("CARGO_PKG_VERSION")], 1);
@@ -127,7 +129,7 @@ impl Exposition {
         page.finish()
     }
 
-    /// Of whole ports: queue pairs come and go.
+    /// Only whole ports: queue pairs come and go.
     fn nics(&self, page: &mut Page, nics: &Nics) {
         let is_told = |counter: &&CounterRecord| counter.qps.is_none() && !counter.vanished;
         let whole = nics.counters.iter().filter(is_told);
@@ -182,7 +184,8 @@ impl Exposition {
         }
     }
 
-    /// Adds what is new since the last page to the series of those shown, and what remains to that of the others.
+    /// Adds the increase since the last page to the series of the notifiers shown, and the
+    /// remainder to that of the others.
     fn count(&mut self, points: &[&PointRecord], tables: &Tables) {
         let all = tables.totals.notified();
         let (notified, moment) = self.last.unwrap_or_default();
@@ -190,12 +193,12 @@ impl Exposition {
         let mut counted = 0u64;
         for point in points {
             let (grown, value) = match before.remove(&point.notifier) {
-                // A record that was dropped and begun anew starts from 0.
+                // A record that was evicted and created again starts at 0.
                 Some((total, value)) => {
                     (point.total.checked_sub(total).unwrap_or(point.total), value)
                 }
                 None => {
-                    // What others sent before they are shown has been counted elsewhere.
+                    // Notifications before it was shown were counted elsewhere.
                     let is_new = self.last.is_none() || point.first_seen > moment;
                     let value = self.gone.remove(&point.notifier).unwrap_or_default();
                     (if is_new { point.total } else { 0 }, value)
@@ -206,7 +209,7 @@ impl Exposition {
             self.shown.insert(point.notifier, (point.total, value));
         }
         if self.gone.len() + before.len() > REMEMBERED {
-            // They would begin with 0 again, which is a restart to Prometheus, and right.
+            // They would start at 0 again, which Prometheus correctly takes for a restart.
             self.gone.clear();
         }
         self.gone.extend(
@@ -229,7 +232,7 @@ impl Exposition {
         let mut used = FxHashSet::default();
         let rows: Vec<(Vec<String>, &QpRecord)> = (selected.rows.iter())
             .map(|(_, row)| (self.row_labels(row), row))
-            // A series is there once, however alike two rows may look.
+            // Series must be unique, even if two rows have the same labels.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
         let families: [(&'static Family, Value); 8] = [
@@ -247,13 +250,13 @@ impl Exposition {
         for (family, value) in families {
             let mut samples = page.family(family);
             for (labels, row) in &rows {
-                // What is no number is left out.
+                // Infinity and NaN are omitted.
                 if let Some(value) = value(row).filter(|value| value.is_finite()) {
                     samples.add(labels, value);
                 }
             }
         }
-        // The notifications that each verdict rests on, under its name.
+        // Number of notifications behind each verdict, with the verdict as a label.
         let mut verdicts = page.family(&m::QP_VERDICT);
         for (mut labels, row) in rows {
             if let Some(verdict) = row.verdict {
@@ -263,12 +266,13 @@ impl Exposition {
         }
     }
 
-    /// What a row is known by: only what never changes while the row is kept, else its series would change its name.
+    /// Returns the labels of a row: only those that never change while the row is kept, otherwise
+    /// its series would change its name.
     fn row_labels(&self, row: &QpRecord) -> Vec<String> {
         let address = |address: Option<IpAddr>| {
             address.map_or_else(String::new, |address| self.words.exact_address(address))
         };
-        // Whom a flow label belongs to may come to be known later.
+        // The owner of a flow label may become known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
         let destination = Some(row.told).filter(|_| sender.is_none());
         let (qp, side) = match row.kind {
@@ -280,7 +284,7 @@ impl Exposition {
             .receiver
             .filter(|_| !matches!(row.kind, Kind::Cnp | Kind::WanFcn));
         let hex = |number: Option<u32>| number.map_or_else(String::new, |n| format!("{n:#x}"));
-        // What was sampled at one place stays apart from what was at another.
+        // Samples of different capture points stay separate.
         let by_interface = self.by_interface || row.sampled.is_some();
         let interface = row.interface.as_deref().filter(|_| by_interface);
         let interface = interface.unwrap_or_default();
@@ -297,15 +301,15 @@ impl Exposition {
     }
 }
 
-/// The order in which rows come onto a page: not all of them may.
+/// Returns the order of rows for a page, which may not have room for all.
 pub fn order() -> Option<Order> {
     most_of("rate_10s")
 }
 
-/// The value of a row's sample, where it has one.
+/// Returns the value of a row's sample, if there is one.
 type Value = fn(&QpRecord) -> Option<f64>;
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
@@ -347,10 +351,11 @@ fn totals(page: &mut Page, tables: &Tables) {
     }
 }
 
-/// Serves the page at `/metrics`, in a thread of its own.
+/// Serves the page at `/metrics`, in a separate thread.
 ///
 /// # Errors
-/// The system has no thread for it.
+///
+/// The thread cannot be created.
 pub fn serve(
     listener: TcpListener,
     mut exposition: Exposition,
@@ -359,10 +364,11 @@ pub fn serve(
     serve_page(listener, move || exposition.page(&tables()))
 }
 
-/// The same with a page that is made otherwise.
+/// Same, with another generator of pages.
 ///
 /// # Errors
-/// The system has no thread for it.
+///
+/// The thread cannot be created.
 pub fn serve_page(
     listener: TcpListener,
     make: impl FnMut() -> String + Send + 'static,

@@ -1,4 +1,4 @@
-//! The report: what was seen, as a person reads it.
+//! The report, for people.
 
 use super::part::Part;
 use super::{Selection, bare_table};
@@ -15,27 +15,27 @@ use fcn_wire::{Kind, Rule};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Characters of a line.
+/// Characters per line.
 pub const WIDTH: u16 = 100;
 
-/// Rows of each table where no number is given.
+/// Default number of rows of each table.
 pub const ROWS: usize = 20;
 
-/// Most rules, paths and interfaces shown.
+/// Maximum number of rules, paths and interfaces shown.
 const LIST: usize = 60;
 
-/// What the tables do not say.
+/// Facts that are not in the tables.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
-    /// What was read: files and interfaces.
+    /// Input: files and interfaces.
     pub read: Vec<String>,
-    /// Which part of that.
+    /// Part of it that was processed.
     pub part: Part,
-    /// Why it ended, where that is worth a line.
+    /// Reason for the end, if worth a line.
     pub ended: Option<String>,
 }
 
-/// The report on the tables.
+/// Returns the report on the tables.
 pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &Words) -> String {
     let mut out = String::new();
     head(&mut out, header, tables, words);
@@ -52,7 +52,7 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     } else {
         rows(&mut out, tables, selection, words);
     }
-    // There may be some of which nothing could be read.
+    // There may be notifiers of which no packet could be decoded.
     if !tables.points.is_empty() {
         notifiers(&mut out, tables, selection, words);
     }
@@ -73,7 +73,7 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     out
 }
 
-/// What RDMA devices count, and whose their queue pairs are.
+/// Reports the counters of RDMA devices, and the owners of their queue pairs.
 pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
     let _ = writeln!(out, "\nWhat NICs count");
     for (port, sentence) in &nics.sentences {
@@ -210,7 +210,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     }
 }
 
-/// The notifications of each kind that there are, by what `name` calls it.
+/// Returns the number of notifications of each kind that occurred, using the names given by `name`.
 pub(super) fn by_kind(totals: &Totals, name: fn(Kind) -> &'static str) -> String {
     let kinds = Kind::ALL.iter().zip(totals.notifications);
     let kinds = kinds.filter(|(_, count)| *count > 0);
@@ -218,7 +218,7 @@ pub(super) fn by_kind(totals: &Totals, name: fn(Kind) -> &'static str) -> String
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// How much of the data was marked CE, where there is data.
+/// Returns the fraction of data marked CE, if there is data.
 pub(super) fn marked(totals: &Totals) -> String {
     match totals.data {
         0 => String::new(),
@@ -229,7 +229,7 @@ pub(super) fn marked(totals: &Totals) -> String {
     }
 }
 
-/// What the capture missed, as far as it says so.
+/// Returns the losses of the capture, as far as recorded.
 pub(super) fn drops(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
     let silent = tables
@@ -283,7 +283,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "sender qp kind {interface} notifier total rate_mean rate_peak gap_p50 ce_share measured verdict"
     );
     let about = |row: &QpRecord, id: &str| match (id, row.qp, row.flow_label) {
-        // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
+        // A WAN FCN names no QP; if the flow was not captured, only the notified host is known.
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
         ("notifier", ..) => {
             let more = text::more_notifiers(row)?;
@@ -316,7 +316,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
             let _ = writeln!(out, "{} {}{place}: {text}", named(row), row.kind.id());
         }
     }
-    // A flow has one verdict, whatever kinds tell it.
+    // A flow has one verdict, for all kinds of notifications.
     let mut flows = HashSet::new();
     let once = records.iter().filter(|row| {
         let flow = (row.sender, row.receiver, row.qp, row.flow_label);
@@ -332,7 +332,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     makers(out, &records, words);
 }
 
-/// Who made the CNPs of these rows, those of one notifier by one maker together.
+/// Lists the origins of the CNPs of these rows, merging rows with the same notifier and origin.
 fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
     let mut lines: Vec<(String, &str, String, u64)> = Vec::new();
     for row in records {
@@ -416,7 +416,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
     let mut found: Vec<_> = broken
         .map(|(id, times)| (rule(id).map(|info| info.severity), *id, *times))
         .collect();
-    // What broke no rule is in the log alone: what is called the same and as bad is one thing.
+    // Other events are only in the log: those with the same identifier and severity are merged.
     let rules = found.len();
     for event in &tables.events {
         let kind = (Some(event.severity), event.what);
@@ -434,7 +434,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
             let logged = events.find(|event| (Some(event.severity), event.what) == (severity, id));
             let text = match (rule(id), logged) {
                 (Some(info), _) => info.text.into(),
-                // Of what is no rule, the log's first words say most.
+                // For other events, the log's first text says most.
                 (None, Some(event)) => words.text(&event.text),
                 (None, None) => "".into(),
             };
@@ -455,7 +455,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
     push(out, table);
 }
 
-/// A table with a heading, where it has any lines.
+/// Appends a table with a heading, if it has any lines.
 fn section<R: Record>(out: &mut String, title: &str, records: &[R], columns: &str, words: &Words) {
     if records.is_empty() {
         return;
@@ -465,7 +465,7 @@ fn section<R: Record>(out: &mut String, title: &str, records: &[R], columns: &st
     table(out, &records, columns, words, |_, _| None);
 }
 
-/// A table of those columns, in which some cells may be written otherwise.
+/// Appends a table of those columns, with some cells replaced.
 fn table<R: Record>(
     out: &mut String,
     records: &[&R],
@@ -486,7 +486,7 @@ fn table<R: Record>(
     for record in records {
         table.add_row(columns.iter().map(|(number, column)| {
             otherwise(record, column.id).unwrap_or_else(|| match record.cell(*number) {
-                // A bare table is easier to read without marks for what is not there.
+                // A borderless table is easier to read without placeholders.
                 Cell::None => String::new(),
                 cell => words.in_column(column, cell),
             })
@@ -495,7 +495,7 @@ fn table<R: Record>(
     push_close(out, table);
 }
 
-/// The same with columns one cell apart.
+/// Same, with columns one cell apart.
 fn push_close(out: &mut String, mut table: Table) {
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
@@ -503,7 +503,7 @@ fn push_close(out: &mut String, mut table: Table) {
     push(out, table);
 }
 
-/// The lines of a table, without the spaces at their ends.
+/// Appends the lines of a table, without trailing spaces.
 fn push(out: &mut String, mut table: Table) {
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_a_notifier_that_no_row_tells_apart_are_not_none() {
+    fn an_unknown_number_of_flows_is_not_zero() {
         let mut tables = sample::tables();
         tables.points.truncate(1);
         tables.points[0].flows = 0;
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_nothing_that_a_terminal_acts_on() {
+    fn a_report_has_no_control_characters() {
         let text = report(
             &header(),
             &sample::tables(),

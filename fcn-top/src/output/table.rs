@@ -1,4 +1,4 @@
-//! A table of the screen as text.
+//! Exports a table of the screen as text.
 
 use crate::output::csv;
 use crate::output::json::{self, Lines};
@@ -7,7 +7,7 @@ use crate::text::Words;
 use serde::Serialize;
 use std::io;
 
-/// How a table is written.
+/// File format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One JSON document.
@@ -16,7 +16,7 @@ pub enum Format {
     Csv,
 }
 
-/// A table as JSON, with members by the alphabet.
+/// A table as JSON, with members in alphabetical order.
 #[derive(Serialize)]
 #[serde(bound = "R: Record")]
 struct Document<'t, R> {
@@ -27,17 +27,17 @@ struct Document<'t, R> {
     version: u32,
 }
 
-/// A table as it is written to a file.
+/// An exported table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableText {
-    /// What is written.
+    /// Contents of the file.
     pub octets: Vec<u8>,
-    /// How many lines the table has.
+    /// Number of lines of the table.
     pub lines: u64,
 }
 
 impl TableText {
-    /// These lines of a table `at` a moment, in nanoseconds since the epoch.
+    /// Exports lines of a table `at` a time, in nanoseconds since the epoch.
     pub(crate) fn new<'r, R: Record + 'r>(
         lines: impl IntoIterator<Item = &'r R>,
         format: Format,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_is_written_as_json_and_csv() {
+    fn every_table_is_exported_as_json_and_csv() {
         let tables = sample::tables();
         let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
         written(&qps);

@@ -1,7 +1,8 @@
-//! A page to send: what was seen in three sentences, charts over the whole run, and the tables.
+//! A self-contained HTML page: a summary in three sentences, charts over the whole run, and the
+//! tables.
 //!
-//! Its data is the [snapshot] that `--json` prints, with what only a page has: the sentences, the run over time, and filters
-//! for Wireshark. `story.js` makes a page of that.
+//! Its data is the [snapshot] that `--json` prints, plus data for the page only: the sentences, the
+//! run over time, and filters for Wireshark. `story.js` renders it.
 
 mod sentences;
 
@@ -33,66 +34,67 @@ pub const PAGE: Page = Page {
     script: include_str!("story.js"),
 };
 
-/// What a page's data is.
+/// Schema name of a page's data.
 pub const STORY: &str = "fcn-top/story";
 
-/// Rows of the table of QPs where no number is given.
+/// Default number of rows of the table of QPs.
 pub const ROWS: usize = 1_000;
 
-/// Most lines of each other table.
+/// Maximum number of lines of every other table.
 const LINES: usize = 1_000;
 
-/// What a page tells.
+/// Input of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Story<'t> {
-    /// What the tables do not say.
+    /// Facts that are not in the tables.
     pub header: &'t Header,
-    /// All of them; [`shortened`](shorten) for a page.
+    /// The complete tables; [`shortened`](shorten) for a page.
     pub tables: &'t Tables,
-    /// The rules that were not checked.
+    /// Rules that were not checked.
     pub unchecked: &'t [Unchecked],
-    /// How many have notified, whatever is left in the tables.
+    /// Number of notifiers, including those no longer in the tables.
     pub notifiers: u64,
-    /// What is not in them any more.
+    /// Data removed from the tables.
     pub left_out: &'t [String],
     /// The run over time.
     pub course: &'t Course,
-    /// Whether frames have numbers by which they are found again: those of a file.
+    /// True if frame numbers identify packets: those of a file.
     pub is_file: bool,
-    /// Whether rows count what each interface has seen.
+    /// True if rows count each interface separately.
     pub by_interface: bool,
 }
 
-/// The data of a page.
+/// Data of a page.
 #[derive(Serialize)]
 pub struct Document<'t> {
     columns: BTreeMap<&'static str, &'static [Column]>,
     course: Steps,
-    /// Whether some rows differ in nothing but where they were seen.
+    /// True if some rows differ only in their capture point.
     differ_by_place: bool,
-    /// When each event was, in nanoseconds since the first packet: JavaScript has no numbers for those since the epoch.
+    /// Time of each event, in nanoseconds since the first packet: JavaScript cannot represent
+    /// nanoseconds since the epoch.
     events_since: Vec<i64>,
     filters: Filters,
-    /// What people call each kind of notification, in an order that is always the same.
+    /// Display name of each kind of notification, in a fixed order.
     kinds: [(&'static str, &'static str); Kind::ALL.len()],
     know: Vec<String>,
-    /// Why means are more than peaks, where some are.
+    /// Explanation of means that exceed peaks, if there are any.
     mean_and_peak: Option<&'static str>,
     made_by: String,
-    /// Names of addresses, where there are.
+    /// Names of addresses, if known.
     names: BTreeMap<String, String>,
-    /// Why a row has no verdict.
+    /// Explanation of a row without a verdict.
     no_verdict: &'static str,
-    /// Fewer notifications than this are told beside a verdict.
+    /// Number of notifications below which it is shown beside a verdict.
     few: u64,
-    /// Which part of that was looked at; `None` for all.
+    /// Part of the input that was processed; `None` for all.
     part: Option<String>,
-    /// What each notifier acts as.
+    /// Role of each notifier.
     points_as: Vec<&'static str>,
     read: Vec<String>,
-    /// Who notifies, of each row.
+    /// Notifiers of each row.
     rows_by: Vec<String>,
-    /// The times in each row, in nanoseconds since the first packet, by column.
+    /// Times in each row, in nanoseconds since the first packet, by column.
     rows_since: Vec<BTreeMap<&'static str, i64>>,
     schema: &'static str,
     sentences: Vec<String>,
@@ -104,18 +106,18 @@ pub struct Document<'t> {
 /// Display filters for Wireshark.
 #[derive(Serialize)]
 struct Filters {
-    /// Whether `frame.number` finds frames.
+    /// True if `frame.number` identifies frames.
     frames: bool,
-    /// The notifications of each row; none where addresses are masked.
+    /// Filter for the notifications of each row; `None` if addresses are masked.
     rows: Vec<Option<String>>,
     /// The plugin's expert items, by rule.
     rules: BTreeMap<&'static str, String>,
 }
 
-/// The run over time; each list has a figure for each step.
+/// The run over time; each list has a value for each step.
 #[derive(Serialize)]
 struct Steps {
-    /// Start of the first step, in nanoseconds since the first packet, which lies in it.
+    /// Start of the first step, which contains the first packet, in nanoseconds since that packet.
     start: i64,
     step: u64,
     notifications: BTreeMap<&'static str, Vec<u32>>,
@@ -125,14 +127,14 @@ struct Steps {
     flows: Vec<Flow>,
 }
 
-/// A flow over time, from step number `from` on; what is missing behind is 0.
+/// A flow over time, starting at step number `from`; missing values at the end are 0.
 #[derive(Serialize)]
 struct Flow {
     sender: String,
     receiver: String,
     receiver_qp: u32,
     notified: u64,
-    /// From when on it is told apart, in nanoseconds since the first packet.
+    /// Start of separate counting, in nanoseconds since the first packet.
     since: i64,
     from: usize,
     notifications: Vec<u32>,
@@ -141,7 +143,8 @@ struct Flow {
     octets: Vec<u64>,
 }
 
-/// A file for a page, made before the run that fills it. Dropped before [`write`](Self::write), it leaves nothing.
+/// The file of a page, created before the run that fills it. It is removed if dropped before
+/// [`write`](Self::write).
 #[derive(Debug)]
 pub struct PageFile {
     path: PathBuf,
@@ -149,10 +152,12 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    /// A new file; `replace` is whether one that is there may go.
+    /// Creates the file; `replace` allows replacing an existing one.
     ///
     /// # Errors
-    /// There is a file of that name already, or it cannot be made: what failed, on what, and what to do.
+    ///
+    /// The file exists already, or cannot be created. The text says what failed, on what, and what
+    /// to do.
     pub fn create(path: &Path, replace: bool) -> Result<Self, String> {
         if replace && path.is_file() {
             std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -163,10 +168,11 @@ impl PageFile {
         })
     }
 
-    /// Writes the page into it; returns how many octets it has.
+    /// Writes the page to it; returns its length in octets.
     ///
     /// # Errors
-    /// It cannot be written: what failed, and on what.
+    ///
+    /// The file cannot be written. The text says what failed, and on what.
     pub fn write(mut self, document: &Document<'_>) -> Result<u64, String> {
         let Some(file) = &self.file else { return Ok(0) };
         let written = PAGE.write(document, &mut BufWriter::with_capacity(1 << 16, file));
@@ -180,19 +186,20 @@ impl PageFile {
 impl Drop for PageFile {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // What stays is empty, and nobody is left to be told.
+            // A failure would leave an empty file, and cannot be reported here.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// How many have notified.
+/// Returns the number of notifiers.
 pub fn notifiers(tables: &Tables) -> u64 {
     let points = tables.points.iter();
     points.filter(|point| point.total > 0).count() as u64
 }
 
-/// Takes from the tables what a page has no room for, and says what that was.
+/// Removes lines that exceed the page's limits from the tables; returns a description of what was
+/// removed.
 pub fn shorten(tables: &mut Tables) -> Vec<String> {
     fn cut<T>(lines: &mut Vec<T>, what: &str, left_out: &mut Vec<String>) {
         if lines.len() > LINES {
@@ -224,7 +231,7 @@ pub fn shorten(tables: &mut Tables) -> Vec<String> {
     left_out
 }
 
-/// What a page is made of: of the rows those that are selected.
+/// Builds the data of a page, with the selected rows.
 pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) -> Document<'t> {
     let Story { header, tables, .. } = *story;
     let selection = selection.or_top(ROWS);
@@ -296,19 +303,19 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
     }
 }
 
-/// Who notifies, behind the address.
+/// Describes the notifiers of a row, to follow the address.
 fn by(row: &QpRecord) -> String {
     let role = text::acts_as(row.notifier_role, row.made_by);
-    // Only the kind says so.
+    // Only the kind shows the role.
     let how = if row.kind == Kind::Cnp { "" } else { "as " };
     match text::more_notifiers(row) {
-        // It is the row's, and not of the one that is named.
+        // The role is the row's, not that of the named notifier.
         Some(more) => format!("{more} (mostly {how}{role})"),
         None => format!("({how}{role})"),
     }
 }
 
-/// The times in a row, in nanoseconds since the first packet, by column.
+/// Returns the times in a row, in nanoseconds since the first packet, by column.
 fn times(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i64> {
     let cells = QpRecord::COLUMNS.iter().zip(0..);
     let times = cells.filter_map(|(column, number)| match row.cell(number) {
@@ -318,7 +325,7 @@ fn times(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i
     times.collect()
 }
 
-/// The names of the addresses in the tables, where they are known.
+/// Returns the known names of the addresses in the tables.
 fn names<'r>(
     story: &Story<'r>,
     rows: impl Iterator<Item = &'r QpRecord>,
@@ -382,10 +389,11 @@ fn flow(flow: &FlowCourse, since: i64, words: &Words) -> Flow {
     }
 }
 
-/// The display filter, with the plugin's fields, that finds a row's notifications in the part that was looked at, each where
-/// it was seen first. Addresses are those that the plugin has found: a frame may have headers of tunnels and of other packets.
+/// Returns a display filter, using the plugin's fields, that finds a row's notifications in the
+/// processed part, each at its first capture point. It uses the addresses found by the plugin: a
+/// frame may have headers of tunnels and of other packets.
 fn row_filter(row: &QpRecord, part: &Part) -> Option<String> {
-    // The QP that notifications of this kind name.
+    // The QP named by notifications of this kind.
     let (qp, side) = match row.kind {
         Kind::Cnp => (row.sender_qp, QpSide::Sender),
         _ => (row.receiver_qp, QpSide::Receiver),
@@ -404,7 +412,7 @@ fn row_filter(row: &QpRecord, part: &Part) -> Option<String> {
         ),
         (None, None) => return None,
     };
-    // An FCN names no sender.
+    // A WAN FCN does not name the sender.
     let sender = row.sender.filter(|_| row.flow_label.is_none());
     let _ = match (sender, row.told) {
         (Some(IpAddr::V4(sender)), _) => write!(filter, " && fcn.sender_ipv4 == {sender}"),
@@ -412,7 +420,7 @@ fn row_filter(row: &QpRecord, part: &Part) -> Option<String> {
         (None, IpAddr::V4(told)) => write!(filter, " && ip.dst == {told}"),
         (None, IpAddr::V6(told)) => write!(filter, " && ipv6.dst == {told}"),
     };
-    // The same number may be a QP of another receiver, too.
+    // Another receiver may have a QP of the same number.
     if let (Kind::FastCnp1 | Kind::FastCnp2, Some(receiver)) = (row.kind, row.receiver) {
         let _ = write!(
             filter,
@@ -487,7 +495,8 @@ mod tests {
         };
         let mut text = told(&Tables::default()) + &told(&nothing());
         let mut tables = sample::tables();
-        // Another kind about the same flow is no other flow; what befell the capture is told.
+        // Another kind of notification about the same flow is not another flow; events of the
+        // capture are listed.
         let mut also = tables.qps[1].clone();
         also.1.kind = Kind::FastCnp1;
         tables.qps.push(also);
@@ -500,13 +509,13 @@ mod tests {
         tables.totals.samples = 7;
         text += &told(&tables);
         assert_snapshot!("sentences", text);
-        // Of two that have sent as many, neither is named.
+        // Of two notifiers with the same number, neither is named.
         let mut alike = tables.clone();
         alike.points.truncate(2);
         alike.points[1].total = alike.points[0].total;
         let text = told(&alike);
         assert!(text.contains("from 2 notifiers, beside"), "{text}");
-        // Who made plain CNPs, these do not say.
+        // The origin of plain CNPs is unknown from these.
         tables.points.retain(|point| point.made_by.is_some());
         let text = told(&tables);
         assert!(
@@ -516,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_shortened_and_that_is_said() {
+    fn shortened_tables_are_reported() {
         let mut tables = sample::tables();
         assert!(shorten(&mut tables).is_empty());
         let event = tables.events[0].clone();
@@ -541,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn all_notifiers_count_also_those_that_have_no_line() {
+    fn all_notifiers_count_including_those_without_a_line() {
         let mut tables = sample::tables();
         let point = tables.points[0].clone();
         tables.points = vec![point; LINES + 500];
@@ -563,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_checked_is_told_and_nothing_twice() {
+    fn unchecked_rules_are_reported_once() {
         let mut tables = nothing();
         tables.totals.incomplete = 40;
         tables.events = vec![sample::tables().events[0].clone()];
@@ -616,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_name_what_notifications_name() {
+    fn filters_use_the_fields_of_the_notifications() {
         let filters: Vec<_> = sample::rows()
             .iter()
             .map(|(_, row)| row_filter(row, &Part::default()))
@@ -633,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_stays_and_one_that_is_not_written_goes() {
+    fn existing_files_remain_and_unwritten_ones_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.html");
         drop(PageFile::create(&path, false).unwrap());

@@ -1,4 +1,4 @@
-//! What was seen in three sentences, and what else whoever reads them has to know.
+//! The summary in three sentences, and caveats for the reader.
 
 use super::super::audit::{self, Audited};
 use super::super::report::{by_kind, drops, marked};
@@ -12,11 +12,12 @@ use fcn_wire::{Kind, Origin, Severity};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Most warnings about the capture.
+/// Maximum number of warnings about the capture.
 const WARNINGS: usize = 10;
 
-/// What a row is about, the same for all kinds of notifications about one flow: the sender (or else who is told), the QP
-/// and whose it is, the receiver where the QP is the receiver's, the flow label where there is no QP.
+/// Identity of a row's flow, the same for all kinds of notifications about it: the sender (or the
+/// notified host), the QP and its side, the receiver if the QP is the receiver's, the flow label if
+/// there is no QP.
 type Subject = (IpAddr, Option<u32>, bool, Option<IpAddr>, Option<u32>);
 
 fn subject(row: &QpRecord) -> Subject {
@@ -30,7 +31,7 @@ fn subject(row: &QpRecord) -> Subject {
     )
 }
 
-/// What was seen, about whom and by whom; whether they obey; what is wrong, and what was lost.
+/// Returns the summary: notifications, senders and notifiers; obedience; problems and losses.
 pub(super) fn sentences(story: &Story<'_>, words: &Words) -> Vec<String> {
     let tables = story.tables;
     if tables.totals.packets == 0 {
@@ -75,12 +76,12 @@ fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
     )
 }
 
-/// Who notifies.
+/// Describes the notifiers.
 fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     let tables = story.tables;
     let who = |point: &PointRecord| {
         let role = text::acts_as(point.notifier_role, point.made_by);
-        // Who made plain CNPs, these do not say.
+        // The origin of plain CNPs is unknown from these.
         let is_plain = matches!(point.notifier_role, Origin::Receiver | Origin::Ambiguous);
         let how = match point.made_by.filter(|_| is_plain) {
             Some(_) => "inferred",
@@ -94,7 +95,7 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     match (most, story.notifiers) {
         (None, _) => String::new(),
         (Some(most), 1) => format!(", {}", who(most)),
-        // As many may come from each.
+        // Others may have sent as many.
         (Some(most), number)
             if (tables.points.iter())
                 .filter(|point| point.total == most.total)
@@ -190,7 +191,7 @@ fn wrong(story: &Story<'_>) -> String {
     };
     let mut rules: Vec<_> = tables.rules.iter().collect();
     rules.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-    // Of several that are as frequent, none is the most frequent.
+    // Of several equally frequent rules, none is named.
     if let Some((id, times)) = rules.first()
         && rules.get(1).is_none_or(|(_, next)| next < times)
     {
@@ -199,7 +200,7 @@ fn wrong(story: &Story<'_>) -> String {
     format!("{text}; {}.", losses(tables))
 }
 
-/// What was lost in capturing, as far as that is known.
+/// Describes the losses of the capture, as far as known.
 fn losses(tables: &Tables) -> String {
     match tables.dropped() {
         (None, None) => {
@@ -216,7 +217,7 @@ fn audited(tables: &Tables) -> Audited {
     }
 }
 
-/// What limits all that is told: the table of QPs has so many rows, of so many that match.
+/// Returns the caveats; the table of QPs shows `shown` rows of `matched` that match.
 pub(super) fn know(
     story: &Story<'_>,
     (shown, matched): (usize, usize),
@@ -256,10 +257,10 @@ pub(super) fn know(
         };
         know.push(format!("Time stamps {back}: {why}."));
     }
-    // What befell the capture is no finding about a packet.
+    // Events of the capture are not findings about a packet.
     let befell = tables.events.iter().filter(|event| !event.is_finding());
     let befell = befell.filter(|event| event.severity > Severity::Note);
-    // Why it ended early says that already.
+    // Already reported as the reason for the early end.
     let befell = befell.filter(|event| event.what != DAMAGED || header.ended.is_none());
     for event in befell.take(WARNINGS) {
         know.push(format!(
