@@ -1,4 +1,5 @@
-//! The screen without a terminal: what it remembers, what keys, mouse and tables change in it, what it wants and asks for.
+//! The screen without a terminal: its state, how keys, mouse and tables change it, and the data and
+//! effects that it requests.
 
 use super::events::{Events, RuleRecord};
 use super::flow::Flow;
@@ -29,19 +30,19 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use std::path::{Path, PathBuf};
 
-/// Cells that are needed to show something sensible.
+/// Minimum size for a useful picture, in cells.
 const LEAST: (u16, u16) = (40, 10);
-/// Courses kept of a moment that stands still.
+/// Maximum number of time series kept of a frozen moment.
 const STANDING: usize = 4096;
-/// Lines that a notch of the wheel moves.
+/// Lines scrolled per notch of the mouse wheel.
 const NOTCH: isize = 3;
 
 /// The screen without a terminal.
 ///
-/// In goes what a person does ([`key`](Self::key), [`mouse`](Self::mouse), [`paste`](Self::paste)) and what was measured
-/// ([`update`](Self::update) after [`wanted`](Self::wanted), [`detail`](Self::detail) after
-/// [`wanted_details`](Self::wanted_details)); out comes a picture ([`draw`](Self::draw)) and what is to be done
-/// ([`effects`](Self::effects)).
+/// Inputs are user actions ([`key`](Self::key), [`mouse`](Self::mouse), [`paste`](Self::paste)) and
+/// measurements ([`update`](Self::update) after [`wanted`](Self::wanted), [`detail`](Self::detail)
+/// after [`wanted_details`](Self::wanted_details)); outputs are a picture ([`draw`](Self::draw))
+/// and requested effects ([`effects`](Self::effects)).
 pub struct App<'a> {
     world: World<'a>,
     refresh: u64,
@@ -53,16 +54,16 @@ pub struct App<'a> {
     tables: [Table; 8],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
-    /// Of which moment courses over time are, and whose packets.
+    /// Time of the current time series, and the row of the packets.
     detailed: Option<(u64, Option<RowId>)>,
-    /// What there is to say until the next key.
+    /// Message shown until the next key.
     message: Option<(String, Tone)>,
     effects: Vec<Effect>,
     hits: Hits,
 }
 
 impl<'a> App<'a> {
-    /// A screen that has seen nothing yet. What `options` say that cannot be done is told on the screen.
+    /// Creates a screen without data. Invalid `options` are reported on the screen.
     #[must_use]
     pub fn new(options: &Options, words: &'a Words) -> Self {
         let schemas = [
@@ -76,7 +77,7 @@ impl<'a> App<'a> {
             LocalQpRecord::SCHEMA,
         ];
         let asks = !(options.order.is_empty() && options.filter.is_empty());
-        // Orders and filters are those of single events.
+        // Order and filter apply to single events.
         let events = Events::new(asks && options.view == Tab::Events);
         let mut app = Self {
             world: World {
@@ -125,14 +126,14 @@ impl<'a> App<'a> {
         &mut self.tables[id as usize]
     }
 
-    /// The view that is shown with its table and all that it sees.
+    /// Returns the current view with its table and the shared state.
     fn parts(&mut self) -> (&mut dyn View, &mut Table, &World<'a>) {
         let view = &mut *self.views[self.tab as usize];
         let table = &mut self.tables[view.table_id() as usize];
         (view, table, &self.world)
     }
 
-    /// Which tables the next update must have.
+    /// Returns the tables that the next update must have.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         let history = &self.world.history;
@@ -140,7 +141,7 @@ impl<'a> App<'a> {
             history.all_wanted(self.refresh),
             history.mode() == Mode::Live,
         );
-        // Where another moment is shown, rows are wanted only to remember this one.
+        // If another moment is shown, rows are wanted only to remember the current one.
         let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
         let qps = &self.tables[TableId::Qps as usize];
         let few = !(live || history.is_incomplete() || qps.filters());
@@ -153,7 +154,7 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Takes the tables as they are now, which must have all that was [`wanted`](Self::wanted).
+    /// Processes the current tables, which must include all that were [`wanted`](Self::wanted).
     pub fn update(&mut self, tables: Tables) {
         let all = self.world.history.all_wanted(self.refresh);
         self.world.history.update(tables, all);
@@ -170,13 +171,13 @@ impl<'a> App<'a> {
     }
 
     fn keep(&mut self) {
-        // Apart from what is shown, which may stand still.
+        // Independent of the table shown, which may be frozen.
         let mut table = self.tables[TableId::Qps as usize].beside();
         table.arrange(&self.world.history.live().qps, &self.world);
         self.world.history.keep(&table.lines);
     }
 
-    /// Which courses over time the next picture draws.
+    /// Returns the time series that the next picture draws.
     #[must_use]
     pub fn wanted_details(&self) -> WantedDetails {
         let view = &self.views[self.tab as usize];
@@ -189,7 +190,8 @@ impl<'a> App<'a> {
         wanted
     }
 
-    /// Takes courses over time. At a moment that stands still, only what was not there yet: others grow coarser meanwhile.
+    /// Processes time series. At a frozen moment, only adds missing ones: the others get coarser
+    /// with time.
     pub fn detail(&mut self, mut details: Details) {
         let history = &self.world.history;
         let (now, wanted) = (history.shown().now, self.wanted_details());
@@ -209,16 +211,17 @@ impl<'a> App<'a> {
         self.world.details = details;
     }
 
-    /// Lets go of rows that the next update brings anyway, for the room that they take; nothing can be drawn until then.
+    /// Drops rows that the next update replaces anyway, to save memory; nothing can be drawn until
+    /// then.
     pub(super) fn let_go(&mut self) {
         self.world.history.let_go();
     }
 
-    /// Takes what all input has come to an end with, where it has.
+    /// Sets the reason for the end of all input, if it has ended.
     pub fn ended(&mut self, why: Option<String>) {
         let had_ended = self.has_ended();
         self.world.ended = why.map(|why| self.world.words.text(&why).into_owned());
-        // What does not change any more is in order at once.
+        // The final state is sorted at once.
         if self.has_ended() && !had_ended {
             self.arrange();
         }
@@ -228,13 +231,14 @@ impl<'a> App<'a> {
         self.world.ended.is_some()
     }
 
-    /// What is to be done, each once.
+    /// Returns the requested effects, each once.
     #[must_use]
     pub fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes how an export of packets went: how many there were, and how many had left before, or what failed.
+    /// Reports the result of an export of packets: their number and the number dropped before, or
+    /// the error.
     pub fn exported(&mut self, to: &Path, done: Result<(u64, u64), String>) {
         let gone = done.as_ref().map_or(0, |(_, gone)| *gone);
         self.wrote_some(to, "packet", done.map(|(count, _)| count));
@@ -249,7 +253,7 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Takes how writing a table or a picture went: how many lines there were, or what failed.
+    /// Reports the result of writing a table or a picture: the number of lines, or the error.
     pub fn wrote(&mut self, to: &Path, done: Result<u64, String>) {
         self.wrote_some(to, "line", done);
     }
@@ -264,7 +268,7 @@ impl<'a> App<'a> {
         });
     }
 
-    /// Filters and orders the table shown anew.
+    /// Filters and sorts the current table again.
     fn arrange(&mut self) {
         let (view, table, world) = self.parts();
         view.arrange(table, world);
@@ -312,7 +316,7 @@ impl<'a> App<'a> {
             },
             world,
         );
-        // Behind the table, which tells how many columns had no room.
+        // After the table, which determines how many columns have no room.
         head::draw(self.tab, table, frame, top, world, hits);
         if let Some(overlay) = &mut self.overlay {
             let over = Rect {
@@ -328,12 +332,12 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Takes a key.
+    /// Processes a key.
     pub fn key(&mut self, key: KeyEvent) {
         if key.kind == KeyEventKind::Release {
             return;
         }
-        // Terminals report Shift beside what it makes of a key, which says enough.
+        // Terminals report Shift in addition to the character it produces, which suffices.
         let key = KeyEvent {
             modifiers: key.modifiers - KeyModifiers::SHIFT,
             ..key
@@ -375,7 +379,7 @@ impl<'a> App<'a> {
         self.arrange();
     }
 
-    /// Takes what the mouse did.
+    /// Processes a mouse event.
     pub fn mouse(&mut self, event: MouseEvent) {
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => {
@@ -403,7 +407,7 @@ impl<'a> App<'a> {
                 self.arrange();
             }
             Some(Hit::Line(place)) => {
-                // A click chooses a line; a click on the chosen one opens it.
+                // A click selects a line; a click on the selected one opens it.
                 let table = self.table();
                 let opens =
                     table.chosen.is_some() && table.keys.get(place) == table.chosen.as_ref();
@@ -494,7 +498,7 @@ impl<'a> App<'a> {
         self.arrange();
     }
 
-    /// The view whose table is meant: the flow is a line of the QPs.
+    /// Returns the view of the current table: the flow is a line of the QPs.
     fn table_tab(&self) -> Tab {
         if self.tab == Tab::Flow {
             Tab::Qps
@@ -521,7 +525,8 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Goes one step back: from the flow to the table, from a chosen line to none, from a filtered table to all of it.
+    /// Goes one step back: from the flow to the table, from a selected line to none, from a
+    /// filtered table to all of it.
     fn escape(&mut self) {
         if self.tab == Tab::Flow {
             if !self.view().escape() {
@@ -534,7 +539,7 @@ impl<'a> App<'a> {
             table.chosen = None;
             (table.top, table.follow) = (0, true);
         } else if !table.typed.is_empty() {
-            // Nothing can be wrong with no filter.
+            // An empty filter is always valid.
             let _ = table.filter("");
         } else if !view.escape() {
             table.only("", None);
@@ -544,7 +549,7 @@ impl<'a> App<'a> {
     fn export_prompt(&mut self) {
         let tab = self.table_tab();
         let table = self.table();
-        // The one explained, that is.
+        // That is, the one explained.
         let row = match (tab, table.chosen.as_ref().or(table.keys.first())) {
             (Tab::Qps, Some(Key::Qp(row))) => *row,
             _ => {
@@ -562,7 +567,7 @@ impl<'a> App<'a> {
         self.prompt = Some(Prompt::new(Purpose::Export(row), name));
     }
 
-    /// Takes pasted text, where something is being typed.
+    /// Processes pasted text, if a prompt is open.
     pub fn paste(&mut self, text: &str) {
         if let Some(prompt) = &mut self.prompt {
             prompt.paste(text);
@@ -570,7 +575,7 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Has the table go by what is typed.
+    /// Applies the typed text to the table.
     fn typed(&mut self) {
         let Some(mut prompt) = self.prompt.take() else {
             return;
@@ -589,7 +594,7 @@ impl<'a> App<'a> {
         match key.code {
             Esc => {
                 if let Purpose::Filter { former } = prompt.purpose {
-                    // It could be read before.
+                    // It was valid before.
                     let _ = self.table().filter(&former);
                     self.arrange();
                 }
@@ -605,12 +610,12 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Takes what was typed.
+    /// Processes the completed input of a prompt.
     fn given(&mut self, prompt: Prompt) {
         let text = prompt.input.value().trim().to_owned();
         let to = PathBuf::from(&text);
         match prompt.purpose {
-            // One that cannot be read stays until it can be, or is left.
+            // An invalid filter remains until it is corrected or abandoned.
             Purpose::Filter { .. } if prompt.error.is_some() => self.prompt = Some(prompt),
             Purpose::Filter { .. } => {
                 let _ = self.table().filter(&text);
@@ -635,7 +640,7 @@ impl<'a> App<'a> {
     }
 }
 
-/// Gives a table the order and filter asked for; what cannot be is told, the rest is done.
+/// Applies the requested order and filter to a table; reports invalid ones and applies the rest.
 fn begin(table: &mut Table, options: &Options) -> Result<(), String> {
     let mut wrong = Vec::new();
     if !options.order.is_empty() {

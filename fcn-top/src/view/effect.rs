@@ -4,27 +4,27 @@ use crate::output::table::TableText;
 use crate::record::RowId;
 use std::path::PathBuf;
 
-/// What is to be done for the screen.
+/// An effect requested by the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// The screen is left.
+    /// Leaves the screen.
     Quit,
-    /// The terminal is cleared and painted anew.
+    /// Clears and repaints the terminal.
     Redraw,
-    /// The program is suspended, and the terminal as it was meanwhile.
+    /// Suspends the program, with the terminal restored meanwhile.
     Suspend,
-    /// A picture of the screen is written; [`App::wrote`](super::App::wrote) is told how it went.
+    /// Writes a picture of the screen; [`App::wrote`](super::App::wrote) gets the result.
     Picture(PathBuf),
-    /// The packets behind a row are written; [`App::exported`](super::App::exported) is told how it went.
+    /// Exports the packets of a row; [`App::exported`](super::App::exported) gets the result.
     Export {
         /// The row.
         row: RowId,
         /// The new pcapng file.
         to: PathBuf,
     },
-    /// A table is written; [`App::wrote`](super::App::wrote) is told how it went.
+    /// Writes a table; [`App::wrote`](super::App::wrote) gets the result.
     Write {
-        /// The table, filtered and in order as it was shown.
+        /// The table, filtered and sorted as shown.
         text: TableText,
         /// The new file.
         to: PathBuf,

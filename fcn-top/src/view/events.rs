@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 records! {
-    /// A rule that was broken, or what else happened, and how often.
+    /// A broken rule, or another type of event, with its count.
     RuleRecord, "rules", {
         times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
         severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.id());
@@ -26,10 +26,10 @@ records! {
     }
 }
 
-/// Cells that the addresses of an event have at most in a line.
+/// Maximum width of an event's addresses in a line, in cells.
 const WHO: u16 = 36;
 
-/// What a severity is to the reader.
+/// Returns the tone of a severity.
 pub(super) const fn severity_tone(severity: Severity) -> Tone {
     match severity {
         Severity::Note => Tone::Plain,
@@ -56,7 +56,7 @@ impl Entry for RuleRecord {
         Key::Rule(self.what)
     }
 
-    /// Of one severity, what came most often first.
+    /// Within a severity, most frequent first.
     fn rank(&self, index: usize) -> (u64, u64) {
         (self.times, index as u64)
     }
@@ -95,7 +95,7 @@ impl Entry for EventRecord {
         }
     }
 
-    /// Where nothing came again, the time says it.
+    /// If the event did not repeat, its time says everything.
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
         column.id == "last" && self.last == self.at || self.cell(number) == Cell::None
     }
@@ -105,7 +105,7 @@ impl Entry for EventRecord {
     }
 }
 
-/// What a column is to the reader.
+/// Returns the tone of a column.
 fn tone(id: &str, severity: Severity) -> Tone {
     match id {
         "severity" | "what" => severity_tone(severity),
@@ -113,16 +113,16 @@ fn tone(id: &str, severity: Severity) -> Tone {
     }
 }
 
-/// The view.
+/// The events view.
 #[derive(Debug)]
 pub(super) struct Events {
     rules: Vec<RuleRecord>,
-    /// Whether single events are shown: of one rule, or all.
+    /// True if single events are shown: of one rule, or all.
     opened: bool,
 }
 
 impl Events {
-    /// With all single events, or with the rules.
+    /// Creates the view, showing single events or rules.
     pub(super) const fn new(opened: bool) -> Self {
         Self {
             rules: Vec::new(),
@@ -131,7 +131,8 @@ impl Events {
     }
 }
 
-/// Every rule that was found broken, and what else the log has, with counts: of rules, whatever the log has forgotten.
+/// Returns all broken rules and other events of the log, with counts; those of rules include events
+/// dropped from the log.
 fn rules(world: &World<'_>) -> Vec<RuleRecord> {
     let mut found: Vec<RuleRecord> = Vec::new();
     for (what, times) in &world.history.shown().rules {
@@ -230,7 +231,7 @@ impl View for Events {
             };
             let line = |event: &EventRecord| {
                 let frame = event.frame.map(|at| format!("frame {at}"));
-                // Frame and text are those of the first.
+                // Frame and text are those of the first occurrence.
                 let since = match event.last == event.at {
                     true => frame.unwrap_or_default(),
                     false => {
@@ -252,7 +253,7 @@ impl View for Events {
             let mut lines: Vec<_> = of_it.iter().copied().map(line).collect();
             let widest = |at: usize| lines.iter().map(|line| fit::width(&line[at])).max();
             let mut widths = [0, 1, 2, 3].map(|at| widest(at).unwrap_or(0));
-            // Addresses can be shortened, and times cannot; a cell between each two.
+            // Addresses can be shortened, times cannot; columns are one cell apart.
             let before: u16 = widths[..3].iter().map(|width| width + 1).sum();
             widths[3] = widths[3].min(panel.width.saturating_sub(before + 1));
             let widths = widths.map(Constraint::Length).into_iter();
@@ -315,7 +316,7 @@ impl View for Events {
     }
 }
 
-/// All that is said of an event.
+/// Returns all details of an event.
 pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let severity = (
         event.severity.id(),

@@ -1,5 +1,5 @@
-//! Explains one QP or flow in words: whether it obeys and why, who notifies and how that is known, how often, what
-//! became of its data.
+//! Explains one QP or flow in words: its verdict with the evidence, the notifiers and how they were
+//! identified, rates, and the effect on its data.
 
 use super::fit;
 use super::graph::{graph, most_data, most_notified};
@@ -16,10 +16,10 @@ use fcn_wire::{Kind, Origin};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 
-/// What a graph says where only samples are known, which chance has chosen.
+/// Text of a graph if there are only samples, which are random.
 pub(super) const SAMPLES: &str = "  samples: no time course";
 
-/// Why a row has no course of data, or not `any` in the time shown.
+/// Returns why a row has no data series, or no data in the time shown (`any` is false).
 pub(super) const fn no_data(record: &QpRecord, any: bool) -> Option<&'static str> {
     match (record.data_sampled, record.data_packets, any) {
         (Some(_), ..) => Some(SAMPLES),
@@ -29,10 +29,10 @@ pub(super) const fn no_data(record: &QpRecord, any: bool) -> Option<&'static str
     }
 }
 
-/// Lines from which on two graphs have room.
+/// Minimum number of lines for two graphs.
 const GRAPHS: u16 = 4;
 
-/// The QP or flow that the row is about.
+/// Describes the QP or flow of a row.
 pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Sender), _) => format!("QP {qp:#x} at the sender"),
@@ -46,7 +46,7 @@ pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
     }
 }
 
-/// Whether it obeys, and what that rests on.
+/// Describes the verdict and its evidence.
 fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     let Some((answer, evidence)) = record.verdict.zip(record.evidence) else {
         return ("Verdict", NO_VERDICT.to_owned(), Tone::Dim);
@@ -67,8 +67,8 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
     )
 }
 
-/// How many notifications there were, and how many a second: over the times that there are rates of, which are no longer than
-/// what was watched.
+/// Describes the number of notifications and their rates, over the available periods, which are not
+/// longer than the capture.
 fn rates(record: &QpRecord, world: &World<'_>) -> String {
     let shown = world.history.shown();
     let over = |unit: u64| {
@@ -85,7 +85,7 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
         (record.rate_mean, "from the first to the last".to_owned()),
         (record.rate_peak, "in the busiest second".to_owned()),
     ];
-    // Of samples there is no peak, and the rest is estimated as the number is.
+    // Samples have no peak, and the other rates are estimates like the total.
     let (mark, total) = (estimate(record, "total"), Cell::Count(record.total));
     let rates = rates.into_iter().filter_map(|(rate, name)| {
         let rate = world.words.cell(Cell::Rate(rate?));
@@ -99,7 +99,7 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
     }
 }
 
-/// All that is known, the most important first.
+/// Returns everything known, the most important first.
 pub(super) fn about(
     id: RowId,
     record: &QpRecord,
@@ -111,12 +111,12 @@ pub(super) fn about(
     let series = world.details.rows.get(&id);
     let notifiers = series.map_or(&[][..], |series| &series.notifiers);
     let by = match notifiers {
-        // Who came later is no part of an earlier moment.
+        // Notifiers that appeared later do not belong to an earlier moment.
         all if all.is_empty() || !world.until_now(series).is_empty() => {
             let more = match record.notifiers.saturating_sub(1) {
                 0 => String::new(),
                 more if more < NOTIFIERS as u32 => format!(" and {more} more"),
-                // Beyond so many they are not told apart.
+                // Notifiers beyond the limit are not distinguished.
                 _ => ", and more".to_owned(),
             };
             words.address(record.notifier) + &more
@@ -276,7 +276,7 @@ pub(super) fn about(
     lines
 }
 
-/// The story of a row, beside the table.
+/// Draws the explanation of a row, beside the table.
 pub(super) fn panel(
     (id, record): (RowId, &QpRecord),
     frame: &mut Frame<'_>,
@@ -344,7 +344,7 @@ pub(super) fn panel(
     graph("Data", text, &columns, |_| tone, frame, data, world);
 }
 
-/// Sender and receiver, in so many cells.
+/// Formats sender and receiver in `room` cells.
 pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     let sender = record.sender.map_or_else(
         || format!("({})", world.words.address(record.told)),

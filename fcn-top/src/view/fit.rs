@@ -5,12 +5,12 @@ use ratatui::text::Span;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// So many as a number of cells.
+/// Converts a number to a number of cells.
 pub(super) fn cells(number: usize) -> u16 {
     number.try_into().unwrap_or(u16::MAX)
 }
 
-/// Cells that `text` takes.
+/// Returns the width of `text` in cells.
 pub(super) fn width(text: &str) -> u16 {
     if text.is_ascii() {
         return cells(text.len());
@@ -18,7 +18,7 @@ pub(super) fn width(text: &str) -> u16 {
     cells(Span::raw(text).width())
 }
 
-/// As much of the beginning as has room in `room` cells.
+/// Returns the longest start of `text` that fits into `room` cells.
 fn head(text: &str, room: u16) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -30,7 +30,7 @@ fn head(text: &str, room: u16) -> &str {
     text
 }
 
-/// As much of the end as has room in `room` cells.
+/// Returns the longest end of `text` that fits into `room` cells.
 fn tail(text: &str, room: u16) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices().rev() {
@@ -42,17 +42,17 @@ fn tail(text: &str, room: u16) -> &str {
     text
 }
 
-/// `text` in at most `room` cells, with `…` for what is left out at its end.
+/// Shortens `text` to at most `room` cells, with `…` in place of its end.
 pub(super) fn end(text: &str, room: u16) -> Cow<'_, str> {
     cut(text, room, |room| format!("{}…", head(text, room)))
 }
 
-/// `text` in at most `room` cells, with `…` for what is left out at its beginning.
+/// Shortens `text` to at most `room` cells, with `…` in place of its start.
 pub(super) fn start(text: &str, room: u16) -> Cow<'_, str> {
     cut(text, room, |room| format!("…{}", tail(text, room)))
 }
 
-/// `text` in at most `room` cells, by `cut` to one cell less where it has to be.
+/// Shortens `text` to at most `room` cells if necessary, leaving one cell for `…`.
 fn cut(text: &str, room: u16, cut: impl FnOnce(u16) -> String) -> Cow<'_, str> {
     match room {
         _ if width(text) <= room => Cow::Borrowed(text),
@@ -61,17 +61,18 @@ fn cut(text: &str, room: u16, cut: impl FnOnce(u16) -> String) -> Cow<'_, str> {
     }
 }
 
-/// What stands between two ends.
+/// Separator of two ends.
 const ARROW: &str = " → ";
 
-/// `text` in at most `room` cells, `first` of them of its beginning and the others of its end, with `…` between.
+/// Shortens `text` to at most `room` cells, `first` of them from its start and the others from its
+/// end, with `…` between.
 fn middle(text: &str, first: u16, room: u16) -> String {
     let last = room.saturating_sub(first + 1);
     format!("{}…{}", head(text, first), tail(text, last))
 }
 
-/// Cuts anew, to `room` cells, what looks alike for what was cut off it, so that it differs where that can be; `whole` is what a
-/// text was.
+/// Shortens texts again that became equal when shortened, so that they differ if possible within
+/// `room` cells; `whole` returns the full text.
 pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -> String) {
     let mut alike: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, cut) in cuts.iter().enumerate().filter(|(_, cut)| cut.contains('…')) {
@@ -84,7 +85,7 @@ pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -
         if different == 1 {
             continue;
         }
-        // Of two ends, each by itself.
+        // Each of the two ends separately.
         let ends: Option<Vec<_>> = texts.iter().map(|text| text.split_once(ARROW)).collect();
         if let Some(ends) = ends {
             let room = room.saturating_sub(width(ARROW));
@@ -103,12 +104,12 @@ pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -
             }
             continue;
         }
-        // As much of the end as of the beginning; else more of the one or of the other.
+        // Equal parts of start and end first, then more of one or the other.
         let half = room / 2;
         let firsts = (half..room.saturating_sub(1)).chain((0..half).rev());
         let middles =
             firsts.map(|first| texts.iter().map(|text| middle(text, first, room)).collect());
-        // Where neither reaches to where they differ, what stands there.
+        // If neither reaches the difference, show the part with the difference.
         let same = |text: &String| {
             let both = text.bytes().zip(texts[0].bytes());
             both.take_while(|(a, b)| a == b).count()
@@ -129,7 +130,7 @@ pub(super) fn tell_apart(cuts: &mut [String], room: u16, whole: impl Fn(usize) -
     }
 }
 
-/// `text` in lines of at most `room` cells, broken between words where that can be.
+/// Wraps `text` into lines of at most `room` cells, between words if possible.
 pub(crate) fn wrapped(text: &str, room: u16) -> Vec<String> {
     let room = room.max(1);
     let mut lines = Vec::new();
@@ -141,7 +142,7 @@ pub(crate) fn wrapped(text: &str, room: u16) -> Vec<String> {
         }
         while width(word) > room && line.is_empty() {
             let first = head(word, room);
-            // A character wider than the line is still taken, so that this comes to an end.
+            // A character wider than the line is still taken, so that the loop ends.
             let at = if first.is_empty() {
                 word.chars().next().map_or(0, char::len_utf8)
             } else {
@@ -167,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn text_is_shortened_where_it_may_be() {
+    fn text_is_shortened_to_fit() {
         assert_eq!(end("abcdef", 6), "abcdef");
         assert_eq!(end("abcdef", 4), "abc…");
         assert_eq!(end("abcdef", 0), "");
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_alike_is_cut_so_that_it_differs() {
+    fn equal_looking_texts_are_shortened_differently() {
         let apart = |whole: &[&str], cut: fn(&str, u16) -> Cow<'_, str>, room| {
             let mut cuts: Vec<_> = (whole.iter())
                 .map(|text| cut(text, room).into_owned())
@@ -214,14 +215,14 @@ mod tests {
             apart(&flows, start, 20),
             ["…1::aaaa… → 10.0.0.1", "…2::aaaa… → 10.0.0.1"]
         );
-        // What is the same stays as it is, and so does what no cut tells apart.
+        // Equal texts stay the same, and so do texts that no shortening can distinguish.
         assert_eq!(apart(&["abcdef"; 2], end, 4), ["abc…"; 2]);
         assert_eq!(apart(&["abcdefghi", "abcdxfghi"], end, 2), ["a…"; 2]);
     }
 
     proptest! {
         #[test]
-        fn it_always_fits(text in "\\PC{0,40}", room in 0u16..50) {
+        fn shortened_text_always_fits(text in "\\PC{0,40}", room in 0u16..50) {
             prop_assert!(width(&end(&text, room)) <= room);
             prop_assert!(width(&start(&text, room)) <= room);
             for line in wrapped(&text, room) {

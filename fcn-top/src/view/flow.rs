@@ -1,5 +1,6 @@
-//! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
-//! minutes down to single packets; each notification a mark that can be stepped through.
+//! One QP over time: its facts, and notifications, data, CE marks and retransmissions on one axis,
+//! from two minutes down to single packets. Each notification is a mark that can be stepped
+//! through.
 
 use super::explanation::{SAMPLES, about, flow_text, no_data, subject};
 use super::graph::{graph, most_data, most_notified};
@@ -20,59 +21,62 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Sparkline;
 
-/// The longest time shown.
+/// Longest time shown, in nanoseconds.
 const LONGEST: u64 = 120 * SECOND;
-/// The shortest.
+/// Shortest time shown, in nanoseconds.
 const SHORTEST: u64 = 10_000;
-/// Lines that the graphs need.
+/// Minimum number of lines for the graphs.
 const LEAST: u16 = 4;
-/// Data before and after a notification is told of this part of the time shown.
+/// Data before and after a notification is summed over this fraction of the time shown: one in this
+/// many.
 const PART: u64 = 16;
-/// Packets from which on a rate before a notification can be compared with one after it: of fewer, chance is a tenth or more.
+/// Packets needed to compare rates before and after a notification: with fewer, chance is a tenth
+/// or more.
 const COMPARED: u32 = 100;
 
-/// The view.
+/// The flow view.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     /// The row shown.
     row: Option<RowId>,
-    /// The one chosen because it comes first, until somebody moves.
+    /// The row selected by default because it comes first, until the user moves.
     first: Option<Key>,
-    /// How often the time shown is halved.
+    /// Number of times the time shown is halved.
     zoom: u32,
-    /// When the notification was that is looked at.
+    /// Time of the selected notification.
     mark: Option<u64>,
 }
 
-/// What one column of the graphs stands for.
+/// Contents of the columns of the graphs.
 struct Columns {
     notified: Vec<f64>,
-    /// Whether each notification is in its column, and not a part of what a step holds.
+    /// True if columns count single notifications, false if they are shares of longer steps.
     single: bool,
-    /// Notifications, and steps that have some where single ones are not remembered.
+    /// Single notifications, or nonempty steps where single ones are not remembered.
     marks: Vec<f64>,
     data: Vec<f64>,
-    /// Whether each packet of data is in its column.
+    /// True if columns count single data packets.
     data_single: bool,
     /// Packets in each column.
     packets: Vec<f64>,
     /// Notifications, and octets of data, in the steps of that time.
     steps: [Vec<f64>; 2],
-    /// From when on data is known, where that is not since the beginning.
+    /// Start of the data, if not available from the beginning.
     since: Option<u64>,
-    /// The same of notifications.
+    /// Same, for notifications.
     notified_since: Option<u64>,
     ce: Vec<f64>,
     back: Vec<f64>,
 }
 
 impl Flow {
-    /// When the notification was that is looked at, unless that is later than the moment shown.
+    /// Returns the time of the selected notification, unless it is later than the moment shown.
     fn mark(&self, world: &World<'_>) -> Option<u64> {
         self.mark.filter(|at| *at <= world.history.until())
     }
 
-    /// The time shown, around the notification that is looked at, as far back as single ones are remembered.
+    /// Returns the time shown, around the selected notification, as far back as single ones are
+    /// remembered.
     fn window(&self, world: &World<'_>) -> (u64, u64) {
         let (first, now) = world.latest(LONGEST);
         let all = now.saturating_sub(first).max(SHORTEST);
@@ -88,7 +92,8 @@ impl Flow {
         (end.saturating_sub(span), end)
     }
 
-    /// When notifications came: single ones as far back as they are remembered, before that the steps that have some.
+    /// Returns the times of notifications: single ones as far back as they are remembered, before
+    /// that the nonempty steps.
     fn notifications(series: &Detail, world: &World<'_>) -> Vec<u64> {
         let single = world.details.notified.as_ref();
         let since = single.map_or(u64::MAX, |(since, _)| *since);
@@ -110,7 +115,7 @@ impl Flow {
         times
     }
 
-    /// The packets that were captured themselves until the moment shown, and are kept.
+    /// Returns the kept packets until the moment shown, if they are not samples.
     fn packets<'w>(record: &QpRecord, world: &'w World<'_>) -> &'w [PastPacket] {
         let (packets, until) = (&world.details.packets, world.history.until());
         let end = packets.iter().position(|packet| packet.at > until);
@@ -120,7 +125,7 @@ impl Flow {
         }
     }
 
-    /// Goes to the next notification, or the one before.
+    /// Selects the next or previous notification.
     fn step(&mut self, back: bool, world: &World<'_>) {
         let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else {
             return;
@@ -134,7 +139,8 @@ impl Flow {
         self.mark = next.copied().or(self.mark);
     }
 
-    /// What lies in each column: from what is known of single packets where that reaches back far enough, else from the series.
+    /// Computes the columns: from single packets if they reach back far enough, else from the
+    /// series.
     fn columns(
         series: &Detail,
         packets: &[PastPacket],
@@ -198,7 +204,7 @@ impl Flow {
         }
     }
 
-    /// The notification that is looked at, and the data around it.
+    /// Describes the selected notification, and the data around it.
     fn mark_text(
         &self,
         series: &Detail,
@@ -219,7 +225,7 @@ impl Flow {
             })
         };
         let (before, after) = (mark.saturating_sub(span), mark.saturating_add(span));
-        // Of a time that was not captured, or of which packets have left, there is nothing to say.
+        // Omit times that were not captured, or whose packets were dropped.
         let first = packets.first().map_or(u64::MAX, |first| first.at);
         let sides = [(before, mark, "before"), (mark, after, "after")];
         let known = |from, to| first <= from && to <= world.history.shown().now;
@@ -273,7 +279,7 @@ impl Flow {
             }
         };
         let [first, marks, second, ce, back, axis] = area.layout(&Layout::vertical([
-            // Where there is little room, the marks show where notifications came.
+            // With little room, the marks show the times of notifications.
             Constraint::Fill(if area.height < LEAST + 2 { 0 } else { 2 }),
             Constraint::Length(1),
             Constraint::Fill(3),
@@ -290,7 +296,7 @@ impl Flow {
             ),
         };
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
-        // Where there are but sums, these do not tell of single packets.
+        // Sums do not show single packets.
         let kept_since = |at| format!("  kept since {}", world.clock(at, digits.max(3)));
         let notified = if record.sampled.is_some() {
             columns.notified.clear();
@@ -340,7 +346,7 @@ impl Flow {
         let again = format!("  sent again, or out of order; inferred{kept}");
         plain("CE marks", kept, &columns.ce, Tone::Plain, ce);
         plain("PSN went back", again, &columns.back, Tone::Warn, back);
-        // A mark under each column with a notification; the one looked at stands out.
+        // A mark under each column with a notification; the selected one stands out.
         let style = world.style(tone);
         let mark = |at| (!notified_at(at)).then_some(0_u64);
         let row = Sparkline::default()
@@ -386,7 +392,7 @@ impl View for Flow {
     fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
         let rows = &world.history.shown().qps;
         table.arrange(rows, world);
-        // Where none is chosen, it shows the row that comes first.
+        // Without a selection, it shows the first row.
         if table.chosen.is_none() || table.chosen == self.first {
             table.choose(0);
             self.first.clone_from(&table.chosen);
@@ -428,7 +434,8 @@ impl View for Flow {
         );
         let heading = fit::end(&heading, place.area.width);
         let text = labelled(about(row, record, world), place.area.width, world);
-        // The graphs are what the view is for: they get three fifths of the room, and what they need first.
+        // The graphs are the purpose of the view: they get three fifths of the room, and their
+        // minimum first.
         let room = place.area.height.saturating_sub(1);
         let height = fit::cells(text.height()).min(room * 2 / 5);
         let mark = world

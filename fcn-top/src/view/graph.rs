@@ -13,18 +13,19 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Sparkline, SparklineBar};
 
-/// Heights that a cell can show.
+/// Number of heights that a cell can show.
 const EIGHTHS: u64 = 8;
-/// Octets of a large packet of data: an MTU of 4,096, and headers.
+/// Octets of a large data packet: an MTU of 4,096, and headers.
 const LARGEST: f64 = 4_200.0;
 
-/// How high a value stands where the highest takes `levels`; what is there is seen.
+/// Returns the height of a value if the maximum has height `levels`; a positive value is always
+/// visible.
 fn level(value: f64, top: f64, levels: u64) -> u64 {
     let level = (value / top * levels as f64).round() as u64;
     if value > 0.0 { level.max(1) } else { 0 }
 }
 
-/// Bars of the whole height of `area`, the highest full.
+/// Draws bars in `area`, the highest at full height.
 pub(super) fn bars(
     values: &[f64],
     style: impl Fn(usize) -> Style,
@@ -40,9 +41,10 @@ pub(super) fn bars(
     frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);
 }
 
-/// Several series, as long as each other, one above the other in bars of the whole height of `area`: the first at the bottom.
+/// Draws several series of equal length, stacked, in bars that fill the height of `area`: the first
+/// at the bottom.
 pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area: Rect) {
-    // What each reaches up to, column by column.
+    // Upper edge of each series, column by column.
     let mut reached: Vec<Vec<f64>> = Vec::new();
     for (_, values) in series {
         let below = reached.last();
@@ -55,7 +57,7 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
     for (y, row) in area.rows().zip((0..u64::from(area.height)).rev()) {
         let floor = row * EIGHTHS;
         let bar = |column: usize| {
-            // How much of this cell each has.
+            // Each series' share of this cell.
             let mut from = floor;
             let mut parts = series.iter().zip(&reached).map(|((style, _), reached)| {
                 let to = level(reached[column], top, levels).clamp(from, floor + EIGHTHS);
@@ -65,7 +67,8 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
             let Some((first, style)) = parts.find(|(part, _)| *part > 0) else {
                 return SparklineBar::from(0);
             };
-            // A cell has two colours: the rest of it goes to the one that has most of that.
+            // A cell has only two colours: the remainder goes to the series with the largest share
+            // of it.
             let (rest, above) = parts.fold((0, (0, style)), |(sum, most), part| {
                 (sum + part.0, if part.0 > most.0 { part } else { most })
             });
@@ -85,8 +88,8 @@ pub(super) fn stacked(series: &[(Style, Vec<f64>)], frame: &mut Frame<'_>, area:
     }
 }
 
-/// The most in any of these sums over `span` nanoseconds: a rate, or `few` where it is of so few packets in less than a second
-/// that a rate would be little more than chance.
+/// Formats the maximum of these sums over `span` nanoseconds: as a rate, or by `few` if it comes
+/// from so few packets in less than a second that a rate would be little more than chance.
 fn most(
     values: &[f64],
     span: f64,
@@ -107,18 +110,18 @@ fn most(
     if span < SECOND as f64 && number < ENOUGH {
         return format!("most {} in {over}", few(number, most));
     }
-    // Neither is it the most in a second, nor was there not more at times within it.
+    // It is not the maximum over a second, and there may have been more in parts of the time.
     format!("most {} in {over}", rate(most * 1e9 / span))
 }
 
-/// The most notifications in any of these sums over so many nanoseconds.
+/// Formats the maximum of notifications in these sums over `span` nanoseconds.
 pub(super) fn most_notified(values: &[f64], span: f64, world: &World<'_>) -> String {
     let rate = |rate| format!("{}/s", world.words.cell(Cell::Rate(rate)));
     let few = |number: f64, _| world.words.cell(Cell::Count(number.ceil() as u64));
     most(values, span, |at| values[at], rate, few, world)
 }
 
-/// The most octets of data; `packets` tells how many packets are in each sum, where that is known.
+/// Formats the maximum of octets of data; `packets` are the packets in each sum, if known.
 pub(super) fn most_data(
     values: &[f64],
     span: f64,
@@ -134,7 +137,7 @@ pub(super) fn most_data(
     most(values, span, packets, rate, few, world)
 }
 
-/// A heading with bars under it.
+/// Draws a heading with bars below.
 pub(super) fn graph(
     what: &'static str,
     text: String,
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_as_high_as_their_values() {
+    fn bars_have_the_height_of_their_values() {
         let values = [0.0, 0.01, 4.0, 8.0];
         drawn(4, 1, |frame| {
             bars(&values, |_| Style::new(), frame, frame.area());
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stacked_has_its_share_of_the_height_in_its_colour() {
+    fn stacked_series_have_their_share_of_the_height() {
         let (cyan, red) = (Style::new().cyan(), Style::new().red());
         let series = |a: Style, b: Style| {
             [

@@ -1,4 +1,5 @@
-//! The header of every view: tabs, state and losses, current traffic, and what the table below shows.
+//! The header of every view: tabs, state and losses, current traffic, and a description of the
+//! table below.
 
 use super::Tab;
 use super::fit;
@@ -18,21 +19,21 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// The time that the graph at the top is over.
+/// Time covered by the graph at the top.
 const SPAN: u64 = 120 * SECOND;
-/// Lines that the head takes at most; without a graph it is three, or two.
+/// Maximum height of the header in lines; without a graph it has three lines, or two.
 const MOST: u16 = 7;
 const PLAIN: u16 = 3;
-/// Cells beside the graph, for what the most in it is.
+/// Width of the scale beside the graph, in cells.
 const SCALE: u16 = 23;
 
-/// Cells of a screen from which on that has room beside the rate of now.
+/// Minimum screen width for a scale beside the current rate, in cells.
 const WIDE: u16 = 100;
 
-/// A piece of a line, more important if the number is lower.
+/// A piece of a line; a lower number is more important.
 type Piece = (u8, Span<'static>);
 
-/// Leaves out the least important pieces until the rest, two cells apart, has room.
+/// Drops the least important pieces until the rest fits, two cells apart.
 fn fitting(mut pieces: Vec<Piece>, room: u16) -> Vec<Span<'static>> {
     let used = |pieces: &[Piece]| -> usize {
         let widths = pieces.iter().map(|(_, span)| span.width() + 2);
@@ -51,7 +52,7 @@ fn fitting(mut pieces: Vec<Piece>, room: u16) -> Vec<Span<'static>> {
         .collect()
 }
 
-/// So many nanoseconds in seconds, or minutes, or hours.
+/// Formats nanoseconds as seconds, minutes or hours.
 fn ago(span: u64) -> String {
     let seconds = span / SECOND;
     match seconds {
@@ -61,12 +62,12 @@ fn ago(span: u64) -> String {
     }
 }
 
-/// Lines that the head takes on a screen so high: a quarter of it at most.
+/// Returns the height of the header for a screen of that height: at most a quarter of it.
 pub(super) fn height(lines: u16) -> u16 {
     (lines / 4).clamp(PLAIN - 1, MOST)
 }
 
-/// Draws the head.
+/// Draws the header.
 pub(super) fn draw(
     tab: Tab,
     table: &Table,
@@ -82,8 +83,8 @@ pub(super) fn draw(
         Constraint::Fill(1),
         Constraint::Length(u16::from(!is_low)),
     ]));
-    // Where there is no line for it, what the table shows comes behind the state, where it may have no room: that it is
-    // not all of it is seen on its tab.
+    // Without a line of its own, the description follows the state, where it may have no room: the
+    // tab then shows that the table is filtered.
     let of = (is_low && table.filters()).then_some((table.lines.len(), table.all));
     let pieces = title_pieces(tab, table, area.width / 2, world);
     let (about, behind) = if is_low {
@@ -97,7 +98,7 @@ pub(super) fn draw(
     draw_title(about, (tab, table), frame, title, world);
 }
 
-/// The tabs, and on the right the mode and the time.
+/// Draws the tabs, and on the right the mode and the time.
 fn draw_tabs(
     (tab, of): (Tab, Option<(usize, usize)>),
     frame: &mut Frame<'_>,
@@ -164,7 +165,7 @@ fn draw_tabs(
     );
 }
 
-/// Where packets come from, what was lost on the way, and the findings, which lead to their view.
+/// Draws the sources of packets, the losses, and the findings, which link to their view.
 fn draw_state(
     title: Vec<Piece>,
     frame: &mut Frame<'_>,
@@ -190,10 +191,10 @@ fn draw_state(
     let [notes, warnings, errors] = totals.findings;
     let is_narrow = area.width < 60;
     let (mut badge, style) = match (errors, warnings, notes) {
-        // Losses are none, but stand among the events.
+        // Losses are not findings, but are listed with the events.
         (0, 0, 0) if lost => ("losses (5)".to_owned(), world.style(Tone::Plain)),
         (0, 0, 0) => ("no findings".to_owned(), world.style(Tone::Dim)),
-        // Nobody broke a rule.
+        // Notes are not violations.
         (0, 0, notes) => (counted(notes, "note"), world.style(Tone::Plain)),
         (errors, warnings, _) => {
             let counts = [(errors, "error"), (warnings, "warning")];
@@ -241,7 +242,7 @@ fn draw_state(
         world.style(Tone::Dim)
     };
     let room = at.saturating_sub(area.x + 2);
-    // A number that is cut off is another one.
+    // A truncated number would be wrong.
     let used: usize = pieces
         .iter()
         .filter(|(weight, _)| *weight == 0)
@@ -282,8 +283,9 @@ fn draw_state(
     );
 }
 
-/// How many notifications a second there are, how much data, and which part of it is marked CE, in the last second of the moment
-/// shown (“now” is the present); of less than a second, and few packets, numbers instead of rates.
+/// Returns the rates of notifications and data and the share of data marked CE in the last second
+/// of the moment shown (“now” is the present); counts instead of rates if less than a second was
+/// captured and there are few packets.
 fn traffic(world: &World<'_>) -> [String; 3] {
     let shown = world.history.shown();
     let words = world.words;
@@ -306,7 +308,7 @@ fn traffic(world: &World<'_>) -> [String; 3] {
             Some((ce as f64 / data as f64).min(1.0)),
         ),
     };
-    // Several places may have sampled the same data, which must not be added up.
+    // Several capture points may have sampled the same data, so it must not be added up.
     let much = if samples > 0 {
         NOTHING.to_owned()
     } else {
@@ -315,8 +317,8 @@ fn traffic(world: &World<'_>) -> [String; 3] {
     [notified, much, world.maybe(ce, Cell::Share)]
 }
 
-/// Notifications over the last two minutes, stacked by kind, and beside them how many there are now, of which kinds, and the
-/// data.
+/// Draws the notifications of the last two minutes, stacked by kind, and beside them the current
+/// rate, the kinds, and the data.
 fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
@@ -327,7 +329,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let all = &world.details.traffic.steps;
     let (from, now) = world.latest(SPAN);
     let steps = world.steps(start, step, until);
-    // At an earlier moment, some of that time may be no longer kept, or all of it.
+    // At an earlier moment, part or all of that time may no longer be kept.
     let since = steps.kept_since();
     let span = (from.max(since.unwrap_or(from).min(now)), now);
     let window = steps.known(span);
@@ -348,7 +350,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let share = world.words.cell(Cell::Share(count / sum));
         world.span(format!("{} {share}", kind_name(*kind)), Tone::Kind(*kind))
     });
-    // The rarest have to leave first where there is no room.
+    // The rarest kinds are dropped first.
     let shares: Vec<Piece> = (2..).zip(shares).collect();
     let bold = |text| Span::styled(text, world.theme.bold(Tone::Plain));
     let dim = |text: &'static str| world.span(text, Tone::Dim);
@@ -367,7 +369,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
             let spans = vec![dim("data "), bold(data), dim("  CE "), Span::raw(ce)];
             vec![Line::from(spans)]
         };
-        // The kinds share the lines that are left.
+        // The kinds share the remaining lines.
         let lines = usize::from(area.height).saturating_sub(about_data.len());
         let lines = shares.chunks(shares.len().div_ceil(lines.max(1)).max(2));
         let lines = lines.map(|pieces| Line::from(fitting(pieces.to_vec(), area.width / 2)));
@@ -387,7 +389,8 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     };
     let width = |lines: &[Line<'_>]| fit::cells(lines.iter().map(Line::width).max().unwrap_or(0));
     let has_scale = left.len() > 1;
-    // Without a line of its own, the scale stands beside the rate or, where that has no room, in place of the heading.
+    // Without a line of its own, the scale is beside the rate or, if there is no room, in place of
+    // the heading.
     let has_line = usize::from(area.height) > left.len();
     let is_beside = !has_line && area.width >= WIDE;
     let scale = match (has_scale, is_beside) {
@@ -426,7 +429,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     stacked(&courses, frame, graph);
 }
 
-/// What the table below shows: how much of it, in which order, filtered by what.
+/// Describes the table below: its size, order and filter.
 fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec<Piece> {
     let all = counted(table.all as u64, table.schema.lines);
     let count = if table.filters() {
@@ -439,7 +442,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let row = format!("row {}", grouped(table.at as u64 + 1));
         pieces.push((4, Span::raw(row)));
     }
-    // Where nothing is in the column sorted by, other things decide.
+    // If the column sorted by is empty, other criteria decide.
     if let Some(column) = table.schema.column(table.order.column)
         && !table.empty.contains(&table.order.column)
     {
@@ -490,7 +493,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
     pieces
 }
 
-/// Draws what the table below shows, and how many columns have no room.
+/// Draws the description of the table below, and the number of columns without room.
 fn draw_title(
     pieces: Vec<Piece>,
     (tab, table): (Tab, &Table),

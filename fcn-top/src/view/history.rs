@@ -1,4 +1,4 @@
-//! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
+//! The moment shown: the present, a paused one, or a remembered one. Memory is bounded.
 
 use super::time_series::SECOND;
 use crate::record::EventRecord;
@@ -9,21 +9,21 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// History remembered, one a second.
+/// Maximum number of remembered moments, one per second.
 pub(super) const KEPT: usize = 120;
-/// QP rows remembered of each.
+/// Maximum number of QP rows remembered of each.
 pub(super) const KEPT_ROWS: usize = 300;
-/// Lines of every other table remembered of each.
+/// Maximum number of lines of every other table remembered of each.
 const KEPT_LINES: usize = 300;
 
-/// How the moment shown is to now.
+/// Relation of the moment shown to the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It is now.
+    /// The present.
     Live,
-    /// It stands still since so many nanoseconds.
+    /// Paused since that many nanoseconds.
     Paused(u64),
-    /// It is one remembered, so many nanoseconds before now.
+    /// A remembered moment, that many nanoseconds before the present.
     Frozen(u64),
 }
 
@@ -31,8 +31,9 @@ pub(super) enum Mode {
 enum Shown {
     #[default]
     Live,
-    /// Kept standing. Where tables were not wanted when that began, all come with the next update, which it stands at then:
-    /// some of one moment beside others of another would contradict each other.
+    /// Paused. If some tables were not available when the pause began, all of them come with the
+    /// next update, and the pause moves there: tables of different moments would contradict each
+    /// other.
     Still {
         at: Box<Tables>,
         whole: bool,
@@ -44,7 +45,7 @@ enum Shown {
 #[derive(Debug, Default)]
 pub(super) struct History {
     live: Tables,
-    /// Whether none of the tables of now was left out.
+    /// True if the current tables are complete.
     whole: bool,
     shown: Shown,
     kept: VecDeque<Rc<Tables>>,
@@ -53,15 +54,15 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The last moment remembered; before there is one, that of the first packet, where that has come.
+    /// Returns the last remembered moment, or else the time of the first packet, if there is one.
     fn last(&self) -> Option<u64> {
         let last = self.kept.back().map(|last| last.now);
         last.or(self.live.started)
     }
 
-    /// Whether all tables are wanted with the next update, which comes in about `refresh` nanoseconds.
+    /// Returns true if the next update, in about `refresh` nanoseconds, needs all tables.
     pub(super) fn all_wanted(&self, refresh: u64) -> bool {
-        // A file played fast may go further in one step than the refresh is long.
+        // A file replayed fast may advance by more than the refresh interval in one step.
         let next = self.live.now.saturating_add(refresh.max(self.step));
         let due = self
             .last()
@@ -69,12 +70,12 @@ impl History {
         due || self.is_incomplete()
     }
 
-    /// Whether what stands still lacks tables.
+    /// Returns true if the paused moment lacks tables.
     pub(super) const fn is_incomplete(&self) -> bool {
         matches!(self.shown, Shown::Still { whole: false, .. })
     }
 
-    /// Takes the tables as they are now; `all` tells that none of them was left out.
+    /// Sets the current tables; `all` is true if they are complete.
     pub(super) fn update(&mut self, tables: Tables, all: bool) {
         if let Shown::Still { at, whole } = &mut self.shown
             && !*whole
@@ -90,7 +91,7 @@ impl History {
         (self.live, self.whole) = (tables, all);
     }
 
-    /// Whether the moment that is now is to be remembered.
+    /// Returns true if the present moment is to be remembered.
     pub(super) fn due(&self, refresh: u64) -> bool {
         let since = |last: u64| self.live.now.saturating_sub(last);
         self.last().is_some_and(|last| {
@@ -98,7 +99,7 @@ impl History {
         })
     }
 
-    /// Remembers the moment that is now, with those QP rows first that `first` numbers.
+    /// Remembers the present moment, preferring the QP rows with the indices in `first`.
     pub(super) fn keep(&mut self, first: &[u32]) {
         let live = &self.live;
         let row = |&at: &u32| live.qps.get(at as usize).cloned();
@@ -116,7 +117,7 @@ impl History {
             qps,
             points: live.points.iter().take(KEPT_LINES).cloned().collect(),
             hops: live.hops.iter().take(KEPT_LINES).cloned().collect(),
-            // The log only grows, but in one of the last lines what comes again is counted.
+            // The log only grows, except that repetitions are counted in one of the last lines.
             events: live.events[live.events.len().saturating_sub(KEPT_LINES)..].to_vec(),
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
             nics: Arc::clone(&live.nics),
@@ -132,7 +133,7 @@ impl History {
         }
     }
 
-    /// The tables at the moment shown; their events by [`events`](Self::events).
+    /// Returns the tables at the moment shown; for their events see [`events`](Self::events).
     pub(super) fn shown(&self) -> &Tables {
         match &self.shown {
             Shown::Live => &self.live,
@@ -141,12 +142,12 @@ impl History {
         }
     }
 
-    /// The tables as they are now.
+    /// Returns the current tables.
     pub(super) fn live(&self) -> &Tables {
         &self.live
     }
 
-    /// The log as it was at the moment shown.
+    /// Returns the log at the moment shown.
     pub(super) fn events(&self) -> Cow<'_, [EventRecord]> {
         match &self.shown {
             Shown::Live => Cow::Borrowed(&self.live.events),
@@ -155,7 +156,7 @@ impl History {
                 let Some(first) = at.events.first() else {
                     return Cow::Borrowed(&[]);
                 };
-                // Lines before those remembered are as they were, where they have not left.
+                // Earlier lines have not changed since, unless they were dropped.
                 let is_first = |event: &EventRecord| {
                     (event.at, event.frame, event.what) == (first.at, first.frame, first.what)
                         && (event.from, event.to) == (first.from, first.to)
@@ -167,16 +168,16 @@ impl History {
         }
     }
 
-    /// What is later than this is not shown.
+    /// Returns the end of the time shown.
     pub(super) fn until(&self) -> u64 {
         match self.shown {
-            // Courses are asked for behind the tables, and may reach a little further.
+            // Time series are fetched after the tables, and may extend a little further.
             Shown::Live => u64::MAX,
             _ => self.shown().now,
         }
     }
 
-    /// How the moment shown is to now.
+    /// Returns the relation of the moment shown to the present.
     pub(super) fn mode(&self) -> Mode {
         let ago = |at: &Tables| self.live.now.saturating_sub(at.now);
         match &self.shown {
@@ -186,8 +187,8 @@ impl History {
         }
     }
 
-    /// Keeps the present moment standing, or goes on. The rows are moved to where they stand, as there may be many: whoever goes
-    /// on has to bring new ones.
+    /// Pauses at the present moment, or continues. Rows are moved to the paused tables, because
+    /// there may be many: to continue, new ones are needed.
     pub(super) fn pause(&mut self) {
         self.shown = match self.shown {
             Shown::Live => {
@@ -205,7 +206,7 @@ impl History {
         };
     }
 
-    /// Shows another moment. Rows that stood still serve as those of now until newer ones come.
+    /// Shows another moment. Paused rows serve as the current ones until newer ones arrive.
     fn show(&mut self, other: Shown) {
         if let Shown::Still { at, .. } = std::mem::replace(&mut self.shown, other)
             && self.live.qps.is_empty()
@@ -214,20 +215,21 @@ impl History {
         }
     }
 
-    /// Lets go of the rows of now where others stand still: there may be many, and none of them is shown.
+    /// Drops the current rows during a pause: there may be many, and none of them is shown.
     pub(super) fn spare(&mut self) {
         if matches!(self.shown, Shown::Still { whole: true, .. }) {
             self.live.qps = Vec::new();
         }
     }
 
-    /// Whether an earlier moment is remembered.
+    /// Returns true if an earlier moment is remembered.
     pub(super) fn has_earlier(&self) -> bool {
         let now = self.shown().now;
         self.kept.front().is_some_and(|oldest| oldest.now < now)
     }
 
-    /// Goes back to the moment remembered that is nearest to so many nanoseconds ago; from the oldest nowhere.
+    /// Goes back to the remembered moment nearest to `by` nanoseconds earlier; no effect at the
+    /// oldest.
     pub(super) fn back(&mut self, by: u64) {
         let now = self.shown().now;
         let to = now.saturating_sub(by);
@@ -238,7 +240,7 @@ impl History {
         }
     }
 
-    /// Goes forward likewise, to now where that is as near.
+    /// Goes forward in the same way, or to the present if that is as near.
     pub(super) fn forward(&mut self, by: u64) {
         let now = self.shown().now;
         let to = now.saturating_add(by).min(self.live.now);
@@ -252,12 +254,12 @@ impl History {
         self.show(next);
     }
 
-    /// Goes back to now.
+    /// Returns to the present.
     pub(super) fn go_on(&mut self) {
         self.show(Shown::Live);
     }
 
-    /// Lets go of what the next update replaces anyway, so that it is not there twice.
+    /// Drops data that the next update replaces anyway, so that it is not in memory twice.
     pub(super) fn let_go(&mut self) {
         self.live.qps = Vec::new();
     }
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_back_and_forward_and_forgets_the_oldest() {
+    fn it_moves_through_time_and_drops_the_oldest() {
         let mut history = History::default();
         for second in 1..=200 {
             take(&mut history, at(second, second * 50));
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_by_the_time_of_a_capture_played_fast() {
+    fn it_follows_the_time_of_a_fast_replay() {
         let mut history = History::default();
         assert!(!history.has_earlier());
         // Four times a second, ten times as fast.
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_lacks_tables_stands_at_the_moment_when_all_come() {
+    fn an_incomplete_pause_moves_to_the_next_complete_update() {
         let mut history = History::default();
         history.update(at(1, 0), false);
         history.pause();
@@ -351,7 +353,7 @@ mod tests {
         );
         history.pause();
         assert_eq!(history.shown().totals.notified(), 12);
-        // With all tables it stands at once.
+        // With all tables it pauses at once.
         history.update(at(6, 15), true);
         history.pause();
         assert!(!history.is_incomplete());

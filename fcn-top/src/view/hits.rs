@@ -1,25 +1,25 @@
-//! Clickable areas of the screen, for the mouse: remembered until the next frame is drawn.
+//! Clickable areas of the screen for the mouse, valid until the next frame is drawn.
 
 use super::Tab;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
-/// What is at a place on the screen.
+/// A clickable element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hit {
-    /// The tab of a view, or what leads to it.
+    /// The tab of a view, or a link to it.
     Tab(Tab),
     /// The heading of a column.
     Heading(usize),
-    /// A line of the table, by its place.
+    /// A line of the table, by its index.
     Line(usize),
-    /// A line of a list that lies over the view.
+    /// A line of a list in an overlay.
     Item(usize),
-    /// The word that tells whether the screen is live.
+    /// The indicator of the mode (live, paused or frozen).
     Mode,
 }
 
-/// What is where.
+/// Clickable areas, in drawing order.
 #[derive(Debug, Default)]
 pub(super) struct Hits(Vec<(Rect, Hit)>);
 
@@ -32,14 +32,14 @@ impl Hits {
         self.0.push((area, hit));
     }
 
-    /// What was drawn last at that place.
+    /// Returns the topmost element at that position.
     pub(super) fn at(&self, x: u16, y: u16) -> Option<Hit> {
         let under = |(area, _): &&(Rect, Hit)| area.contains(Position { x, y });
         self.0.iter().rev().find(under).map(|&(_, hit)| hit)
     }
 }
 
-/// Where a view is drawn.
+/// Drawing context of a view.
 pub(super) struct Place<'f, 'b> {
     pub frame: &'f mut Frame<'b>,
     pub area: Rect,

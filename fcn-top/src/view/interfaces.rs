@@ -1,4 +1,4 @@
-//! Where packets come from, what was lost on the way, and sums over everything seen.
+//! The view of interfaces: sources of packets, losses, and sums over everything captured.
 
 use super::Format;
 use super::fit;
@@ -61,7 +61,7 @@ impl Entry for InterfaceRecord {
     }
 }
 
-/// The view.
+/// The interfaces view.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces;
 
@@ -103,7 +103,7 @@ impl View for Interfaces {
     }
 }
 
-/// Sums over everything seen, and what is kept.
+/// Returns the sums over everything captured, and the numbers of entries kept.
 fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
     let tables = world.history.shown();
     let (totals, words) = (&tables.totals, world.words);

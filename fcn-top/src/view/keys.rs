@@ -1,11 +1,11 @@
-//! What the keys do while nothing lies over the view.
+//! Key bindings outside of overlays.
 
 use super::table::Move;
 use super::time_series::SECOND;
 use super::{Format, Tab};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key asks for.
+/// Command bound to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Quit,
@@ -17,7 +17,7 @@ pub(super) enum Command {
     },
     Help,
     Pause,
-    /// By so many nanoseconds.
+    /// By that many nanoseconds.
     Back(u64),
     Forward(u64),
     Newest,
@@ -39,7 +39,7 @@ pub(super) enum Command {
     },
 }
 
-/// What a key asks for, where it asks for anything.
+/// Returns the command bound to a key, if any.
 pub(super) fn command(key: KeyEvent) -> Option<Command> {
     let held = key.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT);
     if held == KeyModifiers::CONTROL {
@@ -89,7 +89,7 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
     })
 }
 
-/// How a key moves through a list.
+/// Returns the movement in a list bound to a key.
 pub(super) fn movement(code: KeyCode) -> Option<Move> {
     Some(match code {
         KeyCode::Up | KeyCode::Char('k') => Move::By(-1),

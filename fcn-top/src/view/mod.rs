@@ -1,11 +1,12 @@
-//! The screen: tables as they are now, on a terminal, with keys and mouse.
+//! The terminal user interface: current tables, controlled by keys and mouse.
 //!
-//! It knows [`Watched`](crate::tables::Watched) and the tables that come from it, never the monitor. [`App`] is all of
-//! it but the terminal: keys, mouse and tables go in; what is drawn, what is wanted next and what is to be done
-//! ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
+//! It depends on [`Watched`](crate::tables::Watched) and its tables, never on the monitor. [`App`]
+//! is everything except the terminal: keys, mouse and tables go in; pictures, requests for data and
+//! effects ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
 //!
-//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`, `nics`), draws itself and knows none of the others'
-//! state; `table` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
+//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`, `nics`), draws
+//! itself and does not use the others' state; `table` has the common parts of all tables, `world`
+//! the state shared by all views, `head` and `prompt` the lines above and below.
 
 mod app;
 mod effect;

@@ -1,4 +1,5 @@
-//! What this host's NICs count, beside what was seen on their interfaces; each device opens to its queue pairs.
+//! The view of this host's NICs: their counters, compared with captured packets; each device opens
+//! to its queue pairs.
 
 use super::Format;
 use super::fit;
@@ -79,10 +80,10 @@ impl Entry for LocalQpRecord {
     }
 }
 
-/// The view.
+/// The NICs view.
 #[derive(Debug, Default)]
 pub(super) struct Nics {
-    /// Whether queue pairs are shown.
+    /// True if queue pairs are shown.
     opened: bool,
 }
 

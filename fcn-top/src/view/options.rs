@@ -3,22 +3,23 @@
 use super::{Colours, Tab};
 use std::time::Duration;
 
-/// How a screen begins.
+/// Initial state of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How long a picture stands, at most.
+    /// Maximum time between pictures.
     pub refresh: Duration,
-    /// The view that it begins with.
+    /// Initial view.
     pub view: Tab,
-    /// Order of that view's table, such as `-rate_1s`; empty for the usual one.
+    /// Order of that view's table, such as `-rate_1s`; empty for the default.
     pub order: String,
     /// Filter of that view's table; empty for none.
     pub filter: String,
-    /// How many rules are checked, and why the others are not, in words; empty where that is not known.
+    /// Number of checked rules, and reasons why the others are not checked, as text; empty if
+    /// unknown.
     pub checked: String,
-    /// Which colours are used.
+    /// Colours.
     pub colours: Colours,
-    /// Whether the terminal has no Unicode.
+    /// True if the terminal does not support Unicode.
     pub ascii: bool,
 }
 
@@ -37,7 +38,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// These, with what the environment says of the terminal (`NO_COLOR`, `COLORFGBG`, the locale) where nothing was asked for.
+    /// Completes these options from the environment (`NO_COLOR`, `COLORFGBG`, the locale) where
+    /// they do not decide.
     pub(super) fn with_environment(&self, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let ground = set("COLORFGBG");
@@ -48,7 +50,7 @@ impl Options {
             Some("0" | "8") => Colours::Dark,
             _ => Colours::Auto,
         };
-        // The first that is set decides, as everywhere.
+        // The first variable that is set decides, as usual.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
             .find_map(set)
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_what_the_terminal_can() {
+    fn the_environment_describes_the_terminal() {
         let with = |pairs: &'static [(&str, &str)]| {
             let variable = |name: &str| {
                 pairs

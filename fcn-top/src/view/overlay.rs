@@ -1,4 +1,4 @@
-//! Overlays above a view: help, an event in full, and the lists of columns.
+//! Overlays above a view: help, the details of an event, and lists of columns.
 
 use super::Tab;
 use super::events::in_full;
@@ -16,23 +16,23 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 
-/// What keys do, then what stands at the top: a line each, its name before a tab.
+/// Keys, then elements of the header: one per line, the name before a tab.
 const HELP: &str = include_str!("help.txt");
 
 /// A list of a table's columns.
 #[derive(Clone, Debug)]
 pub(super) struct Picker {
     schema: &'static Schema,
-    /// Whether one is chosen to sort by.
+    /// True to select one to sort by.
     sorts: bool,
-    /// Their numbers, in the order of the list, and which of them are shown.
+    /// Column numbers in the order of the list, and whether each is shown.
     items: Vec<(usize, bool)>,
-    /// Those shown when it began.
+    /// Columns shown when it was opened.
     shown: Vec<usize>,
     at: usize,
 }
 
-/// The columns that are ticked, in the order of the list.
+/// Returns the ticked columns, in the order of the list.
 fn ticked(items: &[(usize, bool)]) -> Vec<usize> {
     let ticked = items.iter().filter(|(_, shown)| *shown);
     ticked.map(|&(column, _)| column).collect()
@@ -77,7 +77,7 @@ impl Picker {
         }
     }
 
-    /// Does to the table what was chosen.
+    /// Applies the selection to the table.
     fn take(&self, table: &mut Table) {
         if self.sorts {
             if let Some(&(column, _)) = self.items.get(self.at) {
@@ -86,7 +86,7 @@ impl Picker {
             return;
         }
         let ticked = ticked(&self.items);
-        // A table without columns shows nothing; then those stay that were.
+        // A table without columns would be empty, so the previous ones remain.
         if !ticked.is_empty() && ticked != self.shown {
             (table.columns, table.usual, table.left) = (ticked, false, 0);
         }
@@ -119,7 +119,7 @@ impl Picker {
     }
 }
 
-/// What lies over a view.
+/// Type of an overlay.
 #[derive(Debug)]
 pub(super) enum What {
     Help(Tab, &'static str, &'static Schema),
@@ -127,17 +127,17 @@ pub(super) enum What {
     Columns(Picker),
 }
 
-/// What lies over a view, and where it is scrolled to.
+/// An overlay with its scroll position.
 #[derive(Debug)]
 pub(super) struct Overlay {
     what: What,
     top: usize,
-    /// Lines that have room, and that there are, when it was last drawn.
+    /// Visible and total number of lines at the last drawing.
     page: usize,
     lines: usize,
 }
 
-/// What a key did.
+/// Effect of a key on the overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     Stays,
@@ -192,7 +192,7 @@ impl Overlay {
         Done::Stays
     }
 
-    /// A click on an item of a list: it is sorted by, or ticked.
+    /// Handles a click on an item of a list: sorts by it, or ticks it.
     pub(super) fn clicked(&mut self, place: usize, table: &mut Table) -> Done {
         if let What::Columns(picker) = &mut self.what {
             picker.at = place.min(picker.items.len().saturating_sub(1));
@@ -285,7 +285,7 @@ impl Overlay {
     }
 }
 
-/// Help on a view: what it shows, keys, what each column means, the language of filters.
+/// Returns the help for a view: its contents, keys, columns, and the filter language.
 fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> Text<'static> {
     let mut lines: Vec<Line<'static>> = fit::wrapped(about, room)
         .into_iter()
@@ -305,7 +305,7 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
         )
     });
     let columns = labelled(columns.collect(), room, world).lines;
-    // A table as it is: lines too long for the screen go on below, as far in.
+    // A table with its layout preserved: long lines continue below with the same indentation.
     let language = filter::LANGUAGE.lines().flat_map(|line| {
         let indent = (line.len() - line.trim_start().len()).min(usize::from(room / 2));
         if fit::width(line) <= room {

@@ -1,4 +1,5 @@
-//! Paths, as IOAM traces tell of them: hop by hop, with bars for the queues; the chosen one as a picture.
+//! The view of paths from IOAM traces: hop by hop, with bars for the queues, and a diagram of the
+//! selected path.
 
 use super::Format;
 use super::fit;
@@ -64,7 +65,7 @@ impl Entry for HopRecord {
         if most <= 0.0 {
             return;
         }
-        // A gauge leaves the first cell to its label, and rounds down.
+        // A gauge reserves the first cell for its label, and rounds down.
         let gauge = LineGauge::default()
             .label("")
             .ratio(((last + 0.5) / most).min(1.0))
@@ -84,7 +85,7 @@ impl Entry for HopRecord {
     }
 }
 
-/// The view.
+/// The paths view.
 #[derive(Debug, Default)]
 pub(super) struct Paths;
 
@@ -122,7 +123,7 @@ impl View for Paths {
         );
         let frame = &mut *place.frame;
         let area = headed(title, areas[1], frame, world);
-        // Each node with its two bars, an arrow with the time between.
+        // Each node with its two bars, and an arrow with the time between nodes.
         let each = (area.width / fit::cells(path.len()).max(1)).clamp(6, 28);
         let [arrows, area] = area.layout(&Layout::vertical([
             Constraint::Length(1),
@@ -165,7 +166,7 @@ impl View for Paths {
         });
         let chart = BarChart::grouped(groups.collect::<Vec<_>>())
             .bar_width(width)
-            // Behind each number.
+            // After each number.
             .bar_gap(1)
             .group_gap(each.saturating_sub(width * 2 + 2))
             .value_style(world.theme.chosen());

@@ -7,13 +7,15 @@ use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Pixels of a cell.
+/// Size of a cell in pixels.
 const CELL: (usize, usize) = (9, 19);
 
-/// Writes the screen into a new file; returns how many lines it has.
+/// Writes the screen to a new file; returns the number of lines.
 ///
 /// # Errors
-/// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
+///
+/// The file exists already, or cannot be written. The text says what failed, on what, and what to
+/// do.
 pub(super) fn write(buffer: &Buffer, colours: Colours, to: &Path) -> Result<u64, String> {
     let is_text = to.extension().is_some_and(|extension| extension == "txt");
     let picture = if is_text {
@@ -34,7 +36,7 @@ fn text(buffer: &Buffer) -> String {
     lines(buffer).map(line).collect()
 }
 
-/// What is in cells; what takes several of them has blanks in those behind its first.
+/// Returns the contents of cells, without the blanks that follow a symbol wider than one cell.
 fn symbols(cells: &[Cell]) -> String {
     let mut taken = 0;
     let seen = cells.iter().map(Cell::symbol).filter(|symbol| {
@@ -45,7 +47,8 @@ fn symbols(cells: &[Cell]) -> String {
     seen.collect()
 }
 
-/// Ground and text of a picture: light where the colours are for a light ground.
+/// Returns background and text colour of a picture: light if the colours are for a light
+/// background.
 const fn ground(colours: Colours) -> [&'static str; 2] {
     match colours {
         Colours::Light => ["#ffffff", "#1a1f26"],
@@ -53,7 +56,8 @@ const fn ground(colours: Colours) -> [&'static str; 2] {
     }
 }
 
-/// A colour of the 256 above the sixteen, a cube of six by six by six and greys; any other one is `usual`.
+/// Converts one of the 256 colours above the first sixteen, a cube of six by six by six and greys;
+/// `usual` for any other.
 fn hex(colour: Color, usual: &str) -> String {
     let Color::Indexed(number) = colour else {
         return usual.to_owned();
@@ -78,7 +82,7 @@ fn svg(buffer: &Buffer, colours: Colours) -> String {
     );
     for (y, line) in lines(buffer).enumerate() {
         let mut x = 0;
-        // What looks alike is one text, as wide as its cells.
+        // Cells of equal style become one text element, as wide as the cells.
         for run in line.chunk_by(|a, b| a.style() == b.style()) {
             let (left, wide) = (x * CELL.0, run.len() * CELL.0);
             x += run.len();
@@ -125,7 +129,7 @@ mod tests {
     use ratatui::style::Style;
 
     #[test]
-    fn text_and_svg_have_what_the_screen_has() {
+    fn text_and_svg_match_the_screen() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 2));
         buffer.set_string(0, 0, "a<b & c", Style::new().fg(Color::Indexed(203)).bold());
         buffer.set_string(2, 1, "→ █", Style::new().reversed());

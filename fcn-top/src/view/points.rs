@@ -1,4 +1,5 @@
-//! The view of notifiers: congestion points, receivers and translating nodes; how much each sends, and which flows it notified.
+//! The view of notifiers: congestion points, receivers and translating nodes; their rates, and the
+//! flows they notified.
 
 use super::Format;
 use super::explanation::flow_text;
@@ -26,24 +27,24 @@ use std::collections::HashMap;
 use std::iter;
 use std::net::IpAddr;
 
-/// Cells from which on the matrix of notifiers and senders stands beside the flows.
+/// Minimum width for a matrix of notifiers and senders beside the flows, in cells.
 const MATRIX: u16 = 110;
-/// Cells of a notifier's name and of a sender's column in it.
+/// Widths of a notifier's name and of a sender's column in it, in cells.
 const NAME: u16 = 16;
 const COLUMN: u16 = 10;
-/// Which column names a flow.
+/// Index of the column that names a flow.
 const FLOW: usize = 3;
-/// Rows of which it is asked who notified them how often: those notified most.
+/// Maximum number of rows whose notifiers are requested: those notified most.
 const ROWS: usize = 256;
-/// Heading of the place where a flow was seen, and cells that it has at most.
+/// Heading and maximum width in cells of the column with a flow's capture point.
 const SEEN_ON: &str = "seen on";
 const PLACE: u16 = 16;
-/// Cells of how often a flow was notified, of its QP and of its verdict, at least.
+/// Minimum widths of a flow's number of notifications, QP and verdict, in cells.
 const TIMES: u16 = 9;
 const QP: u16 = 12;
 const VERDICT: u16 = 8;
 
-/// The kind that it notifies by most.
+/// Returns the kind that it sends most.
 fn kind(point: &PointRecord) -> Kind {
     let counts = [
         point.cnp,
@@ -85,7 +86,7 @@ impl Entry for PointRecord {
         usual: &[
             ("rate_1s", 0, "rate"),
             ("total", 4, "total"),
-            // A number of samples is none of packets: it is seen wherever the total is.
+            // A number of samples is not a number of packets: it is shown with every total.
             ("samples", 3, "samples"),
             ("trend", 3, "course"),
             ("notifier", 0, "notifier"),
@@ -113,7 +114,7 @@ impl Entry for PointRecord {
         Key::Point(self.notifier)
     }
 
-    /// Where there are no rates, those that have notified most.
+    /// Without rates, those that have notified most.
     fn rank(&self, index: usize) -> (u64, u64) {
         (self.total, index as u64)
     }
@@ -124,7 +125,7 @@ impl Entry for PointRecord {
                 fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
             }
             ("flows", _) if let Some(unclear) = flows_unclear(self) => unclear,
-            // None of a kind is as good as nothing.
+            // A count of zero is shown as empty.
             (_, Cell::Count(0)) => world.words.cell(Cell::None),
             (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
         }
@@ -162,7 +163,7 @@ impl Entry for PointRecord {
     }
 }
 
-/// The rows notified most, as many as are asked who notified them how often.
+/// Returns the rows notified most, up to the number whose notifiers are requested.
 fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
     let mut rows: Vec<_> = world.history.shown().qps.iter().collect();
     if rows.len() > ROWS {
@@ -173,18 +174,18 @@ fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
     rows
 }
 
-/// How often each notifier has notified about a row.
+/// Returns the number of notifications of a row by each notifier.
 fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
     let series = world.details.rows.get(&id);
     series.map_or(&[], |series| &series.notifiers)
 }
 
-/// What is said of counts of who notified about which row, where another moment than now is shown.
+/// Returns a qualifier for counts by notifier and row if another moment than the present is shown.
 fn until_now(world: &World<'_>) -> &'static str {
     world.until_now(world.details.rows.values())
 }
 
-/// The flows that a notifier notified, those most often first.
+/// Draws the flows notified by a notifier, most notified first.
 fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
         let its = |(by, _): &&(IpAddr, u64)| *by == point.notifier;
@@ -262,7 +263,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     frame.render_widget(table, area);
 }
 
-/// How often each of the notifiers has notified each sender, those senders that were notified most.
+/// Draws a matrix of notifications by notifier and sender, with the most notified senders.
 fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     if area.is_empty() {
         return;
@@ -277,7 +278,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
             *mark = estimate(row, "total").max(*mark);
         }
     }
-    // What several places have seen may be the same packets: the one that has most counts.
+    // Several capture points may have captured the same packets: the maximum counts.
     let mut counts: HashMap<(IpAddr, IpAddr), (u64, &str)> = HashMap::new();
     for ((notifier, sender, _), count) in places {
         let most = counts.entry((notifier, sender)).or_default();
@@ -335,7 +336,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     frame.render_widget(table.header(heading), area);
 }
 
-/// The view.
+/// The points view.
 #[derive(Debug, Default)]
 pub(super) struct Points;
 
@@ -384,7 +385,7 @@ impl View for Points {
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
         let panel = headed(title, areas[1], place.frame, world);
-        // Of some of the rows, sums would be less than what they are called.
+        // With only some of the rows, sums would be too low.
         let is_whole = shown.qps.len() <= ROWS;
         let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 || !is_whole {
             [panel, Rect::ZERO]

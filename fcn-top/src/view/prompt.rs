@@ -1,5 +1,5 @@
-//! What is typed on the lowest line: a filter, which works while it is typed, or the name of a file. Else the keys, or what
-//! there is to say.
+//! The lowest line of the screen: a filter, applied while it is typed, the name of a file, or
+//! otherwise the keys or a message.
 
 use super::Format;
 use super::fit;
@@ -17,15 +17,15 @@ use ratatui::widgets::Paragraph;
 use tui_input::backend::crossterm::EventHandler;
 use tui_input::{Input, InputRequest};
 
-/// Characters that can be typed at most.
+/// Maximum length of the input, in characters.
 const LONGEST: usize = 1000;
 
-/// What is typed.
+/// Purpose of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A filter, in place of the former one.
+    /// A filter, replacing the former one.
     Filter { former: String },
-    /// A file for the packets behind a row.
+    /// A file for the packets of a row.
     Export(RowId),
     /// A file for the table.
     Write(Format),
@@ -33,18 +33,19 @@ pub(super) enum Purpose {
     Picture,
 }
 
-/// What is being typed.
+/// An open prompt.
 #[derive(Debug)]
 pub(super) struct Prompt {
     pub purpose: Purpose,
     pub input: Input,
-    /// What is wrong with it.
+    /// Error in the input.
     pub error: Option<String>,
-    /// The last filter that something passed: half a word mostly finds nothing, and the table is not to flicker.
+    /// The last filter that some line passed: half a word mostly matches nothing, and the table
+    /// should not flicker.
     pub good: String,
-    /// Whether nothing passes the filter typed.
+    /// True if no line passes the current filter.
     pub none: bool,
-    /// What the lines shown are, where what is typed is not what they go by.
+    /// Description of the lines shown, if they do not match the input.
     pub shown: Option<String>,
 }
 
@@ -60,11 +61,11 @@ impl Prompt {
         }
     }
 
-    /// Takes a key that edits the text; says whether that changed it.
+    /// Edits the text; returns true if that changed it.
     pub(super) fn edit(&mut self, key: KeyEvent) -> bool {
         let full = self.input.value().chars().count() >= LONGEST;
         match key.code {
-            // A control character could only come from a broken terminal.
+            // A control character can only come from a broken terminal.
             KeyCode::Char(c) if c.is_control() || (full && key.modifiers.is_empty()) => false,
             _ => self
                 .input
@@ -73,7 +74,7 @@ impl Prompt {
         }
     }
 
-    /// Takes pasted text.
+    /// Inserts pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         for c in clean(text.lines().next().unwrap_or_default()).chars() {
             if self.input.value().chars().count() < LONGEST {
@@ -82,7 +83,7 @@ impl Prompt {
         }
     }
 
-    /// What stands before the text.
+    /// Returns the label before the text.
     const fn label(&self) -> &'static str {
         match self.purpose {
             Purpose::Filter { .. } => "Filter: ",
@@ -93,7 +94,7 @@ impl Prompt {
         }
     }
 
-    /// What to do, while nothing is wrong.
+    /// Returns a hint, shown unless there is an error.
     const fn hint(&self) -> &'static str {
         match self.purpose {
             Purpose::Filter { .. } if self.none => "No line passes this",
@@ -106,7 +107,7 @@ impl Prompt {
         }
     }
 
-    /// Draws what is typed, and above it what is wrong with it or can be done.
+    /// Draws the input, and above it the error or a hint.
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let [hint, line] = area.layout(&Layout::vertical([Constraint::Length(1); 2]));
         let (text, tone) = match &self.error {
@@ -141,8 +142,8 @@ impl Prompt {
         });
     }
 
-    /// Takes over a filter that can be read already; tells what is wrong with one that cannot. The table is to be arranged
-    /// anew by `arrange`.
+    /// Applies the filter if it is valid, or sets the error. `arrange` filters and sorts the table
+    /// again.
     pub(super) fn filter(
         &mut self,
         table: &mut Table,
@@ -162,7 +163,7 @@ impl Prompt {
             arrange(table);
             self.none = table.lines.is_empty() && table.all > 0;
             if self.none {
-                // It could be read before.
+                // It was valid before.
                 let _ = table.filter(&self.good);
                 arrange(table);
             } else {
@@ -177,7 +178,7 @@ impl Prompt {
     }
 }
 
-/// Draws the keys, or what there is to say.
+/// Draws the keys, or a message.
 pub(super) fn foot(
     message: Option<&(String, Tone)>,
     view: &[(&'static str, &'static str)],

@@ -1,4 +1,5 @@
-//! The first view: one line a QP or flow, those notified most often first, and the story of the one chosen below.
+//! The first view: one line for each QP or flow, most notified first, with an explanation of the
+//! selected one.
 
 use super::explanation::{self, flow_text};
 use super::fit;
@@ -17,14 +18,14 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 
-/// What did not come where there is no row.
+/// Noun for an empty table.
 pub(super) const NONE: Option<&str> = Some("No congestion notification");
 
 /// The table's lines.
 type Row = (RowId, QpRecord);
 
-/// The QP that the row is about: plain as the sender's own, `~` before one that was inferred, `→` before the receiver's; or
-/// the flow label.
+/// Formats the QP of the row: plain for the sender's own, `~` before an inferred one, `→` before
+/// the receiver's; or the flow label.
 pub(super) fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
@@ -41,7 +42,7 @@ pub(super) fn qp_text(record: &QpRecord) -> String {
     }
 }
 
-/// A verdict in short words; with the number of notifications that it rests on, where they are few.
+/// Formats a verdict in short, with the number of notifications behind it if they are few.
 pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
     let (says, tone) = match record.verdict {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
@@ -53,11 +54,11 @@ pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
     (format!("{says}{few}"), tone)
 }
 
-/// Who notifies: its address, unless that is the flow's receiver's, how many others do, and by what it is where that has room
-/// beside it.
+/// Describes the notifier: its address, unless it is the flow's receiver, the number of others, and
+/// its role if there is room.
 fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     let role = acts_as(record.notifier_role, record.made_by);
-    // Beyond so many they are not told apart.
+    // Notifiers beyond the limit are not distinguished.
     let more = match record.notifiers.saturating_sub(1) {
         0 => String::new(),
         more if more < NOTIFIERS as u32 => format!(" +{more}"),
@@ -65,7 +66,7 @@ fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     };
     let what = match record.kind {
         Kind::Cnp => role.to_owned(),
-        // Only the kind says so.
+        // Only the kind shows the role.
         kind => format!("as {role}, {}", kind_name(kind)),
     };
     if record.receiver == Some(record.notifier) && more.is_empty() {
@@ -92,7 +93,7 @@ impl Record for Row {
 
 impl Entry for Row {
     const SCHEMA: &'static Schema = &Schema {
-        // A QP has one for each kind that it is notified by.
+        // A QP has one for each kind of notification.
         lines: "row",
         extra: &[
             Extra::graph(
@@ -143,7 +144,7 @@ impl Entry for Row {
         Key::Qp(self.0)
     }
 
-    /// Where there are no rates, those notified most often.
+    /// Without rates, those notified most.
     fn rank(&self, _: usize) -> (u64, u64) {
         (self.1.total, self.0.0)
     }
@@ -174,7 +175,7 @@ impl Entry for Row {
     }
 
     fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-        // Samples tell no course.
+        // Samples have no time series.
         if self.1.sampled.is_some() {
             return;
         }
@@ -192,9 +193,9 @@ impl Entry for Row {
             "qp" => record.qp.is_none() && record.flow_label.is_none(),
             "data_trend" => record.data_packets.is_none(),
             "findings" => record.findings == 0,
-            // Where it has room, it is told by who notifies.
+            // If there is room, the notifier's column has it.
             "kind" => true,
-            // Else it may be the place of others as well.
+            // Otherwise others may have the same capture point.
             "interface" => record.sampled.is_none(),
             "trend" | "flow" | "notified_by" => false,
             _ => self.cell(number) == Cell::None,
@@ -244,7 +245,7 @@ impl Entry for Row {
             "icrc_bad" if record.icrc_bad > 0 => Tone::Bad,
             "findings" if record.findings > 0 => Tone::Warn,
             "verdict" => verdict(record).1,
-            // Nothing for ten seconds: it is over.
+            // No notifications for ten seconds: inactive.
             _ if record.rate_10s == Some(0.0) => Tone::Dim,
             "kind" | "trend" | "notified_by" => Tone::Kind(record.kind),
             _ => Tone::Plain,
@@ -252,12 +253,12 @@ impl Entry for Row {
     }
 }
 
-/// The view.
+/// The QPs view.
 #[derive(Debug, Default)]
 pub(super) struct Qps;
 
 impl Qps {
-    /// Room for the table, and for the story beside it or below.
+    /// Splits the area between the table and the explanation, beside it or below.
     fn split(area: Rect, lines: usize) -> [Rect; 2] {
         if area.height < 16 {
             return [area, Rect::ZERO];
@@ -272,7 +273,8 @@ impl Qps {
             ]));
             return [left, story];
         }
-        // The story has what the lines leave, and at least half of it where there are many.
+        // The explanation gets the space that the lines leave, or half of the screen if there are
+        // many.
         let story = (area.height - 1)
             .saturating_sub(wanted)
             .clamp(9.min(area.height / 2), area.height / 2);

@@ -1,13 +1,13 @@
-//! The views by name, as they stand in the line of tabs.
+//! The views by name, in the order of the tabs.
 
 fcn_wire::identified! {
-    /// What the screen shows: the tabs in their order, which is that of the keys 1 to 7.
+    /// Views of the screen, in the order of the tabs and of the keys 1 to 7.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     Tab {
-        /// What each QP is told.
+        /// Notifications to each QP.
         #[default]
         Qps = "qps",
-        /// Who tells: congestion points, and receivers that send CNPs.
+        /// Notifiers: congestion points, and receivers that send CNPs.
         Points = "points",
         /// One row of the QPs, over time.
         Flow = "flow",
@@ -15,15 +15,15 @@ fcn_wire::identified! {
         Paths = "paths",
         /// Events and findings.
         Events = "events",
-        /// Where packets come from, and what was lost.
+        /// Interfaces, and losses.
         Interfaces = "interfaces",
-        /// What this host's NICs count, and their queue pairs.
+        /// Counters and queue pairs of this host's NICs.
         Nics = "nics",
     }
 }
 
 impl Tab {
-    /// Its name on the tab.
+    /// Returns the name on the tab.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -37,13 +37,13 @@ impl Tab {
         }
     }
 
-    /// The view of that name.
+    /// Returns the view with that name.
     #[must_use]
     pub fn named(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|view| view.id() == id)
     }
 
-    /// The view so many tabs further on, round and round.
+    /// Returns the next or previous tab, cyclically.
     pub(super) fn step(self, back: bool) -> Self {
         let at = Self::ALL.iter().position(|&view| view == self).unwrap_or(0);
         let by = if back { Self::ALL.len() - 1 } else { 1 };

@@ -1,5 +1,5 @@
-//! A table on the screen: what is remembered of it (order, filter, columns, the line chosen), and how it is drawn: the
-//! columns that have room and something in them, the most important first, and only the lines that are seen.
+//! A table on the screen: its state (order, filter, columns, selected line) and its drawing: only
+//! columns that fit and are not empty, the most important first, and only visible lines.
 
 use super::fit;
 use super::hits::{Hit, Place};
@@ -19,10 +19,11 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How long lines sorted by a rate stay in their order, with new ones behind them, so that they can be read.
+/// Time for which lines sorted by a rate keep their order, with new ones after them, so that they
+/// can be read.
 pub(super) const HELD: u64 = 5 * SECOND;
 
-/// Headings of columns that are not usual, other than the records' own.
+/// Headings of optional columns, if they differ from the records' own.
 const TITLES: [(&str, &str); 4] = [
     ("rate_now", "latest rate"),
     ("rate_10s", "smoothed rate"),
@@ -30,7 +31,7 @@ const TITLES: [(&str, &str); 4] = [
     ("rate_peak", "peak rate"),
 ];
 
-/// Names a line for as long as it is in its table.
+/// Identifies a line for as long as it is in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Qp(RowId),
@@ -51,13 +52,13 @@ pub(super) enum Key {
     LocalQp(Arc<str>, Option<u32>, u32),
 }
 
-/// A column that only the screen has, made of several.
+/// A column that exists only on the screen, combined from several.
 #[derive(Debug)]
 pub(super) struct Extra {
     column: Column,
-    /// The column that is sorted by in its place.
+    /// Column used to sort by it.
     sorts: &'static str,
-    /// Whether it is a graph, as wide as the column and without a text.
+    /// True for a graph, as wide as the column and without text.
     graph: bool,
 }
 
@@ -82,7 +83,7 @@ impl Extra {
         }
     }
 
-    /// One that is a graph.
+    /// Creates a graph column.
     pub(super) const fn graph(
         id: &'static str,
         sorts: &'static str,
@@ -96,17 +97,18 @@ impl Extra {
     }
 }
 
-/// A kind of table.
+/// Description of a kind of table.
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// What its lines are called.
+    /// Noun for its lines.
     pub lines: &'static str,
-    /// The columns of its records, and those that only the screen has, numbered behind them.
+    /// Columns of its records; those that exist only on the screen are numbered after them.
     pub columns: &'static [Column],
     pub extra: &'static [Extra],
-    /// The usual columns from left to right, with their headings; those with the greatest number leave first where room is short.
+    /// Default columns from left to right, with their headings; those with the greatest number are
+    /// dropped first if there is little room.
     pub usual: &'static [(&'static str, u8, &'static str)],
-    /// How many of them stay when the others are scrolled.
+    /// Number of columns that stay when the others are scrolled.
     pub fixed: usize,
     pub order: &'static str,
     pub filter: fn(&str) -> Result<Filter, FilterError>,
@@ -114,7 +116,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// That of a kind of record, of which the first column stays.
+    /// Returns the schema of a kind of record, with its first column fixed.
     pub(super) const fn for_record<R: Record>() -> Self {
         Self {
             lines: R::TABLE,
@@ -149,14 +151,14 @@ impl Schema {
         self.extra(number).is_some_and(|extra| extra.graph)
     }
 
-    /// The column of the records that a column is sorted by.
+    /// Returns the column of the records used to sort by a column.
     fn sorts(&self, number: usize) -> usize {
         self.extra(number)
             .and_then(|extra| self.named(extra.sorts))
             .unwrap_or(number)
     }
 
-    /// The heading of a column.
+    /// Returns the heading of a column.
     pub(super) fn title(&self, column: &'static Column) -> &'static str {
         let usual = self.usual.iter().map(|(id, _, title)| (*id, *title));
         let mut titles = usual.chain(TITLES);
@@ -168,27 +170,28 @@ impl Schema {
 /// A line of a table.
 pub(super) trait Entry: Record {
     const SCHEMA: &'static Schema;
-    /// Whether a line may have a second one below it.
+    /// True if a line may have a second one below it.
     const TALL: bool = false;
 
     fn key(&self) -> Key;
 
-    /// Orders lines that are otherwise equal, always the same way; `index` is where it stands in its table.
+    /// Tie-breaker for lines that are otherwise equal; `index` is the line's position in its table.
     fn rank(&self, index: usize) -> (u64, u64) {
         (index as u64, 0)
     }
 
-    /// What stands in a column that has `room` cells.
+    /// Returns the text of a column that has `room` cells.
     fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
         cut(column, &world.in_column(column, self.cell(number)), room)
     }
 
-    /// Draws what stands in a column of graphs.
+    /// Draws a graph column.
     fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         let _ = (id, style, frame, area, world);
     }
 
-    /// What stands below that, where there is room; `is_shown` tells which other columns there are.
+    /// Returns the text below that, if there is room; `is_shown` tells which other columns are
+    /// shown.
     fn below(
         &self,
         column: &'static Column,
@@ -199,17 +202,17 @@ pub(super) trait Entry: Record {
         String::new()
     }
 
-    /// Whether there is nothing in a column.
+    /// Returns true if a column is empty.
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
         let _ = column;
         number < Self::COLUMNS.len() && self.cell(number) == Cell::None
     }
 
-    /// What a column is to the reader.
+    /// Returns the tone of a column.
     fn tone(&self, id: &str) -> Tone;
 }
 
-/// How the line chosen is to move.
+/// Movement of the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     By(isize),
@@ -218,48 +221,49 @@ pub(super) enum Move {
     Last,
 }
 
-/// What is remembered of one table.
+/// State of one table.
 #[derive(Debug)]
 pub(super) struct Table {
     pub schema: &'static Schema,
     pub order: Order,
-    /// Numbers of the columns, in the order shown.
+    /// Column numbers, in the order shown.
     pub columns: Vec<usize>,
-    /// Whether those are the usual ones.
+    /// True if these are the default columns.
     pub usual: bool,
-    /// The filter as it was typed; the last one that could be read.
+    /// Text of the last valid filter.
     pub typed: String,
     filter: Option<Filter>,
-    /// Only lines with this in that column: apart from the filter since masked addresses cannot be typed.
+    /// Shows only lines with this value in that column. Separate from the filter because masked
+    /// addresses cannot be typed.
     pub only: Option<(usize, Cell<'static>)>,
-    /// The line chosen.
+    /// Selected line.
     pub chosen: Option<Key>,
-    /// Where it stands (or stood) among the lines shown.
+    /// Its current or last position among the lines shown.
     pub at: usize,
-    /// The first line on the screen.
+    /// First visible line.
     pub top: usize,
-    /// Whether the screen goes where the chosen line goes.
+    /// True if the screen follows the selected line.
     pub follow: bool,
-    /// Columns scrolled away to the left.
+    /// Number of columns scrolled away to the left.
     pub left: usize,
-    /// The column last asked to sort by, which stays in sight.
+    /// Column last requested to sort by, which stays visible.
     reveal: Option<usize>,
-    /// Those without which lines cannot be told apart.
+    /// Columns needed to distinguish lines.
     kept: Vec<usize>,
-    /// Lines on the screen, when it was last drawn.
+    /// Number of visible lines at the last drawing.
     pub page: usize,
-    /// The widest text in each column: columns grow, and do not jump.
+    /// Maximum text width of each column: columns grow, but do not shrink.
     widest: Vec<u16>,
-    /// Lines of the table.
+    /// Number of lines in the table.
     pub all: usize,
-    /// Numbers of the lines that pass the filter, in order, and their names.
+    /// Indices of the lines that pass the filter, in order, and their keys.
     pub lines: Vec<u32>,
     pub keys: Vec<Key>,
-    /// By what the lines were put in order last, and of which moment they were.
+    /// Order at the last sorting, and the time of its tables.
     sorted: Option<(Order, u64)>,
-    /// Columns not shown, as no line has anything in them.
+    /// Columns not shown because they are empty in all lines.
     pub empty: Vec<usize>,
-    /// Columns that have no room.
+    /// Number of columns without room.
     pub more: usize,
 }
 
@@ -295,7 +299,7 @@ impl Table {
         }
     }
 
-    /// Another with its order and filter.
+    /// Returns another table with the same order and filter.
     pub(super) fn beside(&self) -> Self {
         Self {
             order: self.order,
@@ -305,13 +309,13 @@ impl Table {
         }
     }
 
-    /// Takes the usual columns again.
+    /// Restores the default columns.
     pub(super) fn usual_columns(&mut self) {
         self.columns = Self::new(self.schema).columns;
         (self.usual, self.left) = (true, 0);
     }
 
-    /// Takes a filter.
+    /// Sets a filter.
     pub(super) fn filter(&mut self, text: &str) -> Result<(), FilterError> {
         self.filter = match text.trim() {
             "" => None,
@@ -319,50 +323,50 @@ impl Table {
         };
         text.trim().clone_into(&mut self.typed);
         self.sorted = None;
-        // Other lines may do with less room.
+        // Other lines may need less room.
         self.widest.fill(0);
         Ok(())
     }
 
-    /// Takes only lines with that in the column called `id`, or all again.
+    /// Limits the lines to those with `cell` in the column called `id`, or shows all again.
     pub(super) fn only(&mut self, id: &str, cell: Option<Cell<'static>>) {
         self.only = self.schema.named(id).zip(cell);
         self.widest.fill(0);
         (self.chosen, self.top, self.sorted) = (None, 0, None);
     }
 
-    /// The filter as it may be shown.
+    /// Returns the filter in a form that may be shown.
     pub(super) fn shown_filter(&self, masks: bool) -> Cow<'_, str> {
         match masks && !self.typed.is_empty() {
-            // An address may be in it in any spelling.
+            // It may contain an address in any spelling.
             true => "…".into(),
             false => clean(&self.typed),
         }
     }
 
-    /// Whether lines may be left out.
+    /// Returns true if lines may be hidden.
     pub(super) fn filters(&self) -> bool {
         self.filter.is_some() || self.only.is_some()
     }
 
-    /// Sorts by a column; by the one that is sorted by already, the other way round.
+    /// Sorts by a column, or reverses the direction if already sorted by it.
     pub(super) fn sort_by(&mut self, column: usize) {
         self.reveal = Some(column);
         let column = self.schema.sorts(column);
         if self.order.column == column {
             self.order.descending = !self.order.descending;
         } else if let Some(about) = self.schema.column(column) {
-            // The most and the latest first; names from A.
+            // Numbers and times descending, names ascending.
             let descending = !matches!(about.holds, Holds::Address | Holds::Name | Holds::Text);
             self.order = Order { column, descending };
         }
     }
 
-    /// Sorts by the next column shown, or the one before.
+    /// Sorts by the next or previous shown column.
     pub(super) fn sort_beside(&mut self, right: bool) {
         let sorts = |column: &usize| self.schema.sorts(*column) == self.order.column;
         let now = self.columns.iter().position(sorts);
-        // What is made of several sorts as one of them, which may be shown beside it.
+        // A combined column sorts like one of its parts, which may be shown beside it.
         let other = |at: &usize| {
             let column = self.columns.get(*at);
             column.is_some_and(|column| !sorts(column) && !self.empty.contains(column))
@@ -379,7 +383,8 @@ impl Table {
         }
     }
 
-    /// Whether lines stay in their order for [`HELD`]: what they are sorted by changes all the time.
+    /// Returns true if lines keep their order for [`HELD`], because the column sorted by changes
+    /// all the time.
     pub(super) fn holds(&self, world: &World<'_>) -> bool {
         let column = self.schema.column(self.order.column);
         column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
@@ -387,7 +392,7 @@ impl Table {
             && world.ended.is_none()
     }
 
-    /// Filters and orders `lines`, and finds the chosen one again.
+    /// Filters and sorts `lines`, and finds the selected one again.
     pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
         let fits = |line: &E| {
@@ -396,7 +401,7 @@ impl Table {
                     .only
                     .is_none_or(|(column, cell)| line.cell(column) == cell)
         };
-        // What somebody has picked is shown, whatever is in it.
+        // Columns selected by the user are shown even if empty.
         let mut empty = Vec::new();
         if self.usual {
             let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
@@ -408,18 +413,19 @@ impl Table {
             self.holds(world)
                 && *by == order
                 && (*at..at.saturating_add(HELD)).contains(&now)
-                // Where others have taken the place of some, looking for each takes longer than sorting all.
+                // If some lines were replaced, looking up each takes longer than sorting all.
                 && stood.all(|(at, key)| lines.get(*at as usize).is_some_and(|line| line.key() == *key))
         });
         self.sorted = held.or(Some((order, now)));
-        // Where each line stood, where they stay.
+        // Previous position of each line, if the order is kept.
         let mut places = vec![u32::MAX; if held.is_some() { lines.len() } else { 0 }];
         for (place, at) in (0..).zip(&self.lines) {
             if let Some(line) = places.get_mut(*at as usize) {
                 *line = place;
             }
         }
-        // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
+        // Keys are compared side by side: lines are long, and accessing two for each comparison
+        // takes longer than everything else.
         let mut keys: Vec<(u32, SortKey, (u64, u64), u32)> = (lines.iter().zip(0u32..))
             .filter(|(line, _)| fits(line))
             .map(|(line, at)| {
@@ -455,42 +461,42 @@ impl Table {
             .and_then(|key| self.keys.iter().position(|other| other == key));
         match place {
             Some(place) => self.at = place,
-            // One that has gone gives way to what stands there now.
+            // If the selected line is gone, the one now at its position is selected.
             None if self.chosen.is_some() && !self.keys.is_empty() => self.choose(self.at),
             None => self.at = 0,
         }
     }
 
-    /// Keeps those columns in sight.
+    /// Keeps those columns visible.
     pub(super) fn keep(&mut self, ids: &[&str]) {
         self.kept = ids.iter().filter_map(|id| self.schema.named(id)).collect();
         self.empty.retain(|number| !self.kept.contains(number));
     }
 
-    /// Those of the table's lines that are shown, in order.
+    /// Returns the shown lines, in order.
     pub(super) fn shown<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
         self.lines.iter().filter_map(|at| lines.get(*at as usize))
     }
 
-    /// The line chosen, or else the first.
+    /// Returns the selected line, or else the first.
     pub(super) fn current<'l, E>(&self, lines: &'l [E]) -> Option<&'l E> {
         let at = if self.chosen.is_some() { self.at } else { 0 };
         lines.get(*self.lines.get(at)? as usize)
     }
 
-    /// The lines on the screen.
+    /// Returns the visible lines.
     pub(super) fn visible<'l, E>(&self, lines: &'l [E]) -> impl Iterator<Item = &'l E> {
         self.shown(lines).skip(self.top).take(self.page)
     }
 
-    /// Chooses the line at a place among those shown, or the last.
+    /// Selects the line at a position among those shown, or the last.
     pub(super) fn choose(&mut self, place: usize) {
         self.at = place.min(self.keys.len().saturating_sub(1));
         self.chosen = self.keys.get(self.at).cloned().or(self.chosen.take());
         self.follow = true;
     }
 
-    /// Moves on from the chosen line; where none is, to the first one on the screen.
+    /// Moves the selection; without one, starts at the first visible line.
     pub(super) fn go(&mut self, how: Move) {
         let place = match how {
             Move::By(_) | Move::Page { .. } if self.chosen.is_none() => self.top,
@@ -499,14 +505,14 @@ impl Table {
         self.choose(place);
     }
 
-    /// Scrolls without choosing.
+    /// Scrolls without selecting.
     pub(super) fn scroll(&mut self, by: isize) {
         self.follow = false;
         self.top = self.top.saturating_add_signed(by);
         self.settle(self.page);
     }
 
-    /// Moves the lines on the screen to where they may and should be: `page` of them have room.
+    /// Adjusts the first visible line for a page of `page` lines.
     fn settle(&mut self, page: usize) {
         self.page = page;
         if self.follow && self.chosen.is_some() && page > 0 {
@@ -525,11 +531,11 @@ impl Table {
         };
     }
 
-    /// How soon a column leaves where room is short.
+    /// Returns the weight of a column; the greatest is dropped first.
     fn weight(&self, place: usize, column: usize) -> u8 {
         let id = self.schema.column(column).map_or("", |column| column.id);
         let rate = self.schema.named("rate_1s");
-        // Where there are no rates, that stands for them, and what it is of.
+        // Without rates, the total takes their place, and so does the number of samples.
         let id = match id {
             "total" | "samples" if rate.is_some_and(|rate| self.empty.contains(&rate)) => "rate_1s",
             id => id,
@@ -647,7 +653,7 @@ impl Table {
                         true => world.theme.chosen(),
                         false => world.style(line.tone(column.id)),
                     };
-                    // A graph has the second line as well where nothing stands there.
+                    // A graph also uses the second line if it is free.
                     let is_free = below(line, column, width).is_empty();
                     let height = if is_free { tall as u16 } else { 1 };
                     let area = Rect::new(x, y, width, height);
@@ -662,7 +668,7 @@ impl Table {
         }
     }
 
-    /// The columns that have room, with their widths.
+    /// Returns the columns that fit, with their widths.
     fn place<E: Entry>(
         &mut self,
         visible: &[&E],
@@ -672,7 +678,7 @@ impl Table {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
         let stays = |number| self.reveal == Some(number) || self.kept.contains(&number);
-        // Number, column, least width, width wanted, weight.
+        // Number, column, minimum width, desired width, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
             let scrolled = (fixed..fixed + skipped).contains(&place) && !stays(number);
@@ -719,7 +725,8 @@ impl Table {
             placed.remove(at);
             self.more += 1;
         }
-        // Addresses are told apart by what is cut off: graphs give way to them, and one leaves where they are whole without it.
+        // Addresses are distinguished by the parts that would be cut off, so graphs give way to
+        // them: one is dropped if that lets the addresses be shown in full.
         let lacking = |placed: &[(usize, &Column, u16, u16, u8)]| {
             let addresses = placed.iter().filter(|placed| is_address(placed.1.id));
             let lacks: u16 = addresses.map(|(_, _, width, full, _)| full - width).sum();
@@ -744,7 +751,7 @@ impl Table {
             placed.remove(at);
             self.more += 1;
         }
-        // A cell each in turn, so that two that are shortened get the same: addresses first.
+        // One cell each in turn, so that two shortened columns get the same width: addresses first.
         let mut left = room.saturating_sub(used(&placed));
         for turn in 0..3 {
             let mut before = u16::MAX;
@@ -753,7 +760,7 @@ impl Table {
                 for (_, column, width, full, _) in &mut placed {
                     let its_turn = match column.id {
                         id if is_address(id) => 0,
-                        // An address as well, mostly, and what it is.
+                        // Mostly an address as well, with its role.
                         "notified_by" => 1,
                         _ => 2,
                     };
@@ -771,7 +778,7 @@ impl Table {
     }
 }
 
-/// Where a line moves that stands at a place in a list of so many.
+/// Returns the new position after a movement in a list of `lines` lines.
 pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
     let page = page.saturating_sub(1).max(1);
     let place = match how {
@@ -791,12 +798,12 @@ fn is_address(id: &str) -> bool {
     id == "flow" || ADDRESSES.contains(&id)
 }
 
-/// Whether what stands in a column names something, so that two that differ are not to look alike.
+/// Returns true if the column identifies something, so that different values must not look equal.
 fn is_name(id: &str) -> bool {
     is_address(id) || ["interface", "name"].contains(&id)
 }
 
-/// Cells of a graph where addresses need the room: as many as its heading.
+/// Width of a graph if addresses need the room: that of its heading, in cells.
 const NARROW: u16 = 6;
 
 /// Cells between columns.
@@ -804,7 +811,8 @@ const fn gap(room: u16) -> u16 {
     if room < 130 { 1 } else { 2 }
 }
 
-/// Cells that a column needs: a number cut off is another number, a text is not.
+/// Returns the minimum width of a column in cells: a truncated number would be wrong, a truncated
+/// text is not.
 fn least(column: &Column, room: u16) -> u16 {
     match column.id {
         id if ADDRESSES.contains(&id) => 14,
@@ -826,7 +834,7 @@ fn least(column: &Column, room: u16) -> u16 {
     }
 }
 
-/// Who sends and who receives, in `room` cells.
+/// Formats sender and receiver in `room` cells.
 pub(super) fn both(from: &str, to: &str, room: u16) -> String {
     let room = room.saturating_sub(3);
     let from = shortened(from, room.saturating_sub(fit::width(to)).max(room / 2));
@@ -834,7 +842,7 @@ pub(super) fn both(from: &str, to: &str, room: u16) -> String {
     format!("{from} → {to}")
 }
 
-/// What stands in a column, in `room` cells. Interfaces of a device differ at the end of their names.
+/// Shortens the text of a column to `room` cells. Names of a device's interfaces differ at the end.
 pub(super) fn cut(column: &Column, text: &str, room: u16) -> String {
     match column.id {
         "interface" | "name" => fit::start(text, room),
@@ -843,7 +851,8 @@ pub(super) fn cut(column: &Column, text: &str, room: u16) -> String {
     .into_owned()
 }
 
-/// An address, or another text, in `room` cells. The hosts of a fabric differ at the end of their addresses.
+/// Shortens an address or another text to `room` cells. Addresses of a fabric's hosts differ at the
+/// end.
 pub(super) fn shortened(text: &str, room: u16) -> Cow<'_, str> {
     let is_ipv4 = |text: &str| {
         text.bytes()
@@ -872,7 +881,7 @@ mod tests {
             "(….17.251)".replace("….", "…")
         );
         assert_eq!(shortened("192.168.200.251, a switch", 10), "192.168.2…");
-        // Two of one fabric stay apart.
+        // Two addresses of one fabric remain distinct.
         assert_eq!(shortened("fd00:10:77:3::a1", 10), "…:77:3::a1");
         let ends = both("2001:db8:ffff::3", "2001:db8:1::1", 25);
         assert_eq!(ends, "…b8:ffff::3 → …1:db8:1::1");

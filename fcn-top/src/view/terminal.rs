@@ -1,4 +1,4 @@
-//! The loop on a real terminal. However it ends, the terminal is as it was.
+//! The loop on a real terminal. The terminal is restored however the loop ends.
 
 use super::{App, Colours, Effect, Options, picture};
 use crate::new_file;
@@ -29,20 +29,23 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that a request to stop waits for a key.
+/// Maximum wait for a key before a request to stop is noticed.
 const SLICE: Duration = Duration::from_millis(100);
-/// Inputs taken before the next picture, so that a flood of them does not hide it.
+/// Maximum number of inputs processed before the next picture, so that a flood of them does not
+/// hide it.
 const INPUTS: usize = 256;
-/// So many times the processor time that a picture took, the next one is waited for at least: packets go before pictures.
+/// Minimum wait for the next picture, as a multiple of the processor time of the last one: packets
+/// take precedence over pictures.
 const PACE: u32 = 10;
 
-/// Columns and lines that are drawn at most: a terminal may claim any size.
+/// Maximum number of columns and lines drawn: a terminal may claim any size.
 const MOST: (u16, u16) = (1_000, 500);
 
-/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true.
+/// Shows `watched` on the terminal until the user quits, or `stop` becomes true.
 ///
 /// # Errors
-/// Standard output is no terminal, or the terminal cannot be used.
+///
+/// Standard output is not a terminal, or the terminal cannot be used.
 pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage("standard output is no terminal")
@@ -73,7 +76,7 @@ fn unusable(error: &io::Error) -> Failure {
         .and("without one use --report, --json, --jsonl or --csv")
 }
 
-/// Takes the terminal for the screen.
+/// Switches the terminal to the screen.
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
     execute!(
@@ -84,7 +87,7 @@ fn take() -> io::Result<()> {
     )
 }
 
-/// Makes the terminal as it was. What fails cannot be helped, and the rest is still done.
+/// Restores the terminal. Errors are ignored, and the remaining steps are still done.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, DisableMouseCapture);
@@ -99,11 +102,12 @@ type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static;
 
 /// The terminal while it shows the screen.
 struct Screen {
-    /// Not dropped: all that would do is to show the cursor, and to panic where the terminal has gone and standard error with it.
+    /// Never dropped: its destructor only shows the cursor, and panics if the terminal and with it
+    /// standard error are gone.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
-    /// What told of panics before.
+    /// The previous panic hook.
     hook: Arc<Hook>,
-    /// Whether a thread has panicked: its message must not be painted over.
+    /// True if a thread has panicked: its message must not be painted over.
     broken: Arc<AtomicBool>,
 }
 
@@ -113,7 +117,7 @@ impl Screen {
         let hook: Arc<Hook> = Arc::from(panic::take_hook());
         let (before, tell) = (Arc::clone(&hook), Arc::clone(&broken));
         panic::set_hook(Box::new(move |info| {
-            // The first panic restores the terminal; what another one has to say follows below.
+            // The first panic restores the terminal; messages of further ones follow below.
             if !tell.swap(true, Ordering::Relaxed) {
                 restore();
             }
@@ -142,7 +146,7 @@ impl Screen {
         Ok(terminal)
     }
 
-    /// Stops the program, as Ctrl-Z does, with the terminal as it was; comes back where it goes on.
+    /// Stops the program as Ctrl-Z does, with the terminal restored; returns when it continues.
     fn suspend(&mut self) -> io::Result<()> {
         restore();
         raise(Signal::SIGTSTP)?;
@@ -150,7 +154,7 @@ impl Screen {
         clear(&mut self.terminal)
     }
 
-    /// Draws what is shown on as much of the terminal as there is now.
+    /// Draws the screen at the current size of the terminal.
     fn draw(&mut self, app: &mut App<'_>) -> io::Result<CompletedFrame<'_>> {
         let area = area(&self.terminal)?;
         if self.terminal.get_frame().area() != area {
@@ -159,7 +163,7 @@ impl Screen {
         self.terminal.draw(|frame| app.draw(frame))
     }
 
-    /// Writes a picture of what is shown.
+    /// Writes a picture of the screen.
     fn picture(
         &mut self,
         app: &mut App<'_>,
@@ -187,7 +191,7 @@ impl Screen {
             let (began, worked) = (Instant::now(), processor_time());
             let renews = began >= due || shown != Some(wanted);
             if renews {
-                // What has ended does not change any more.
+                // After the end of input nothing changes.
                 let ended = watched.ended();
                 if ended.is_none() || shown != Some(wanted) || !app.has_ended() {
                     app.let_go();
@@ -237,20 +241,20 @@ impl Screen {
     }
 }
 
-/// What this thread has worked so far: what it waited for the packets is not its own.
+/// Returns the processor time of this thread: waiting for packets does not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
-/// and fail: the answer is read elsewhere, or never comes.
+/// Clears the terminal, so that everything is drawn again. [`Terminal::clear`] would query the
+/// cursor position, and fail: another thread reads the answer, or it never comes.
 fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
     let area = area(terminal)?;
     terminal.resize(area)
 }
 
-/// The part of the terminal that is drawn on.
+/// Returns the part of the terminal that is drawn on.
 fn area(terminal: &Terminal<CrosstermBackend<Stdout>>) -> io::Result<Rect> {
     let size = terminal.size()?;
     let (columns, lines) = MOST;
@@ -262,12 +266,12 @@ fn area(terminal: &Terminal<CrosstermBackend<Stdout>>) -> io::Result<Rect> {
     ))
 }
 
-/// Input from the terminal, read by a thread of its own: where the terminal is gone, reading never returns, and whoever
-/// waits for it would not see the request to stop that came with that.
+/// Input from the terminal, read by a separate thread: if the terminal is gone, reading never
+/// returns, and a thread waiting for it would miss the request to stop that comes with that.
 struct Inputs(Receiver<io::Result<Event>>);
 
 impl Inputs {
-    /// Begins to read. The thread goes with the process.
+    /// Starts to read. The thread ends with the process.
     fn begin() -> io::Result<Self> {
         let (sender, events) = mpsc::sync_channel(INPUTS);
         thread::Builder::new()
@@ -284,7 +288,7 @@ impl Inputs {
         Ok(Self(events))
     }
 
-    /// Waits for input and takes all that is there; returns whether there was any.
+    /// Waits for input and processes all that is available; returns true if there was any.
     fn take(&self, app: &mut App<'_>, wait: Duration) -> io::Result<bool> {
         let mut next = match self.0.recv_timeout(wait) {
             Ok(first) => first,
@@ -309,9 +313,9 @@ impl Inputs {
     }
 }
 
-/// Has panics told as before the screen.
+/// Restores the previous panic hook.
 fn give_back(hook: &Arc<Hook>) {
-    // A hook cannot be set while this thread panics; the process is about to end then anyway.
+    // A hook cannot be set while this thread panics; the process is about to end anyway.
     if !thread::panicking() {
         let hook = Arc::clone(hook);
         panic::set_hook(Box::new(move |info| hook(info)));
@@ -320,11 +324,11 @@ fn give_back(hook: &Arc<Hook>) {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Where a panic has restored it already, what was said since must not be cleared away.
+        // If a panic has already restored it, later messages must not be cleared.
         if !self.broken.load(Ordering::Relaxed) {
             restore();
         }
-        // A picture that was being drawn meanwhile has hidden it.
+        // A picture drawn in the meantime may have hidden the cursor.
         let _ = execute!(io::stdout(), Show);
         give_back(&self.hook);
     }

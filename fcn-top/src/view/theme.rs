@@ -1,18 +1,19 @@
-//! Colours, each with one meaning, and no background; and what stands for the signs of Unicode where a terminal has none.
+//! Colours, each with one meaning and without background, and ASCII replacements for Unicode
+//! symbols.
 
 use super::Colours;
 use fcn_wire::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a text is to the reader.
+/// Meaning of a text to the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Nothing special.
     Plain,
     /// Less important, or unclear.
     Dim,
-    /// A heading, or something that can be chosen.
+    /// A heading, or something selectable.
     Strong,
     /// As it should be.
     Good,
@@ -20,15 +21,16 @@ pub(super) enum Tone {
     Warn,
     /// Wrong.
     Bad,
-    /// Of notifications of that kind.
+    /// Belongs to notifications of that kind.
     Kind(Kind),
 }
 
-/// The colour of a tone, of the 256 that every terminal has alike: the sixteen below them are as the user's theme has them,
-/// so nobody knows which of them can be read.
+/// Returns the colour of a tone, from the 256 that are the same in every terminal: the first
+/// sixteen depend on the user's theme, so their legibility is unknown.
 ///
-/// Where the ground is not known, contrast is at least 3 on black and on white, else 4.5 on it. The kinds differ by at least
-/// 12 (CIEDE2000), also to the eyes of a protanope, a deuteranope and a tritanope: those of a hue do by their lightness.
+/// If the background is unknown, contrast is at least 3 on black and on white, otherwise at least
+/// 4.5. The colours of kinds differ by at least 12 (CIEDE2000), also for protanopes, deuteranopes
+/// and tritanopes: those of one hue differ in lightness.
 fn colour(tone: Tone, colours: Colours) -> Color {
     let [unknown, dark, light] = match tone {
         Tone::Plain | Tone::Strong => return Color::Reset,
@@ -53,11 +55,12 @@ fn colour(tone: Tone, colours: Colours) -> Color {
 pub(super) struct Theme(pub Colours);
 
 impl Theme {
-    /// How a text of that tone looks.
+    /// Returns the style of a tone.
     pub(super) fn style(self, tone: Tone) -> Style {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
-        // What is wrong is bold as well, and every colour has its word beside it: not all eyes tell them apart.
+        // Problems are also bold, and every colour comes with a word: not everyone can distinguish
+        // them.
         match (tone, self.0) {
             (Tone::Plain, _) | (Tone::Good | Tone::Kind(_), Colours::None) => plain,
             (Tone::Strong, _) | (Tone::Warn, Colours::None) => bold,
@@ -68,12 +71,12 @@ impl Theme {
         }
     }
 
-    /// The same, bold.
+    /// Same, bold.
     pub(super) fn bold(self, tone: Tone) -> Style {
         self.style(tone).add_modifier(Modifier::BOLD)
     }
 
-    /// How the line looks that is chosen.
+    /// Returns the style of the selected line.
     pub(super) fn chosen(self) -> Style {
         Style::new()
             .fg(Color::Reset)
@@ -81,7 +84,7 @@ impl Theme {
     }
 }
 
-/// Signs, and what stands for each on a terminal without Unicode.
+/// Symbols, and their replacements on a terminal without Unicode.
 const ASCII: [(&str, char); 11] = [
     (" ▁", '_'),
     ("▂", '.'),
@@ -96,11 +99,11 @@ const ASCII: [(&str, char); 11] = [
     ("┌┐└┘├╵", '+'),
 ];
 
-/// Puts an ASCII sign in the place of every other one.
+/// Replaces all other symbols by ASCII characters.
 pub(super) fn to_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let symbol = cell.symbol();
-        // Signs may be combined with what stands in the cell before any of them.
+        // Symbols may combine with the contents of the cell before them.
         let Some(sign) = symbol.chars().next().filter(|_| !symbol.is_ascii()) else {
             continue;
         };
@@ -110,7 +113,7 @@ pub(super) fn to_ascii(buffer: &mut Buffer) {
             '←' => '<',
             '▲' | '↑' => '^',
             '▼' | '↓' | '▾' => 'v',
-            // One cell, and neither the end of a sentence nor an estimate.
+            // One cell, and neither the end of a sentence nor the mark of an estimate.
             '…' => '$',
             '·' => '.',
             '●' => 'o',
@@ -128,7 +131,7 @@ mod tests {
     use ratatui::buffer::Cell;
 
     #[test]
-    fn nothing_but_ascii_is_left() {
+    fn only_ascii_is_left() {
         let mut buffer = Buffer::with_lines(["e\u{301}th0 → é…"]);
         to_ascii(&mut buffer);
         let text: String = buffer.content.iter().map(Cell::symbol).collect();

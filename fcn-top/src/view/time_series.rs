@@ -1,31 +1,34 @@
-//! Time series, resampled to as many equal parts as there are columns to show them in.
+//! Time series, resampled to as many equal parts as there are columns.
 
-/// So many nanoseconds are a second.
+/// Nanoseconds per second.
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// Sums in steps of one length, of which the first may have begun before there was anything, and the last may not be over.
+/// Sums in steps of equal length. The first may begin before there was any data, and the last may
+/// be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     /// Start of the first step, in nanoseconds since the epoch.
     pub start: u64,
     /// Length of a step.
     pub step: u64,
-    /// Nothing was counted before this moment.
+    /// Start of counting.
     pub since: u64,
-    /// Nothing was counted behind this moment.
+    /// End of counting.
     pub until: u64,
-    /// The moment shown. What came later is no part of it, nor can it be told from what came before in the same step.
+    /// The moment shown. Later data is excluded, and cannot be separated from earlier data in the
+    /// same step.
     pub shown: u64,
 }
 
 impl Steps {
-    /// From when on steps are kept, where those of the beginning may have left, as of the last two minutes none has.
+    /// Returns the start of the kept steps if earlier ones may have been dropped; those of the last
+    /// two minutes are never dropped.
     pub(super) fn kept_since(self) -> Option<u64> {
         let is_old = self.until.saturating_sub(self.start) >= 120 * SECOND;
         is_old.then_some(self.start)
     }
 
-    /// That time up to where what came in it is known: at most a step less.
+    /// Returns that time up to the last complete step: at most a step less.
     pub(super) fn known(self, (from, to): (u64, u64)) -> (u64, u64) {
         let whole = self.shown.saturating_sub(self.start) / self.step.max(1);
         let end = (self.start).saturating_add(whole.saturating_mul(self.step));
@@ -33,7 +36,8 @@ impl Steps {
         (from, if is_later { to.min(end).max(from) } else { to })
     }
 
-    /// What lies in each of `parts` equal parts of the time `from`, `to`; of a step across an edge its share by time.
+    /// Distributes the values over `parts` equal parts of the time `from`, `to`; a step across an
+    /// edge is divided in proportion to time.
     pub(super) fn parts(
         self,
         values: impl IntoIterator<Item = f64>,
@@ -45,8 +49,9 @@ impl Steps {
         })
     }
 
-    /// What is drawn of each of those parts: where steps are longer, their shares as if each were even, also of the first and the
-    /// last one, of which a part lies outside: a single packet in what is left of it would look like a burst.
+    /// Returns the columns to draw for those parts. If steps are longer than parts, each is spread
+    /// evenly, including the first and last one, which lie partly outside: a single packet in their
+    /// remainder would look like a burst.
     pub(super) fn columns(
         self,
         values: impl IntoIterator<Item = f64>,
@@ -63,14 +68,14 @@ impl Steps {
         })
     }
 
-    /// Start of a step, where nothing in it came behind the moment shown.
+    /// Returns the start of a step, if it does not extend beyond the moment shown.
     fn start(&self, number: u64) -> Option<u64> {
         let start = (self.start).saturating_add(number.saturating_mul(self.step));
         let is_later = start.saturating_add(self.step) > self.shown && self.until > self.shown;
         (!is_later).then_some(start)
     }
 
-    /// The steps that some of that time lies in.
+    /// Returns the steps that overlap that time.
     pub(super) fn within(
         self,
         values: impl IntoIterator<Item = f64>,
@@ -85,7 +90,7 @@ impl Steps {
         values.map(|(value, _)| value).collect()
     }
 
-    /// The most in any step that lies in each of those parts, or in a part of it.
+    /// Returns the maximum of the steps that overlap each of those parts.
     pub(super) fn most(
         self,
         values: impl IntoIterator<Item = f64>,
@@ -97,7 +102,8 @@ impl Steps {
         })
     }
 
-    /// Takes each step into the parts that it lies in, with how many parts long it is in that one, and in all.
+    /// Adds each step to the parts that it overlaps, with its length in that part and in total, in
+    /// parts.
     fn fold(
         self,
         values: impl IntoIterator<Item = f64>,
@@ -107,13 +113,14 @@ impl Steps {
     ) -> Vec<f64> {
         let mut values_by_part = vec![0.0; parts.into()];
         let width = to.saturating_sub(from) as f64 / f64::from(parts);
-        // Whole numbers are subtracted: a float has no room for nanoseconds since the epoch.
+        // Integers are subtracted first: a float lacks the precision for nanoseconds since the
+        // epoch.
         let place = |at: u64| (i128::from(at) - i128::from(from)) as f64 / width;
         if width <= 0.0 || self.step == 0 {
             return values_by_part;
         }
         for (value, number) in values.into_iter().zip(0u64..) {
-            // What is not a number would spoil all.
+            // NaN would spoil all sums.
             if !value.is_finite() || value <= 0.0 {
                 continue;
             }
@@ -152,14 +159,14 @@ mod tests {
     };
 
     #[test]
-    fn steps_are_shared_out_by_time() {
+    fn steps_are_divided_in_proportion_to_time() {
         assert_eq!(
             STEPS.parts([4.0, 8.0], (1_000, 1_200), 4),
             [2.0, 2.0, 4.0, 4.0]
         );
         assert_eq!(STEPS.parts([4.0, 8.0], (900, 1_300), 2), [4.0, 8.0]);
         assert_eq!(STEPS.parts([4.0], (1_050, 1_150), 2), [2.0, 0.0]);
-        // What came at the last moment is in the last part.
+        // Data at the last moment is in the last part.
         let moment = Steps {
             start: 1_000,
             since: 1_000,
@@ -167,17 +174,17 @@ mod tests {
             ..STEPS
         };
         assert_eq!(moment.parts([1.0], (1_000, 1_001), 3), [1.0 / 3.0; 3]);
-        // At a moment before the last packets, what is known of that step is nothing.
+        // At a moment before the last packets, the contents of that step are unknown.
         let shown = Steps {
             shown: 1_150,
             ..STEPS
         };
         assert_eq!(shown.parts([4.0, 8.0], (1_000, 1_150), 1), [4.0]);
         assert_eq!(shown.within([4.0, 8.0], (1_000, 1_150)), [4.0]);
-        // The last step is half over: all of it was in that half.
+        // The last step is half complete: all of it was in that half.
         let last = [0.0; 9].into_iter().chain([6.0]);
         assert_eq!(STEPS.parts(last, (1_900, 2_000), 2), [6.0, 0.0]);
-        // Nothing came before 1,080: all of the first step was behind it.
+        // Nothing arrived before 1,080: all of the first step was after it.
         let since = Steps {
             since: 1_080,
             ..STEPS
@@ -194,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_of_an_earlier_moment_ends_with_the_last_step_before_it() {
+    fn an_earlier_moment_ends_with_its_last_complete_step() {
         let shown = Steps {
             shown: 1_350,
             ..STEPS
@@ -205,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_evenly_has_columns_of_one_height() {
-        // One in each step, the first of which began before there was anything, and the last of which is not over.
+    fn an_even_stream_has_columns_of_equal_height() {
+        // One in each step; the first begins before any data, and the last is incomplete.
         let steps = Steps {
             since: 1_090,
             until: 1_310,
@@ -215,7 +222,7 @@ mod tests {
         let window = (1_090, 1_310);
         let columns = steps.columns([1.0; 4], window, 22);
         assert!(columns.iter().all(|column| *column == 0.1), "{columns:?}");
-        // Columns longer than steps hold what is in them.
+        // Columns longer than steps have their sums.
         assert_eq!(steps.columns([1.0; 4], window, 1), [4.0]);
         assert_eq!(
             steps.within([1.0, 2.0, 3.0, 4.0], (1_100, 1_250)),
@@ -227,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_or_made_up(
+        fn sums_are_preserved(
             values in prop::collection::vec(0.0..1e6f64, 0..64), start in 0u64..1 << 60, step in 1u64..1 << 40, parts in 1u16..300,
         ) {
             let end = start + step * 64;
@@ -240,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn odd_values_do_no_harm(
+        fn unusual_values_are_handled(
             values in prop::collection::vec(any::<f64>(), 0..70), start in any::<u64>(), step in any::<u64>(), since in any::<u64>(), until in any::<u64>(),
             from in any::<u64>(), to in any::<u64>(), parts in 0u16..300,
         ) {

@@ -1,4 +1,4 @@
-//! What a view is, and what is said where its table is empty.
+//! The interface of views, and messages for empty tables.
 
 use super::graph::bars;
 use super::hits::Place;
@@ -18,7 +18,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Paragraph, Row};
 use std::borrow::Cow;
 
-/// The tables that views show.
+/// The tables shown by views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableId {
     Qps,
@@ -31,64 +31,65 @@ pub(super) enum TableId {
     LocalQps,
 }
 
-/// What a line leads to.
+/// Target of opening a line.
 #[derive(Debug)]
 pub(super) enum Opened {
     Tab(Tab),
-    /// The QPs that have this in that column.
+    /// The QPs with this value in that column.
     Qps(&'static str, Cell<'static>),
-    /// The events of one rule, or what else happened.
+    /// The events of one rule, or of another type.
     Events(&'static str),
-    /// An event in full.
+    /// The details of an event.
     Event(Box<EventRecord>),
 }
 
-/// A view: one table, and what stands beside it. The table's state is handed in, as two views may show the same.
+/// A view: one table, and the panels beside it. The table's state is passed in, because two views
+/// may show the same table.
 pub(super) trait View {
-    /// The table that keys act on.
+    /// Returns the table that keys act on.
     fn table_id(&self) -> TableId;
 
-    /// Filters and orders the table anew.
+    /// Filters and sorts the table again.
     fn arrange(&mut self, table: &mut Table, world: &World<'_>);
 
-    /// Draws it.
+    /// Draws the view.
     fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>);
 
-    /// Which courses over time it draws.
+    /// Requests the time series that it draws.
     fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
         let _ = (table, world, wanted);
     }
 
-    /// What the chosen line leads to.
+    /// Returns the target of the selected line.
     fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
         let _ = (table, world);
         None
     }
 
-    /// Goes a step back within the view, where there is one.
+    /// Goes a step back within the view; returns true if there was one.
     fn escape(&mut self) -> bool {
         false
     }
 
-    /// Takes a key that means something in this view alone; says whether it does.
+    /// Handles a key specific to this view; returns true if it is one.
     fn key(&mut self, code: KeyCode, world: &World<'_>) -> bool {
         let _ = (code, world);
         false
     }
 
-    /// The lines shown, to be written.
+    /// Exports the lines shown.
     fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written;
 
-    /// What it shows, for the help.
+    /// Returns the description for the help.
     fn about(&self) -> &'static str;
 
-    /// What its keys do, the most important first.
+    /// Returns its keys and their actions, the most important first.
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
         &[("/", "filter"), ("s", "sort"), ("c", "columns")]
     }
 }
 
-/// The room for a table, and below it that for so many lines about the chosen one.
+/// Splits the area into a table and, below it, a panel of `panel` lines about the selected line.
 pub(super) fn parted(area: Rect, panel: u16) -> [Rect; 2] {
     area.layout(&Layout::vertical([
         Constraint::Fill(1),
@@ -96,8 +97,8 @@ pub(super) fn parted(area: Rect, panel: u16) -> [Rect; 2] {
     ]))
 }
 
-/// Draws a table, or why it has no lines: `nothing` tells what did not come, of what packets bring. Returns the line that is
-/// to be told of beside it, where there is room for that.
+/// Draws a table, or the reason why it is empty; `nothing` is the noun for missing data if the
+/// table depends on packets. Returns the line to explain beside it, if there is room.
 pub(super) fn draw<'l, E: Entry>(
     table: &mut Table,
     lines: &'l [E],
@@ -113,7 +114,7 @@ pub(super) fn draw<'l, E: Entry>(
     table.current(lines).filter(|_| !beside.is_empty())
 }
 
-/// Why there are no lines, and what to do.
+/// Returns why there are no lines, and what to do.
 pub(super) fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> String {
     let packets = world.history.shown().totals.packets;
     let seen = counted(packets, "packet");
@@ -132,7 +133,7 @@ pub(super) fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> 
     }
 }
 
-/// Says something in the middle of a free area.
+/// Draws a text in the middle of a free area.
 pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) {
     let room = area.width.saturating_sub(4).min(72);
     let lines: Vec<Line<'_>> = fit::wrapped(text, room)
@@ -152,7 +153,7 @@ pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'
     );
 }
 
-/// A line with a title above what stands beside or below a table; returns the room under it.
+/// Draws a line with a title above a panel; returns the area below it.
 pub(super) fn headed(
     title: impl Into<Line<'static>>,
     area: Rect,
@@ -171,7 +172,7 @@ pub(super) fn headed(
     within
 }
 
-/// Draws as much of a text as has room; that there is more is seen at its end.
+/// Draws as much of a text as fits, with a mark at its end if there is more.
 pub(super) fn tell(mut text: Text<'static>, area: Rect, frame: &mut Frame<'_>) {
     if text.height() > usize::from(area.height) {
         text.lines.truncate(area.height.into());
@@ -187,12 +188,13 @@ pub(super) fn tell(mut text: Text<'static>, area: Rect, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(text), area);
 }
 
-/// What stands where courses over time have not come yet, which is not the same as that nothing came.
+/// Draws a placeholder for time series that have not arrived yet, to distinguish them from empty
+/// ones.
 pub(super) fn pending(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     frame.render_widget(world.span("…", Tone::Dim), area);
 }
 
-/// The bars of a small graph of a series.
+/// Draws the bars of a small graph of a series.
 pub(super) fn course_bars(
     series: Option<&Detail>,
     what: Course,
@@ -215,7 +217,7 @@ pub(super) fn course_bars(
     }
 }
 
-/// Lines of a small table in columns of those widths; what has no room in its column is shortened.
+/// Returns the lines of a small table in columns of those widths; longer contents are shortened.
 pub(super) fn in_columns<const N: usize>(
     lines: impl IntoIterator<Item = [Line<'static>; N]>,
     columns: &[Rect],
@@ -233,7 +235,7 @@ pub(super) fn in_columns<const N: usize>(
     lines.into_iter().map(Row::from_iter).collect()
 }
 
-/// Labels with texts beside them, which go on below where they are too long.
+/// Formats labels with texts beside them, wrapped if too long.
 pub(super) fn labelled(
     lines: Vec<(&'static str, String, Tone)>,
     room: u16,

@@ -1,4 +1,4 @@
-//! What every view sees: the moment shown, courses over time, how things are written and coloured.
+//! State shared by all views: the moment shown, time series, formatting and colours.
 
 use super::history::{History, Mode};
 use super::theme::{Theme, Tone};
@@ -18,14 +18,14 @@ use std::hash::Hash;
 use std::io;
 use std::net::IpAddr;
 
-/// The time that small graphs in tables are over.
+/// Time covered by small graphs in tables.
 const MINUTE: u64 = 60 * SECOND;
-/// Rows that are looked at for what they have in common, and what they differ in.
+/// Maximum number of rows examined for common and distinguishing parts.
 const LOOKED_AT: usize = 256;
-/// Characters from which on leaving out what addresses have in common saves something.
+/// Minimum length in characters of a common address prefix worth omitting.
 const PREFIX: usize = 6;
 
-/// What a small graph is of.
+/// Quantity of a small graph.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Course {
     Notifications,
@@ -34,28 +34,28 @@ pub(super) enum Course {
     Level,
 }
 
-/// A table as text, or why that failed.
+/// A table as text, or an error.
 pub(super) type Written = io::Result<TableText>;
 
-/// What every view sees.
+/// State shared by all views.
 pub(super) struct World<'a> {
     pub words: &'a Words,
     pub theme: Theme,
     pub history: History,
     pub details: Details,
     pub ended: Option<String>,
-    /// How many rules are checked, and why the others are not; empty where that is not known.
+    /// Number of checked rules, and reasons why the others are not checked; empty if unknown.
     pub checked: String,
-    /// What all IPv6 addresses of the rows shown begin with, without the colon behind it.
+    /// Common prefix of all IPv6 addresses in the rows shown, without the colon after it.
     pub prefix: String,
-    /// Whether rows differ in nothing but where their notifications were seen.
+    /// True if some rows differ only in their capture point.
     pub by_place: bool,
-    /// The columns of rows shown without which some look like others.
+    /// Columns needed to distinguish the rows shown.
     pub telling: Vec<&'static str>,
 }
 
 impl World<'_> {
-    /// Lines of a table at the moment shown, to be written.
+    /// Exports lines of a table at the moment shown.
     pub(super) fn text<'l, R: Record + 'l>(
         &self,
         lines: impl IntoIterator<Item = &'l R>,
@@ -64,26 +64,27 @@ impl World<'_> {
         TableText::new(lines, format, self.history.shown().now, self.words)
     }
 
-    /// The time that small graphs are over: the last minute, or less where less was seen.
+    /// Returns the time covered by small graphs: the last minute, or less if less was captured.
     pub(super) fn window(&self) -> (u64, u64) {
         self.latest(MINUTE)
     }
 
-    /// So much time until the moment shown, or that since the first packet where it is less.
+    /// Returns the last `most` nanoseconds until the moment shown, or the time since the first
+    /// packet if that is less.
     pub(super) fn latest(&self, most: u64) -> (u64, u64) {
         let shown = self.history.shown();
         let begun = shown.started.unwrap_or(shown.now);
-        // What came at that moment is in it.
+        // Includes packets at that very moment.
         let end = shown.now.saturating_add(1);
         (begun.max(end.saturating_sub(most)), end)
     }
 
-    /// What is said of counts that reach further than the moment shown.
+    /// Returns a qualifier for counts that extend beyond the moment shown.
     pub(super) fn until_now<'d>(
         &self,
         counts: impl IntoIterator<Item = &'d Detail>,
     ) -> &'static str {
-        // Courses are asked for behind the tables: a moment later is the same.
+        // Time series are fetched after the tables: a slightly later time is the same moment.
         let moment = self.history.shown().now.saturating_add(TENTH);
         let is_later = counts.into_iter().any(|series| series.until > moment);
         match self.history.mode() {
@@ -92,13 +93,13 @@ impl World<'_> {
         }
     }
 
-    /// A time of day, with the day where that is not the one of the first packet.
+    /// Formats a time of day, with the date if it differs from that of the first packet.
     pub(super) fn clock(&self, at: u64, digits: usize) -> String {
         let started = self.history.shown().started;
         self.words.clock_since(started.unwrap_or(at), at, digits)
     }
 
-    /// The same, also with the day where a `later` moment beside it is of another one.
+    /// Same, also with the date if a `later` time beside it has another date.
     pub(super) fn clock_before(&self, later: u64, at: u64, digits: usize) -> String {
         let dated = self.words.clock_since(later, at, digits);
         let clock = self.clock(at, digits);
@@ -109,7 +110,7 @@ impl World<'_> {
         }
     }
 
-    /// A time that ends now, in words.
+    /// Describes a period that ends now.
     pub(super) fn last(&self, (from, to): (u64, u64)) -> String {
         match to.saturating_sub(from) {
             0 | 1 => "course".to_owned(),
@@ -119,24 +120,25 @@ impl World<'_> {
         }
     }
 
-    /// Steps, and between which moments what they hold lies: the first may begin before any packet, the last may not be over.
+    /// Returns steps with the bounds of their data: the first may begin before any packet, the last
+    /// may be incomplete.
     pub(super) fn steps(&self, start: u64, step: u64, until: u64) -> Steps {
         Steps {
             start,
             step,
             since: self.history.shown().started.unwrap_or(0),
             until: until.saturating_add(1),
-            // Courses are asked for behind the tables: a moment later is the same.
+            // Time series are fetched after the tables: a slightly later time is the same moment.
             shown: self.history.shown().now.saturating_add(TENTH),
         }
     }
 
-    /// Whether a series reaches back to the moment shown.
+    /// Returns true if a series reaches back to the moment shown.
     pub(super) fn reaches_back(&self, series: &Detail) -> bool {
         series.start <= self.history.shown().now
     }
 
-    /// The bars of a small graph of a series, over the time of all small graphs.
+    /// Returns the bars of a small graph of a series, over the time of all small graphs.
     pub(super) fn trend(&self, series: &Detail, what: Course, room: u16) -> Vec<f64> {
         let values = match what {
             Course::Notifications => &series.notifications,
@@ -146,7 +148,7 @@ impl World<'_> {
         };
         let values = values.iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step, series.until);
-        // A step may be as long as two seconds: more columns than steps would tell nothing more.
+        // A step may be as long as two seconds: more columns than steps would not show more.
         let (from, to) = steps.known(self.window());
         let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
         let parts = room.min(most);
@@ -159,7 +161,7 @@ impl World<'_> {
         columns.map(|at| values[at * values.len() / room]).collect()
     }
 
-    /// An address as it is to be seen, without what all addresses begin with.
+    /// Formats an address, without the common prefix of all addresses.
     pub(super) fn address(&self, address: IpAddr) -> String {
         let text = self.words.address(address);
         match text.strip_prefix(&self.prefix) {
@@ -168,13 +170,14 @@ impl World<'_> {
         }
     }
 
-    /// Whether rows shown differ in nothing but where their notifications were seen.
+    /// Returns true if some rows shown differ only in their capture point.
     pub(super) fn differ_by_place(&self) -> bool {
         let rows = self.history.shown().qps.iter().take(LOOKED_AT);
         differ_by_place(rows.map(|(_, row)| row))
     }
 
-    /// The columns without which some of the rows shown look like others; none where sender and receiver are enough.
+    /// Returns the columns needed to distinguish the rows shown; empty if sender and receiver
+    /// suffice.
     pub(super) fn telling(&self) -> Vec<&'static str> {
         let rows = self.history.shown().qps.iter().take(LOOKED_AT);
         let flow = |row: &QpRecord| (row.sender.unwrap_or(row.told), row.receiver);
@@ -196,13 +199,13 @@ impl World<'_> {
         telling
     }
 
-    /// Where a row was seen, where that is not the place of others as well.
+    /// Returns the capture point of a row, if it is specific to the row.
     pub(super) fn place<'r>(&self, row: &'r QpRecord) -> Option<&'r str> {
         let is_its = self.by_place || row.sampled.is_some();
         row.interface.as_deref().filter(|_| is_its)
     }
 
-    /// What all IPv6 addresses of the rows shown begin with, where that is worth leaving out.
+    /// Returns the common prefix of all IPv6 addresses in the rows shown, if worth omitting.
     pub(super) fn common_prefix(&self) -> String {
         if self.words.alters_addresses() {
             return String::new();
@@ -242,7 +245,7 @@ impl World<'_> {
         self.theme.style(tone)
     }
 
-    /// A value in its column, with its unit.
+    /// Formats a value for its column, with its unit.
     pub(super) fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
         match cell {
             Cell::Moment(at) => self.clock(at, column.digits()),
@@ -250,16 +253,16 @@ impl World<'_> {
         }
     }
 
-    /// A value as it is written, with its unit where it is a rate of packets.
+    /// Appends the unit to a formatted value if it is a rate of packets.
     pub(super) fn per_second(column: &Column, cell: Cell<'_>, text: String) -> String {
-        // Not all that is written like a rate is one: a mean queue, for one.
+        // Not every value formatted like a rate is one: a mean queue depth, for example.
         match cell {
             Cell::Rate(_) if column.id.starts_with("rate_") => text + "/s",
             _ => text,
         }
     }
 
-    /// A value, where there is one, in words.
+    /// Formats a value, if there is one.
     pub(super) fn maybe<T>(
         &self,
         value: Option<T>,
@@ -269,7 +272,7 @@ impl World<'_> {
     }
 }
 
-/// Whether what is the same in one thing differs in another.
+/// Returns true if entries with equal keys have different values.
 fn differ<K: Hash + Eq, V: PartialEq>(all: impl Iterator<Item = (K, V)>) -> bool {
     let mut first = HashMap::new();
     all.into_iter().any(|(key, value)| match first.entry(key) {
@@ -281,7 +284,7 @@ fn differ<K: Hash + Eq, V: PartialEq>(all: impl Iterator<Item = (K, V)>) -> bool
     })
 }
 
-/// What a kind of notification is called, shortly.
+/// Returns the short name of a kind of notification.
 pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Cnp => "cnp",
