@@ -1,4 +1,5 @@
-//! What a picture costs: update and drawing at 200 × 50 with 10,000 and with 100,000 QPs, and the share of a core at four a second.
+//! Cost of a picture: update and drawing at 200 × 50 with 10,000 and with 100,000 QPs, and the
+//! share of a core at four pictures per second.
 
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
@@ -18,7 +19,7 @@ const PICTURES: u32 = 100;
 
 fn row(i: u32, round: u32) -> (RowId, QpRecord) {
     let sender = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + i / 16));
-    // Every rate changes from picture to picture, so that the order does.
+    // Every rate changes between pictures, so that the order changes.
     let rate = f64::from((i ^ round).wrapping_mul(2_654_435_761) >> 16);
     let record = QpRecord {
         sender: Some(sender),
@@ -119,7 +120,8 @@ fn measure(name: &str, filter: &str, qps: u32) {
 }
 
 fn main() {
-    // `cargo test --all-targets` runs benchmarks, too, without this; there is nothing to test here.
+    // `cargo test --all-targets` also runs benchmarks, without this argument; there is nothing to
+    // test here.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }

@@ -1,7 +1,8 @@
-//! What a notification costs the monitor: its layers found, the packet observed, and both with reading it from a warm
-//! file; CNPs and Fast CNPs in turn, in random order over 1,000, 10,000 and 100,000 QPs. And what 100,000 QPs with a data
-//! flow each take of memory. Medians of rounds, in time of the processor, so that others on the machine count less; every
-//! round begins with an empty monitor. Numbers as arguments: those QPs instead.
+//! Cost of a notification in the monitor: finding its layers, observing the packet, and both
+//! including reading it from a cached file; alternating CNPs and Fast CNPs, in random order over
+//! 1,000, 10,000 and 100,000 QPs. Also the memory taken by 100,000 QPs with a data flow each.
+//! Medians of rounds, in processor time, to reduce the influence of other processes; every round
+//! begins with an empty monitor. Numbers as arguments replace those numbers of QPs.
 #![allow(missing_docs, reason = "a benchmark has no users")]
 
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
@@ -22,10 +23,10 @@ use std::path::Path;
 const ROUNDS: usize = 5;
 const PACKETS: u64 = 1_000_000;
 const START: u64 = 1_767_225_600_000_000_000;
-/// Nanoseconds from one packet to the next.
+/// Nanoseconds between packets.
 const APART: u64 = 500;
 const MOST_QPS: u32 = 100_000;
-/// What the rows and data flows of as many QPs may take.
+/// Memory limit for the rows and data flows of that many QPs.
 const MEMORY_LIMIT: f64 = 560.0;
 
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
@@ -69,7 +70,7 @@ fn templates() -> [Template; 2] {
     ]
 }
 
-/// Packet `n` of so many QPs: of odd ones Fast CNPs, of even ones CNPs.
+/// Returns packet `n` for that many QPs: Fast CNPs for odd ones, CNPs for even ones.
 fn set(templates: &mut [Template; 2], n: u64, qps: u32) -> &[u8] {
     let scattered = (n as u32).wrapping_mul(0x9E37_79B1) ^ (n as u32 >> 7);
     let qp = ((u64::from(scattered) * u64::from(qps)) >> 32) as u32;
@@ -97,7 +98,7 @@ fn write(path: &Path, qps: u32) {
     writer.finish().expect("finish");
 }
 
-/// Takes in the file; gives each packet to `act`.
+/// Reads the file and passes each packet to `act`.
 fn read(path: &Path, mut act: impl FnMut(&Packet<'_>)) {
     let mut reader = CaptureReader::open(path).expect("open");
     let mut number = 0;
@@ -114,14 +115,14 @@ fn read(path: &Path, mut act: impl FnMut(&Packet<'_>)) {
     }
 }
 
-/// Median of some rounds, in seconds.
+/// Returns the median of several rounds, in seconds.
 fn median(mut round: impl FnMut() -> f64) -> f64 {
     let mut taken: Vec<_> = (0..ROUNDS).map(|_| round()).collect();
     taken.sort_by(f64::total_cmp);
     taken[ROUNDS / 2]
 }
 
-/// Seconds that this thread has had of a processor, the kernel's work for it included.
+/// Returns this thread's processor time in seconds, including the kernel's work for it.
 fn worked() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -224,7 +225,7 @@ fn speed(path: &Path, qps: u32) {
     );
 }
 
-/// Resident memory in MB; `None` where the system does not say.
+/// Returns the resident memory in MB; `None` if the system does not report it.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -232,7 +233,7 @@ fn resident() -> Option<f64> {
     Some(kib * 1024.0 / 1e6)
 }
 
-/// Every QP is notified about and sends data: 20 packets each, in turn.
+/// Every QP gets notifications and sends data: 20 packets each, in turn.
 fn memory() {
     let payload = [7; 64];
     let bth = BthRepr::new(Opcode::RC_WRITE_MIDDLE, Qp::truncate(1), 0);
@@ -247,7 +248,7 @@ fn memory() {
             for (template, part) in [(&mut data, 0), (&mut fast_cnp, 1)] {
                 let change = Change::DestQp(Qp::truncate(qp + 16));
                 template.set(change).expect("prepared");
-                // Gaps of many lengths, so that the histograms have something to hold.
+                // Gaps of many lengths, to fill the histograms.
                 let at = START + (n << (round / 2)) * 1_000 + part;
                 let bytes = template.bytes();
                 monitor.observe(&Packet {
@@ -285,7 +286,7 @@ fn main() {
         .filter_map(|arg| arg.parse().ok())
         .collect();
     if wanted.is_empty() {
-        // Before anything else has taken memory.
+        // Before anything else has allocated memory.
         memory();
     }
     let all = [1_000, 10_000, MOST_QPS];

@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_well_formed() {
+    fn the_declaration_is_sound() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn options_are_parsed() {
+    fn options_are_read() {
         let cli = parse(
             "fcn-top -q -i a -i b --duration 5s --count 10k --jsonl --interval 100ms --trust 10.0.0.0/8,::1 --able fd00::/16 \
              --sort -total --top 5 --prometheus :9464 --privacy --keep 1MiB --buffer 2MiB",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_rejected() {
+    fn wrong_options_are_refused() {
         for words in [
             "fcn-top -i a -r b",
             "fcn-top -i a --counters",

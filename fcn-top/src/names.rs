@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded() {
+    fn what_is_kept_is_bounded() {
         let names = Names::from_lookup(|_| None);
         let kept = |number| {
             let address = IpAddr::V4(Ipv4Addr::from_bits(number));

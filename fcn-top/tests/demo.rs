@@ -1,4 +1,5 @@
-//! What `--demo` shows: that senders obey or not as its scenario has them, that it begins again, and what it refuses.
+//! The `--demo` capture: verdicts agree with its scenario, it repeats, and it rejects incompatible
+//! options.
 
 mod common;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What it shows after so many seconds, without waiting.
+/// Returns the tables after that many seconds, without waiting.
 fn after(seconds: u64) -> Tables {
     let limits = Limits {
         span: Some(Duration::from_secs(seconds)),
@@ -42,7 +43,7 @@ fn show(limits: Limits, filter: Option<&str>) -> Tables {
     engine.tables(Wanted::ALL)
 }
 
-/// The verdict about each sender, by the last group of its address.
+/// Returns the verdicts on each sender, by the last group of its address.
 fn verdicts(tables: &Tables) -> BTreeMap<u16, Vec<&'static str>> {
     let mut verdicts = BTreeMap::<u16, Vec<_>>::new();
     for (_, row) in &tables.qps {
@@ -78,19 +79,19 @@ fn verdicts_are_those_of_the_scenario() {
 }
 
 #[test]
-fn there_is_something_in_every_view() {
+fn every_view_has_contents() {
     let tables = after(20);
     let told = |kind| tables.totals.notifications[kind as usize];
     assert!(told(Kind::Cnp) > 100 && told(Kind::FastCnp2) > 500);
     let rules: Vec<_> = tables.rules.iter().map(|(rule, _)| *rule).collect();
     assert_eq!(rules, ["fastcnp.rate.exceeded", "ioam.overflow"]);
-    // Switch, receiver, and the host that makes its own.
+    // Switch, receiver, and the host that sends its own.
     assert_eq!(tables.points.len(), 3);
     assert!(tables.hops.iter().any(|hop| hop.hop == 3));
 }
 
 #[test]
-fn it_begins_again_and_stays_made_up() {
+fn it_repeats_and_stays_marked_as_a_demo() {
     let packets = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/demo.pcapng.gz"));
     let rounds = [1, 2].map(|rounds| {
         let limits = Limits {
@@ -122,7 +123,7 @@ fn the_filter_applies() {
 }
 
 #[test]
-fn without_a_screen_it_is_refused() {
+fn it_is_refused_without_a_screen() {
     let done = top_words("--no-config --demo").with(2);
     assert!(
         done.err.contains("--demo: standard output is no terminal"),

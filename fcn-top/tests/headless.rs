@@ -1,4 +1,4 @@
-//! Captures read without a screen: every way of printing, every way of reading, and what cannot be read.
+//! Captures read without a screen: all output formats, all kinds of input, and unreadable input.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn rows(json: &Value) -> &Vec<Value> {
     json["rows"].as_array().expect("rows")
 }
 
-/// Runs the program with `input` at its standard input.
+/// Runs the program with `input` on standard input.
 fn piped(options: &str, input: &[u8]) -> Done {
     let mut child = command()
         .args(options.split_whitespace())
@@ -35,7 +35,7 @@ fn piped(options: &str, input: &[u8]) -> Done {
     let mut pipe = child.stdin.take().unwrap();
     let input = input.to_vec();
     let feeding = thread::spawn(move || {
-        // It may have seen enough.
+        // It may have reached its limit.
         let _ = pipe.write_all(&input);
     });
     let done = Done::from_output(&child.wait_with_output().unwrap());
@@ -43,9 +43,9 @@ fn piped(options: &str, input: &[u8]) -> Done {
     done
 }
 
-/// Who prints them must not wait for packets that wait for room.
+/// The printing thread must not wait for packets that wait for room in its queue.
 #[test]
-fn an_audit_of_more_lines_than_wait_to_be_printed_comes_to_its_end() {
+fn an_audit_longer_than_the_print_queue_finishes() {
     let file = capture("attack.pcapng");
     let (ended, end) = mpsc::channel();
     thread::spawn(move || {
@@ -58,7 +58,8 @@ fn an_audit_of_more_lines_than_wait_to_be_printed_comes_to_its_end() {
     assert!(done.out.matches("\nframe ").count() > 20, "{done:?}");
 }
 
-/// Case, data (with what asks for it), and how much of that was marked CE, as rping and perftest were told and the router counted.
+/// Case, data packets (with the requests for them), and number marked CE, from the parameters of
+/// rping and perftest and the router's counters.
 const SOFT_ROCE: [(&str, u64, u64); 8] = [
     ("rping-ipv4", 36, 0),
     ("rping-ipv6", 36, 0),
@@ -71,7 +72,7 @@ const SOFT_ROCE: [(&str, u64, u64); 8] = [
 ];
 
 #[test]
-fn an_audit_of_routers_finds_where_the_proxy_capability_ends() {
+fn an_audit_of_routers_finds_the_edge_of_the_proxy_capability() {
     let broken = |case: &str, rule: &str, code| {
         let file = capture(&format!("routers-{case}.pcapng"));
         let done = top(["-r", &file, "--audit"]).with(code);
@@ -83,13 +84,13 @@ fn an_audit_of_routers_finds_where_the_proxy_capability_ends() {
     assert_eq!(broken("ospf-area", "", 1), 1);
     assert_eq!(broken("ospf-area", "pnc.not_preserved", 1), 1);
     assert_eq!(broken("ospf-domain", "", 0), 0);
-    // The next hop is another one behind the edge of the AS, both ways.
+    // The next hop changes behind the edge of the AS, in both directions.
     assert_eq!(broken("bgp", "pnc.bgp.next_hop", 1), 4);
     assert_eq!(broken("bgp", "pnc.prefix.not_host", 1), 6);
 }
 
 #[test]
-fn what_linux_sends_is_counted_and_breaks_no_rule() {
+fn linux_traffic_is_counted_and_breaks_no_rule() {
     for (case, data, ce) in SOFT_ROCE {
         let file = capture(&format!("soft-roce-{case}.pcapng"));
         let json = top(["-r", &file, "--json"]).well().json();
@@ -183,7 +184,7 @@ fn every_scenario_is_counted_as_the_generator_says() {
 }
 
 #[test]
-fn every_way_of_printing_shows_the_same() {
+fn all_output_formats_agree() {
     let file = capture("incast.pcapng");
     let json = top_words(&format!("-r {file} --json")).well().json();
     let total = rows(&json)[0]["total"].as_u64().unwrap();
@@ -226,7 +227,7 @@ fn every_way_of_printing_shows_the_same() {
         })
         .sum();
     assert_eq!(counts, total);
-    // The last interval ends behind the last packet.
+    // The last interval ends after the last packet.
     let span = lines
         .last()
         .map(|line| line["to"].as_u64().unwrap() - line["from"].as_u64().unwrap());
@@ -238,11 +239,11 @@ fn every_way_of_printing_shows_the_same() {
     }
 }
 
-/// CNPs that a switch makes in the receiver's name, and those of which nothing tells.
+/// CNPs sent by a switch in the receiver's name, and CNPs without evidence of their origin.
 #[test]
-fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
+fn cnps_of_unknown_origin_are_not_attributed_to_the_receiver() {
     for (name, role, maker, rows_say) in [
-        // Two of the first flow's 28 CNPs came before there was evidence of their maker.
+        // Two of the first flow's 28 CNPs arrived before there was evidence of their origin.
         (
             "switch-cnp",
             "network or receiver",
@@ -283,9 +284,9 @@ fn nobody_is_called_a_receiver_where_cnps_are_not_known_to_be_its() {
     }
 }
 
-/// Frames that let classes send again do not pause them.
+/// Frames that resume classes do not pause them.
 #[test]
-fn what_pfc_pauses_is_counted_where_it_passes() {
+fn pfc_pauses_are_counted_per_interface() {
     for (name, pfc, paused) in [
         ("pfc", [3, 3, 3, 2].as_slice(), Some("class 3 ×3")),
         (
@@ -345,7 +346,7 @@ fn rows_are_chosen_and_in_order() {
 }
 
 #[test]
-fn audits_fail_where_rules_are_broken() {
+fn audits_fail_on_violations() {
     let done = top_words(&format!(
         "-r {} --audit",
         capture("malformed-fast-cnp.pcapng")
@@ -362,7 +363,7 @@ fn audits_fail_where_rules_are_broken() {
     assert_eq!(done.json()["passed"], false);
     let done = top_words(&format!("-r {} --audit --json", capture("incast.pcapng"))).well();
     assert_eq!(done.json()["passed"], true);
-    // Not one of the notifiers is on this list.
+    // None of the notifiers is on this list.
     let done = top_words(&format!(
         "-r {} --audit --trust 203.0.113.7",
         capture("incast.pcapng")
@@ -376,7 +377,7 @@ fn audits_fail_where_rules_are_broken() {
 }
 
 #[test]
-fn what_comes_by_a_pipe_is_as_good_as_a_file() {
+fn a_pipe_reads_like_a_file() {
     let path = captures().join("incast.pcapng");
     let file = top(["-r", path.to_str().unwrap(), "--json"]).well();
     let bytes = fs::read(&path).unwrap();
@@ -399,7 +400,7 @@ fn what_comes_by_a_pipe_is_as_good_as_a_file() {
         zipped
     };
     assert_eq!(piped("-r - --json", &zipped).well().out, file.out);
-    // Redirected, it can be read as a file.
+    // Redirected input can be read like a file.
     let output = command()
         .args(["-r", "-", "--json"])
         .stdin(fs::File::open(&path).unwrap())
@@ -409,7 +410,7 @@ fn what_comes_by_a_pipe_is_as_good_as_a_file() {
 }
 
 #[test]
-fn a_pipe_is_read_packet_by_packet_and_left_when_time_is_up() {
+fn a_pipe_is_read_packet_by_packet_until_the_time_limit() {
     let path = captures().join("receiver-cnp-ipv4.pcapng");
     let bytes = fs::read(&path).unwrap();
     let mut child = command()
@@ -419,9 +420,9 @@ fn a_pipe_is_read_packet_by_packet_and_left_when_time_is_up() {
         .spawn()
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // Fits into the pipe's buffer: fcn-top stops reading while nobody takes its output.
+    // Fits into the pipe's buffer: fcn-top stops reading while its output is not read.
     pipe.write_all(&bytes[..20_000]).unwrap();
-    // The pipe stays open, and the first lines come all the same.
+    // The pipe stays open, and the first lines arrive nevertheless.
     let mut first = [0; 20];
     child
         .stdout
@@ -461,7 +462,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
             piped.err
         );
     }
-    // An address may be in a file's name.
+    // A file's name may contain an address.
     let done = top(["-r", path.to_str().unwrap(), "--report", "--privacy"]).with(1);
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
@@ -473,7 +474,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let json = done.json();
     assert_eq!(json["totals"]["packets"], 53);
     assert_eq!(json["interfaces"][0]["state"], "damaged");
-    // Damaged in the middle: a length that cannot be.
+    // Damaged in the middle: an impossible length.
     let mut damaged = whole.clone();
     damaged[19_716 + 4..19_716 + 8].copy_from_slice(&7u32.to_le_bytes());
     fs::write(&path, &damaged).unwrap();
@@ -483,7 +484,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_clear_line_and_2() {
+fn unreadable_input_is_one_clear_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("empty"), "").unwrap();
@@ -519,7 +520,8 @@ fn what_cannot_be_read_is_one_clear_line_and_2() {
     );
 }
 
-/// A pcapng file with an Ethernet interface and one of a link type that is not read, a packet of each.
+/// Returns a pcapng file with an Ethernet interface and one of an unsupported link type, with a
+/// packet of each.
 fn two_links(frame: &[u8], both: bool) -> Vec<u8> {
     let mut file = Vec::new();
     let mut block = |kind: u32, body: &[u8]| {
@@ -552,7 +554,7 @@ fn two_links(frame: &[u8], both: bool) -> Vec<u8> {
 }
 
 #[test]
-fn link_types_that_are_not_read_are_told_beside_what_is() {
+fn unsupported_link_types_are_reported_with_the_rest() {
     let cnp = read(&captures().join("receiver-cnp-ipv4.pcapng"))
         .into_iter()
         .map(|(_, _, octets)| octets)
@@ -578,10 +580,10 @@ fn link_types_that_are_not_read_are_told_beside_what_is() {
 }
 
 #[test]
-fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
+fn a_capture_of_all_interfaces_distinguishes_them_by_index() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("any.pcap");
-    // A CNP: behind LINUX_SLL2's protocol, number of the interface, and the rest.
+    // A CNP, after LINUX_SLL2's protocol, interface index, and remaining header.
     let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
     let cnp = ethernet.iter().find(|frame| frame.2.get(42) == Some(&0x81));
     let cnp = &cnp.unwrap().2[14..];
@@ -611,7 +613,7 @@ fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
         seen.sort_unstable();
         assert_eq!(seen, expected);
         assert_eq!(json["totals"]["notifications"]["cnp"], 3);
-        // An interface of such a file that has a name is one.
+        // A named interface in such a file is one interface.
         let exported = folder.path().join("exported.pcapng");
         let _ = fs::remove_file(&exported);
         let to = exported.display().to_string();
@@ -632,7 +634,7 @@ fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
     }
 }
 
-/// A block of a pcapng file.
+/// Returns a block of a pcapng file.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let len = (12 + body.len().next_multiple_of(4)) as u32;
     let mut block = [kind, len].map(u32::to_le_bytes).concat();
@@ -646,8 +648,9 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A pcapng file of two Ethernet interfaces that see the same CNPs, the second 1 µs behind the first and described in
-/// front of its own first packet; then what the first one dropped, and the system.
+/// Returns a pcapng file with two Ethernet interfaces that capture the same CNPs, the second 1 µs
+/// after the first and described just before its own first packet; then the packets dropped by the
+/// first one, and by the system.
 fn late_interface(cnp: &[u8], count: u32) -> Vec<u8> {
     let interface = || block(1, &words(&[1, 0]));
     let packet = |number: u32, at: u32| {
@@ -671,14 +674,14 @@ fn late_interface(cnp: &[u8], count: u32) -> Vec<u8> {
             file.extend(packet(1, n * 50 + 1));
         }
     }
-    // Interface, time, isb_ifdrop, isb_osdrop; the option behind them is longer than its block.
+    // Interface, time, isb_ifdrop, isb_osdrop; the option after them is longer than its block.
     let options = [5 | 8 << 16, 7, 0, 7 | 8 << 16, 11, 0, 4 | 99 << 16];
     file.extend(block(5, &words(&[&[0, 0, 0], &options[..]].concat())));
     file
 }
 
 #[test]
-fn what_an_interface_sees_that_is_described_later_counts_once() {
+fn packets_of_an_interface_described_later_count_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late.pcapng");
     let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
@@ -728,7 +731,7 @@ fn what_a_file_says_was_lost_is_told_as_of_an_interface() {
 }
 
 #[test]
-fn limits_and_choices_are_exact() {
+fn limits_and_selections_are_exact() {
     let path = captures().join("incast.pcapng");
     let file = path.to_str().unwrap();
     let packets = |options: &str| -> u64 {
@@ -766,7 +769,7 @@ fn limits_and_choices_are_exact() {
         "{}",
         done.err
     );
-    // Each has to be there, unless it may be described behind what was read.
+    // Each has to exist, unless it may be described after the part that was read.
     let both = ["--interface", "leaf1:s1", "--interface", "leaf9"];
     let part = ["-r", file, "--json"];
     let done = top(part.into_iter().chain(both)).with(2);
@@ -783,7 +786,7 @@ fn limits_and_choices_are_exact() {
 }
 
 #[test]
-fn no_name_of_a_capture_or_file_acts_on_the_terminal() {
+fn names_cannot_inject_terminal_controls() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a\x1b[31m\u{202e}.pcapng");
     let mut octets = fs::read(capture("receiver-cnp-ipv4.pcapng")).unwrap();
@@ -805,7 +808,7 @@ fn no_name_of_a_capture_or_file_acts_on_the_terminal() {
 }
 
 #[test]
-fn packets_behind_rows_are_exported_and_mean_the_same() {
+fn exported_packets_reproduce_their_rows() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.pcapng");
     let out = out.to_str().unwrap();
@@ -834,7 +837,8 @@ fn packets_behind_rows_are_exported_and_mean_the_same() {
     };
     assert_eq!(names(&before), names(&after));
     assert!(read(Path::new(out)).len() < read(Path::new(&file)).len());
-    // Nothing matches: a capture without packets. Too little room: what is left of it, and a word about it.
+    // Nothing matches: a capture without packets. Too little memory: the remaining packets, and a
+    // warning.
     let done = top(["-r", &file, "--export", out]).with(2);
     assert!(done.err.contains("there is one already"), "{}", done.err);
     let done = top(["-r", &file, "-q", "--json", "--force", "--export", out]).well();
@@ -875,7 +879,7 @@ fn privacy_masks_every_address() {
 }
 
 #[test]
-fn without_a_terminal_something_must_be_asked_for() {
+fn without_a_terminal_an_output_is_required() {
     let done = top_words(&format!("-r {}", capture("incast.pcapng"))).with(2);
     assert!(done.err.contains("--report"), "{}", done.err);
     let done = top_words("--json").with(2);
@@ -922,7 +926,7 @@ fn the_configuration_is_read_and_the_command_line_wins() {
 }
 
 #[test]
-fn a_capture_is_played_at_its_own_pace() {
+fn a_capture_is_replayed_at_its_own_pace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slow.pcapng");
     let (_, _, octets) = read(&captures().join("receiver-cnp-ipv4.pcapng")).remove(0);
@@ -938,7 +942,7 @@ fn a_capture_is_played_at_its_own_pace() {
         begun.elapsed()
     );
     assert_eq!(done.json()["totals"]["packets"], 4);
-    // Of an hour at a million times the speed, nothing is felt.
+    // An hour at a million times the speed takes no noticeable time.
     let frames: Vec<Frame> = (0..4)
         .map(|i| (0, i * 900_000_000_000, octets.clone()))
         .collect();
@@ -948,7 +952,7 @@ fn a_capture_is_played_at_its_own_pace() {
 }
 
 #[test]
-fn metrics_are_served_until_someone_stops_it() {
+fn metrics_are_served_until_interrupted() {
     let mut child = command()
         .args([
             "-r",
@@ -1011,7 +1015,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 #[test]
-fn without_an_rdma_device_there_is_nothing_to_read() {
+fn counters_need_an_rdma_device() {
     if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some()) {
         fcn_skip::skipped!("counters: this host has an RDMA device");
         return;
@@ -1024,7 +1028,7 @@ fn without_an_rdma_device_there_is_nothing_to_read() {
     );
     let done = top(["--counters", "--json", "--prometheus", "0"]).with(2);
     assert!(done.err.contains("--prometheus"), "{done:?}");
-    // A capture has none either, and says so.
+    // A capture has none either, and reports that.
     let file = captures().join("incast.pcapng");
     let done = top(["-r".as_ref(), file.as_os_str(), "--json".as_ref()]).well();
     let json = done.json();
@@ -1034,7 +1038,7 @@ fn without_an_rdma_device_there_is_nothing_to_read() {
 }
 
 #[test]
-fn interfaces_of_one_name_are_told_apart() {
+fn interfaces_of_one_name_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("twins.pcapng");
     let interfaces = ["a", "a", "b", ""].map(|name| Interface {

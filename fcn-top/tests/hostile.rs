@@ -1,4 +1,5 @@
-//! Octets that nobody meant well: the fuzz corpus of `fcn-wire` through the monitor, as every link type, whole and cut.
+//! Hostile input: the fuzz corpus of `fcn-wire` through the monitor, as every link type, complete
+//! and truncated.
 #![allow(missing_docs, reason = "tests have no users")]
 
 use fcn_top::monitor::{Limits, Monitor, Settings};
@@ -44,7 +45,7 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
         for input in archive.entries().unwrap() {
             let mut bytes = Vec::new();
             input.unwrap().read_to_end(&mut bytes).unwrap();
-            // The first octets of an input choose what a target does with the others.
+            // The first octets of an input select what a fuzz target does with the others.
             for (skip, link) in [0, 1, 2]
                 .into_iter()
                 .flat_map(|n| LINKS.map(|link| (n, link)))
@@ -53,7 +54,7 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
                 for cut in [0, 1, bytes.len() / 2] {
                     number += 1;
                     monitor.observe(&Packet {
-                        // Also times that go back, and the last one there is.
+                        // Includes times that go back, and the maximum time.
                         at: number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (number % 64),
                         bytes: &bytes[..bytes.len().saturating_sub(cut)],
                         wire_len: bytes.len(),

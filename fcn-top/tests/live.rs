@@ -1,5 +1,5 @@
-//! Interfaces captured on over veth pairs: what is counted, what becomes of it where the interface goes, and what the
-//! process may still do.
+//! Live capture over veth pairs: counts, interfaces that go away, and the remaining privileges of
+//! the process.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -20,12 +20,12 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Generous: the machine may be busy. What hangs would never end.
+/// Generous, because the machine may be busy. A hang would last forever.
 const HANG: Duration = Duration::from_secs(30);
-/// The user that has no rights.
+/// An unprivileged user.
 const NOBODY: &str = "65534";
 
-/// The program while it runs.
+/// The running program.
 struct Running {
     child: Child,
     err: BufReader<ChildStderr>,
@@ -77,7 +77,7 @@ impl Running {
         done
     }
 
-    /// Presses Ctrl-C once all that was sent has had time to arrive.
+    /// Presses Ctrl-C once everything sent has had time to arrive.
     fn interrupt(self) -> Done {
         thread::sleep(Duration::from_millis(300));
         self.signal(Signal::INT)
@@ -89,7 +89,7 @@ impl Running {
     }
 }
 
-/// The program at the far end.
+/// Returns a command that runs the program at the far end.
 fn far(pair: &Pair, options: &str) -> Command {
     let mut command = pair.command(End::Far, PROGRAM);
     command.args(options.split_whitespace());
@@ -122,7 +122,7 @@ fn pair(name: &str) -> Option<Pair> {
     Pair::with(name, &options)
 }
 
-/// Frames of a sample capture.
+/// Returns the frames of a sample capture.
 fn frames(name: &str) -> Vec<Vec<u8>> {
     read(&common::captures().join(name))
         .into_iter()
@@ -130,10 +130,10 @@ fn frames(name: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A CNP of it, which stands for any notification.
+/// Returns copies of a CNP of a sample, as an arbitrary notification.
 fn cnps(count: usize) -> Vec<Vec<u8>> {
     let all = frames("receiver-cnp-ipv4.pcapng");
-    // BTH opcode 0x81, behind Ethernet, IPv4 and UDP.
+    // BTH opcode 0x81, after Ethernet, IPv4 and UDP.
     let cnp = all
         .iter()
         .find(|frame| frame.get(42) == Some(&0x81))
@@ -151,7 +151,7 @@ fn notified(done: &Done) -> u64 {
         .sum()
 }
 
-/// The events' names.
+/// Returns the names of the events.
 fn events(done: &Done) -> Vec<String> {
     done.json()["events"]
         .as_array()
@@ -204,7 +204,7 @@ fn every_scenario_is_counted_as_the_generator_says() {
 
 /// Through the kernel's filter, from a real interface.
 #[test]
-fn what_mirrors_copy_is_counted_as_what_they_copied() {
+fn mirrored_packets_count_like_the_originals() {
     let Some(pair) = pair("mirrors") else {
         return;
     };
@@ -250,7 +250,7 @@ fn what_mirrors_copy_is_counted_as_what_they_copied() {
 }
 
 #[test]
-fn tags_are_seen_through_and_what_does_not_matter_stays_outside() {
+fn tagged_packets_pass_and_irrelevant_ones_do_not() {
     let Some(pair) = pair("tags") else { return };
     let plain = cnps(1).remove(0);
     let tagged = |tags: &[u16]| {
@@ -284,7 +284,7 @@ fn tags_are_seen_through_and_what_does_not_matter_stays_outside() {
     let done = running.interrupt().with(130);
     assert_eq!(notified(&done), 4);
     assert_eq!(done.json()["interfaces"][0]["received"], 6);
-    // An expression of one's own, in the kernel, and one that has to be looked at here.
+    // A user's expression combined in the kernel, and one that has to be evaluated here.
     for (filter, expected) in [
         ("ip proto 17 and not udp port 53", 2),
         ("vlan", 3),
@@ -301,7 +301,7 @@ fn tags_are_seen_through_and_what_does_not_matter_stays_outside() {
 }
 
 #[test]
-fn an_interface_that_goes_down_is_waited_out() {
+fn capture_resumes_after_an_interface_was_down() {
     let Some(pair) = pair("down") else { return };
     let running = watch(&pair, "--json");
     let frames = cnps(5);
@@ -326,7 +326,7 @@ fn an_interface_that_goes_down_is_waited_out() {
 }
 
 #[test]
-fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then() {
+fn an_interface_down_at_first_is_awaited_and_privileges_are_dropped() {
     let Some(pair) = pair("down at first") else {
         return;
     };
@@ -356,7 +356,7 @@ fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then
     }
 }
 
-/// Makes the pair's interfaces anew, after one was deleted.
+/// Creates the pair's interfaces again, after one was deleted.
 fn join_again(pair: &Pair) {
     pair.ip(
         End::Near,
@@ -397,14 +397,14 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
         assert_eq!(notified(&done), expected, "{options}: {done:?}");
         let events = events(&done);
         assert!(events.contains(&"interface.gone".to_owned()), "{events:?}");
-        // In whose words, depends on who was told first.
+        // The wording depends on which check comes first.
         let words = ["it is gone", "The interface disappeared"];
         let found = words.map(|words| done.err.contains(&format!("warning: far: {words}")));
         assert!(found.contains(&true), "{done:?}");
         let json = done.json();
         let interface = &json["interfaces"][0];
         if expected == 7 {
-            // Gone for good, and not even by an end that was asked for is all well.
+            // Gone for good: not even a requested end is a success.
             let running = watch(&pair, "--json --duration 1s");
             pair.ip(End::Far, &["link", "del", "far"]);
             let done = running.end().with(1);
@@ -419,7 +419,7 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
     }
 }
 
-/// The sets of capabilities that any thread of the process has: effective and permitted.
+/// Returns the capability sets of all threads of the process.
 fn effective(process: u32) -> Vec<u64> {
     let mut sets = Vec::new();
     for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -457,7 +457,7 @@ fn privileges_are_dropped_once_the_handles_are_open() {
     let about = done.json()["interfaces"][0]["about"].to_string();
     assert!(about.contains("privileges dropped"), "{about}");
 
-    // Behind sudo it goes on as who called sudo.
+    // Under sudo it continues as the calling user.
     let mut command = far(&pair, "-i far --json");
     command.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY);
     let running = Running::start(command);
@@ -476,7 +476,7 @@ fn privileges_are_dropped_once_the_handles_are_open() {
     assert!(effective(running.id()).iter().any(|set| *set != 0));
     running.interrupt().with(130);
 
-    // A port that takes rights is had before they are given up.
+    // A privileged port is bound before privileges are dropped.
     let mut command = far(&pair, "-i far --json --prometheus 0.0.0.0:80");
     command.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY);
     let running = Running::start(command);
@@ -488,16 +488,16 @@ fn privileges_are_dropped_once_the_handles_are_open() {
     );
 }
 
-/// Puts a file in another's place, so that nobody reads half of one.
+/// Replaces a file atomically, so that no reader gets half of one.
 fn replace(file: &Path, text: &str) {
     let new = file.with_extension("new");
     fs::write(&new, text).unwrap();
     fs::rename(&new, file).unwrap();
 }
 
-/// A NIC of a recorded tree in sysfs; it is told more often than it says that it handled.
+/// A NIC from a recorded sysfs tree, with more CNPs sent to it than it reports as handled.
 #[test]
-fn what_a_nic_counts_stands_beside_what_it_was_told() {
+fn nic_counters_are_compared_with_captured_cnps() {
     let Some(pair) = pair("nic") else {
         return;
     };
@@ -522,19 +522,19 @@ fn what_a_nic_counts_stands_beside_what_it_was_told() {
     fs::create_dir_all(&device).unwrap();
     std::os::unix::fs::symlink("/bus/drivers/mlx5_core", device.join("driver")).unwrap();
 
-    // Without RDMA netlink, that it has an address of the port tells that it is the port's.
+    // Without RDMA netlink, an address of the port identifies the interface as the port's.
     let mut ip = pair.command(End::Far, "ip");
     let told = Ipv4Addr::from(told);
     ip.args(["addr", "add", &format!("{told}/32"), "dev", "far"]);
     assert!(ip.status().unwrap().success());
-    // The mount is that of this command alone.
+    // The mount is private to this command.
     let mut command = pair.command(End::Far, "sh");
     command.args(["-c", "mount --bind \"$0\" /sys/class && exec \"$@\""]);
     command.arg(class.path()).arg(PROGRAM);
     command.args(["-i", "far", "--json", "--prometheus", "127.0.0.1:9464"]);
     alone(&mut command);
     let running = Running::start(command);
-    // What was seen is told once there is something to compare it with.
+    // Captured packets are reported once there is a second reading to compare with.
     wait_for("a second reading", || {
         let page = pair.inside(End::Far, || {
             let mut stream = TcpStream::connect("127.0.0.1:9464").ok()?;
@@ -573,7 +573,7 @@ fn what_a_nic_counts_stands_beside_what_it_was_told() {
 }
 
 #[test]
-fn without_rights_the_message_says_how_to_get_them() {
+fn missing_privileges_are_reported_with_advice() {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
     command.args([PROGRAM, "-i", "lo", "--json"]);
@@ -612,7 +612,7 @@ fn a_private_run_does_not_name_interfaces() {
     pair.ip(End::Far, &add);
     pair.ip(End::Far, &["link", "set", name, "up"]);
     let start = |ifaces: &str| far(&pair, &format!("{ifaces} --json --privacy"));
-    // Only what was asked for is named where it is not there.
+    // Only requested interfaces are named if they do not exist.
     let done = Running::spawn(&mut start("-i v192.0.2.78")).end().with(2);
     let wrong = "cannot capture: v192.0.2.78: there is no such interface\n";
     assert!(done.err.ends_with(wrong), "{}", done.err);
@@ -646,7 +646,7 @@ fn an_interface_that_is_not_there_is_a_wrong_option() {
 }
 
 #[test]
-fn intervals_end_by_the_clock_where_nothing_comes() {
+fn intervals_end_by_the_clock_without_packets() {
     let Some(pair) = pair("intervals") else {
         return;
     };
@@ -679,8 +679,7 @@ fn intervals_end_by_the_clock_where_nothing_comes() {
 #[test]
 fn limits_and_signals_end_a_run_as_they_should() {
     let Some(pair) = pair("limits") else { return };
-    // By time, with nothing to see.
-    // Also where only metrics are served.
+    // By time, without packets. Also if only metrics are served.
     let done = watch(&pair, "--prometheus 0.0.0.0:0 --duration 300ms")
         .end()
         .well();
@@ -706,7 +705,7 @@ fn limits_and_signals_end_a_run_as_they_should() {
 }
 
 #[test]
-fn several_interfaces_are_told_apart_where_asked() {
+fn several_interfaces_are_counted_separately_on_request() {
     let Some(pair) = pair("several") else { return };
     pair.ip(
         End::Far,
@@ -740,7 +739,7 @@ fn several_interfaces_are_told_apart_where_asked() {
 }
 
 #[test]
-fn packets_captured_on_all_interfaces_are_those_of_each() {
+fn capture_on_all_interfaces_counts_each_of_them() {
     let Some(pair) = pair("any") else { return };
     for options in ["", "--per-interface"] {
         pair.ip(
@@ -754,7 +753,8 @@ fn packets_captured_on_all_interfaces_are_those_of_each() {
         let frames = cnps(4);
         send(&pair, slices(&frames));
         thread::sleep(Duration::from_millis(50));
-        // Seen where it goes and where it comes: copies, where interfaces are not told apart.
+        // Captured on both interfaces of their path: copies, unless interfaces are counted
+        // separately.
         pair.inside(End::Far, || {
             let mut socket = Capture::from_device("one").unwrap().open().unwrap();
             for frame in &frames[..3] {
@@ -799,7 +799,7 @@ fn what_the_kernel_had_no_room_for_is_told_everywhere() {
     const SENT: u64 = 40_000;
     let Some(pair) = pair("lost") else { return };
     let running = watch(&pair, "--json --buffer 1MiB --duration 4s");
-    // Nobody empties the ring.
+    // The ring is not drained.
     let id = Pid::from_raw(running.id() as i32).unwrap();
     kill_process(id, Signal::STOP).unwrap();
     send(&pair, slices(&cnps(SENT as usize)));
@@ -829,7 +829,7 @@ fn what_the_kernel_had_no_room_for_is_told_everywhere() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_can_be_given_up() {
+fn a_pipe_without_a_writer_can_be_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(
@@ -845,7 +845,7 @@ fn a_pipe_that_nobody_writes_to_can_be_given_up() {
     };
     let done = read().interrupt().with(130);
     assert!(done.err.contains("nothing had been read"), "{done:?}");
-    // Whoever writes to it may come later, and in pieces.
+    // The writer may come later, and write in pieces.
     let running = read();
     thread::sleep(Duration::from_millis(200));
     let capture = fs::read(common::captures().join("incast.pcapng")).unwrap();

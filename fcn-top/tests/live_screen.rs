@@ -1,5 +1,5 @@
-//! The screen beside an interface captured on, over a veth pair: real keys on a real terminal, which tmux is, and what
-//! stands there then; what is exported; and the terminal afterwards.
+//! The screen during a live capture over a veth pair: real keys on a real terminal (tmux), its
+//! contents, exports, and the terminal afterwards.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -18,25 +18,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take; the machine may be busy.
+/// Maximum time for anything; the machine may be busy.
 const DEADLINE: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(30);
-/// What is sent: several senders, kinds and notifiers.
+/// Traffic to send: several senders, kinds and notifiers.
 const SCENARIO: &str = "attack";
-/// How often.
+/// Number of repetitions.
 const TIMES: u64 = 8;
-/// What is run, one after the other, so that the terminal before and after can be compared.
+/// Commands run in sequence, so that the terminal before and after can be compared.
 const SCRIPT: &str = "stty -a >before; echo BEFORE; (sh -c 'echo $$ >pid; exec \"$0\" \"$@\"' \"$@\"; echo $? >code); \
     stty -a >after; echo BEHIND; exec sleep 600";
 
-/// A terminal in the receiving namespace, with the program on it; gone when dropped.
+/// A terminal in the receiving namespace that runs the program; closed when dropped.
 struct Terminal<'p> {
     pair: &'p Pair,
     home: TempDir,
 }
 
 impl<'p> Terminal<'p> {
-    /// `None` where there is no tmux.
+    /// Returns `None` without tmux.
     fn open(pair: &'p Pair, options: &str) -> Option<Self> {
         let there = Command::new("tmux")
             .arg("-V")
@@ -62,7 +62,7 @@ impl<'p> Terminal<'p> {
     fn tmux(&self) -> Command {
         let mut command = self.pair.command(End::Far, "tmux");
         alone(&mut command);
-        // The screen is ASCII where the locale is not UTF-8.
+        // The screen is ASCII if the locale is not UTF-8.
         command.env("LC_ALL", "C.UTF-8");
         command.env_remove("TMUX").arg("-S");
         command.arg(self.home.path().join("tmux"));
@@ -79,14 +79,14 @@ impl<'p> Terminal<'p> {
         self.output(&["capture-pane", "-p"])
     }
 
-    /// What tmux knows of the terminal.
+    /// Queries tmux for a property of the terminal.
     fn state(&self, what: &str) -> String {
         let format = format!("#{{{what}}}");
         let size = self.output(&["display-message", "-p", &format]);
         size.trim_end().to_owned()
     }
 
-    /// Presses keys as tmux calls them.
+    /// Presses keys by their tmux names.
     fn press(&self, keys: &[&str]) {
         self.output(&[&["send-keys"], keys].concat());
     }
@@ -133,7 +133,8 @@ impl<'p> Terminal<'p> {
         content.trim().to_owned()
     }
 
-    /// Waits for the end of the program; the terminal is as it was before. Returns the exit code.
+    /// Waits for the end of the program; checks that the terminal is restored. Returns the exit
+    /// code.
     #[track_caller]
     fn ended(&self) -> String {
         let text = self.shows(&["BEHIND"]);
@@ -164,7 +165,7 @@ fn pair(name: &str) -> Option<Pair> {
     Pair::with(name, &options)
 }
 
-/// Sends the scenario so many times from the near end.
+/// Sends the scenario repeatedly from the near end.
 fn send(pair: &Pair) {
     let frames = read(&captures().join(format!("{SCENARIO}.pcapng")));
     pair.inside(End::Near, || {
@@ -177,21 +178,21 @@ fn send(pair: &Pair) {
     });
 }
 
-/// What the generator says is in the scenario.
+/// Returns the generator's ground truth about the scenario.
 fn truth() -> BTreeMap<Key, u64> {
     let all = truths();
     let truth = all.iter().find(|truth| truth.name == SCENARIO).unwrap();
     totals(&truth.notifications, "total")
 }
 
-/// The row that is told most, and how often.
+/// Returns the row with the most notifications, and their number.
 fn told_most() -> (Key, u64) {
     let truth = truth();
     let most = truth.into_iter().max_by_key(|(_, total)| *total);
     most.unwrap()
 }
 
-/// The QP that is shown of a row: the sender's, where the scenario's traffic tells it.
+/// Returns the QP shown for a row: the sender's, if the scenario's traffic reveals it.
 fn shown(key: &Key) -> String {
     let file = captures().join(format!("{SCENARIO}.pcapng"));
     let file = file.display().to_string();
@@ -202,7 +203,7 @@ fn shown(key: &Key) -> String {
 }
 
 #[test]
-fn keys_do_what_help_says_while_packets_come() {
+fn keys_work_during_capture() {
     let Some(pair) = pair("keys") else { return };
     let Some(screen) = Terminal::open(&pair, "") else {
         return;
@@ -217,7 +218,7 @@ fn keys_do_what_help_says_while_packets_come() {
     let (kind, name) = (&told_most.0, shown(&told_most));
     let filter = format!("qp={name} kind={kind}");
 
-    // What was sent is counted, and nothing lost.
+    // Everything sent is counted, and nothing is lost.
     send(&pair);
     let once = format!("{} notifications in all", grouped(sum * TIMES));
     let counted = ["drops 0", &once];
@@ -226,7 +227,8 @@ fn keys_do_what_help_says_while_packets_come() {
     let text = screen.text();
     for (key, total) in &truth {
         let (qp, total) = (shown(key), grouped(total * TIMES));
-        // The count has a column as long as there is no rate; then it stands below, as few rows have two lines each.
+        // The count has a column as long as there is no rate; then it moves below, because few rows
+        // have two lines each.
         let lines: Vec<&str> = text.lines().collect();
         let is_there = lines.windows(2).any(|lines| {
             let mut qps = lines[0].split_whitespace();
@@ -236,7 +238,7 @@ fn keys_do_what_help_says_while_packets_come() {
         assert!(is_there, "{qp} {total}:\n{text}");
     }
 
-    // Sorted by another column, and the other way round: the QP that is told most comes first.
+    // Sorted by another column, then reversed: the QP with the most notifications comes first.
     screen.press_for("s", &["Sort by"]);
     screen.press(&["g"]);
     screen.press(&["Down"]);
@@ -252,7 +254,7 @@ fn keys_do_what_help_says_while_packets_come() {
         lines.nth(1).is_some_and(|line| line.contains(&name))
     });
 
-    // A filter works while it is typed, and says what is wrong with it.
+    // A filter applies while it is typed, and its error is shown.
     screen.press_for("/", &["Filter:"]);
     screen.type_in("qp=");
     screen.shows(&["at character 4", "Filter: qp="]);
@@ -261,7 +263,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.shows(&[&one, &format!("Filter: {filter}"), "Enter keeps"]);
     screen.press_for("Enter", &[&one, &format!("filter {filter}"), "? help"]);
 
-    // The flow in full.
+    // The flow in detail.
     let total = grouped(most * TIMES);
     let text = screen.press_for(
         "Enter",
@@ -272,7 +274,7 @@ fn keys_do_what_help_says_while_packets_come() {
         .find(|line| line.starts_with("Notifications  "));
     assert!(line.is_some_and(|line| line.contains(&total)), "{text}");
 
-    // The packets behind it, and what another run makes of them.
+    // Its packets are exported, and another run reads them.
     screen.press_for("x", &["Packets to pcapng file: fcn-top-qp-"]);
     let text = screen.press_for("Enter", &["written to fcn-top-qp-"]);
     let message = text
@@ -294,7 +296,7 @@ fn keys_do_what_help_says_while_packets_come() {
         .sum();
     assert_eq!(of_row, most * TIMES);
 
-    // Paused it stands still, but goes on capturing.
+    // A pause freezes the screen, but capturing continues.
     screen.press_for("Escape", &["sender →", &one]);
     screen.press_for("p", &["PAUSED", &once]);
     send(&pair);
@@ -314,7 +316,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.press_for("4", &["No IOAM trace"]);
     screen.press_for("5", &["by severity"]);
     let text = screen.press_for("6", &["1 interface", "QP rows"]);
-    // The state at the top begins with its name, too.
+    // The state at the top begins with its name as well.
     let line = text.lines().rfind(|line| line.starts_with("far "));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     // Name, state, drops by the kernel and the interface.
@@ -338,7 +340,7 @@ fn keys_do_what_help_says_while_packets_come() {
         });
     }
     screen.output(&["resize-window", "-x", "120", "-y", "40"]);
-    // The narrow one's lowest line has no room for the last of the keys.
+    // The lowest line of the narrow screen has no room for the last of the keys.
     screen.shows(&["drops 0", &twice, "P picture"]);
 
     screen.press(&["q"]);
@@ -352,7 +354,7 @@ fn losses_are_events_and_the_exit_code() {
         return;
     };
     screen.shows(&["LIVE", "drops 0"]);
-    // Nobody empties the ring.
+    // The ring is not drained.
     let pid = screen.content("pid");
     let signal = |name: &str| {
         let kill = Command::new("kill").args(["-s", name, &pid]).status();
@@ -389,7 +391,7 @@ fn a_signal_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn what_the_view_cannot_do_is_told_before_the_screen() {
+fn invalid_view_options_are_reported_before_the_screen() {
     let Some(pair) = pair("wrong view") else {
         return;
     };
@@ -403,7 +405,7 @@ fn what_the_view_cannot_do_is_told_before_the_screen() {
         assert_eq!(screen.ended(), "2", "{options}");
         screen.shows(&[message]);
     }
-    // Printed without a screen, the QPs are meant, and there is no other view.
+    // Without a screen, output is about the QPs, and there is no other view.
     let file = capture(&format!("{SCENARIO}.pcapng"));
     let done = top_words(&format!("-r {file} --json --view points --sort qp")).with(2);
     assert!(done.err.starts_with("fcn-top: --view: "), "{}", done.err);

@@ -1,5 +1,5 @@
-//! What holds nothing of ours is not claimed: other protocols at our ports, and the captures in the folder that `FCN_FOREIGN`
-//! names.
+//! Packets of other protocols are not claimed: other protocols at our ports, and the captures in
+//! the folder named by `FCN_FOREIGN`.
 
 mod common;
 #[path = "../../crates/wire/tests/others_support/mod.rs"]
@@ -9,7 +9,8 @@ use common::{top, write_pcap};
 use serde_json::Value;
 use std::path::Path;
 
-/// Neither a notification, nor a flow, nor a broken rule. That a packet cannot be read is said of any.
+/// Asserts that there is no notification, flow or broken rule. Undecodable packets may be reported
+/// for any protocol.
 #[track_caller]
 fn claims_nothing(path: &Path) {
     let file = path.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! The page that `--html` writes: its data, names that nobody meant well, and what a browser makes of it.
+//! The page written by `--html`: its data, hostile names, and its rendering in a browser.
 #![allow(missing_docs, reason = "tests have no users")]
 
 mod common;
@@ -11,14 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names that are markup, if one lets them.
+/// Names that are markup, unless escaped.
 const NAMES: [&str; 3] = [
     "</script><script>document.title='owned'</script>",
     "\"><img src=x onerror=\"document.title='owned'\">",
     "<!--<script> &lt;b&gt; \u{1b}[2J\u{202e}",
 ];
 
-/// The data in a page.
+/// Returns the data in a page.
 fn data(page: &str) -> Value {
     let (_, rest) = page
         .split_once("<script type=\"application/json\" id=\"data\">")
@@ -27,7 +27,7 @@ fn data(page: &str) -> Value {
     serde_json::from_str(block).unwrap()
 }
 
-/// A capture of interfaces with such names, in a file with such a name.
+/// Writes a capture of interfaces with such names, in a file with such a name.
 fn hostile(folder: &Path) -> PathBuf {
     let path = folder.join("<b onclick=alert(1)>&\"'.pcapng");
     let interfaces = NAMES.map(|name| Interface {
@@ -49,7 +49,7 @@ fn hostile(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_page_has_what_json_prints_and_never_replaces_a_file() {
+fn a_page_has_the_json_data_and_never_replaces_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html");
     let read = capture("attack.pcapng");
@@ -66,7 +66,7 @@ fn a_page_has_what_json_prints_and_never_replaces_a_file() {
         ("", text)
     );
     top(words.into_iter().chain(["--force"])).well();
-    // What was not written is not there.
+    // No file remains without output.
     let other = folder.path().join("other.html");
     let other_page = other.display().to_string();
     let missing = folder.path().join("none.pcapng").display().to_string();
@@ -75,7 +75,7 @@ fn a_page_has_what_json_prints_and_never_replaces_a_file() {
 }
 
 #[test]
-fn a_page_of_a_part_says_so_and_filters_find_that_part() {
+fn a_partial_page_is_marked_and_its_filters_find_that_part() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html").display().to_string();
     let read = capture("attack.pcapng");
@@ -157,7 +157,7 @@ fn a_private_page_of_an_interface_does_not_name_it() {
 }
 
 #[test]
-fn where_rows_have_no_filters_a_page_says_why() {
+fn a_page_explains_missing_filters() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html").display().to_string();
     let file = capture("attack.pcapng");
@@ -185,7 +185,7 @@ fn where_rows_have_no_filters_a_page_says_why() {
 }
 
 #[test]
-fn names_are_data_and_no_markup() {
+fn names_are_not_markup() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html");
     let read = hostile(folder.path()).display().to_string();
@@ -200,7 +200,7 @@ fn names_are_data_and_no_markup() {
     assert_eq!(names[2], "<!--<script> &lt;b&gt; \u{fffd}[2J\u{fffd}");
 }
 
-/// What a browser makes of a page: its elements after the scripts have run. `None` without a browser.
+/// Returns the elements of a page after a browser has run its scripts. `None` without a browser.
 fn shown(page: &Path) -> Option<String> {
     let browsers = [
         "chromium",
@@ -234,7 +234,7 @@ fn shown(page: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_browser_draws_it_whole_and_runs_nothing_else() {
+fn a_browser_renders_it_and_runs_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let hostile = hostile(folder.path()).display().to_string();
     for (number, (read, charts)) in [
@@ -257,7 +257,7 @@ fn a_browser_draws_it_whole_and_runs_nothing_else() {
             "{read}"
         );
         assert_eq!(body.contains("<canvas"), charts, "{read}");
-        // What the page has is of our making, and data is text in it.
+        // The page has only our own elements; data is text in them.
         for element in ["<script", "<img", "<b ", "<b>"] {
             assert!(!body.contains(element), "{read}: {element}");
         }
@@ -270,7 +270,7 @@ fn a_browser_draws_it_whole_and_runs_nothing_else() {
     }
 }
 
-/// What a person does in a page, and what is there then.
+/// User actions in a page, and the resulting state.
 const CLICKS: &str = r#"
 addEventListener("load", () => {
   const all = (css, root = document) => [...root.querySelectorAll(css)];
@@ -318,7 +318,8 @@ addEventListener("load", () => {
 });
 "#;
 
-/// What a script, which the page's policy would not let run, leaves in the page at `to` with other data. `None` without a browser.
+/// Returns the result of a script, which the page's policy would not let run, in the page at `to`
+/// with other data. `None` without a browser.
 fn seen(to: &Path, data: &Value, script: &str) -> Option<Value> {
     let text = fs::read_to_string(to).unwrap();
     let (before, block) = text.split_once("id=\"data\">").unwrap();
@@ -334,7 +335,7 @@ fn seen(to: &Path, data: &Value, script: &str) -> Option<Value> {
 }
 
 #[test]
-fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
+fn a_page_handles_clicks_and_keys_and_prints_completely() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("story.html");
     top([
@@ -345,9 +346,9 @@ fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
     ])
     .well();
     let text = fs::read_to_string(&to).unwrap();
-    // More rows than the screen has.
+    // More rows than the screen has room for.
     let mut data = data(&text);
-    // Steps begin at whole multiples of their length, and the axis with the first packet all the same.
+    // Steps begin at multiples of their length, but the axis begins with the first packet.
     data["course"]["start"] = (-data["course"]["step"].as_i64().unwrap() / 2).into();
     for (table, list) in [("snapshot", "rows"), ("filters", "rows")] {
         let rows = data[table][list].as_array_mut().unwrap();
@@ -367,7 +368,7 @@ fn a_page_answers_clicks_and_keys_and_is_whole_on_paper() {
     );
 }
 
-/// What is written on the charts, and where time begins.
+/// Labels of the charts, and the start of the axis.
 const HOURS: &str = r#"
 const written = new Set();
 const write = CanvasRenderingContext2D.prototype.fillText;

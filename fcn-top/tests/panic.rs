@@ -1,8 +1,9 @@
-//! A bug while the screen is shown: wherever it strikes, the terminal is as it was, the message can be read, and the exit
-//! code says that the program has failed.
+//! A bug while the screen is shown: wherever it occurs, the terminal is restored, the message is
+//! readable, and the exit code reports a failure.
 //!
-//! Nothing in the program panics when it is asked to. So this one runs itself in a terminal, which tmux is: as the program
-//! does it (the same threads, the same screen), but with an input, tables or an export that break.
+//! The program does not panic on request. So this test runs itself in a terminal (tmux) in the same
+//! way as the program (the same threads, the same screen), but with an input, tables or an export
+//! that panic.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -24,12 +25,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Generous: the machine may be busy.
+/// Generous, because the machine may be busy.
 const HANG: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(50);
-/// Tables that are shown before they break.
+/// Number of tables shown before the panic.
 const SHOWN: u32 = 4;
-/// What is said by whatever breaks.
+/// Panic message.
 const SAID: &str = "this bug was made for a test";
 
 type Case = (
@@ -39,9 +40,10 @@ type Case = (
     &'static str,
 );
 
-/// What breaks; the keys that make it do so, each with what is shown before; and the exit code and words that follow.
+/// Location of the bug; the keys that trigger it, each with the text shown before; and the
+/// resulting exit code and message.
 const CASES: [Case; 3] = [
-    // The first thread of the program: it ends as Rust ends it.
+    // The main thread of the program: Rust's own exit code.
     ("drawing", &[], "101", SAID),
     (
         "key",
@@ -61,7 +63,7 @@ const CASES: [Case; 3] = [
     ),
 ];
 
-/// An input that breaks once it has seen all packets and `SHOWN` pictures were drawn.
+/// An input that panics after it has processed all packets and `SHOWN` pictures were drawn.
 struct Breaking<'a>(FileInput, &'a AtomicU32);
 
 impl Input for Breaking<'_> {
@@ -74,7 +76,7 @@ impl Input for Breaking<'_> {
     }
 }
 
-/// An engine that breaks where it is looked at.
+/// An engine that panics when it is accessed.
 struct Fragile<'a> {
     engine: &'a Engine,
     what: &'a str,
@@ -101,7 +103,7 @@ impl Watched for Fragile<'_> {
     }
 }
 
-/// What runs in the terminal.
+/// The program run in the terminal.
 fn broken(what: &str, capture: &Path) -> Result {
     let words = Words::default();
     let engine = Engine::new(
@@ -129,11 +131,11 @@ fn broken(what: &str, capture: &Path) -> Result {
     left.and(ended)
 }
 
-/// A terminal; gone when dropped.
+/// A terminal; closed when dropped.
 struct Terminal(TempDir);
 
 impl Terminal {
-    /// With a shell that runs `script`, and then waits.
+    /// Starts a shell that runs `script`, and then waits.
     fn with(script: &str) -> Self {
         let terminal = Self(tempfile::tempdir().unwrap());
         let script = format!("{script}; sleep 1000");
@@ -168,7 +170,7 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until it shows that.
+    /// Waits until the text is shown.
     #[track_caller]
     fn shows(&self, text: &str) -> String {
         let begun = Instant::now();
@@ -197,12 +199,12 @@ fn breaks((what, keys, code, last): Case) {
         this.display(),
         capture.display()
     );
-    // How the terminal is set, before and after.
+    // Terminal settings before and after.
     let terminal = Terminal::with(&format!(
         "b=$(stty -g); echo BEFORE; {run}; echo CODE $?; [ \"$b\" = \"$(stty -g)\" ] && echo SAME || echo CHANGED"
     ));
     if what == "key" {
-        // Else it breaks as soon as it is shown, and may have by now.
+        // Otherwise it panics as soon as it is shown, and may have done so already.
         terminal.shows("notified");
         assert_eq!(terminal.state("#{alternate_on} #{mouse_any_flag}"), "1 1");
     }
@@ -212,7 +214,7 @@ fn breaks((what, keys, code, last): Case) {
     }
     let left = terminal.shows("CODE");
     terminal.shows("SAME");
-    // What was there before the screen is there again, and behind it each line of the message begins at the left.
+    // The previous contents are restored, followed by the message, each line starting at the left.
     let lines: Vec<&str> = left.lines().collect();
     assert_eq!(lines[0], "BEFORE", "{left}");
     let panic = lines.iter().position(|line| line.starts_with("thread '"));
@@ -234,10 +236,11 @@ impl Terminal {
     }
 }
 
-/// What the test is called where tests are listed and counted.
+/// Name of the test in lists and counts.
 const NAME: &str = "a_bug_leaves_the_terminal_as_it_was";
 
-/// Not the usual harness, as this is two programs: the test, and what it runs in the terminal.
+/// A custom harness, because this is two programs: the test, and the program it runs in the
+/// terminal.
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [first, what, capture] = &words[..]

@@ -1,5 +1,4 @@
-//! The screen on a real terminal, which tmux is: that it is drawn and drawn anew, and what becomes of it where the terminal
-//! goes.
+//! The screen on a real terminal (tmux): drawing and redrawing, and the end of the terminal.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -11,24 +10,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Generous: the machine may be busy.
+/// Generous, because the machine may be busy.
 const HANG: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(50);
 
-/// A terminal with the program on it; gone when dropped.
+/// A terminal that runs the program; closed when dropped.
 struct Screen {
     home: TempDir,
     pid: u32,
 }
 
 impl Screen {
-    /// `None` where there is no tmux.
+    /// Returns `None` without tmux.
     fn open(input: &[&str]) -> Option<Self> {
         let program = ["env", "TERM=screen-256color", PROGRAM, "--no-config"];
         Self::start(&[&program, input].concat())
     }
 
-    /// The same with any command.
+    /// Same, with any command.
     fn start(words: &[&str]) -> Option<Self> {
         let there = Command::new("tmux")
             .arg("-V")
@@ -68,7 +67,7 @@ impl Screen {
         self.output(&["capture-pane", "-p"])
     }
 
-    /// Waits until it shows that.
+    /// Waits until the text is shown.
     #[track_caller]
     fn shows(&self, text: &str) {
         let begun = Instant::now();
@@ -83,7 +82,7 @@ impl Screen {
     }
 
     fn runs(&self) -> bool {
-        // One that nobody has waited for yet has no command line any more.
+        // A zombie process has an empty command line.
         fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| !line.is_empty())
     }
 
@@ -109,13 +108,13 @@ impl Drop for Screen {
 }
 
 #[test]
-fn it_is_drawn_anew_and_left() {
+fn it_is_redrawn_and_left() {
     let Some(screen) = Screen::open(&["-r", &capture("receiver-cnp-ipv4.pcapng")]) else {
         return;
     };
     screen.shows("QPs");
     screen.output(&["send-keys", "C-l"]);
-    // Where the terminal is asked for something, it has 2 s to answer; keys would cover up that it was.
+    // A query to the terminal may take 2 s to answer; keys would hide that one was sent.
     thread::sleep(Duration::from_millis(2_500));
     assert!(screen.runs());
     screen.output(&["send-keys", "4"]);
@@ -148,7 +147,7 @@ fn a_terminal_may_claim_any_size() {
         claim(columns, lines);
         screen.output(&["send-keys", "C-l"]);
         if columns == "60000" {
-            // What stays of so much is the terminal's affair.
+            // Keeping so many cells is up to the terminal.
             screen.output(&["send-keys", "2"]);
             let begun = Instant::now();
             while screen.text() == before {
@@ -165,11 +164,12 @@ fn a_terminal_may_claim_any_size() {
 }
 
 #[test]
-fn it_ends_where_the_terminal_goes() {
+fn it_ends_with_its_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let code = folder.path().join("code");
     let input = capture("receiver-cnp-ipv4.pcapng");
-    // A shell that outlives the terminal tells how it ended: standard error is gone with the terminal, too.
+    // A shell that outlives the terminal records the exit code: standard error is gone with the
+    // terminal, too.
     let shell = format!(
         "trap : HUP; {PROGRAM} --no-config -r {input}; echo $? > {}",
         code.display()
@@ -198,7 +198,7 @@ fn the_demo_is_marked_and_left() {
 }
 
 #[test]
-fn a_terminal_that_cannot_move_its_cursor_is_refused() {
+fn a_dumb_terminal_is_refused() {
     let read = capture("incast.pcapng");
     let command = format!("TERM=dumb '{PROGRAM}' --no-config -r '{read}'; echo \"exit $?\"; cat");
     let Some(screen) = Screen::start(&["sh", "-c", &command]) else {

@@ -1,5 +1,5 @@
-//! Help and configuration as committed, and the examples of the help, which run as a user would give them. Those of the README
-//! run with those of all pages.
+//! Help and configuration match their snapshots, and the examples of the help run as a user would
+//! run them. Those of the README run with those of all pages.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn the_examples_of_the_help_run() {
     );
 }
 
-/// The options that the service and the container give, without their variables.
+/// The options used by the service and the container, without their variables.
 #[test]
 fn what_starts_fcn_top_elsewhere_is_understood() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy");

@@ -1,5 +1,5 @@
-//! The captures of the built-in scenarios against what their generator knows: counts by vantage point, sender, QP, kind,
-//! notifier and second are the same, exactly.
+//! Captures of the built-in scenarios compared with their generator's ground truth: counts by
+//! vantage point, sender, QP, kind, notifier and second agree exactly.
 #![allow(missing_docs, reason = "tests have no users")]
 
 use fcn_link::capture_file::CaptureReader;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Vantage point (empty where they are put together), sender or who was told, QP or flow label, kind.
+/// Vantage point (empty if merged), sender or notified host, QP or flow label, kind.
 type Key = (String, String, u64, String);
 /// By key and notifier, and by key and second.
 type Counts = (BTreeMap<(Key, String), u64>, BTreeMap<(Key, u64), u64>);
@@ -41,7 +41,8 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What was told: at each vantage point, or what passes several once, as the one that saw most of it.
+/// Returns the expected counts: at each vantage point, or the maximum over vantage points for
+/// notifications that pass several.
 fn expected(truth: &Value, per_interface: bool) -> Counts {
     let mut counts = Counts::default();
     // By second, for each notifier.
@@ -102,7 +103,7 @@ fn key_of(row: &QpRecord, per_interface: bool) -> Key {
     )
 }
 
-/// Adds what the second that is over has brought.
+/// Adds the counts of the completed second.
 fn add_second(monitor: &mut Monitor, second: u64, per_interface: bool, counts: &mut Counts) {
     monitor.advance((second + 1) * SECOND);
     for (_, row) in monitor.rows() {
@@ -179,7 +180,7 @@ fn counts_are_the_ground_truth() {
                     totals
                 });
             let mut notifiers = BTreeMap::new();
-            // Sums count once in any case.
+            // Sums count packets once in any case.
             for ((_, notifier), count) in &expected(&truth, false).0 {
                 *notifiers.entry(notifier.clone()).or_default() += count;
             }
@@ -196,7 +197,7 @@ fn counts_are_the_ground_truth() {
             }
         }
     }
-    // Scenarios with PFC alone have none.
+    // Scenarios with only PFC have none.
     assert!(told_any > 50, "{told_any} sorts of notifications in all");
 }
 
@@ -212,7 +213,8 @@ fn data_packets_and_marks_are_the_ground_truth() {
                 seen.iter().filter_map(|seen| seen[what].as_u64()).collect()
             };
             for (what, sum) in [("packets", &mut data), ("ce", &mut ce)] {
-                // What passes several vantage points counts once, and marks stay. A detour passes one of several.
+                // Packets that pass several vantage points count once, and marks remain. A detour
+                // passes one of several.
                 *sum += match name.as_str() {
                     "detour" => all(what).iter().sum(),
                     _ => all(what).into_iter().max().unwrap_or(0),
@@ -230,7 +232,7 @@ fn data_packets_and_marks_are_the_ground_truth() {
 }
 
 #[test]
-fn rules_are_found_broken_where_that_is_on_purpose_and_nowhere_else() {
+fn only_intended_violations_are_found() {
     let several: Vec<_> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
     for (name, truth) in scenarios() {
         let mut wanted: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
@@ -275,7 +277,7 @@ fn captures_of_malformed_packets_break_rules() {
 }
 
 #[test]
-fn a_sender_that_does_not_know_the_option_is_named() {
+fn a_sender_without_support_for_the_option_is_reported() {
     let mut monitor = Monitor::new(Settings::default());
     play("formats-unaware-sender", &mut monitor, false);
     let events: Vec<_> = monitor.events().collect();

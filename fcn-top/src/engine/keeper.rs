@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn all_packets_are_kept_while_there_is_room() {
+    fn all_packets_stay_while_there_is_room() {
         let mut keeper = Keeper::new(64 << 20);
         for at in 0..10_000 {
             keeper.keep(&packet(at, &[0; 100]), &Observed::default());

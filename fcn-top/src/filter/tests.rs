@@ -1,4 +1,4 @@
-//! What filters pass, and what is said of mistakes.
+//! Filters, and messages for errors in them.
 
 use super::*;
 use crate::record::{Cell, EventRecord, Holds, HopRecord, InterfaceRecord, PointRecord, QpRecord};
@@ -14,7 +14,7 @@ fn passes(text: &str, record: &QpRecord) -> bool {
 }
 
 #[test]
-fn tests_say_what_the_language_says() {
+fn tests_follow_the_language() {
     let row = QpRecord {
         sender: Some("2001:db8::a".parse().unwrap()),
         notifier: "198.18.1.3".parse().unwrap(),
@@ -118,7 +118,7 @@ fn tests_say_what_the_language_says() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn errors_have_a_position() {
     for (text, at, what) in [
         (
             "rat>100",
@@ -228,7 +228,7 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn severities_are_in_order() {
+fn severities_are_ordered() {
     let events = sample::tables().events;
     let filter = Filter::parse::<EventRecord>("severity>=warning").unwrap();
     for event in &events {
@@ -250,7 +250,7 @@ fn severities_are_in_order() {
 }
 
 #[test]
-fn what_an_address_is_masked_with_finds_it_too() {
+fn masks_match_their_addresses() {
     let row = sample::qp();
     let words = Words::masked();
     let mask = words.address(row.notifier);
@@ -261,7 +261,7 @@ fn what_an_address_is_masked_with_finds_it_too() {
     assert!(real.matches_shown(&row, &words));
 }
 
-/// Whether a cell of such a column may be that one.
+/// Returns true if a cell fits a column of that type.
 fn fits(holds: Holds, cell: &Cell<'_>) -> bool {
     match cell {
         Cell::None => true,
@@ -284,7 +284,7 @@ fn fits(holds: Holds, cell: &Cell<'_>) -> bool {
 }
 
 #[test]
-fn every_column_can_be_asked_for_its_own_value() {
+fn every_column_matches_its_own_value() {
     fn all<R: Record>(records: &[R]) {
         for record in records {
             for (number, column) in R::COLUMNS.iter().enumerate() {
@@ -393,7 +393,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_a_filter_or_a_mistake_in_it(text in any::<String>()) {
+    fn any_text_is_a_filter_or_an_error(text in any::<String>()) {
         match Filter::parse::<QpRecord>(&text) {
             Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }
             Err(error) => prop_assert!(error.at <= text.chars().count()),
@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn words_of_the_language_in_any_order_are_too(pieces in proptest::collection::vec(piece(), 0..24)) {
+    fn tokens_in_any_order_are_a_filter_or_an_error(pieces in proptest::collection::vec(piece(), 0..24)) {
         let text = pieces.join(" ");
         match Filter::parse::<QpRecord>(&text) {
             Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }

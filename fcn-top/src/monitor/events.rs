@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_line_is_dropped() {
+    fn the_oldest_line_leaves() {
         for (limit, kept) in [(2, vec![(2, "b", 1), (3, "c", 1)]), (0, vec![(3, "c", 1)])] {
             let mut log = Log::new(limit);
             assert!(log.lines.is_empty());

@@ -1,4 +1,4 @@
-//! Tests of the monitor as a whole, by packets made here.
+//! Tests of the monitor as a whole, with synthetic packets.
 
 use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
@@ -96,7 +96,7 @@ fn with_rows(rows: usize) -> Monitor {
 }
 
 #[test]
-fn a_cnp_makes_a_row_with_all_that_it_says() {
+fn a_cnp_creates_a_complete_row() {
     let mut monitor = Monitor::new(Settings::default());
     for (i, gap) in [0, 1, 3, 4, 1000].into_iter().enumerate() {
         let observed = see(&mut monitor, START + gap * MILLISECOND, 0, &cnp(0x12));
@@ -117,7 +117,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
         (row.first_seen, row.last_seen),
         (START, START + 1000 * MILLISECOND)
     );
-    // Four in the first tenth of the second that is over; the fifth is in one that runs.
+    // Four in the first tenth of the completed second; the fifth is in the current tenth.
     assert_eq!((row.rate_1s, row.rate_10s), (Some(4.0), None));
     assert_eq!((row.rate_peak, row.rate_mean), (Some(4.0), Some(4.0)));
     assert_eq!(monitor.tables(Wanted::default()).rate_1s, Some(4.0));
@@ -134,7 +134,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
 }
 
 #[test]
-fn notifications_in_several_classes_are_a_note_once() {
+fn notifications_in_several_classes_are_noted_once() {
     let mut monitor = Monitor::new(Settings::default());
     let notes = |monitor: &Monitor| {
         let wanted = Wanted {
@@ -169,7 +169,8 @@ fn notifications_in_several_classes_are_a_note_once() {
 fn of_several_notifiers_the_busiest_is_shown() {
     let mut monitor = Monitor::new(Settings::default());
     let switch = |n: u16| Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, n);
-    // Six switches, the third most often; the last two are beyond those told apart.
+    // Six switches, the third with the most among the first four; the last two are beyond the limit
+    // of distinguished notifiers.
     for (n, times) in [(1, 2), (2, 1), (3, 3), (4, 1), (5, 9), (6, 9)] {
         for i in 0..times {
             see(
@@ -201,7 +202,7 @@ fn of_several_notifiers_the_busiest_is_shown() {
 }
 
 #[test]
-fn interfaces_are_told_apart_where_that_is_wanted() {
+fn interfaces_are_counted_separately_on_request() {
     for (per_interface, rows) in [(false, 1), (true, 2)] {
         let mut monitor = Monitor::new(Settings {
             per_interface,
@@ -230,7 +231,7 @@ fn interfaces_are_told_apart_where_that_is_wanted() {
 }
 
 #[test]
-fn a_wrong_icrc_is_counted_where_it_is_verified() {
+fn a_wrong_icrc_is_counted_if_verified() {
     let part = Part::Cnp(CnpRepr::new(Qp::truncate(1)));
     let bad = frame(RECEIVER, &[UDP, part], Policy::Corrupt);
     for (verify_icrc, count) in [(true, 1), (false, 0)] {
@@ -258,9 +259,10 @@ fn a_wrong_icrc_is_counted_where_it_is_verified() {
 }
 
 #[test]
-fn too_many_fast_cnps_about_one_flow_are_named() {
+fn too_many_fast_cnps_about_one_flow_are_reported() {
     let mut monitor = Monitor::new(Settings::default());
-    // At the limit: one every 50 µs. The same on another interface is no more, nor are other flows.
+    // At the limit: one every 50 µs. Copies on another interface do not add to it, nor do other
+    // flows.
     monitor.know_interface(1, "eth1", "");
     for i in 0..200 {
         let at = START + i * 50_000;
@@ -269,7 +271,7 @@ fn too_many_fast_cnps_about_one_flow_are_named() {
         }
     }
     assert_eq!(found(&monitor), BTreeMap::new());
-    // 25 in one millisecond: 21 are fine. CNPs have no such limit.
+    // 25 in one millisecond: 21 are allowed. CNPs have no such limit.
     let later = START + 1_000 * MILLISECOND;
     for i in 0..25 {
         see(&mut monitor, later + i, 0, &fast_cnp(SWITCH, 1));
@@ -282,7 +284,7 @@ fn too_many_fast_cnps_about_one_flow_are_named() {
 }
 
 #[test]
-fn whom_the_list_does_not_have_is_suspected() {
+fn notifiers_not_on_the_list_are_suspected() {
     let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
     let other = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 9);
     let cases = [
@@ -315,7 +317,7 @@ fn whom_the_list_does_not_have_is_suspected() {
 }
 
 #[test]
-fn cut_and_malformed_packets_are_named_and_notifications_that_can_be_read_count() {
+fn truncated_and_malformed_packets_are_reported_and_decodable_notifications_count() {
     let mut monitor = Monitor::new(Settings::default());
     let whole = fast_cnp(SWITCH, 3);
     let mut cut = |keep: usize| {
@@ -329,7 +331,7 @@ fn cut_and_malformed_packets_are_named_and_notifications_that_can_be_read_count(
             number,
         })
     };
-    // Behind the BTH: readable. Within the option: not.
+    // After the BTH: decodable. Within the option: not.
     assert!(cut(40 + 24 + 8 + 12).row.is_some());
     assert!(cut(50).row.is_none());
     let mut wrong = cnp(4);
@@ -350,7 +352,7 @@ fn cut_and_malformed_packets_are_named_and_notifications_that_can_be_read_count(
     );
 }
 
-/// A data packet of the flow that the notifications are about.
+/// Returns a data packet of the flow that the notifications are about.
 fn data(psn: u32, ce: bool) -> Vec<u8> {
     let ipv6 = Part::Ipv6 {
         source: SENDER,
@@ -364,17 +366,18 @@ fn data(psn: u32, ce: bool) -> Vec<u8> {
     packet(&parts, &Profile::DEFAULT).unwrap()
 }
 
-/// Everything that makes rows of one flow one flow.
+/// Returns everything that identifies the flow of a row.
 fn flow_names(row: &QpRecord) -> impl PartialEq + std::fmt::Debug + use<> {
     let sender = (row.sender, row.sender_qp, row.receiver, row.receiver_qp);
     (sender, row.qp, row.qp_side)
 }
 
-/// A flow that a receiver tells by CNPs, and a switch by Fast CNPs of both options, before `learn` and after it.
+/// Notifies about a flow by CNPs of a receiver and by Fast CNPs of a switch with both options,
+/// before `learn` and after it.
 fn told_by_all_kinds(learn: impl FnOnce(&mut Monitor), from: Resolved) {
     let (own, peer) = (Qp::truncate(0x111), 7);
     let mut monitor = Monitor::new(Settings::default());
-    // One node's hop limit and number.
+    // Hop limit and number of one node.
     let trace = [0, 1, 1 << 3, 0, 0x80, 0, 0, 0, 64, 0, 0, 1];
     let option = [OptionPart::FastCnp(FastCnpRepr::Option2 {
         ioam: IoamOption {
@@ -427,7 +430,7 @@ fn told_by_all_kinds(learn: impl FnOnce(&mut Monitor), from: Resolved) {
 }
 
 #[test]
-fn a_flow_that_several_kinds_tell_has_one_name() {
+fn a_flow_has_one_identity_across_kinds() {
     let setup = Setup {
         passive_end: (0xB, 7),
         ..Setup::v6()
@@ -449,9 +452,9 @@ fn a_flow_that_several_kinds_tell_has_one_name() {
     told_by_all_kinds(acknowledge, Resolved::Acks);
 }
 
-/// The QP at the receiver is given again: to another QP of the same sender.
+/// The QP at the receiver is reused for another QP of the same sender.
 #[test]
-fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
+fn a_reused_qp_starts_a_new_flow() {
     for by_cm in [[false, false], [true, true], [true, false], [false, true]] {
         let mut monitor = Monitor::new(Settings::default());
         let connections = [(0x111, 5_000, 90), (0x222, 9_000_000, 30)];
@@ -477,18 +480,19 @@ fn a_qp_that_is_given_again_begins_a_flow_of_its_own() {
         let rows = monitor.rows().map(|(_, row)| (row.qp, row.data_packets));
         let mut flows: Vec<_> = rows.collect();
         flows.sort_unstable();
-        // Of the first one's flow nothing is left; none of it is said of the second.
+        // Nothing of the first flow remains, or is reported for the second.
         let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
         assert_eq!(flows, expected, "RDMA CM: {by_cm:?}");
     }
 }
 
 #[test]
-fn rdma_cm_counts_once_and_is_learnt_once() {
+fn rdma_cm_exchanges_count_and_are_learnt_once() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.know_interface(0, "in", "");
     monitor.know_interface(1, "out", "");
-    // The receiver's QP is given to another one of the sender while copies of the first exchange are still to come.
+    // The receiver's QP is reused for another one of the sender while copies of the first exchange
+    // are still to come.
     let first = Setup::v6();
     let second = Setup {
         active_end: (0xC, 0x333),
@@ -514,12 +518,13 @@ fn rdma_cm_counts_once_and_is_learnt_once() {
 }
 
 #[test]
-fn what_passes_several_interfaces_counts_once() {
+fn packets_on_several_interfaces_count_once() {
     const MICROSECOND: u64 = 1_000;
     let mut monitor = Monitor::new(Settings::default());
     monitor.know_interface(0, "in", "");
     monitor.know_interface(1, "out", "");
-    // Two CNPs 50 µs apart, 100 times, and each again behind the bridge; data likewise, every fourth marked by it.
+    // Two CNPs 50 µs apart, 100 times, each captured again after the bridge; data likewise, with
+    // every fourth packet marked by the bridge.
     for i in 0..100 {
         let at = START + i * MILLISECOND;
         for (late, interface) in [(0, 0), (2, 1), (50, 0), (52, 1)] {
@@ -556,7 +561,7 @@ fn what_passes_several_interfaces_counts_once() {
 }
 
 #[test]
-fn where_names_are_hidden_interfaces_have_numbers() {
+fn hidden_interfaces_have_numbers() {
     let mut monitor = Monitor::new(Settings {
         hides_names: true,
         ..Settings::default()
@@ -567,7 +572,7 @@ fn where_names_are_hidden_interfaces_have_numbers() {
 }
 
 #[test]
-fn rows_by_interface_count_what_each_has_seen() {
+fn rows_by_interface_count_their_own_packets() {
     let mut monitor = Monitor::new(Settings {
         per_interface: true,
         ..Settings::default()
@@ -583,7 +588,7 @@ fn rows_by_interface_count_what_each_has_seen() {
 }
 
 #[test]
-fn a_capture_that_does_not_say_where_is_told_of_once() {
+fn a_capture_without_interfaces_is_warned_about_once() {
     let mut monitor = Monitor::new(Settings::default());
     let mut cooked = vec![0; 16];
     cooked[14..].copy_from_slice(&[0x86, 0xDD]);
@@ -607,7 +612,7 @@ fn a_capture_that_does_not_say_where_is_told_of_once() {
 }
 
 #[test]
-fn a_mark_behind_a_switch_counts_when_its_packet_was_seen_in_front_of_it() {
+fn a_mark_after_a_switch_counts_with_the_packet_before_it() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.know_interface(0, "in", "");
     monitor.know_interface(1, "out", "");
@@ -623,21 +628,21 @@ fn a_mark_behind_a_switch_counts_when_its_packet_was_seen_in_front_of_it() {
 }
 
 #[test]
-fn a_capture_that_has_every_packet_twice_is_told_of() {
+fn a_duplicated_capture_is_reported() {
     for (copies_of, doubtful) in [(2, true), (1, false)] {
         let mut monitor = Monitor::new(Settings::default());
         for psn in 0..300 {
-            // One in ten is sent again anyway.
+            // One in ten is retransmitted anyway.
             let copies = copies_of + usize::from(psn % 10 == 0);
             for _ in 0..copies {
                 see(&mut monitor, START, 0, &data(psn, false));
             }
         }
-        // Those that overtake one another repeat nothing.
+        // Reordered packets repeat no PSN.
         for psn in 0..300 {
             see(&mut monitor, START, 0, &data(1_000 + (psn ^ 7), false));
         }
-        // A sender that goes back.
+        // A go-back-N retransmission.
         for psn in 0..300 {
             see(&mut monitor, START, 0, &data(1_000 + psn, false));
         }
@@ -645,7 +650,7 @@ fn a_capture_that_has_every_packet_twice_is_told_of() {
         let expected = doubtful.then_some("capture.data.repeated");
         assert_eq!(events, Vec::from_iter(expected));
     }
-    // A second place, whose clock is 100 packets behind.
+    // A second capture point, whose clock is 100 packets behind.
     let mut monitor = Monitor::new(Settings::default());
     for psn in 100..400 {
         see(&mut monitor, START, 0, &data(psn, false));
@@ -656,7 +661,7 @@ fn a_capture_that_has_every_packet_twice_is_told_of() {
 }
 
 #[test]
-fn places_whose_clocks_are_apart_are_told_of() {
+fn capture_points_with_diverging_clocks_are_reported() {
     for (apart, doubtful) in [(2, false), (20, true), (3_000, true)] {
         let mut monitor = Monitor::new(Settings::default());
         monitor.know_interface(0, "near", "");
@@ -674,8 +679,9 @@ fn places_whose_clocks_are_apart_are_told_of() {
 }
 
 #[test]
-fn notifications_on_their_way_to_a_place_that_begins_are_told_of() {
-    // A CNP each 400 µs, that has so long a way to the sender's place, which begins later.
+fn notifications_in_transit_when_a_capture_point_begins_are_reported() {
+    // A CNP every 400 µs, delayed by `way` µs to the capture point at the sender, which begins
+    // later.
     for (way, doubtful) in [(10, false), (3_000, true)] {
         let mut monitor = Monitor::new(Settings::default());
         monitor.know_interface(0, "sender", "");
@@ -697,10 +703,10 @@ fn notifications_on_their_way_to_a_place_that_begins_are_told_of() {
 }
 
 #[test]
-fn a_sender_that_goes_back_does_not_have_packets_twice() {
+fn go_back_n_is_not_taken_for_a_duplicated_capture() {
     let mut monitor = Monitor::new(Settings::default());
     let doubts = |monitor: &Monitor| -> Vec<_> { monitor.events().map(|e| e.what).collect() };
-    // Half of all is sent again at first, in blocks.
+    // At first half of all packets are retransmissions, in blocks.
     for psn in 0..300 {
         see(&mut monitor, START, 0, &data(psn, false));
         if psn % 30 == 29 {
@@ -710,7 +716,7 @@ fn a_sender_that_goes_back_does_not_have_packets_twice() {
         }
     }
     assert!(doubts(&monitor).is_empty());
-    // Often, and little.
+    // Frequent short retransmissions.
     let mut often = Monitor::new(Settings::default());
     for psn in 0..1_200 {
         see(&mut often, START, 0, &data(psn, false));
@@ -721,7 +727,7 @@ fn a_sender_that_goes_back_does_not_have_packets_twice() {
         }
     }
     assert!(often.repeated_singly >= super::ENOUGH_REPEATED && doubts(&often).is_empty());
-    // A mirror copies for a while both what goes in and what comes out.
+    // For a while, a mirror copies both ingress and egress.
     for psn in (300..1_200).flat_map(|psn| [psn, psn]) {
         see(&mut monitor, START, 0, &data(psn, false));
     }
@@ -731,7 +737,7 @@ fn a_sender_that_goes_back_does_not_have_packets_twice() {
         text.starts_with("at least 1,200 of 2,400 data packets repeat a PSN"),
         "{text}"
     );
-    // Of all that there was at the end it is not so.
+    // It is not true of the whole capture at the end.
     for psn in 1_200..4_000 {
         see(&mut monitor, START, 0, &data(psn, false));
     }
@@ -739,7 +745,7 @@ fn a_sender_that_goes_back_does_not_have_packets_twice() {
 }
 
 #[test]
-fn the_interfaces_of_a_cooked_capture_are_told_apart() {
+fn interfaces_of_a_cooked_capture_are_distinguished() {
     let mut monitor = Monitor::new(Settings::default());
     let mut cooked = vec![0; 20];
     cooked[..2].copy_from_slice(&[0x86, 0xDD]);
@@ -759,7 +765,7 @@ fn the_interfaces_of_a_cooked_capture_are_told_apart() {
 }
 
 #[test]
-fn broken_notifications_have_a_culprit() {
+fn malformed_notifications_are_attributed() {
     let mut monitor = Monitor::new(Settings::default());
     let mut broken = fast_cnp(SWITCH, 7);
     broken[43] = 15;
@@ -775,14 +781,14 @@ fn broken_notifications_have_a_culprit() {
         (SWITCH.into(), Origin::Switch)
     );
     let totals = monitor.totals();
-    // The first was seen before there was another place to see it again.
+    // The first was captured before there was another capture point to recognise it at.
     assert_eq!((point.malformed, point.total, totals.malformed), (2, 0, 2));
     assert_eq!((totals.undecodable, totals.copies, totals.other), (2, 1, 0));
     assert!(point.findings >= 2 && totals.findings[2] >= 2);
 }
 
 #[test]
-fn acknowledgements_at_two_places_count_once() {
+fn acknowledgements_at_two_capture_points_count_once() {
     let mut monitor = Monitor::new(Settings::default());
     for psn in 1..=10 {
         let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
@@ -791,13 +797,13 @@ fn acknowledgements_at_two_places_count_once() {
         see(&mut monitor, at, 0, &bytes);
         see(&mut monitor, at + 500, 1, &bytes);
     }
-    // The first one was seen when there was no second place.
+    // The first one was captured before there was a second capture point.
     let totals = monitor.totals();
     assert_eq!((totals.packets, totals.other, totals.copies), (20, 11, 9));
 }
 
 #[test]
-fn rates_and_borders_hold_for_every_kind() {
+fn rate_limits_and_borders_apply_to_every_kind() {
     let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
     let mut monitor = Monitor::new(Settings {
         domain: list(SENDER),
@@ -837,8 +843,8 @@ fn frame_of_wan() -> Vec<u8> {
 }
 
 #[test]
-fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
-    // The WAN FCN goes to the sender's address here, and is about label 5.
+fn a_notified_node_that_notifies_the_sender_is_an_ingress_pe() {
+    // The WAN FCN is sent to the sender's address here, and is about label 5.
     for (label, by) in [(5, Origin::IngressPe), (6, Origin::Receiver)] {
         let mut monitor = Monitor::new(Settings::default());
         let inner = data(1, false);
@@ -861,7 +867,7 @@ fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
         let cnp_of_pe = frame(SENDER, &[UDP, part], GOOD);
         see(&mut monitor, START + 2, 0, &cnp_of_pe);
         see(&mut monitor, START + 3, 0, &cnp(2));
-        // Long after.
+        // Much later.
         let late = START + 11 * MILLISECOND;
         let part = Part::Cnp(CnpRepr::new(Qp::truncate(3)));
         see(&mut monitor, late, 0, &frame(SENDER, &[UDP, part], GOOD));
@@ -881,7 +887,7 @@ fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
 }
 
 #[test]
-fn a_switch_is_blamed_where_its_own_packet_was_marked() {
+fn a_switch_is_blamed_for_marks_on_its_own_packets() {
     for (marked, blamed) in [
         (true, "class.with_data fastcnp.ce.also_marked"),
         (false, "class.with_data"),
@@ -900,7 +906,7 @@ fn a_switch_is_blamed_where_its_own_packet_was_marked() {
 }
 
 #[test]
-fn a_tunnel_has_not_sent_what_has_no_addresses() {
+fn packets_without_addresses_are_not_attributed_to_the_tunnel() {
     let broken = [
         [1, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 0, 1].as_slice(),
         &[0x88, 0x08, 1, 1],
@@ -942,7 +948,7 @@ fn the_least_recently_notified_rows_leave_first() {
                 .unwrap()
         })
         .collect();
-    // QP 0 is told again, also at an older time: what counts is when we were told.
+    // QP 0 is notified again, with an older time: the time of processing counts.
     see(&mut monitor, START, 0, &cnp(0));
     let new = see(&mut monitor, START + 99, 0, &cnp(100)).row.unwrap();
     let kept: BTreeSet<_> = monitor.rows().filter_map(|(_, row)| row.qp).collect();
@@ -953,7 +959,7 @@ fn the_least_recently_notified_rows_leave_first() {
     let totals = monitor.totals();
     assert_eq!((totals.rows, totals.rows_evicted), (31, 2));
     assert_eq!(monitor.points().next().unwrap().flows, 31);
-    // QP 1 begins anew.
+    // QP 1 starts again.
     let again = see(&mut monitor, START + 100, 0, &cnp(1)).row.unwrap();
     assert!(again != ids[1] && monitor.row(again).unwrap().total == 1);
 }
@@ -961,9 +967,9 @@ fn the_least_recently_notified_rows_leave_first() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn rows_are_what_a_plain_table_holds(steps in proptest::collection::vec((0u32..30, any::<bool>()), 1..300), limit in 1usize..25) {
+    fn rows_agree_with_a_plain_table(steps in proptest::collection::vec((0u32..30, any::<bool>()), 1..300), limit in 1usize..25) {
         let mut monitor = with_rows(limit);
-        // By QP and kind: when last used, and how often.
+        // By QP and kind: last use, and number of uses.
         let mut rows: BTreeMap<(u32, bool), (usize, u64)> = BTreeMap::new();
         let (mut gone, mut gone_rows) = (0, 0);
         for (i, (qp, fast)) in steps.iter().enumerate() {
@@ -993,7 +999,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_give_back_what_they_were_made_of(qp in 0u32..1 << 24, sender: [u8; 16], v4: bool, interface: u32) {
+    fn keys_round_trip(qp in 0u32..1 << 24, sender: [u8; 16], v4: bool, interface: u32) {
         let address: IpAddr = if v4 { IpAddr::from([sender[0], sender[1], sender[2], sender[3]]) } else { IpAddr::from(sender) };
         let gist = fcn_wire::Notification {
             kind: Kind::FastCnp2,
@@ -1014,11 +1020,11 @@ proptest! {
 }
 
 #[test]
-fn what_an_interface_saw_that_becomes_known_later_counts_once() {
+fn packets_of_a_late_interface_count_once() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.expect_interfaces();
     monitor.know_interface(0, "before", "");
-    // A CNP 50 µs after the other, all seen by one interface first, as in files that were put together.
+    // CNPs 50 µs apart, first all those captured by one interface, as in merged files.
     let times = (0..100).map(|n| START + n * 50_000);
     for at in times.clone() {
         see(&mut monitor, at, 0, &cnp(1));
@@ -1039,7 +1045,7 @@ fn what_an_interface_saw_that_becomes_known_later_counts_once() {
 }
 
 #[test]
-fn octets_are_those_of_the_network() {
+fn octets_exclude_capture_headers() {
     let mut monitor = Monitor::new(Settings::default());
     let cnp = cnp(1);
     // LINUX_SLL: type, address type, its length, the address, and IPv6.
@@ -1060,17 +1066,17 @@ fn octets_are_those_of_the_network() {
 }
 
 #[test]
-fn gaps_of_what_came_in_no_order_are_not_told() {
+fn gaps_of_reordered_notifications_are_not_shown() {
     let mut monitor = Monitor::new(Settings::default());
     let mut at = |n: u64| see(&mut monitor, START + n * MILLISECOND, 0, &cnp(1));
-    // Every third 2 ms late.
+    // Every third is 2 ms late.
     for n in 0..90 {
         at(n * 10);
         at(n * 10 - n * 10 % 3);
     }
     let row = only(&monitor);
     assert_eq!((row.gap_min, row.gap_p50, row.gap_p99), (None, None, None));
-    // One late packet in many makes no difference.
+    // One late packet among many makes no difference.
     let mut monitor = Monitor::new(Settings::default());
     for n in 0..200 {
         let late = if n == 100 { 15 } else { 0 };
@@ -1082,7 +1088,7 @@ fn gaps_of_what_came_in_no_order_are_not_told() {
 }
 
 #[test]
-fn findings_are_what_listeners_hear_of_packets() {
+fn listeners_receive_all_findings_about_packets() {
     let mut monitor = Monitor::new(Settings::default());
     let heard = Arc::new(Mutex::new([0; 3]));
     let times = Arc::clone(&heard);
@@ -1091,7 +1097,8 @@ fn findings_are_what_listeners_hear_of_packets() {
             times.lock()[event.severity as usize] += event.times;
         }
     }));
-    // Not ours, and contradicts itself: an IPv6 header that says more than there is on the wire.
+    // Another protocol, and contradicts itself: an IPv6 header with a length beyond that on the
+    // wire.
     let mut foreign = cnp(1)[..48].to_vec();
     foreign[6] = 6;
     see(&mut monitor, START, 0, &foreign);
@@ -1104,7 +1111,7 @@ fn findings_are_what_listeners_hear_of_packets() {
     assert!(findings[0] >= 1, "{findings:?}");
 }
 
-/// The copy of a packet by the switch of that number, whose own packets are marked CE.
+/// Returns the copy of a packet by the switch with that number, whose own packets are marked CE.
 fn copy(switch: u8, header: Erspan, packet: &[u8]) -> Vec<u8> {
     let parts = [
         Part::v4([192, 0, 2, switch].into(), [192, 0, 2, 254].into(), 3),
@@ -1128,7 +1135,7 @@ fn copy(switch: u8, header: Erspan, packet: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
+fn mirrored_packets_count_once_at_their_capture_point() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.know_interface(0, "eth0", "");
     let session = |session, index| {
@@ -1144,7 +1151,7 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
         platform: Some([0x0C, 0, 0, 9, 0, 0, 0, 0]),
         ..Erspan3::default()
     });
-    // Five places on the way, and twice each time.
+    // Five capture points on the path, passed twice.
     let places = [
         (1, Erspan::I),
         (1, session(17, 0)),
@@ -1186,7 +1193,7 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
         .collect();
     assert_eq!(seen[0], ("eth0", 0, 0));
     assert_eq!(seen[1..], names.map(|name| (name, 20, 10)));
-    // What becomes known behind them keeps its number.
+    // Interfaces registered after them keep their numbers.
     monitor.know_interface(1, "eth1", "");
     see(&mut monitor, START + 20 * MILLISECOND, 1, &cnp(7));
     assert_eq!(monitor.interfaces()[6].notifications, 1);
@@ -1194,14 +1201,15 @@ fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
 }
 
 #[test]
-fn the_path_of_notifications_is_told_with_its_times() {
+fn paths_of_notifications_have_times() {
     let session = |session| {
         Erspan::II(Erspan2 {
             session,
             ..Erspan2::default()
         })
     };
-    // Three switches on the way; the second one's copies come in after the third one's, which misses some.
+    // Three switches on the path; copies of the second arrive after those of the third, which
+    // misses some.
     let seen = |interval: u64| {
         let mut monitor = Monitor::new(Settings::default());
         for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
@@ -1224,12 +1232,12 @@ fn the_path_of_notifications_is_told_with_its_times() {
         &*seen(MILLISECOND),
         "leaf1 → leaf1/erspan 9 +5.00 µs (30) → leaf1/erspan 4 +3.20 µs (30), paired by nearness, as copies came in"
     );
-    // As fast as they pass, one of the times cannot be told of most.
+    // With packets in quick succession, one of the times cannot be determined for most.
     assert_eq!(
         &*seen(10_000),
         "leaf1 → leaf1/erspan 9 +5.00 µs (10) → leaf1/erspan 4 +3.20 µs (30), paired by nearness, as copies came in"
     );
-    // Two interfaces whose clocks go apart, so that either seems to be first.
+    // Two interfaces with diverging clocks, so that either one seems to be first.
     let mut monitor = Monitor::new(Settings::default());
     for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
         monitor.know_interface(number, name, "");
@@ -1248,7 +1256,7 @@ fn the_path_of_notifications_is_told_with_its_times() {
         only(&monitor).path.as_deref(),
         Some("leaf1 and leaf2: order unclear (20)")
     );
-    // Two whose time stamps are all of whole milliseconds.
+    // Two interfaces whose time stamps are all whole milliseconds.
     let mut monitor = Monitor::new(Settings::default());
     for (number, name) in (0..).zip(["leaf1", "leaf2"]) {
         monitor.know_interface(number, name, "");
@@ -1265,8 +1273,9 @@ fn the_path_of_notifications_is_told_with_its_times() {
 }
 
 #[test]
-fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
-    // Two switches 3 µs apart, the copies of the first one 200 µs late, so that they come in behind those of the second.
+fn mirror_clocks_are_used_on_request() {
+    // Two switches 3 µs apart, with copies of the first 200 µs late, so that they arrive after
+    // those of the second.
     let told = |mirror_clock, granularity: Granularity, seconds: Option<u32>| {
         let mut monitor = Monitor::new(Settings {
             mirror_clock,
@@ -1315,7 +1324,7 @@ fn times_are_by_the_clocks_of_mirrors_where_that_is_asked_for() {
     let (path, doubts) = told(true, Granularity::Nanos100, None);
     assert!(path.ends_with("clocks unrelated (20)"), "{path}");
     assert!(doubts.contains("unrelated unless"), "{doubts}");
-    // Not asked for, and not to be used.
+    // Not requested, and unusable.
     let late = format!("{second} → {first} +196 µs (20), paired by nearness, as copies came in");
     assert_eq!(
         told(false, Granularity::Ieee1588, None),
@@ -1342,7 +1351,7 @@ fn mirrors_without_end_are_bounded() {
 }
 
 #[test]
-fn infiniband_has_rows_and_flows_too() {
+fn infiniband_has_rows_and_flows() {
     // From one local identifier to another, without a Global Route Header.
     let infiniband = |source: u8, destination: u8, bth: [u8; 12], payload: usize| {
         let mut packet = vec![0, 2, 0, destination, 0, 0, 0, source];
@@ -1396,7 +1405,8 @@ fn infiniband_has_rows_and_flows_too() {
     assert_eq!(totals.findings, [0; 3]);
 }
 
-/// A datagram from an agent, with a sample of each packet: one in so many, by a port.
+/// Returns an sFlow datagram of an agent with a sample of each packet: sampling interval, port,
+/// packet.
 fn samples(agent: u8, sequence: u32, packets: &[(u32, u32, &[u8])]) -> Vec<u8> {
     let header = DatagramRepr {
         agent: [10, 0, 0, agent].into(),
@@ -1442,7 +1452,7 @@ fn sent_to(port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn samples_are_packets_of_their_own_and_rows_are_of_one_place() {
+fn samples_count_as_packets_and_rows_by_capture_point() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.know_interface(0, "eth0", "");
     let (cnp, data) = (cnp(7), data(1, true));
@@ -1522,7 +1532,7 @@ fn samples_are_packets_of_their_own_and_rows_are_of_one_place() {
 }
 
 #[test]
-fn data_of_a_flow_is_that_of_the_place_that_sampled_most() {
+fn data_is_that_of_the_capture_point_with_most_samples() {
     let mut monitor = Monitor::new(Settings::default());
     let (told, data) = (fast_cnp(SWITCH, 7), data(1, false));
     for n in 0..40 {
@@ -1549,7 +1559,7 @@ fn data_of_a_flow_is_that_of_the_place_that_sampled_most() {
 }
 
 #[test]
-fn few_samples_bear_no_rate() {
+fn few_samples_have_no_rate() {
     let mut monitor = Monitor::new(Settings::default());
     monitor.watch_from(START - 60_000 * MILLISECOND);
     for n in 0..9 {
@@ -1566,13 +1576,13 @@ fn few_samples_bear_no_rate() {
 }
 
 #[test]
-fn samples_that_are_cut_or_missing_are_said_to_be() {
+fn truncated_and_missing_samples_are_reported() {
     let whole = samples(
         1,
         1,
         &[(10, 3, &cnp(7)), (10, 3, &cnp(7)), (10, 3, &cnp(7))],
     );
-    // Each as far as it was captured, at every octet.
+    // Truncated at every octet.
     for len in 60..whole.len() {
         let mut monitor = Monitor::new(Settings::default());
         monitor.observe(&Packet {
@@ -1612,7 +1622,7 @@ fn samples_that_are_cut_or_missing_are_said_to_be() {
 }
 
 #[test]
-fn what_is_no_datagram_of_samples_is_left_alone() {
+fn other_datagrams_are_not_taken_for_samples() {
     let packet = samples(1, 1, &[(10, 3, &cnp(7))]);
     let inner = samples(2, 1, &[(10, 3, &packet)]);
     let payload = &packet[28..];
@@ -1642,7 +1652,8 @@ fn what_is_no_datagram_of_samples_is_left_alone() {
             "{why}"
         );
     }
-    // A sample of a datagram with samples is one packet, whose samples went to somebody else.
+    // A sample of a datagram with samples counts as one packet; its samples were sent to another
+    // collector.
     let mut monitor = Monitor::new(Settings::default());
     assert!(see(&mut monitor, START, 0, &inner).samples);
     let totals = monitor.totals();
@@ -1660,7 +1671,7 @@ fn a_mirror_may_be_sampled() {
     let row = only(&monitor);
     assert_eq!((row.total, row.sampled), (7, Some(7)));
     assert_eq!(row.interface.as_deref(), Some("eth0/erspan"));
-    // What says itself of how many it is one is no sample of samples.
+    // A sample with its own sampling interval is not scaled again.
     see(&mut monitor, START, 0, &samples(1, 1, &[(10, 3, &cnp(8))]));
     let rows: BTreeSet<_> = monitor
         .rows()
@@ -1670,7 +1681,7 @@ fn a_mirror_may_be_sampled() {
 }
 
 #[test]
-fn stamps_that_go_back_count_when_they_say() {
+fn packets_with_earlier_stamps_count_at_their_time() {
     // Two interfaces whose clocks are 50 ms apart, packet by packet.
     let mut monitor = Monitor::new(Settings::default());
     monitor.keep_course();
@@ -1693,7 +1704,7 @@ fn stamps_that_go_back_count_when_they_say() {
     );
     let firsts: BTreeSet<_> = tables.qps.iter().map(|(_, row)| row.first_seen).collect();
     assert_eq!(firsts, [first, START].into());
-    // In no step of the charts is what came in another.
+    // No step of the charts has packets of another.
     let course = monitor.course().unwrap();
     let all = u64::from(course.traffic.len() as u32) * course.step;
     assert!(course.start <= first && course.start + all > START + 99 * MILLISECOND);
@@ -1711,7 +1722,7 @@ fn stamps_that_go_back_count_when_they_say() {
 }
 
 #[test]
-fn a_clock_that_begins_in_1970_has_begun() {
+fn a_clock_may_start_in_1970() {
     let mut monitor = Monitor::new(Settings::default());
     assert_eq!(monitor.tables(Wanted::default()).started, None);
     see(&mut monitor, 0, 0, &cnp(0x12));
@@ -1739,10 +1750,10 @@ fn the_rate_of_all_data_is_exact_at_a_packet_a_second() {
 }
 
 #[test]
-fn marks_are_those_of_the_last_second() {
+fn the_marked_share_covers_the_last_second() {
     let mut monitor = Monitor::new(Settings::default());
     let mut shares = Vec::new();
-    // A packet each tenth of a second for minutes; all are marked in the second half.
+    // A packet every tenth of a second for minutes; all are marked in the second half.
     for n in 0..2_000 {
         see(
             &mut monitor,
@@ -1756,7 +1767,7 @@ fn marks_are_those_of_the_last_second() {
     assert_eq!(shares[1..=1_000], [Some(0.0); 1_000]);
     assert_eq!(shares[1_003], Some(0.3));
     assert_eq!(shares[1_010..], [Some(1.0); 990]);
-    // Nothing of a second in which nothing came.
+    // No value for a second without packets.
     monitor.advance(START + 300_000 * MILLISECOND);
     assert_eq!(monitor.tables(Wanted::default()).ce_1s, None);
 }

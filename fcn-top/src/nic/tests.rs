@@ -1,4 +1,5 @@
-//! Readings of recorded trees and of made-up queue pairs, beside packets that a monitor really saw.
+//! Readings of recorded trees and synthetic queue pairs, compared with packets captured by a real
+//! monitor.
 
 use super::read::Reader;
 use super::*;
@@ -40,7 +41,7 @@ fn planted(trees: &[&str]) -> (tempfile::TempDir, Reading) {
     (root, reading)
 }
 
-/// Ports and counters of a tree alone: RDMA netlink is about the machine that the test runs on.
+/// Reads ports and counters of a tree only: RDMA netlink is about the machine that runs the test.
 fn read(root: &Path) -> Reading {
     let ports = rdma::ports(root).unwrap().into_iter();
     Reading {
@@ -76,7 +77,7 @@ fn recorded_trees_are_as_committed() {
 }
 
 #[test]
-fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
+fn growth_starts_at_the_first_reading_or_the_last_reset() {
     let (root, reading) = planted(&TREES[..1]);
     let mut watch = Watch::default();
     watch.take(&reading, None);
@@ -93,7 +94,7 @@ fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
         of.map(|one| (one.growth, one.resets))
     };
     assert_eq!(then("70400"), Some((Some(400), 0)));
-    // Set to 0, or beyond its 32 bits: what it grew by since then is known, before that it is not.
+    // Set to 0, or wrapped at 32 bits: the growth since then is known, before that it is not.
     assert_eq!(then("7"), Some((None, 1)));
     assert_eq!(then("9"), Some((Some(2), 1)));
     assert_eq!(then("not supported"), None);
@@ -101,7 +102,7 @@ fn growth_is_since_the_first_reading_or_since_a_counter_went_back() {
 }
 
 #[test]
-fn a_counter_that_went_back_and_grew_past_what_it_was_is_noticed() {
+fn a_reset_followed_by_growth_is_detected() {
     let (root, _) = planted(&TREES[..1]);
     let counter = root
         .path()
@@ -128,7 +129,7 @@ fn a_counter_that_went_back_and_grew_past_what_it_was_is_noticed() {
 }
 
 #[test]
-fn what_vanishes_is_told_with_its_last_figures() {
+fn vanished_counters_keep_their_last_values() {
     let (root, reading) = planted(&TREES[..2]);
     let mut watch = Watch::default();
     watch.take(&reading, None);
@@ -156,11 +157,11 @@ fn what_vanishes_is_told_with_its_last_figures() {
     assert_eq!(failure.exit().code(), 3);
     let said = "1 counter vanished meanwhile: mlx5_0 port 1: what is said of them was read last";
     assert_eq!(failure.to_string(), said);
-    // Metrics are of what there is.
+    // Metrics cover existing counters only.
     let page = Exposition::new(0, Words::default()).counters(&nics);
     assert!(page.contains("rp_cnp_handled") && !page.contains("rp_cnp_ignored"));
 
-    // With its device; told again for as long as it is gone.
+    // Vanished with its device; reported for as long as it is gone.
     let gone = Reading {
         ports: reading.ports[..1].to_vec(),
         ..Reading::default()
@@ -190,7 +191,7 @@ fn what_vanishes_is_told_with_its_last_figures() {
         (lost, all.counters.len() - lost)
     );
 
-    // Back again, it is watched anew.
+    // After its return, it is watched from the start.
     let nics = watch.take(&reading, None);
     assert_eq!(of(&nics), (0, None, 1, false));
     command::complete(&nics, &words).unwrap();
@@ -209,7 +210,8 @@ fn what_vanished_is_bounded() {
     assert_eq!(nics.counters.len(), VANISHED);
 }
 
-/// A monitor that has seen the CNPs of a sample on `eth1`, to the addresses that they go to.
+/// Returns a monitor that has captured the CNPs of a sample on `eth1`, with their number and
+/// destinations.
 fn monitor(taken: impl Fn(&mut Monitor)) -> (Monitor, u64, Vec<IpAddr>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
     let mut monitor = Monitor::new(Settings::default());
@@ -219,7 +221,7 @@ fn monitor(taken: impl Fn(&mut Monitor)) -> (Monitor, u64, Vec<IpAddr>) {
     let mut number = 0;
     while let Some(packet) = reader.next().unwrap() {
         number += 1;
-        // One place of the several that the sample has.
+        // One of the several capture points in the sample.
         if packet.interface != 0 {
             continue;
         }
@@ -239,12 +241,13 @@ fn monitor(taken: impl Fn(&mut Monitor)) -> (Monitor, u64, Vec<IpAddr>) {
 }
 
 #[test]
-fn what_was_seen_stands_beside_what_the_nic_counts() {
+fn captured_packets_are_compared_with_nic_counters() {
     let (root, mut reading) = planted(&TREES[..1]);
     let (_, cnps, told) = monitor(|_| ());
     reading.ports[0].0.addresses.clone_from(&told);
     let watch = std::cell::RefCell::new(Watch::default());
-    // Watched before the packets come, as live: twice, since addresses that are new begin anew.
+    // Watched before the packets arrive, as in a live capture: twice, because new addresses restart
+    // the counts.
     let (mut monitor, ..) = monitor(|monitor| {
         for _ in 0..2 {
             watch.borrow_mut().take(&reading, Some(monitor));
@@ -291,7 +294,7 @@ fn what_was_seen_stands_beside_what_the_nic_counts() {
     );
     // That device's interface is not captured on.
     assert_eq!(other.notified, None);
-    // What would name interfaces does not compare, and does not say why.
+    // A private reading compares nothing, and does not give a reason.
     let private = Reading {
         private: true,
         ..later.clone()
@@ -305,7 +308,7 @@ fn what_was_seen_stands_beside_what_the_nic_counts() {
     assert_eq!(nics.sentences[0].0, "mlx5_0 port 1");
     let sentence = &nics.sentences[0].1;
     assert!(!sentence.contains("captured"), "{sentence}");
-    // A second device of the same interface: nobody knows which of them a packet was for.
+    // A second device of the same interface: its packets cannot be assigned to one of them.
     let mut twice = later.clone();
     let mut port = twice.ports[0].clone();
     port.0.device = "mlx5_9".to_owned();
@@ -316,7 +319,7 @@ fn what_was_seen_stands_beside_what_the_nic_counts() {
 }
 
 #[test]
-fn what_a_driver_does_not_count_is_not_known() {
+fn quantities_without_a_counter_are_unknown() {
     let port = Port {
         interface: Some("eth1".to_owned()),
         ..Port::default()
@@ -382,7 +385,7 @@ fn what_a_driver_does_not_count_is_not_known() {
 }
 
 #[test]
-fn counters_of_queue_pairs_stand_apart_from_those_of_the_port() {
+fn counters_of_queue_pairs_are_separate_from_the_ports() {
     let (_root, mut reading) = planted(&TREES[..1]);
     let set = |id, bound: &[u32], counters: &[(&str, u64)]| CounterSet {
         device: "mlx5_0".into(),
@@ -402,7 +405,7 @@ fn counters_of_queue_pairs_stand_apart_from_those_of_the_port() {
             &[("rp_cnp_handled", 1)],
         ),
         set(Some(5), &[], &[("rp_cnp_handled", 2)]),
-        // Of the port: one that is optional, and one that sysfs has as well.
+        // Of the port: an optional counter, and one that is in sysfs as well.
         set(
             None,
             &[],

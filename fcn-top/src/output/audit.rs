@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_but_everything_is_counted() {
+    fn lines_are_bounded_and_all_is_counted() {
         let event = sample::tables().events[1].clone();
         let mut audit = Audit::new(Words::default());
         let lines = (0..MOST_LINES + 5)

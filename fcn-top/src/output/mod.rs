@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_selected_and_sorted() {
+    fn rows_are_chosen_and_in_order() {
         let tables = sample::tables();
         let words = Words::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {

@@ -1,4 +1,4 @@
-//! Tables made by hand, for tests of whatever shows tables.
+//! Hand-written tables, for tests of code that shows tables.
 
 use crate::nic::known::Quantity;
 use crate::record::RowId;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 /// 2025-11-22 08:15:00.123456789 UTC.
 pub(crate) const START: u64 = 1_763_799_300_123_456_789;
 
-/// A moment so many milliseconds later.
+/// Returns the time that many milliseconds later.
 pub(crate) const fn after(milliseconds: u64) -> u64 {
     START + milliseconds * 1_000_000
 }
@@ -23,7 +23,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A row with something in every column that a Fast CNP can fill.
+/// A row with a value in every column that a Fast CNP can fill.
 pub(crate) fn qp() -> QpRecord {
     QpRecord {
         sender: Some(address("2001:db8:0:1::10")),
@@ -179,7 +179,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
     ]
 }
 
-/// Tables with a row of every kind, and something of everything else.
+/// Tables with a row of every kind, and entries in every other table.
 pub(crate) fn tables() -> Tables {
     Tables {
         now: after(10_000),
@@ -229,7 +229,7 @@ pub(crate) fn tables() -> Tables {
     }
 }
 
-/// Four steps of two seconds and a half, in which the flow of [`qp`] slows down.
+/// Four steps of 2.5 s, in which the flow of [`qp`] slows down.
 pub(crate) fn course() -> Course {
     let step = |notifications, data, ce| FlowStep {
         notifications,
@@ -269,7 +269,7 @@ pub(crate) fn course() -> Course {
     }
 }
 
-/// A port whose NIC handled fewer CNPs than came, with names that are no better than they should be.
+/// A port whose NIC handled fewer CNPs than arrived, with hostile names.
 fn nics() -> Nics {
     let handled = CounterRecord {
         device: "mlx5_0".into(),
@@ -434,7 +434,7 @@ fn event(rule: Rule, at: u64, frame: u64, times: u64) -> EventRecord {
     let info = rule.info();
     EventRecord {
         at,
-        // A millisecond from one to the next.
+        // A millisecond apart.
         last: at + (times - 1) * 1_000_000,
         severity: info.severity,
         what: info.id,

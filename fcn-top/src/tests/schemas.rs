@@ -1,4 +1,5 @@
-//! The part of SCHEMAS.md that is made from the program: columns and metrics; and schema.json, the same for programs.
+//! Checks the generated part of SCHEMAS.md (columns and metrics), and schema.json, the
+//! machine-readable form.
 
 use super::sample;
 use crate::nic::known::Quantity;
@@ -16,7 +17,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// What a column is in JSON.
+/// Returns the description of a column's JSON type.
 const fn json_type(holds: Holds) -> &'static str {
     match holds {
         Holds::Name | Holds::Text => "string",
@@ -48,7 +49,7 @@ fn table<R: Record>(text: &mut String, member: &str) {
     text.push('\n');
 }
 
-/// The metrics and what they mean, as a table in Markdown.
+/// Returns a table of the metrics and their meanings, in Markdown.
 fn metrics() -> String {
     let mut text = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
     for family in FAMILIES {
@@ -68,7 +69,7 @@ fn metrics() -> String {
     text
 }
 
-/// Columns of every table and the metrics, as Markdown.
+/// Returns the columns of every table and the metrics, as Markdown.
 fn described() -> String {
     let mut text = "## Columns\n\n".to_owned();
     table::<QpRecord>(&mut text, "rows");
@@ -107,7 +108,7 @@ fn the_documentation_has_every_column_and_metric() {
             "SCHEMAS.md is not up to date (INSTA_UPDATE=always writes it)"
         );
     }
-    // What was written by hand has the members that there are.
+    // The hand-written part documents the existing members.
     let (tables, words) = (sample::tables(), Words::default());
     let selection = Selection::default();
     let snapshot = json::snapshot(&tables, &selection, &words);
@@ -135,7 +136,7 @@ fn the_documentation_has_every_column_and_metric() {
     assert!(before.contains(&format!("version {VERSION}")));
 }
 
-/// What a column is in JSON, for validators; `null` where nothing is known.
+/// Returns the JSON schema of a column, for validators; `null` if there is no value.
 fn schema_of(holds: Holds) -> Value {
     match holds {
         Holds::Name | Holds::Text | Holds::Address => json!({"type": ["string", "null"]}),
@@ -150,7 +151,7 @@ fn schema_of(holds: Holds) -> Value {
     }
 }
 
-/// A list of lines of a table.
+/// Returns the schema of a list of lines of a table.
 fn lines<R: Record>() -> Value {
     let columns = R::COLUMNS.iter().map(|column| {
         let mut schema = schema_of(column.holds);
@@ -162,7 +163,8 @@ fn lines<R: Record>() -> Value {
     json!({"type": "array", "items": {"type": "object", "required": required, "properties": columns}})
 }
 
-/// The members of a document, as it is written now; those that are tables as they are in `tables`.
+/// Returns the schema of a document, from its current members; those that are tables are taken from
+/// `tables`.
 fn document(written: &Value, schema: &str, tables: &Map<String, Value>) -> Value {
     let members = written.as_object().unwrap();
     let properties = members.keys().map(|member| {
@@ -179,7 +181,7 @@ fn document(written: &Value, schema: &str, tables: &Map<String, Value>) -> Value
     json!({"type": "object", "required": required, "properties": properties})
 }
 
-/// Whether a value is what the schema of its column allows.
+/// Returns true if a value conforms to the schema of its column.
 fn is_allowed(value: &Value, schema: &Value) -> bool {
     let allowed = schema["type"].as_array().unwrap();
     let has = |name: &str| allowed.iter().any(|known| known == name);
@@ -198,7 +200,7 @@ fn is_allowed(value: &Value, schema: &Value) -> bool {
 }
 
 #[test]
-fn the_schema_is_that_of_what_is_written() {
+fn the_schema_matches_the_output() {
     let tables = json!({
         "rows": lines::<QpRecord>(),
         "points": lines::<PointRecord>(),

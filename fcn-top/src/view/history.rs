@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn it_moves_through_time_and_drops_the_oldest() {
+    fn it_goes_back_and_forward_and_forgets_the_oldest() {
         let mut history = History::default();
         for second in 1..=200 {
             take(&mut history, at(second, second * 50));

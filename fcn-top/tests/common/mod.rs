@@ -1,4 +1,5 @@
-//! The program run as a user runs it, captures written, and what the scenario generator says is in them.
+//! Runs the program as a user does, writes captures, and reads the scenario generator's ground
+//! truth.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
@@ -10,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a finished program leaves.
+/// Result of a finished program.
 #[derive(Debug)]
 pub struct Done {
     /// Exit code.
@@ -30,13 +31,13 @@ impl Done {
         }
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Standard output as a line of JSON each.
+    /// Returns standard output as lines of JSON.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
         self.out
@@ -45,31 +46,31 @@ impl Done {
             .collect()
     }
 
-    /// It ended so.
+    /// Asserts the exit code.
     #[track_caller]
     pub fn with(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
 
-    /// It did what it was asked for.
+    /// Asserts success.
     #[track_caller]
     pub fn well(self) -> Self {
         self.with(0)
     }
 }
 
-/// The program.
+/// Path of the program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fcn-top");
 
-/// A command that runs it, without the configuration of whoever runs the tests.
+/// Returns a command that runs the program, independent of the user's configuration.
 pub fn command() -> Command {
     let mut command = Command::new(PROGRAM);
     alone(&mut command);
     command
 }
 
-/// Makes a command independent of who runs it.
+/// Makes a command independent of the user's environment.
 pub fn alone(command: &mut Command) {
     command
         .stdin(Stdio::null())
@@ -79,22 +80,22 @@ pub fn alone(command: &mut Command) {
         .env("XDG_CONFIG_HOME", "/nonexistent");
 }
 
-/// Runs it.
+/// Runs the program.
 pub fn top<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
     Done::from_output(&command().args(args).output().unwrap())
 }
 
-/// Runs it with words, where none has a space.
+/// Runs the program with arguments separated by white space.
 pub fn top_words(words: &str) -> Done {
     top(words.split_whitespace())
 }
 
-/// The folder of the sample captures.
+/// Returns the folder of the sample captures.
 pub fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures")
 }
 
-/// One of them, as a word.
+/// Returns the path of a sample capture as a string.
 pub fn capture(name: &str) -> String {
     captures().join(name).display().to_string()
 }
@@ -102,7 +103,7 @@ pub fn capture(name: &str) -> String {
 /// A frame of a capture: interface, time, octets.
 pub type Frame = (u32, u64, Vec<u8>);
 
-/// All frames of a capture, of all its interfaces.
+/// Reads all frames of a capture, from all its interfaces.
 pub fn read(path: &Path) -> Vec<Frame> {
     let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
@@ -112,7 +113,7 @@ pub fn read(path: &Path) -> Vec<Frame> {
     frames
 }
 
-/// Writes a pcapng file of one Ethernet interface.
+/// Writes a pcapng file with one Ethernet interface.
 pub fn write(path: &Path, frames: &[Frame]) {
     let interface = Interface {
         name: "wire",
@@ -127,7 +128,7 @@ pub fn write(path: &Path, frames: &[Frame]) {
     writer.finish().unwrap();
 }
 
-/// Writes a pcap file of a link type, a frame a microsecond.
+/// Writes a pcap file of a link type, with one frame per microsecond.
 pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, link] {
@@ -143,14 +144,14 @@ pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
     fs::write(path, file).unwrap();
 }
 
-/// Which row: kind, told, the QP that notifications name, its side, flow label.
+/// Key of a row: kind, notified host, the QP named by notifications, its side, flow label.
 pub type Key = (String, String, Option<u64>, Option<String>, Option<u64>);
 
-/// The key of a row, here and in what the generator says.
+/// Returns the key of a row, for rows of the program and of the generator.
 pub fn key(row: &Value) -> Key {
     let text = |name: &str| row[name].as_str().map(str::to_owned);
     let kind = text("kind").expect("a kind");
-    // A row has its flow's other names as well, the generator what is in the packet.
+    // A row also has other identifiers of its flow, the generator only those in the packet.
     let is_row = row.get("sender_qp").is_some();
     let (qp, side) = match kind.as_str() {
         _ if !is_row => (&row["qp"], text("qp_side")),
@@ -169,7 +170,7 @@ pub fn key(row: &Value) -> Key {
     )
 }
 
-/// How many notifications each row has; `count` names the column.
+/// Returns the number of notifications of each row; `count` names the column.
 pub fn totals<'a>(rows: impl IntoIterator<Item = &'a Value>, count: &str) -> BTreeMap<Key, u64> {
     let mut totals = BTreeMap::new();
     for row in rows {
@@ -178,8 +179,8 @@ pub fn totals<'a>(rows: impl IntoIterator<Item = &'a Value>, count: &str) -> BTr
     totals
 }
 
-/// How many of the notifications that the generator tells of there were, where one that passes several vantage points counts
-/// once: as many as the one has seen that saw most.
+/// Returns the generator's notifications with those that pass several vantage points counted once:
+/// the maximum over the vantage points.
 pub fn once(notifications: &[Value]) -> BTreeMap<Key, u64> {
     let mut most = BTreeMap::new();
     for row in notifications {
@@ -194,14 +195,15 @@ pub fn once(notifications: &[Value]) -> BTreeMap<Key, u64> {
     totals
 }
 
-/// What the generator says of a capture: its name, and the notifications at each vantage point.
+/// The generator's ground truth about a capture: its name, and the notifications at each vantage
+/// point.
 pub struct Truth {
     pub name: String,
     pub capture: PathBuf,
     pub notifications: Vec<Value>,
 }
 
-/// All that was generated from scenarios.
+/// Returns the ground truth of all captures generated from scenarios.
 pub fn truths() -> Vec<Truth> {
     let mut truths: Vec<Truth> = fs::read_dir(captures())
         .unwrap()

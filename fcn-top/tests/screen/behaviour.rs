@@ -1,4 +1,4 @@
-//! What keys and mouse do.
+//! Keys and mouse.
 
 use super::sample::{self, SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
@@ -17,19 +17,19 @@ fn busy(words: &Words) -> App<'_> {
     app
 }
 
-/// The lines of the table of QPs.
+/// Returns the lines of the table of QPs.
 fn lines(app: &mut App<'_>) -> Vec<String> {
     seen(app)
         .lines()
         .skip(8)
         .take_while(|line| !line.is_empty())
-        // Without what stands below each, where there is room.
+        // Without the second lines shown if there is room.
         .filter(|line| line.contains('→') || line.contains("label"))
         .map(str::to_owned)
         .collect()
 }
 
-/// The line that is reversed.
+/// Returns the reversed line.
 fn chosen(app: &mut App<'_>) -> Option<(u16, String)> {
     let buffer = picture(app, 120, 40);
     let text = text(&buffer);
@@ -44,7 +44,7 @@ fn chosen(app: &mut App<'_>) -> Option<(u16, String)> {
 }
 
 #[test]
-fn a_chosen_row_stays_chosen_while_the_order_changes() {
+fn a_selected_row_stays_selected_while_the_order_changes() {
     let words = Words::default();
     let mut app = busy(&words);
     assert_eq!(chosen(&mut app), None);
@@ -68,7 +68,7 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
     }
     typed(&mut app, "r");
     assert!(chosen(&mut app).unwrap().1.contains(&sender));
-    // It leaves: what stands there now is chosen.
+    // It disappears: the line now at its position is selected.
     let mut tables = incast(50);
     let gone = |record: &QpRecord| record.sender.is_some_and(|at| at.to_string() == sender);
     change(&mut tables, |rows| rows.retain(|(_, record)| !gone(record)));
@@ -80,7 +80,7 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
 }
 
 #[test]
-fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
+fn the_selected_row_stays_visible_and_the_wheel_leaves_it() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -121,7 +121,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     assert_eq!(chosen(&mut app), None);
     typed(&mut app, "g");
     assert_eq!(chosen(&mut app).unwrap().0, 8);
-    // It sinks to the bottom, and the screen goes with it.
+    // It sinks to the bottom, and the screen follows it.
     change(&mut tables, |rows| rows[0].1.rate_1s = Some(-1.0));
     tables.now += 5 * SECOND;
     app.update(tables);
@@ -151,7 +151,7 @@ fn sorting_by_keys_mouse_and_list() {
     typed(&mut app, "sG");
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("by ICRC ▼"), "{}", seen(&mut app));
-    // Columns that are not in sight come into it.
+    // Invisible columns become visible.
     typed(&mut app, "s");
     for _ in 0..60 {
         press(&mut app, KeyCode::Up);
@@ -167,7 +167,7 @@ fn sorting_by_keys_mouse_and_list() {
 }
 
 #[test]
-fn sorting_by_a_column_that_had_no_room_leaves_the_important_ones() {
+fn sorting_by_a_hidden_column_keeps_the_important_ones() {
     let words = Words::default();
     for (width, height) in [(80, 24), (100, 30), (132, 24), (132, 40), (200, 50)] {
         let mut app = busy(&words);
@@ -190,13 +190,13 @@ fn sorting_by_a_column_that_had_no_room_leaves_the_important_ones() {
 }
 
 #[test]
-fn a_filter_works_while_it_is_typed() {
+fn a_filter_applies_while_typed() {
     let words = Words::default();
     let mut app = busy(&words);
     assert_eq!(lines(&mut app).len(), 13);
     typed(&mut app, "/kind=cnp");
     assert_eq!(lines(&mut app).len(), 8);
-    // Half a word finds nothing: the table stays, and it is said.
+    // Half a word matches nothing: the table stays, with a message.
     typed(&mut app, " rate_1");
     assert_eq!(lines(&mut app).len(), 8);
     let none = "No line passes this · shown: kind=cnp r\n";
@@ -208,7 +208,7 @@ fn a_filter_works_while_it_is_typed() {
     typed(&mut app, " (");
     let pic = seen(&mut app);
     assert!(pic.contains("at character 11"), "{pic}");
-    // What could be read last goes on, which is said whatever room there is.
+    // The last valid filter remains in effect, which is shown at every width.
     assert_eq!(lines(&mut app).len(), 8);
     assert!(pic.contains(" · shown: kind=cnp\n"), "{pic}");
     let narrow = text(&picture(&mut app, 40, 10));
@@ -239,7 +239,7 @@ fn a_filter_works_while_it_is_typed() {
 }
 
 #[test]
-fn a_pause_stands_still_and_says_how_long() {
+fn a_pause_freezes_the_screen_and_shows_its_duration() {
     let words = Words::default();
     let mut app = busy(&words);
     let before = lines(&mut app);
@@ -257,7 +257,7 @@ fn a_pause_stands_still_and_says_how_long() {
     typed(&mut app, "1");
     assert!(app.wanted().first.is_some(), "few rows of now are wanted");
     typed(&mut app, " ");
-    // The rows that stood still serve until newer ones come; the time that graphs are over goes on.
+    // The paused rows remain until newer ones arrive; the time of graphs advances.
     let qps = |lines: &[String]| -> Vec<String> {
         let qp = |line: &String| {
             line.split_whitespace()
@@ -285,7 +285,7 @@ fn a_paused_screen_does_not_change() {
     for keys in ["1p", "3", "2"] {
         typed(&mut app, keys);
         app.update(incast(20));
-        // Which lines are seen is known once they were drawn.
+        // The visible lines are known after drawing.
         let _ = below_tabs(&mut app, 20);
         let before = below_tabs(&mut app, 20);
         for second in 21..35 {
@@ -306,7 +306,7 @@ fn a_paused_screen_does_not_change() {
 fn it_goes_back_in_time() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
-    // Before the first packet, and when it came, there was nothing to see.
+    // Before and at the first packet, there was nothing to show.
     app.update(Tables::default());
     for second in [0, 1, 2, 4] {
         app.update(incast(second));
@@ -330,7 +330,7 @@ fn it_goes_back_in_time() {
     assert!(lines(&mut app)[0].contains("5,080"));
     typed(&mut app, "}");
     assert!(lines(&mut app)[0].contains("5,090"));
-    // Time goes on, the picture does not.
+    // Time advances, the picture does not.
     for second in 200..400 {
         app.update(incast(second));
     }
@@ -340,7 +340,7 @@ fn it_goes_back_in_time() {
 }
 
 #[test]
-fn an_earlier_moment_has_the_events_as_they_were() {
+fn an_earlier_moment_has_its_own_events() {
     let words = Words::default();
     let mut app = busy(&words);
     typed(&mut app, "5");
@@ -351,7 +351,7 @@ fn an_earlier_moment_has_the_events_as_they_were() {
             last: START + number,
             ..incast(0).events[1].clone()
         };
-        // More than is remembered of a moment, and the last of them comes again and again.
+        // More than is remembered of a moment, and the last of them repeats.
         tables.events = (0..310).map(line).collect();
         tables.events.push(EventRecord {
             at: START + 5 * SECOND,
@@ -390,7 +390,7 @@ fn an_earlier_moment_has_the_events_as_they_were() {
 }
 
 #[test]
-fn the_flow_of_a_moment_that_stands_shows_nothing_later() {
+fn the_flow_of_a_frozen_moment_shows_nothing_later() {
     let words = Words::default();
     for stands in ["p", "[[["] {
         let mut app = App::new(&Options::default(), &words);
@@ -409,7 +409,7 @@ fn the_flow_of_a_moment_that_stands_shows_nothing_later() {
             assert!(later.all(|later| !below.contains(&later)), "{keys}: {seen}");
             assert!(keys == "3" || seen.contains("▲"), "{keys}: {seen}");
         }
-        // A notification that is looked at now is not there yet in an earlier moment.
+        // The selected notification does not exist yet at an earlier moment.
         typed(&mut app, ")");
         app.update(incast(20));
         let _ = seen(&mut app);
@@ -423,7 +423,7 @@ fn the_flow_of_a_moment_that_stands_shows_nothing_later() {
 }
 
 #[test]
-fn where_no_earlier_moment_is_kept_that_is_said() {
+fn a_missing_earlier_moment_is_reported() {
     let words = Words::default();
     let mut app = busy(&words);
     app.ended(Some("end of a.pcap".to_owned()));
@@ -440,7 +440,7 @@ fn where_no_earlier_moment_is_kept_that_is_said() {
 }
 
 #[test]
-fn what_is_wanted_is_what_is_shown() {
+fn only_shown_tables_are_requested() {
     let words = Words::default();
     let mut app = busy(&words);
     let wanted = app.wanted();
@@ -456,7 +456,7 @@ fn what_is_wanted_is_what_is_shown() {
     typed(&mut app, "1");
     press(&mut app, KeyCode::Enter);
     assert!(app.wanted().qps && app.wanted_details().packets == Some(RowId(9)));
-    // Once a second all of it, to be remembered.
+    // Everything once a second, to be remembered.
     app.update(Tables {
         now: START + 20 * SECOND + 900_000_000,
         ..incast(20)
@@ -491,7 +491,7 @@ fn enter_opens_and_escape_goes_back() {
     );
     press(&mut app, KeyCode::Esc);
     assert!(seen(&mut app).contains("13 rows  by"));
-    // A rule opens to its packets, and a packet to all that is said of it.
+    // A rule opens to its packets, and a packet to its details.
     typed(&mut app, "5");
     app.update(incast(20));
     press(&mut app, KeyCode::Down);
@@ -504,7 +504,7 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("IBTA vol. 1 Annex A17.3.3"));
     press(&mut app, KeyCode::Esc);
-    // A click on a tab, on a line, and on the chosen line.
+    // A click on a tab, on a line, and on the selected line.
     let (x, y) = place(&mut app, "1 QPs");
     click(&mut app, x, y);
     app.update(incast(20));
@@ -516,12 +516,12 @@ fn enter_opens_and_escape_goes_back() {
 }
 
 #[test]
-fn exports_ask_for_a_name_and_say_how_it_went() {
+fn exports_ask_for_a_name_and_report_the_result() {
     let words = Words::default();
     let mut app = busy(&words);
     typed(&mut app, "2x");
     assert!(seen(&mut app).contains("choose a row"));
-    // The first is explained where none is chosen.
+    // The first is explained without a selection.
     typed(&mut app, "1x");
     app.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
     press(&mut app, KeyCode::Enter);
@@ -587,7 +587,7 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
 }
 
 #[test]
-fn columns_are_chosen_and_moved() {
+fn columns_are_selected_and_moved() {
     let words = Words::default();
     let mut app = busy(&words);
     assert!(
@@ -630,14 +630,14 @@ fn columns_are_chosen_and_moved() {
 }
 
 #[test]
-fn a_column_is_left_out_where_no_row_has_anything_in_it_and_nobody_asked_for_it() {
+fn empty_columns_are_hidden_unless_requested() {
     let words = Words::default();
     let mut tables = incast(20);
     let (_, mut one) = tables.qps[1].clone();
     (one.level_max, one.queue_max) = (None, None);
     let row = |i: u64| (RowId(i), one.clone());
     tables.qps = (0..2_000).map(row).collect();
-    // The last of all that are shown, of which none is on the screen.
+    // The last of all shown lines, none of which is on the screen.
     tables.qps[1_999].1.level_max = Some(3);
     tables.qps[1_999].1.rate_1s = Some(0.1);
     let mut app = App::new(&Options::default(), &words);
@@ -661,7 +661,7 @@ fn a_column_is_left_out_where_no_row_has_anything_in_it_and_nobody_asked_for_it(
 }
 
 #[test]
-fn the_head_takes_a_quarter_of_the_height_at_most() {
+fn the_header_takes_at_most_a_quarter_of_the_height() {
     let words = Words::default();
     for height in 10..=80 {
         let mut app = busy(&words);
@@ -670,7 +670,7 @@ fn the_head_takes_a_quarter_of_the_height_at_most() {
             .lines()
             .position(|line| line.starts_with("▼notified"));
         assert!(head.unwrap() <= usize::from(height) / 4, "{picture}");
-        // What tells whether there is congestion, whether it is all, and what is wrong is always there.
+        // Signs of congestion, completeness and problems are always visible.
         for part in ["drops 0", "3 errors, 17 warnings", "eth1 is down"] {
             assert!(picture.contains(part), "{picture}");
         }
@@ -710,7 +710,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
 }
 
 #[test]
-fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
+fn a_short_file_has_counts_in_place_of_rates() {
     let words = Words::default();
     let mut tables = incast(20);
     tables.started = Some(tables.now - SECOND / 3);
@@ -745,7 +745,7 @@ fn a_file_shorter_than_a_second_has_numbers_and_no_empty_rates() {
 }
 
 #[test]
-fn options_are_obeyed_and_wrong_ones_told() {
+fn options_apply_and_invalid_ones_are_reported() {
     let words = Words::default();
     let options = Options {
         order: "total".to_owned(),
@@ -767,7 +767,7 @@ fn options_are_obeyed_and_wrong_ones_told() {
 }
 
 #[test]
-fn help_is_everywhere_and_scrolls() {
+fn help_is_available_everywhere_and_scrolls() {
     let words = Words::default();
     for view in Tab::ALL {
         let mut app = App::new(
@@ -801,7 +801,7 @@ fn help_is_everywhere_and_scrolls() {
 }
 
 #[test]
-fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
+fn notifications_of_a_flow_can_be_stepped_through_and_zoomed() {
     let words = Words::default();
     let mut app = busy(&words);
     press(&mut app, KeyCode::Enter);
@@ -816,12 +816,12 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     press(&mut app, KeyCode::Left);
     let last = bar(&mut app, "Notification 100 of the last 100 at");
     assert!(last.contains("08:15:19.800"), "{last}");
-    // What comes in the second behind it is not captured yet.
+    // Packets of the following second are not captured yet.
     assert!(
         last.contains(" before") && !last.contains("after"),
         "{last}"
     );
-    // A hundred packets on both sides are enough for rates, half of them are not.
+    // A hundred packets on both sides are enough for rates, half as many are not.
     typed(&mut app, "NNNNNNN");
     let around = bar(&mut app, "Notification 93 of the last 100 at");
     assert!(
@@ -837,7 +837,7 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     typed(&mut app, "0NN");
     assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
     typed(&mut app, "+++++");
-    // Each is a column of its own now, and the one looked at stands in the middle.
+    // Each has its own column now, and the selected one is in the middle.
     let picture = seen(&mut app);
     let mark = picture
         .lines()
@@ -845,7 +845,7 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     let place = mark.and_then(|line| line.chars().position(|c| c == '▲'));
     assert!(place.is_some_and(|at| (50..70).contains(&at)), "{picture}");
     assert!(picture.contains("625 ms"), "{picture}");
-    // Beside it are few packets, whose rate would be chance.
+    // There are few packets around it, whose rate would be chance.
     let around = bar(&mut app, "Notification 99 of the last 100 at");
     assert!(
         around.contains("packets before, ") && around.contains("packets after"),
@@ -853,13 +853,13 @@ fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
     );
     press(&mut app, KeyCode::Right);
     assert!(seen(&mut app).contains("Notification 100 of the last 100 at"));
-    // Another row begins anew.
+    // Another row starts afresh.
     press(&mut app, KeyCode::Down);
     app.update(incast(20));
     assert!(!seen(&mut app).contains("of the last 100 at"));
 }
 
-/// What is seen with these courses over time.
+/// Returns the screen with these time series.
 fn seen_with(app: &mut App<'_>, details: &Details) -> String {
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
     terminal.draw(|frame| app.draw(frame)).unwrap();
@@ -869,12 +869,12 @@ fn seen_with(app: &mut App<'_>, details: &Details) -> String {
 }
 
 #[test]
-fn notifications_are_marked_where_they_came_when_packets_have_left() {
+fn notifications_are_marked_after_their_packets_were_dropped() {
     let words = Words::default();
     let mut app = busy(&words);
     press(&mut app, KeyCode::Enter);
     let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
-    // Each step has one, as far as the sums tell; three are remembered one by one.
+    // Each step has one, according to the sums; three are remembered individually.
     let steps = details.rows.values_mut().next().unwrap();
     let columns = |seen: &str| {
         let marks = seen.lines().find(|line| line.contains('·')).unwrap();
@@ -890,7 +890,7 @@ fn notifications_are_marked_where_they_came_when_packets_have_left() {
         "{seen}"
     );
     assert!(seen.contains("CE marks  kept since 08:15:19.000"), "{seen}");
-    // Where no single one is remembered, each step is marked once.
+    // If no single one is remembered, each step is marked once.
     details.notified = None;
     let seen = seen_with(&mut app, &details);
     assert_eq!(columns(&seen), 64, "{seen}");
@@ -898,7 +898,7 @@ fn notifications_are_marked_where_they_came_when_packets_have_left() {
 }
 
 #[test]
-fn of_samples_there_is_no_course() {
+fn samples_have_no_time_series() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -937,7 +937,7 @@ fn of_samples_there_is_no_course() {
 }
 
 #[test]
-fn what_several_places_have_sampled_is_not_added_up() {
+fn samples_of_several_capture_points_are_not_added_up() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -970,7 +970,7 @@ fn what_several_places_have_sampled_is_not_added_up() {
 }
 
 #[test]
-fn a_total_of_samples_says_so_at_every_size() {
+fn estimated_totals_are_marked_at_every_size() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -988,7 +988,7 @@ fn a_total_of_samples_says_so_at_every_size() {
 }
 
 #[test]
-fn places_and_addresses_that_are_cut_stay_apart() {
+fn shortened_capture_points_and_addresses_stay_distinct() {
     let words = Words::default();
     for (place, sender) in [(true, false), (false, true)] {
         let mut app = App::new(&Options::default(), &words);
@@ -1025,7 +1025,7 @@ fn places_and_addresses_that_are_cut_stay_apart() {
 }
 
 #[test]
-fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
+fn rows_differing_by_capture_point_show_it_at_every_width() {
     let words = Words::default();
     let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
     for (places, sampled, width) in [
@@ -1062,13 +1062,13 @@ fn rows_that_differ_in_nothing_but_their_place_say_it_at_every_width() {
             }
         }
     }
-    // Of other rows it is only where they were seen first.
+    // For other rows it is only the first capture point.
     let mut app = busy(&words);
     assert!(!text(&picture(&mut app, 300, 80)).contains("seen on"));
 }
 
 #[test]
-fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
+fn a_matrix_of_some_rows_is_not_shown() {
     let words = Words::default();
     for (rows, shown) in [(256, true), (257, false)] {
         let mut app = App::new(&Options::default(), &words);
@@ -1082,7 +1082,7 @@ fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
         assert_eq!(seen.contains("at any one place"), shown, "{seen}");
-        // That none of its flows is among those looked at does not mean that none is kept.
+        // Its flows may be kept even if none is among those examined.
         let seen = seen_with(&mut app, &Details::default());
         let none = "none of them is among the 256 notified most (Enter shows them)";
         assert_eq!(seen.contains(none), !shown, "{seen}");
@@ -1091,7 +1091,7 @@ fn a_matrix_of_a_part_of_the_rows_is_not_shown() {
 }
 
 #[test]
-fn a_matrix_counts_once_what_several_places_have_seen() {
+fn a_matrix_counts_packets_of_several_capture_points_once() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1128,7 +1128,7 @@ fn a_matrix_counts_once_what_several_places_have_seen() {
 }
 
 #[test]
-fn the_flow_is_that_of_the_first_row_until_somebody_moves() {
+fn the_flow_follows_the_first_row_until_the_user_moves() {
     let words = Words::default();
     let options = Options {
         view: Tab::Flow,
@@ -1147,7 +1147,7 @@ fn the_flow_is_that_of_the_first_row_until_somebody_moves() {
 }
 
 #[test]
-fn the_flow_is_that_of_the_first_row_where_none_is_chosen() {
+fn the_flow_is_the_first_row_without_a_selection() {
     let words = Words::default();
     for keys in ["3<<3", "31<3", "31j<3", "3j<<3"] {
         let mut app = busy(&words);
@@ -1160,7 +1160,7 @@ fn the_flow_is_that_of_the_first_row_where_none_is_chosen() {
         assert_eq!(app.wanted_details().packets, Some(RowId(9)), "{keys}");
         assert!(seen(&mut app).contains("Verdict "), "{keys}");
     }
-    // Rows that are filtered out are there all the same.
+    // Rows that are filtered out still exist.
     let mut app = busy(&words);
     typed(&mut app, "/nothing at all");
     press(&mut app, KeyCode::Enter);
@@ -1173,7 +1173,7 @@ fn the_flow_is_that_of_the_first_row_where_none_is_chosen() {
 }
 
 #[test]
-fn a_notification_at_the_beginning_of_time_is_gone_to() {
+fn a_notification_at_the_epoch_can_be_selected() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1189,7 +1189,7 @@ fn a_notification_at_the_beginning_of_time_is_gone_to() {
 }
 
 #[test]
-fn the_chart_goes_where_the_notification_is_that_is_gone_to() {
+fn the_chart_follows_the_selected_notification() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1214,18 +1214,18 @@ fn the_chart_goes_where_the_notification_is_that_is_gone_to() {
     };
     assert!(axis("08:24:00", "08:26:00"), "{seen}");
     assert!(seen.contains("Notifications  most 1/s"), "{seen}");
-    // Its data of then has left, and is not said to have been none.
+    // Its data of that time was dropped, and is not reported as absent.
     assert!(seen.contains("\nData  kept since 10:12:44"), "{seen}");
 }
 
 #[test]
-fn the_time_of_all_begins_with_the_first_packet() {
+fn all_graphs_start_at_the_first_packet() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
     tables.started = Some(START + 15 * SECOND);
     let mut details = sample::details(&app.wanted_details(), tables.now);
-    // Neither data nor notifications came at once.
+    // Neither data nor notifications arrived at once.
     details.traffic.start = START + 18 * SECOND;
     details.traffic.steps.truncate(4);
     app.update(tables);
@@ -1239,7 +1239,7 @@ fn the_time_of_all_begins_with_the_first_packet() {
 }
 
 #[test]
-fn data_and_marks_in_the_head_are_those_of_the_last_second() {
+fn data_and_marks_in_the_header_cover_the_last_second() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut head = |data, data_rate, ce_1s| {
@@ -1248,7 +1248,7 @@ fn data_and_marks_in_the_head_are_those_of_the_last_second() {
         (tables.data_rate, tables.ce_1s) = (data_rate, ce_1s);
         app.update(tables);
         let seen = seen(&mut app);
-        // Courses over time have data in every step.
+        // Time series have data in every step.
         let at = |what| seen.split(what).nth(1).unwrap().lines().next().unwrap();
         (at("data  ").to_owned(), at("CE    ").trim().to_owned())
     };
@@ -1260,7 +1260,7 @@ fn data_and_marks_in_the_head_are_those_of_the_last_second() {
         head(80, Some(0.0), None),
         ("0 bit/s".to_owned(), "–".to_owned())
     );
-    // Where less was watched, all of it.
+    // If less was captured, all of it.
     assert_eq!(
         head(80, None, Some(0.5)),
         ("80 packets".to_owned(), "25 %".to_owned())
@@ -1272,7 +1272,7 @@ fn data_and_marks_in_the_head_are_those_of_the_last_second() {
 }
 
 #[test]
-fn no_rate_is_over_more_time_than_was_watched() {
+fn rates_cover_only_captured_time() {
     let words = Words::default();
     let mut app = busy(&words);
     press(&mut app, KeyCode::Enter);
@@ -1293,7 +1293,7 @@ fn no_rate_is_over_more_time_than_was_watched() {
 fn lines_keep_their_order_for_some_seconds() {
     let words = Words::default();
     let mut app = busy(&words);
-    // What stands between the course and the verdict is the same whatever the rate.
+    // The columns between the time series and the verdict do not depend on the rate.
     let senders = |app: &mut App<'_>| -> Vec<String> {
         let sender = |line: &String| line.chars().skip(30).take(20).collect();
         lines(app).iter().map(sender).collect()
@@ -1317,13 +1317,13 @@ fn lines_keep_their_order_for_some_seconds() {
     app.ended(None);
     let after = turned(&mut app, 25);
     assert_ne!(after, before);
-    // What was asked for is done at once.
+    // Requests take effect at once.
     typed(&mut app, "r");
     assert_ne!(senders(&mut app), after);
 }
 
 #[test]
-fn notes_are_not_in_the_count_of_what_is_wrong() {
+fn notes_are_not_counted_as_problems() {
     let words = Words::default();
     for (findings, badge) in [
         ([9, 0, 0], "9 notes (5)"),
@@ -1341,7 +1341,7 @@ fn notes_are_not_in_the_count_of_what_is_wrong() {
 }
 
 #[test]
-fn where_no_rule_is_broken_it_is_said_how_many_were_checked() {
+fn without_violations_the_number_of_checked_rules_is_shown() {
     let words = Words::default();
     let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
     let options = Options {
@@ -1364,7 +1364,7 @@ fn where_no_rule_is_broken_it_is_said_how_many_were_checked() {
 }
 
 #[test]
-fn a_masked_screen_does_not_show_what_was_typed() {
+fn a_masked_screen_hides_the_filter() {
     let words = Words::masked();
     let mut app = busy(&words);
     typed(&mut app, "/sender=10.0.1.11");
@@ -1377,14 +1377,14 @@ fn a_masked_screen_does_not_show_what_was_typed() {
 }
 
 #[test]
-fn the_head_says_what_its_numbers_are_of() {
+fn the_header_labels_its_numbers() {
     let words = Words::default();
     let mut app = busy(&words);
     let mut tables = sample::lossy(20);
     tables.totals.notifications = [1, 0, 0, 0, 0];
     tables.totals.findings = [0; 3];
     app.update(tables.clone());
-    // What is wrong has room before what is not.
+    // Problems have priority for space.
     let wide = seen(&mut app);
     assert!(
         wide.contains("  2 bad ICRC  4 unreadable  46 PFC pauses "),
@@ -1431,7 +1431,7 @@ fn a_terminal_without_unicode_gets_ascii() {
             typed(&mut app, keys);
             let seen = seen(&mut app);
             assert!(seen.is_ascii(), "{seen}");
-            // `<` and `>` are keys of their own.
+            // `<` and `>` are keys.
             let keys = seen.lines().last().unwrap();
             assert!(!keys.contains(['<', '>', '^']), "{keys}");
         }
@@ -1439,7 +1439,7 @@ fn a_terminal_without_unicode_gets_ascii() {
 }
 
 #[test]
-fn a_picture_and_a_pause_are_asked_for() {
+fn a_picture_and_a_suspension_are_requested() {
     let words = Words::default();
     let mut app = busy(&words);
     typed(&mut app, "P");
@@ -1454,7 +1454,7 @@ fn a_picture_and_a_pause_are_asked_for() {
 }
 
 #[test]
-fn what_goes_on_has_the_time_when_it_came_last() {
+fn repeating_events_show_their_last_time() {
     let words = Words::default();
     let mut app = busy(&words);
     press(&mut app, KeyCode::Char('5'));
@@ -1477,7 +1477,7 @@ fn what_goes_on_has_the_time_when_it_came_last() {
 }
 
 #[test]
-fn two_long_queues_of_a_node_are_two_numbers() {
+fn long_queues_of_a_node_are_separate_numbers() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1493,7 +1493,7 @@ fn two_long_queues_of_a_node_are_two_numbers() {
 }
 
 #[test]
-fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
+fn current_values_are_marked_at_an_earlier_moment() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     for second in 0..4 {
@@ -1508,10 +1508,10 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
     assert!(earlier.contains("FROZEN"), "{earlier}");
     let title = "flows notified until now, verdicts of this moment ─";
     assert!(earlier.contains(title), "{earlier}");
-    // Also where not all senders have room.
+    // Also if not all senders have room.
     let wide = text(&picture(&mut app, 120, 40));
     assert!(wide.contains(" 3/13 until now "), "{wide}");
-    // The rate in the head is that of the moment shown, and of no “now”.
+    // The rate in the header is that of the moment shown, without a “now”.
     assert!(
         earlier.contains("\nrate 2,234/s ") && !earlier.contains("now 2,234"),
         "{earlier}"
@@ -1520,7 +1520,7 @@ fn what_is_of_now_says_so_where_an_earlier_moment_is_shown() {
 }
 
 #[test]
-fn another_day_than_that_of_the_first_packet_is_said() {
+fn dates_other_than_the_first_packets_are_shown() {
     const DAY: u64 = 86_400 * SECOND;
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
@@ -1536,7 +1536,7 @@ fn another_day_than_that_of_the_first_packet_is_said() {
     let row = seen(&mut app);
     assert!(row.contains("LIVE  2025-11-24 08:15:20"), "{row}");
     let seen_line = row.lines().find(|line| line.starts_with("Seen")).unwrap();
-    // Where the two are of different days, either has its own.
+    // If the two dates differ, both are shown.
     let both = "2025-11-22 08:15:00.000 to 2025-11-23 ";
     assert!(seen_line.contains(both), "{row}");
     typed(&mut app, "6");
@@ -1551,7 +1551,7 @@ fn another_day_than_that_of_the_first_packet_is_said() {
 }
 
 #[test]
-fn what_is_cut_in_a_panel_says_so() {
+fn truncated_panels_are_marked() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1584,7 +1584,7 @@ fn what_is_cut_in_a_panel_says_so() {
 }
 
 #[test]
-fn addresses_have_room_before_bars() {
+fn addresses_take_precedence_over_bars() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1598,7 +1598,7 @@ fn addresses_have_room_before_bars() {
     app.update(tables);
     let wide = seen(&mut app);
     assert!(wide.contains("192.168.100.3 → 192.168.200.103"), "{wide}");
-    // A graph that is in the way of few cells gets narrower, and stays.
+    // A graph that takes a few needed cells gets narrower, and stays.
     typed(&mut app, "2");
     let mut had = false;
     for width in 60..120 {
@@ -1618,7 +1618,7 @@ fn addresses_have_room_before_bars() {
 }
 
 #[test]
-fn what_rows_do_not_tell_of_notifiers_is_not_none() {
+fn unknown_notifiers_are_not_reported_as_none() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1645,7 +1645,7 @@ fn what_rows_do_not_tell_of_notifiers_is_not_none() {
 }
 
 #[test]
-fn courses_that_have_not_come_yet_are_not_empty() {
+fn pending_time_series_are_not_shown_as_empty() {
     let words = Words::default();
     let mut app = busy(&words);
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
@@ -1653,7 +1653,7 @@ fn courses_that_have_not_come_yet_are_not_empty() {
         typed(&mut app, view);
         let drawn = terminal.draw(|frame| app.draw(frame)).unwrap();
         let before = text(drawn.buffer);
-        // At its end it says that a text goes on.
+        // At its end, it shows that a text continues.
         let alone = |line: &&str| line.contains(" … ") || line.trim() == "…";
         let lines = before.lines().skip(8).filter(alone).count();
         assert!(lines >= pending, "{before}");
@@ -1665,8 +1665,8 @@ fn courses_that_have_not_come_yet_are_not_empty() {
     }
 }
 
-/// A screen that has seen five minutes played fast, at the oldest moment remembered or so far back; and its courses, of which
-/// little more than the last two minutes are kept.
+/// Returns a screen that has shown five minutes replayed fast, at the oldest remembered moment or
+/// that far back, and its time series, of which little more than the last two minutes are kept.
 fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
     let mut app = App::new(&Options::default(), words);
     for second in (0..=300).step_by(10) {
@@ -1687,7 +1687,7 @@ fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
 }
 
 #[test]
-fn what_is_kept_no_longer_is_not_said_to_have_been_none() {
+fn dropped_data_is_not_reported_as_absent() {
     let words = Words::default();
     let (mut app, details) = long_ago(&words, "(3");
     let seen = seen_with(&mut app, &details);
@@ -1701,7 +1701,7 @@ fn what_is_kept_no_longer_is_not_said_to_have_been_none() {
 }
 
 #[test]
-fn the_graph_at_the_top_begins_where_it_is_kept() {
+fn the_graph_at_the_top_begins_with_the_kept_data() {
     let words = Words::default();
     let (mut app, details) = long_ago(&words, "{{{");
     let seen = seen_with(&mut app, &details);
@@ -1713,7 +1713,7 @@ fn the_graph_at_the_top_begins_where_it_is_kept() {
 }
 
 #[test]
-fn courses_at_an_earlier_moment_reach_to_its_end() {
+fn time_series_at_an_earlier_moment_reach_its_end() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     for second in 0..=60 {
@@ -1731,7 +1731,7 @@ fn courses_at_an_earlier_moment_reach_to_its_end() {
         (course.start, course.step) = (start, step);
         course.notifications = vec![1.0; 57];
     }
-    // Of each graph in the head and in the rows, from left to right.
+    // Widths of each graph in the header and in the rows, from left to right.
     let widths = |seen: &str| {
         let bars = seen.split(|c| !('▁'..='█').contains(&c));
         let widths = bars.map(|bars| bars.chars().count());
@@ -1745,7 +1745,7 @@ fn courses_at_an_earlier_moment_reach_to_its_end() {
 }
 
 #[test]
-fn who_notified_later_is_not_told_of_an_earlier_moment() {
+fn later_notifiers_are_not_shown_at_an_earlier_moment() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     for second in 0..20 {
@@ -1767,7 +1767,7 @@ fn who_notified_later_is_not_told_of_an_earlier_moment() {
 }
 
 #[test]
-fn a_pause_before_the_end_does_not_tell_of_it() {
+fn a_pause_before_the_end_does_not_show_it() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     app.update(incast(20));
@@ -1783,7 +1783,7 @@ fn a_pause_before_the_end_does_not_tell_of_it() {
 }
 
 #[test]
-fn notifiers_that_had_to_go_are_told_beside_those_kept() {
+fn evicted_notifiers_are_reported_beside_those_kept() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
@@ -1795,7 +1795,7 @@ fn notifiers_that_had_to_go_are_told_beside_those_kept() {
 }
 
 #[test]
-fn rows_of_one_flow_show_what_they_differ_in_on_the_smallest_screen() {
+fn rows_of_one_flow_are_distinct_on_the_smallest_screen() {
     let words = Words::default();
     let rows = |change_one: &dyn Fn(&mut QpRecord, u64)| {
         let mut tables = incast(20);

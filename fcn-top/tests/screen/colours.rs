@@ -1,4 +1,5 @@
-//! Colours: those that every terminal has alike, no background but within bars, none where none are wanted.
+//! Colours: only those that are the same in every terminal, no background except within bars, none
+//! if none are wanted.
 
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
@@ -20,7 +21,7 @@ fn cell_at(app: &mut App<'_>, what: &str) -> ratatui::buffer::Cell {
     buffer[(line[..at].chars().count() as u16, y as u16)].clone()
 }
 
-/// Relative luminance, by WCAG.
+/// Returns the relative luminance, by WCAG.
 fn luminance(rgb: [u8; 3]) -> f64 {
     let linear = |level: u8| {
         let level = f64::from(level) / 255.0;
@@ -34,7 +35,8 @@ fn luminance(rgb: [u8; 3]) -> f64 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// Contrast of a text on a ground, by WCAG; that of the terminal's own text is its user's business.
+/// Returns the contrast of a text on a background, by WCAG; that of the terminal's default text is
+/// up to the user.
 fn contrast(text: Color, ground: &[u8; 3]) -> f64 {
     let number = match text {
         Color::Reset => return f64::INFINITY,
@@ -51,7 +53,7 @@ fn contrast(text: Color, ground: &[u8; 3]) -> f64 {
 }
 
 #[test]
-fn no_background_but_within_bars_and_colours_that_can_be_read() {
+fn colours_are_readable_and_backgrounds_are_only_in_bars() {
     let words = Words::default();
     for colours in ALL {
         for view in Tab::ALL {
@@ -67,7 +69,7 @@ fn no_background_but_within_bars_and_colours_that_can_be_read() {
                 app.update(lossy(20));
                 typed(&mut app, keys);
                 for cell in &picture(&mut app, 100, 30).content {
-                    // What is stacked goes on above the bar.
+                    // A stacked bar continues above the first colour.
                     let is_bar = "▁▂▃▄▅▆▇".contains(cell.symbol());
                     assert!(is_bar || cell.bg == Color::Reset, "{cell:?}");
                     assert!(
@@ -116,7 +118,7 @@ fn drops_stand_out() {
 }
 
 #[test]
-fn the_chosen_line_is_reversed_and_only_that() {
+fn only_the_selected_line_is_reversed() {
     let words = Words::default();
     for colours in ALL {
         let mut app = App::new(
@@ -140,7 +142,7 @@ fn the_chosen_line_is_reversed_and_only_that() {
 }
 
 #[test]
-fn who_does_not_obey_stands_out() {
+fn disobedient_senders_stand_out() {
     let words = Words::default();
     let mut app = App::new(
         &Options {

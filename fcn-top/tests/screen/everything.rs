@@ -1,4 +1,5 @@
-//! Whatever is pressed, clicked, resized and measured: no panic, and nothing but cells that a terminal can show.
+//! Arbitrary keys, clicks, sizes and measurements cause no panic, and only cells that a terminal
+//! can show.
 
 use super::sample::{empty, incast};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
@@ -117,7 +118,7 @@ fn detail() -> impl Strategy<Value = Detail> {
     )
 }
 
-/// Courses of whatever is wanted.
+/// Returns time series for the requested rows and points.
 fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
     let packet = |&at: &u64| PastPacket {
         at,

@@ -1,4 +1,4 @@
-//! The screen, driven by keys, mouse and tables, and looked at as text.
+//! The screen, driven by keys, mouse and tables, and inspected as text.
 
 mod behaviour;
 mod colours;
@@ -12,10 +12,10 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 
-/// The picture that the screen draws on a terminal of that size.
+/// Returns the picture drawn on a terminal of that size.
 pub fn picture(app: &mut App<'_>, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    // Which lines are seen is known once they were drawn.
+    // The visible lines are known after drawing.
     for _ in 0..2 {
         terminal.draw(|frame| app.draw(frame)).unwrap();
         app.detail(sample::details(
@@ -27,7 +27,7 @@ pub fn picture(app: &mut App<'_>, width: u16, height: u16) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-/// A picture as lines of text, without the blanks at their ends.
+/// Returns a picture as lines of text, without trailing blanks.
 pub fn text(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -48,12 +48,12 @@ pub fn text(buffer: &Buffer) -> String {
     text
 }
 
-/// What is seen on a terminal of 120 × 40.
+/// Returns the screen on a terminal of 120 × 40.
 pub fn seen(app: &mut App<'_>) -> String {
     text(&picture(app, 120, 40))
 }
 
-/// Presses a key, with Shift where terminals report that.
+/// Presses a key, with Shift if terminals report it.
 pub fn press(app: &mut App<'_>, code: KeyCode) {
     let modifiers = match code {
         KeyCode::Char(c) if c.is_uppercase() => KeyModifiers::SHIFT,
@@ -80,7 +80,7 @@ pub fn click(app: &mut App<'_>, column: u16, row: u16) {
     });
 }
 
-/// Line and column where a text is on the screen.
+/// Returns column and line of a text on the screen.
 pub fn place(app: &mut App<'_>, what: &str) -> (u16, u16) {
     let seen = seen(app);
     for (y, line) in seen.lines().enumerate() {

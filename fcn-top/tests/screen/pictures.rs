@@ -1,4 +1,4 @@
-//! Pictures as committed: every view in every size, and the states that one may find a screen in.
+//! Snapshots of the screen: every view in every size, and special states.
 
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (160, 45), (300, 80)];
 
-/// The picture that is drawn is as committed.
+/// Asserts that the picture matches its snapshot.
 fn as_committed(name: &str, app: &mut App<'_>, (width, height): (u16, u16)) {
     assert_snapshot!(
         format!("{name}-{width}x{height}"),
@@ -29,7 +29,7 @@ fn on(view: Tab, words: &Words) -> App<'_> {
     )
 }
 
-/// A screen that has been looking at an incast for three seconds.
+/// Returns a screen that has shown an incast for three seconds.
 fn busy(view: Tab, words: &Words) -> App<'_> {
     let mut app = on(view, words);
     for second in 18..21 {

@@ -1,4 +1,4 @@
-//! Tables as they would be during an incast: eight senders, one receiver, switches between them.
+//! Tables as during an incast: eight senders, one receiver, switches between them.
 
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
@@ -20,7 +20,7 @@ pub fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// The tables `second` seconds after the beginning.
+/// Returns the tables `second` seconds after the start.
 pub fn incast(second: u64) -> Tables {
     let now = START + second * SECOND;
     let mut totals = Totals {
@@ -68,7 +68,7 @@ pub fn incast(second: u64) -> Tables {
     }
 }
 
-/// A NIC that handles fewer CNPs than come, and one of another driver, with a name that is no better than it should be.
+/// A NIC that handles fewer CNPs than arrive, and one of another driver, with a hostile name.
 fn nics(second: u64) -> Nics {
     let told = 6_000 + second * 900;
     let record = |counter: &str, quantity, growth: u64| CounterRecord {
@@ -292,7 +292,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
     (1..).map(RowId).zip(rows).collect()
 }
 
-/// A row with nothing in it that may be missing.
+/// Returns a row without any optional value.
 pub fn empty(now: u64) -> QpRecord {
     QpRecord {
         sender: None,
@@ -505,7 +505,7 @@ fn interfaces(second: u64) -> Vec<InterfaceRecord> {
     vec![up, down]
 }
 
-/// What is wanted of the courses at that moment.
+/// Returns the requested time series at that moment.
 pub fn details(wanted: &WantedDetails, now: u64) -> Details {
     let course = detail(now);
     let kinds = |at: u64| [at % 9 * 60, at % 7 * 30, 10, at % 5, 1].map(|count| count as u32);
@@ -515,7 +515,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
         ce: 120,
         octets: 250_000_000 + at * 1_000_000,
     });
-    // Data every 10 ms with a notification at every twentieth, and less data behind it.
+    // Data every 10 ms with a notification at every twentieth, and less data after it.
     let packets = (0..2_000u64).map(|at| PastPacket {
         at: now - (2_000 - at) * 10_000_000,
         octets: match at % 20 {
@@ -561,7 +561,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
     }
 }
 
-/// A flow that obeys: its data falls with the notifications and comes back slowly.
+/// A flow that obeys: its data drops with the notifications and recovers slowly.
 fn detail(now: u64) -> Detail {
     let step = 1 << 28;
     let mut rate = 1.0_f32;
@@ -595,7 +595,7 @@ fn detail(now: u64) -> Detail {
     }
 }
 
-/// The same with drops.
+/// Returns the tables with drops.
 pub fn lossy(second: u64) -> Tables {
     let mut tables = incast(second);
     let first = &mut tables.interfaces[0];

@@ -1,4 +1,4 @@
-//! Volumes by hand-checked cases.
+//! Volumes in hand-checked cases.
 
 use super::flow::Effect;
 use super::*;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 const MS: u64 = 1_000_000;
 const START: u64 = 1_767_225_600_000_000_000;
 
-/// A new data packet of 1,000 octets.
+/// Returns a new data packet of 1,000 octets.
 fn data(at: u64, ce: bool) -> Data {
     Data {
         key: FlowKey {
@@ -41,7 +41,7 @@ fn data(at: u64, ce: bool) -> Data {
 }
 
 #[test]
-fn a_volume_says_what_a_flow_carries() {
+fn a_volume_counts_the_data_of_a_flow() {
     let mut flow = Volume::default();
     for i in 0..40 {
         flow.data(&data(START + i * 50 * MS, i % 4 == 0));
@@ -62,9 +62,9 @@ fn a_volume_says_what_a_flow_carries() {
     assert_eq!(u64::from(series), 40_000 / PART);
 }
 
-/// A QP that sends and is read from has two counts of PSNs on its way.
+/// A QP that both sends and is read from has two sequences of PSNs on its path.
 #[test]
-fn answers_to_reads_count_apart_from_what_is_sent() {
+fn read_responses_have_their_own_psns() {
     let mut flow = Volume::default();
     let mut back = |sequence| {
         let data = Data {
@@ -80,20 +80,20 @@ fn answers_to_reads_count_apart_from_what_is_sent() {
 }
 
 #[test]
-fn few_packets_tell_no_rate_of_a_short_time() {
+fn few_packets_in_a_short_time_have_no_rate() {
     let mut flow = Volume::default();
     for at in [5 * MS, 0, 3 * MS] {
         flow.data(&data(START + at, false));
     }
     assert_eq!(flow.packets, 3);
-    // Three packets in a tenth of a second tell no rate; in a second they do.
+    // Three packets in a tenth of a second have no rate; in a second they do.
     assert_eq!(flow.data_rate(START + 100 * MS, START), None);
     let rate = flow.data_rate(START + 1_000 * MS, START);
     assert_eq!(rate, Some(24_000.0));
 }
 
 #[test]
-fn a_packet_seen_again_counts_for_its_mark_alone() {
+fn only_the_mark_of_a_copy_counts() {
     let mut flow = Volume::default();
     flow.data(&data(START, false));
     for new_mark in [true, false] {
@@ -110,8 +110,8 @@ fn a_packet_seen_again_counts_for_its_mark_alone() {
 
 #[test]
 fn a_flow_is_small() {
-    // With its key, two links, and the time it was touched.
+    // With its key, two links, and the time of its last use.
     let all = size_of::<Flow<Volume>>() + size_of::<FlowKey>() + 8 + 4 * 4;
     assert!(all <= 976, "{all}");
-    // Beside it, of a flow that was notified about, 2.8 KB more.
+    // Beside it, 2.8 KB more for a flow with notifications.
 }

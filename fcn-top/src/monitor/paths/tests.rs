@@ -1,4 +1,4 @@
-//! Paths by traces written for the purpose.
+//! Paths from synthetic traces.
 
 use super::*;
 use fcn_wire::ioam::{NodeValues, OptType, TraceRepr, TraceType};
@@ -9,7 +9,8 @@ fn bits(bits: &[u8]) -> TraceType {
         .fold(TraceType::default(), |it, bit| it.with(*bit))
 }
 
-/// A trace of these nodes, the one passed first given first, with so many units of free room (pre-allocated only).
+/// Returns a trace of these nodes, the first one passed given first, with `free` units of free
+/// space (pre-allocated only).
 fn trace(trace_type: TraceType, nodes: &[NodeValues<'_>], free: u8) -> Vec<u8> {
     let mut list = vec![0; usize::from(free) * 4];
     for node in nodes.iter().rev() {
@@ -45,7 +46,7 @@ fn node(node_id: u64, queue_depth: u32) -> NodeValues<'static> {
 }
 
 #[test]
-fn hops_are_told_in_the_order_passed_in_both_kinds_of_trace() {
+fn hops_are_in_path_order_in_both_kinds_of_trace() {
     let all = bits(&[0, 1, 2, 3, 4, 6]);
     for (kind, free) in [(OptType::Preallocated, 6), (OptType::Incremental, 0)] {
         let mut paths = Paths::new(10);
@@ -87,7 +88,7 @@ fn hops_are_told_in_the_order_passed_in_both_kinds_of_trace() {
             queue_max: Some(30),
             delay: Some(100),
             delay_max: Some(300),
-            // By its clock it was there before the node in front of it.
+            // By its clock it was there before the previous node.
             between: None,
             ..first.clone()
         };
@@ -96,7 +97,7 @@ fn hops_are_told_in_the_order_passed_in_both_kinds_of_trace() {
 }
 
 #[test]
-fn time_between_hops_is_of_either_format() {
+fn time_between_hops_supports_both_formats() {
     let stamps = bits(&[0, 2, 3]);
     let at = |node_id, seconds, fraction| NodeValues {
         node_id,
@@ -120,7 +121,7 @@ fn time_between_hops_is_of_either_format() {
         between([at(1, 7, 1 << 30), at(2, 7, 1 << 31)]),
         Some(250_000_000)
     );
-    // A small one is no different on a path that counts so.
+    // A small fraction is no different on a path with that unit.
     assert_eq!(
         between([at(1, 7, 1 << 28), at(2, 7, 1 << 29)]),
         Some(62_500_000)
@@ -128,7 +129,7 @@ fn time_between_hops_is_of_either_format() {
 }
 
 #[test]
-fn what_a_node_could_not_give_is_nothing() {
+fn missing_values_are_empty() {
     let all = bits(&[0, 1, 2, 3, 4, 6]);
     let kind = OptType::Incremental;
     let nothing = NodeValues {
@@ -151,7 +152,7 @@ fn what_a_node_could_not_give_is_nothing() {
         (None, None, None)
     );
     assert_eq!((hop.delay, hop.delay_max, hop.between), (None, None, None));
-    // What was seen before stays as mean and maximum, not as the last.
+    // Earlier values remain in the mean and maximum, but not as the latest.
     let mut paths = Paths::new(10);
     observe(
         &mut paths,
@@ -174,7 +175,7 @@ fn what_a_node_could_not_give_is_nothing() {
 }
 
 #[test]
-fn a_path_is_known_by_nodes_or_else_by_interfaces() {
+fn a_path_is_identified_by_nodes_or_else_by_interfaces() {
     let kind = OptType::Preallocated;
     let mut paths = Paths::new(10);
     let mut number_of = |trace_type, nodes: &[NodeValues<'_>]| {
@@ -183,7 +184,7 @@ fn a_path_is_known_by_nodes_or_else_by_interfaces() {
     };
     let ids = bits(&[0, 1, 6]);
     assert_eq!(number_of(ids, &[node(1, 0), node(2, 0)]), 1);
-    // The interface is not what the node is known by.
+    // Interfaces do not identify a node with a number.
     let elsewhere = NodeValues {
         egress: 9,
         ..node(2, 0)
@@ -195,7 +196,7 @@ fn a_path_is_known_by_nodes_or_else_by_interfaces() {
     assert_eq!(number_of(interfaces, &[node(1, 0)]), 4);
     assert_eq!(number_of(interfaces, &[node(2, 0)]), 5);
     assert_eq!(number_of(interfaces, &[node(2, 7)]), 5);
-    // Wide numbers are numbers, too.
+    // Wide numbers are used as well.
     assert_eq!(number_of(bits(&[8, 6]), &[node(1, 0), node(2, 0)]), 5);
     assert_eq!(number_of(bits(&[9]), &[node(2, 0)]), 5);
     assert_eq!(number_of(bits(&[6]), &[node(1, 0)]), 6);
@@ -236,7 +237,7 @@ fn the_path_used_longest_ago_leaves() {
 }
 
 #[test]
-fn traces_that_tell_nothing_leave_nothing() {
+fn empty_traces_are_ignored() {
     let kind = OptType::Preallocated;
     let mut paths = Paths::new(2);
     observe(&mut paths, 1, kind, &trace(bits(&[0, 6]), &[], 10));
@@ -247,7 +248,7 @@ fn traces_that_tell_nothing_leave_nothing() {
 }
 
 #[test]
-fn of_a_long_trace_the_first_hops_count() {
+fn the_first_hops_of_a_long_trace_count() {
     let nodes: Vec<_> = (1..=100).map(|id| node(id, 0)).collect();
     let kind = OptType::Incremental;
     let mut paths = Paths::new(2);
@@ -258,7 +259,7 @@ fn of_a_long_trace_the_first_hops_count() {
 
 proptest! {
     #[test]
-    fn hostile_traces_are_survived(
+    fn hostile_traces_are_handled(
         traces in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 8..300)), 1..20),
     ) {
         let mut paths = Paths::new(4);

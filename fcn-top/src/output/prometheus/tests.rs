@@ -1,4 +1,5 @@
-//! Pages checked by the rules of the format, series that are bounded and never go back, and the page over HTTP.
+//! Pages conform to the exposition format, series are bounded and never decrease, and the page is
+//! served over HTTP.
 
 use super::*;
 use crate::output::metrics::FAMILIES;
@@ -11,8 +12,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// The samples of a page, checked by the rules of the format: names, labels, escapes, each series once, each metric
-/// behind its own HELP and TYPE.
+/// Parses the samples of a page and checks the rules of the format: names, labels, escapes, unique
+/// series, each metric preceded by its HELP and TYPE.
 fn checked(page: &str) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     let (mut current, mut seen) = (String::new(), Vec::new());
@@ -128,12 +129,13 @@ fn the_number_of_series_is_bounded() {
 }
 
 #[test]
-fn counters_never_go_back_whoever_comes_and_goes() {
+fn counters_never_decrease_as_notifiers_come_and_go() {
     let mut exposition = Exposition::new(QPS, Words::default());
     let mut tables = sample::tables();
     let model = tables.points[0].clone();
     let mut truth = 0u64;
-    // Totals of 150 notifiers, of which the most active change all the time; and when their records began.
+    // Totals of 150 notifiers, the most active of which change all the time, and the start of their
+    // records.
     let mut totals = vec![(0u64, sample::START); 150];
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     let mut away = 0;
@@ -144,7 +146,7 @@ fn counters_never_go_back_whoever_comes_and_goes() {
             *total += more;
             truth += more;
         }
-        // A record is dropped and begins anew; a new notifier comes along.
+        // A record is evicted and starts again; a new notifier appears.
         if step % 10 == 9 {
             totals[step as usize] = (0, tables.now);
             totals.push((50_000, tables.now - 1));
@@ -164,19 +166,19 @@ fn counters_never_go_back_whoever_comes_and_goes() {
         samples.retain(|series, _| series.starts_with("fcn_top_notifier_notifications_total"));
         assert_eq!(samples.len(), NOTIFIERS + 1);
         for (series, value) in samples {
-            // Also where it was not on the pages in between.
+            // Even if it was missing from the pages in between.
             let before = last.insert(series.clone(), value).unwrap_or_default();
             assert!(value >= before, "{series} went from {before} to {value}");
         }
         away = away.max(last.len() - NOTIFIERS - 1);
-        // Not a single notification is lost or counted twice.
+        // No notification is lost or counted twice.
         assert_eq!(last.values().sum::<f64>(), truth as f64, "{step}");
     }
     assert!(away > 10, "hardly any notifier had to go");
 }
 
 #[test]
-fn few_notifiers_are_all_shown_and_nothing_is_left_for_others() {
+fn few_notifiers_are_all_shown_and_none_count_as_other() {
     let mut exposition = Exposition::new(QPS, Words::default());
     let mut tables = sample::tables();
     let other = "fcn_top_notifier_notifications_total{notifier=\"other\"}";
@@ -196,7 +198,7 @@ fn few_notifiers_are_all_shown_and_nothing_is_left_for_others() {
 }
 
 #[test]
-fn flows_that_no_row_tells_of_have_no_number() {
+fn unknown_numbers_of_flows_are_omitted() {
     let mut tables = sample::tables();
     let flows = "fcn_top_notifier_flows{notifier=\"198.18.2.4\"}";
     assert_eq!(page_of(&tables).get(flows), Some(&1.0));
@@ -207,7 +209,7 @@ fn flows_that_no_row_tells_of_have_no_number() {
 }
 
 #[test]
-fn names_twice_and_odd_characters_make_series_of_their_own() {
+fn duplicate_and_unusual_names_have_separate_series() {
     let mut tables = sample::tables();
     tables.interfaces[0].name = "a\\b\"c\nd".into();
     tables.interfaces.push(tables.interfaces[0].clone());
@@ -240,7 +242,8 @@ fn the_dashboard_and_the_page_know_the_same_metrics() {
     }
 }
 
-/// Where `word` stands as a whole, the word itself and what stands between the braces right behind it, if any.
+/// Returns the metric names in a text, each with the contents of the braces directly after it, if
+/// any.
 fn metrics_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let starts = text.match_indices("fcn_top_").map(|(at, _)| &text[at..]);
     starts.map(|rest| {
@@ -292,7 +295,7 @@ fn alerts_know_the_metrics_and_their_labels() {
     assert!(text.contains("verdict=\"does_not_obey\"") && text.contains("severity=\"error\""));
 }
 
-/// The words behind each `opening`, up to `end`, separated by commas.
+/// Returns the comma-separated words after each `opening`, up to `end`.
 fn named<'t>(text: &'t str, opening: &'t str, end: char) -> impl Iterator<Item = &'t str> {
     let lists = text.split(opening).skip(1);
     let lists = lists.map(move |rest| rest.split(end).next().unwrap());
@@ -301,7 +304,8 @@ fn named<'t>(text: &'t str, opening: &'t str, end: char) -> impl Iterator<Item =
 
 #[test]
 fn every_label_in_the_dashboard_is_one_of_the_metric() {
-    // What samples were served with, of all metrics that say they have the same labels: not every row has data.
+    // Labels of the served samples, merged over all metrics that declare the same labels: not every
+    // row has data.
     let mut served: BTreeMap<&[&str], FxHashSet<String>> = BTreeMap::new();
     let family_of = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
     let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
@@ -332,7 +336,7 @@ fn every_label_in_the_dashboard_is_one_of_the_metric() {
                 checked += 1;
                 for metric in &metrics {
                     let labels = family_of(metric).labels;
-                    // Or one with some of its labels.
+                    // Or of one with a subset of its labels.
                     let served = (served.iter())
                         .filter(|(others, _)| others.iter().all(|other| labels.contains(other)))
                         .any(|(_, served)| served.contains(label));
@@ -345,7 +349,7 @@ fn every_label_in_the_dashboard_is_one_of_the_metric() {
 }
 
 #[test]
-fn places_to_serve_are_read() {
+fn addresses_to_serve_at_are_parsed() {
     for (text, expected) in [
         ("9464", "127.0.0.1:9464"),
         (":9464", "127.0.0.1:9464"),
@@ -426,7 +430,7 @@ fn the_page_is_fetched_over_http() {
 }
 
 #[test]
-fn a_request_without_end_is_refused_and_an_idle_one_does_not_hold_up_the_end() {
+fn endless_requests_are_refused_and_idle_ones_do_not_delay_shutdown() {
     let address = read_address("0").unwrap();
     let server = serve(
         listen(address).unwrap(),
@@ -447,14 +451,14 @@ fn a_request_without_end_is_refused_and_an_idle_one_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn those_who_say_nothing_keep_nobody_from_the_page() {
+fn idle_connections_do_not_block_others() {
     let address = read_address("0").unwrap();
     let exposition = Exposition::new(1, Words::default());
     let server = serve(listen(address).unwrap(), exposition, sample::tables).unwrap();
     let mut idle = Vec::new();
     for i in 0..3 * http::CONNECTIONS {
         let mut stream = TcpStream::connect(server.address()).unwrap();
-        // Some have begun to ask.
+        // Some have sent part of a request.
         stream.write_all(&b"GET /met"[..i % 8]).unwrap();
         idle.push(stream);
         if i % 16 == 0 {
@@ -462,7 +466,7 @@ fn those_who_say_nothing_keep_nobody_from_the_page() {
             assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         }
     }
-    // They do not pile up: the first had to go, the last may still ask.
+    // They do not accumulate: the first was closed, the last can still send its request.
     let mut rest = Vec::new();
     let _ = idle[1].read_to_end(&mut rest);
     assert!(rest.is_empty());
