@@ -12,7 +12,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Shows who is told to slow down, by whom, how often, and whether they obey: RoCEv2 congestion notifications, live or from a capture
+/// Shows who is told to slow down, by whom, how often, and whether they obey: RoCEv2 congestion
+/// notifications, live or from a capture
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-top",
@@ -70,7 +71,8 @@ pub struct Input {
     /// Capture on this interface; may be given several times; `any` means all
     #[arg(short, long, value_name = "IF")]
     pub iface: Vec<String>,
-    /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard input
+    /// Read this capture: pcap or pcapng, optionally compressed with gzip or zstd; `-` is standard
+    /// input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
     /// Show synthetic traffic on the screen, in a loop: senders that obey and one that does not;
@@ -81,7 +83,8 @@ pub struct Input {
     /// queue pairs (with --json, --csv), their growth in --duration, or serve them (--prometheus)
     #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "html", "count", "filter", "rows", "top"])]
     pub counters: bool,
-    /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
+    /// Only packets of this interface of the capture, by name or by number from 0; may be given
+    /// several times
     #[arg(
         long,
         value_name = "NAME|NUMBER",
@@ -129,13 +132,15 @@ pub struct Mode {
     /// Write the packets behind the rows to a pcapng file at the end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Write a page to send at the end, one HTML file that needs no network: what happened, with charts and tables
+    /// Write a page to send at the end, one HTML file that needs no network: what happened, with
+    /// charts and tables
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Options for replacing existing files.
     #[command(flatten)]
     pub replacing: Replacing,
-    /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine only
+    /// Serve metrics for Prometheus, with or without a screen; a port alone listens on this machine
+    /// only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
     /// Print only the requested output and errors
@@ -178,7 +183,8 @@ pub struct Limiting {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub struct Configuring {
-    /// Read this configuration file [default: fcn-top/config.toml in $XDG_CONFIG_HOME, else in ~/.config]
+    /// Read this configuration file [default: fcn-top/config.toml in $XDG_CONFIG_HOME, else in
+    /// ~/.config]
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
     /// Read no configuration file

@@ -49,7 +49,8 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Size of the ring into which the kernel puts packets, 1MiB or more and less than 2GiB [default: 16MiB]
+    /// Size of the ring into which the kernel puts packets, 1MiB or more and less than 2GiB
+    /// [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 512]
@@ -67,7 +68,10 @@ preferences! {
     /// Memory for packets that can be exported [default: 8MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     keep: Size = "\"8MiB\"";
-    /// TOML file with code points other than the defaults. Keys: fast_cnp_option1, fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port, wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true accepts values that the drafts forbid
+    /// TOML file with code points other than the defaults. Keys: fast_cnp_option1,
+    /// fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port,
+    /// wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true accepts values that the
+    /// drafts forbid
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";
     /// Who may notify, as prefixes or addresses; a notification from anybody else is an event
@@ -79,7 +83,8 @@ preferences! {
     /// The domain whose border notifications must not cross in either direction
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     domain: Vec<Net> = "[]";
-    /// Limit of notifications a second from one notifier about one flow, for each kind except CNPs; 0: no limit [default: 20000]
+    /// Limit of notifications a second from one notifier about one flow, for each kind except CNPs;
+    /// 0: no limit [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: u32 = "20000";
     /// Count interfaces separately: a row for each
@@ -94,10 +99,12 @@ preferences! {
     /// Maximum number of rows; beyond it, those notified longest ago are dropped [default: 100000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     max_rows: Count = "100000";
-    /// Column to sort by, such as sender or rate_1s; a leading minus puts the greatest first; empty: most notifications first
+    /// Column to sort by, such as sender or rate_1s; a leading minus puts the greatest first;
+    /// empty: most notifications first
     #[arg(value_name = "COLUMN", allow_hyphen_values = true, help_heading = "Output")]
     sort: String = "\"\"";
-    /// Interval of --jsonl; given on the command line, --csv also writes its rows for each interval [default: 1s]
+    /// Interval of --jsonl; given on the command line, --csv also writes its rows for each interval
+    /// [default: 1s]
     #[arg(value_name = "TIME", help_heading = "Output")]
     interval: Span = "\"1s\"";
     /// Show host names from the system's resolver instead of addresses
