@@ -18,7 +18,7 @@ pub const SHORT: &[(&str, &str)] = &[
 /// The rate abbreviated by `rate` in a table with several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rates {
-    /// That of the last second, for ongoing output.
+    /// The rate of the last second, for ongoing output.
     #[default]
     Latest,
     /// The mean, for output at the end.

@@ -59,7 +59,7 @@ preferences! {
     /// Do not switch the interface to promiscuous mode: packets for other hosts may be missing
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_promiscuous: bool = "false";
-    /// Have the kernel hand over every packet, not only possible notifications, RoCEv2 and tunnels
+    /// Have the kernel pass on every packet, not only possible notifications, RoCEv2 and tunnels
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_kernel_filter: bool = "false";
     /// Keep all privileges, so that an interface deleted and created again can be reopened
@@ -74,7 +74,7 @@ preferences! {
     /// drafts forbid
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";
-    /// Who may notify, as prefixes or addresses; a notification from anybody else is an event
+    /// Prefixes or addresses that may notify; a notification from any other source is an event
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     trust: Vec<Net> = "[]";
     /// Senders that handle Fast CNPs, whose data must not be marked CE as well
@@ -122,7 +122,7 @@ preferences! {
     /// Colours [default: auto]
     #[arg(value_name = "WHICH", help_heading = "Screen")]
     colours: Colours = "\"auto\"";
-    /// How often the screen is drawn [default: 250ms]
+    /// Interval at which the screen is drawn [default: 250ms]
     #[arg(value_name = "TIME", help_heading = "Screen")]
     refresh: Span = "\"250ms\"";
 }
@@ -157,7 +157,7 @@ pub fn template() -> String {
             let _ = write!(text, "\n## {}\n", heading.unwrap_or_default());
         }
         let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        // The default stands below.
+        // The default follows on the next line.
         let about = about.split(" [default: ").next().unwrap_or_default();
         let values: Vec<String> = arg
             .get_possible_values()

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// Maximum number of queued pieces of output; a full queue holds up packet processing. An interval
 /// may have many rows.
 const WAITING: usize = 4;
-/// How long one wait for output lasts before the engine is checked for the end of its input.
+/// Maximum wait for output before the engine is checked for the end of its input.
 const LOOK: Duration = Duration::from_millis(20);
 /// Polling interval while only the last interval is outstanding.
 const SOON: Duration = Duration::from_millis(1);

@@ -333,7 +333,7 @@ pub trait Watched {
     ///
     /// # Errors
     ///
-    /// What failed, on what, and what to do.
+    /// The packets cannot be exported. The text says what failed, on what, and what to do.
     fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String>;
 
     /// Returns why the input ended, if all input has: "end of file", or the error.

@@ -77,7 +77,7 @@ pub trait Input: Send {
     ///
     /// # Errors
     ///
-    /// Why no more packets can come; those processed before count.
+    /// No more packets can come, for the reason given; those processed before count.
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure>;
 }
 
@@ -379,7 +379,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What failed, on what, and what to do.
+    /// The packets cannot be exported. The text says what failed, on what, and what to do.
     pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
         if self.private {
             return Err("packets hold addresses, and --privacy keeps those in".to_owned());

@@ -199,7 +199,7 @@ impl Monitor {
     }
 
     /// Processes the packets sampled in an sFlow datagram, each as a packet of its own. Datagrams
-    /// of samples inside them were sent to another collector and are ignored.
+    /// of samples inside them were sent to another host and are ignored.
     #[cold]
     fn samples(
         &mut self,

@@ -219,7 +219,7 @@ mod tests {
             prop_assert!(low <= samples.sum && samples.sum <= high && samples.count <= low);
         }
 
-        /// Of many randomly sampled rows, at least 95 % of the intervals contain the truth.
+        /// At least 95 % of the intervals of many randomly sampled rows contain the truth.
         #[test]
         fn intervals_cover_the_truth(seed: u64, truth in 20..3_000u64, one_in in 2..200u32) {
             let mut state = seed | 1;

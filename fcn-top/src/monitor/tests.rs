@@ -1653,7 +1653,7 @@ fn other_datagrams_are_not_taken_for_samples() {
         );
     }
     // A sample of a datagram with samples counts as one packet; its samples were sent to another
-    // collector.
+    // host.
     let mut monitor = Monitor::new(Settings::default());
     assert!(see(&mut monitor, START, 0, &inner).samples);
     let totals = monitor.totals();

@@ -53,8 +53,8 @@ impl Selection {
         }
     }
 
-    /// If names are resolved, waits for those that the filter may depend on; returns a description
-    /// of missing ones.
+    /// Waits for the names that the filter may depend on, if names are resolved; returns a
+    /// description of missing ones.
     pub fn wait_to_filter(&self, tables: &Tables, words: &Words) -> Option<String> {
         let addresses = tables.qps.iter().flat_map(|(_, row)| row.addresses());
         let seeks = self.filter.seeks_names();
