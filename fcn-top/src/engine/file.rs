@@ -54,7 +54,7 @@ pub struct FileInput {
     reader: CaptureReader<'static>,
     /// Path for reading it again, if that is possible.
     path: Option<PathBuf>,
-    /// True if reads never block for long: a regular file.
+    /// True if reads do not block, as with a regular file.
     regular: bool,
     /// Any of these flags aborts a blocking read of a pipe.
     stops: Vec<Arc<AtomicBool>>,

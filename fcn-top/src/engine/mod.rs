@@ -274,7 +274,8 @@ impl Engine {
         mark
     }
 
-    /// Advances time while no packets arrive. Does not wait: packets advance it themselves.
+    /// Advances time while no packets arrive. Does not wait for the lock, because packets advance
+    /// time themselves.
     pub fn tick(&self) {
         let marks = self.marks.lock();
         let moment = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
