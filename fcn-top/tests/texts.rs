@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn help_and_configuration_are_as_committed() {
+fn help_and_configuration_match_their_snapshots() {
     for (flag, name) in [
         ("-h", "help-short"),
         ("--help", "help-long"),
@@ -88,7 +88,7 @@ fn the_examples_of_the_help_run() {
 
 /// The options used by the service and the container, without their variables.
 #[test]
-fn what_starts_fcn_top_elsewhere_is_understood() {
+fn options_of_service_and_container_are_valid() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy");
     let service = fs::read_to_string(docs.join("fcn-top.service")).unwrap();
     let line = |begin: &str| {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_from_far_ahead_move_nothing() {
+    fn one_or_two_future_stamps_are_ignored() {
         let far = NOW + 2 * FAR;
         assert_eq!(
             all(&[NOW, far, NOW + 1, u64::MAX, far, NOW + 2]),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_from_long_ago_move_nothing_either() {
+    fn one_or_two_past_stamps_are_ignored() {
         let ago = NOW - 2 * FAR;
         assert_eq!(
             all(&[
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn three_in_a_row_do() {
+    fn three_outliers_in_a_row_are_accepted() {
         let far = NOW + 2 * FAR;
         assert_eq!(
             all(&[NOW, far, far + 1, far - 1, far + 3, NOW]),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn each_interface_has_a_clock_of_its_own() {
+    fn each_interface_has_its_own_clock() {
         let (mut stamps, ago) = (Stamps::default(), NOW - 2 * FAR);
         for n in 0..9 {
             assert_eq!(stamps.believed(0, NOW + n, 0), (NOW + n, None));

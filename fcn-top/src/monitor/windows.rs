@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_a_second_is_one() {
+    fn one_per_second_has_a_rate_of_one() {
         let mut windows = Windows::default();
         for second in 0..30 {
             let at = START + 137 * MILLISECOND + second * SECOND;

@@ -63,7 +63,7 @@ fn growths(nics: &Nics) -> Vec<(&str, Option<u64>, Option<u64>)> {
 }
 
 #[test]
-fn recorded_trees_are_as_committed() {
+fn recorded_trees_match_their_snapshot() {
     let (_root, reading) = planted(&TREES);
     let nics = Watch::default().take(&reading, None);
     let mut text = String::new();

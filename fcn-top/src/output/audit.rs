@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_is_as_committed() {
+    fn an_audit_matches_its_snapshot() {
         let events = sample::tables().events;
         let (audit, text) = audited(&events, &bare());
         assert_snapshot!("text", text);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_committed() {
+    fn rows_match_their_snapshot() {
         assert_snapshot!("rows", csv_of(false, &sample::tables()));
         assert_snapshot!("intervals", csv_of(true, &sample::tables()));
         assert_eq!(csv_of(false, &Tables::default()).lines().count(), 1);

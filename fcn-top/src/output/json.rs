@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_as_committed() {
+    fn documents_match_their_snapshots() {
         let (selection, words) = (Selection::default(), Words::default());
         for (tables, name) in [
             (sample::tables(), "snapshot"),

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_as_committed() {
+    fn a_report_matches_its_snapshot() {
         let words = Words::default();
         let text = report(&header(), &sample::tables(), &Selection::default(), &words);
         assert_snapshot!("report", text);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_as_it_is() {
+    fn an_empty_report_states_what_is_missing() {
         let words = Words::default();
         let text = report(
             &header(),

@@ -92,7 +92,7 @@ const BEGIN: &str = "<!-- made by the tests with INSTA_UPDATE=always: begin -->\
 const END: &str = "<!-- made by the tests with INSTA_UPDATE=always: end -->\n";
 
 #[test]
-fn the_documentation_has_every_column_and_metric() {
+fn the_documentation_lists_every_column_and_metric() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("SCHEMAS.md");
     let text = fs::read_to_string(&file).unwrap();
     let (before, rest) = text

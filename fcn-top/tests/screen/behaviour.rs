@@ -466,7 +466,7 @@ fn only_shown_tables_are_requested() {
 }
 
 #[test]
-fn enter_opens_and_escape_goes_back() {
+fn enter_opens_and_escape_returns() {
     let words = Words::default();
     let mut app = busy(&words);
     typed(&mut app, "jjj");

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_tables_as_json_prints_them_and_what_is_as_committed() {
+    fn a_page_has_the_json_tables_and_matches_its_snapshot() {
         let (tables, course) = (sample::tables(), sample::course());
         let mut document = document_of(&tables, &course);
         let members = document.as_object_mut().unwrap();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_told_as_it_is() {
+    fn sentences_agree_with_the_tables() {
         let told = |tables: &Tables| {
             let document = document_of(tables, &Course::default());
             let lines = |member: &str| -> String {

@@ -78,7 +78,7 @@ fn page_of(tables: &Tables) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn a_page_is_as_committed() {
+fn the_page_matches_its_snapshot() {
     let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
     assert_snapshot!("metrics", page);
     let samples = checked(&page);
@@ -222,7 +222,7 @@ fn duplicate_and_unusual_names_have_separate_series() {
 }
 
 #[test]
-fn the_dashboard_and_the_page_know_the_same_metrics() {
+fn the_dashboard_and_the_page_have_the_same_metrics() {
     let text = include_str!("../../../grafana/fcn-top.json");
     let dashboard: serde_json::Value = serde_json::from_str(text).unwrap();
     assert!(dashboard["panels"].as_array().unwrap().len() >= 8);
@@ -257,7 +257,7 @@ fn metrics_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[test]
-fn alerts_know_the_metrics_and_their_labels() {
+fn alerts_use_existing_metrics_and_labels() {
     let text = include_str!("../../../../docs/deploy/alerts.yml");
     let mut alerts = 0;
     for alert in text.split("- alert: ").skip(1) {
