@@ -1,18 +1,19 @@
-//! Makes Rust bindings for the Wireshark that is installed, from its own headers.
+//! Generates Rust bindings for the installed Wireshark, from its own headers.
 //!
-//! Bindings are generated for every version, 4.0 included: what epan-sys bundles fits early 4.0 only, lacks expert
-//! info and packet data, and links without a word against later versions whose structures differ. One way for all
-//! versions means that the way used for 4.4 and 4.6 is the one tested on 4.0. epan-sys stays for linking, and a test
-//! compares its layouts with ours.
+//! Bindings are generated for every version, 4.0 included. The ones bundled with epan-sys fit only
+//! early 4.0 releases, lack expert info and packet data, and link without an error against later
+//! versions whose structures differ. With one method for all versions, the method used for 4.4 and
+//! 4.6 is the one tested on 4.0. epan-sys is kept for linking, and a test compares its layouts with
+//! ours.
 
 use std::path::PathBuf;
 use std::process::exit;
 use std::{env, fs};
 
-/// Wireshark minor versions that this source was tested with.
+/// Minor versions of Wireshark that this source was tested with.
 const KNOWN: [(u32, u32); 3] = include!("versions.rs");
 
-/// Patterns, by the names' first words.
+/// Patterns for the functions to bind, grouped by prefix.
 const FUNCTIONS: &[&str] = &[
     "add_(conversation|endpoint)_table_data",
     "call_dissector_only",
@@ -86,7 +87,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=versions.rs");
     println!("cargo:rerun-if-changed=wireshark.h");
-    // An undefined symbol would otherwise be found only when Wireshark loads the plugin.
+    // An undefined symbol would otherwise be detected only when Wireshark loads the plugin.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
 
     let wireshark = pkg_config::Config::new()
@@ -126,7 +127,8 @@ fn main() {
                 .map(|path| format!("-I{}", path.display())),
         )
         .default_enum_style(bindgen::EnumVariation::Consts)
-        // Only its address is handed on; later versions' have an array of no length, whose accessors are not fit for use.
+        // Only its address is passed on; in later versions it has a zero-length array, whose
+        // accessors are unusable.
         .opaque_type("epan_range")
         .prepend_enum_name(false)
         .generate_comments(false)
@@ -143,12 +145,13 @@ fn main() {
         builder = builder.allowlist_var(name);
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("wireshark.rs");
-    // bindgen panics where it finds no libclang; the panic's text does not name the package.
+    // bindgen panics if it finds no libclang; the panic message does not name the package.
     let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.generate()));
     match made {
         Ok(Ok(bindings)) => {
             let bindings = bindings.to_string();
-            // What differs between versions is read from the headers, so that a version not known yet may do as well.
+            // Version differences are detected in the headers, so that an unknown version may work
+            // as well.
             let signature = |name: &str| {
                 let (_, rest) = bindings.split_once(&format!("fn {name}("))?;
                 Some(rest.split_once(';')?.0)

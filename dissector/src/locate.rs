@@ -1,26 +1,29 @@
-//! Finding the IP header that carries something known: Wireshark tells a dissector where its own bytes begin, not
-//! where the IP packet around them does.
+//! Locates the IP header in front of a known header: Wireshark tells a dissector where its own
+//! octets begin, not where the IP packet around them does.
 //!
-//! Searched backwards from the known place, so that neither link type nor tunnels need to be understood.
+//! The search goes backwards from the known header, so link types and tunnels need not be
+//! understood.
 #![forbid(unsafe_code)]
 
 use fcn_wire::ipv6_ext::ExtHeaders;
 
-/// UDP's protocol number.
+/// Protocol number of UDP.
 const UDP: u8 = 17;
-/// How far back an IPv6 header may lie: its extension headers are seldom more than a few hundred octets.
+/// Maximum distance back to an IPv6 header, in octets: extension headers are seldom longer than a
+/// few hundred octets.
 const FARTHEST: usize = 4096;
 
-/// What is known of a place behind an IP header.
+/// Kind of header that is known to begin at an offset behind an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// A UDP header begins there.
+    /// A UDP header.
     Udp,
-    /// An IPv6 extension header begins there.
+    /// An IPv6 extension header.
     ExtensionHeader,
 }
 
-/// Where the IP header of the packet begins that has `what` at `place` and comes from `source` (4 or 16 octets).
+/// Returns the offset of the IP header, with source address `source` (4 or 16 octets), of the
+/// packet that has the header `what` at offset `place`.
 pub fn ip_header(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize> {
     match source.len() {
         4 if what == Known::Udp => ipv4(bytes, place, source),
@@ -54,7 +57,7 @@ fn ipv6(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize>
             let mut chain = ExtHeaders::new(packet);
             match what {
                 Known::Udp => {
-                    // A header that runs past the capture ends the chain before it reaches the place.
+                    // If a header runs past the capture, the chain ends before it reaches `place`.
                     chain.by_ref().for_each(drop);
                     chain.upper_start() == inside && chain.upper_protocol() == UDP
                 }
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_found_whatever_lies_in_front() {
+    fn headers_are_found_behind_any_prefix() {
         let mut v4 = vec![
             0x45, 0, 0, 48, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
         ];
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_outside_the_bytes() {
+    fn offsets_outside_the_bytes_find_no_header() {
         for place in 0..64 {
             assert_eq!(ip_header(&[0x60; 8], place, Known::Udp, &SOURCE), None);
             assert_eq!(ip_header(&[], place, Known::Udp, &[1, 2, 3, 4]), None);

@@ -1,25 +1,25 @@
-//! Protocols and fields as Wireshark shows and filters them: names, types, masks, value texts. Data only; what is
-//! shown of a packet is decided in `show`, and registering is in `register.rs`.
+//! Protocols and fields as Wireshark shows and filters them: names, types, masks and value strings.
+//! Data only: `show` decides what is displayed of a packet, and `register.rs` registers the lists.
 #![forbid(unsafe_code)]
 
 use core::ffi::CStr;
 use fcn_wire::finding::{Family, Rule};
 
-/// Text for values: value, name.
+/// Names of values: value, name.
 pub type Values = &'static [(u32, &'static str)];
 
 /// How Wireshark stores and prints a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Carries nothing itself; opens a subtree.
+    /// Has no value; opens a subtree.
     Node,
-    /// Unsigned number of that many bits (8, 16, 24, 32, 56 or 64), decimal.
+    /// Unsigned number of this many bits (8, 16, 24, 32, 56 or 64), decimal.
     Dec(u8),
-    /// Unsigned number of that many bits, shown by the text of its value alone.
+    /// Unsigned number of this many bits, shown only by the name of its value.
     Named(u8),
-    /// Unsigned number of that many bits, hexadecimal.
+    /// Unsigned number of this many bits, hexadecimal.
     Hex(u8),
-    /// Flag, drawn within that many bits.
+    /// Flag in a word of this many bits.
     Flag(u8),
     /// IPv4 address.
     Ipv4,
@@ -29,18 +29,19 @@ pub enum Kind {
     Bytes,
     /// Text.
     Text,
-    /// Number of another frame, which a double click goes to.
+    /// Number of another frame; a double click goes to it.
     Frame(Link),
-    /// Span of time.
+    /// Duration.
     Span,
 }
 
-/// How a frame stands to the one that a [`Kind::Frame`] names: Wireshark draws it beside the list of packets.
+/// Relation of a frame to the one that a [`Kind::Frame`] names. Wireshark draws it beside the
+/// packet list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// The other frame asked for this one, or was its cause.
+    /// The other frame requested or caused this one.
     Cause,
-    /// The other frame is the answer, or the effect.
+    /// The other frame is the response to this one, or its effect.
     Effect,
 }
 
@@ -51,7 +52,7 @@ pub struct Protocol {
     pub name: &'static str,
     /// Name in the protocol column and in preferences.
     pub short: &'static str,
-    /// Name in filters.
+    /// Name in display filters.
     pub filter: &'static str,
 }
 
@@ -63,10 +64,10 @@ macro_rules! protocols {
         pub enum P { $( $id, )+ }
 
         impl P {
-            /// Every protocol, in the order of the list.
+            /// All protocols, in the order of the list.
             pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
 
-            /// What the list says about it.
+            /// Returns its definition in the list.
             pub const fn def(self) -> &'static Protocol {
                 const DEFS: &[Protocol] = &[ $( Protocol { name: $name, short: $short, filter: $filter }, )+ ];
                 &DEFS[self as usize]
@@ -86,20 +87,20 @@ protocols! {
     Pnc = "pnc", "PNC", "Proxy Node Capability";
 }
 
-/// What is registered for a field.
+/// Definition of a field, as registered with Wireshark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The protocol it belongs to.
+    /// Protocol that it belongs to.
     pub protocol: P,
-    /// Name in filters.
+    /// Name in display filters.
     pub filter: &'static str,
     /// Name in the tree.
     pub name: &'static str,
     /// Type.
     pub kind: Kind,
-    /// Bits of the word that hold it; 0 where it is the whole word.
+    /// Bits of the word that hold it; 0 if it is the whole word.
     pub mask: u64,
-    /// Texts for its values.
+    /// Names of its values.
     pub values: Values,
 }
 
@@ -111,10 +112,10 @@ macro_rules! fields {
         pub enum F { $( $id, )+ }
 
         impl F {
-            /// Every field, in the order of the list.
+            /// All fields, in the order of the list.
             pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
 
-            /// What the list says about it.
+            /// Returns its definition in the list.
             pub const fn def(self) -> &'static Field {
                 const DEFS: &[Field] = &[ $( Field {
                     protocol: P::$protocol,
@@ -132,7 +133,7 @@ macro_rules! fields {
     (@values $values:expr) => { $values };
 }
 
-/// What a node does that does not know an option (RFC 8200 section 4.2).
+/// Actions of a node that does not recognise an option (RFC 8200 section 4.2).
 pub const ACTIONS: Values = &[
     (0, "Skip and continue"),
     (1, "Discard"),
@@ -142,9 +143,9 @@ pub const ACTIONS: Values = &[
         "Discard and send ICMPv6 Parameter Problem, code 2, unless multicast",
     ),
 ];
-/// Wireshark's own texts for the state of a checksum.
+/// Wireshark's own names for the status of a checksum.
 pub const CHECKSUM: Values = &[(0, "Bad"), (1, "Good"), (2, "Unverified")];
-/// Value of a checksum's state: not verified.
+/// Status of a checksum that was not verified.
 pub const UNVERIFIED: u32 = 2;
 /// IOAM option types (RFC 9197 section 7.1, RFC 9326).
 pub const IOAM_TYPES: Values = &[
@@ -368,7 +369,8 @@ fields! {
 }
 
 impl F {
-    /// The fields of the list from this one on: formats with the same parts have them in the same order.
+    /// Returns the `N` fields of the list that begin with this one: formats with the same parts
+    /// list them in the same order.
     pub const fn run<const N: usize>(self) -> [Self; N] {
         let mut run = [self; N];
         let mut i = 0;
@@ -382,16 +384,16 @@ impl F {
 
 macro_rules! nodes {
     ($( $(#[$doc:meta])* $id:ident = $place:ident [ $($filter:literal),+ ]; )+) => {
-        /// A field of Wireshark's own that ours stand in or beside.
+        /// A field of Wireshark's own that ours are placed in or beside.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Node { $( $(#[$doc])* $id, )+ }
 
         impl Node {
-            /// Every one with its names in filters, in the order of the list.
+            /// All nodes with their filter names, in the order of the list.
             pub const ALL: &'static [(Self, &'static [&'static CStr])] = &[ $( (Self::$id, &[ $($filter),+ ]), )+ ];
 
-            /// Whether ours stand beside it, not in it.
+            /// True if our items are placed beside it rather than in it.
             pub const fn is_beside(self) -> bool {
                 const WITHIN: bool = false;
                 const BESIDE: bool = true;
@@ -402,50 +404,50 @@ macro_rules! nodes {
 }
 
 nodes! {
-    /// One IPv6 option.
+    /// IPv6 option.
     Ipv6Option = WITHIN [c"ipv6.opt"];
-    /// Its type.
+    /// Type of an IPv6 option.
     OptionType = WITHIN [c"ipv6.opt.type"];
-    /// Its length.
+    /// Length of an IPv6 option.
     OptionLength = WITHIN [c"ipv6.opt.length"];
-    /// Data of an option that Wireshark does not know.
+    /// Data of an option that Wireshark does not recognise.
     OptionUnknown = WITHIN [c"ipv6.opt.unknown"];
     /// Our Fast CNP.
     FastCnp = WITHIN [c"fastcnp"];
-    /// InfiniBand's Base Transport Header.
+    /// InfiniBand Base Transport Header (BTH).
     Bth = WITHIN [c"infiniband.bth"];
-    /// Its opcode.
+    /// Opcode of the BTH.
     BthOpcode = WITHIN [c"infiniband.bth.opcode"];
-    /// Its partition key.
+    /// Partition key of the BTH.
     BthPkey = WITHIN [c"infiniband.bth.p_key"];
-    /// Its PSN.
+    /// PSN of the BTH.
     BthPsn = WITHIN [c"infiniband.bth.psn"];
-    /// The InfiniBand packet.
+    /// InfiniBand packet.
     InfiniBand = WITHIN [c"infiniband"];
-    /// The MAC control frame.
+    /// MAC control frame.
     MacControl = WITHIN [c"macc"];
-    /// The LSP, by its PDU length.
+    /// LSP, by its PDU length.
     IsisLsp = WITHIN [c"isis.lsp"];
     /// First field of an IS-IS prefix: its metric.
     IsisPrefix = BESIDE [c"isis.lsp.ext_ip_reachability.metric", c"isis.lsp.ipv6_reachability.metric", c"isis.lsp.srv6_locator.metric"];
-    /// The OSPF packet.
+    /// OSPF packet.
     Ospf = WITHIN [c"ospf"];
     /// First field of an OSPFv2 Extended Prefix TLV.
     Ospf2Prefix = BESIDE [c"ospf.tlv.extpfx.tlv_type"];
-    /// First field of a TLV in an extended LSA; not known to every Wireshark.
+    /// First field of a TLV in an extended LSA; not every Wireshark has it.
     Ospf3Prefix = BESIDE [c"ospf.v3.elsa.tlv_type"];
     /// LS type of an OSPFv3 LSA.
     Ospf3Lsa = BESIDE [c"ospf.v3.lsa"];
-    /// The BGP message.
+    /// BGP message.
     Bgp = WITHIN [c"bgp"];
-    /// One BGP path attribute.
+    /// BGP path attribute.
     BgpAttribute = WITHIN [c"bgp.update.path_attribute"];
     /// First field of a BGP prefix: its length.
     BgpPrefix = BESIDE [c"bgp.prefix_length"];
 }
 
-/// The protocol that the expert item of `rule` is about; rules of formats that are no protocol here stand under the one
-/// that shows them.
+/// Returns the protocol that the expert info of `rule` belongs to. Rules of formats that are not a
+/// protocol here belong to the protocol that shows them.
 pub const fn expert_protocol(rule: Rule) -> P {
     match rule.info().family {
         Family::Cnp => P::Cnp,
@@ -464,7 +466,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Words of Wireshark's filter language; no protocol may be called so.
+    /// Reserved words of Wireshark's filter language; no protocol may have one of these names.
     const RESERVED: &[&str] = &[
         "eq",
         "ne",
@@ -505,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_named_as_wireshark_asks() {
+    fn protocol_names_satisfy_wireshark() {
         let mut names = HashSet::new();
         for protocol in P::ALL {
             let def = protocol.def();
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_named_under_their_protocol_in_lower_case_and_once() {
+    fn field_names_are_lower_case_unique_and_prefixed_by_protocol() {
         let mut names: HashSet<String> = P::ALL.iter().map(|p| p.def().filter.to_owned()).collect();
         for field in F::ALL {
             let def = field.def();
@@ -547,7 +549,7 @@ mod tests {
         }
     }
 
-    /// What a reader has to know of how a field is compared.
+    /// Describes a field's type, as needed to compare it in a filter.
     fn type_of(field: &Field) -> String {
         match field.kind {
             Kind::Node => "subtree".to_owned(),
@@ -570,7 +572,7 @@ mod tests {
         }
     }
 
-    /// The page about fields, from the lists.
+    /// Generates the page about fields from the lists.
     fn page() -> String {
         let mut text = String::from(
             "# Fields for display filters\n\n\
@@ -623,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_about_fields_is_made_from_the_lists() {
+    fn fields_page_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fields.md");
         if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
             std::fs::write(path, page()).unwrap();
@@ -636,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_with_the_same_parts_list_them_in_the_same_order() {
+    fn equal_formats_list_their_fields_in_the_same_order() {
         fn same<const N: usize>(one: F, other: F) {
             let parts = |first: F| first.run::<N>().map(|f| f.def().filter.rsplit_once('.'));
             let last = |first| parts(first).map(|name| name.unwrap().1.trim_start_matches("opt_"));
@@ -666,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_fit_their_words_and_values_have_one_text_each() {
+    fn masks_fit_their_words_and_values_have_one_name_each() {
         for field in F::ALL {
             let def = field.def();
             let width = match def.kind {

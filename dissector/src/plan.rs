@@ -1,8 +1,9 @@
-//! A plan: what to add to Wireshark's tree, as plain values. Made by safe code in `show`, carried out by `draw.rs`.
+//! A plan: the items to add to Wireshark's tree, as plain values. Safe code in `show` makes it, and
+//! `draw.rs` carries it out.
 //!
-//! Wireshark's functions may leave through `longjmp`, past every Rust frame. So nothing of Wireshark is called while a
-//! plan is made, and nothing that would have to be dropped is alive while one is carried out: it is copied to memory
-//! that Wireshark frees with the packet.
+//! Wireshark's functions may leave through `longjmp`, past every Rust frame. So no function of
+//! Wireshark is called while a plan is made, and nothing that would have to be dropped is alive
+//! while one is carried out: the plan is copied to memory that Wireshark frees with the packet.
 #![forbid(unsafe_code)]
 
 use crate::names::{F, Node, P};
@@ -10,16 +11,16 @@ use core::fmt;
 use fcn_wire::finding::{Findings, MAX_FINDINGS, Rule};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Octets in a data source: where an item of the tree points.
+/// Range of octets in a data source, as highlighted for an item of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
     /// First octet.
     pub start: u32,
-    /// How many.
+    /// Length in octets.
     pub len: u32,
 }
 
-/// `len` octets from `start`.
+/// Returns the range of `len` octets from `start`.
 pub fn at(start: usize, len: usize) -> At {
     At {
         start: u32::try_from(start).unwrap_or(u32::MAX),
@@ -27,45 +28,46 @@ pub fn at(start: usize, len: usize) -> At {
     }
 }
 
-/// Where a part of a plan goes in the tree.
+/// Position in the tree for a part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Below everything else, at top level.
+    /// At top level, below everything else.
     Root,
-    /// The same in a tree that is shown. In one that is not, somewhere below the top level, where statistics of the
-    /// protocol hierarchy take nothing for a layer of the packet.
+    /// Like `Root` in a visible tree. In an invisible one, a position below the top level, where
+    /// protocol hierarchy statistics do not count it as a layer of the packet.
     Aside,
-    /// To Wireshark's own item that begins there.
+    /// Wireshark's own item that begins at this offset.
     At(Node, u32),
 }
 
 /// A text, or octets, in the plan's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its first octet.
+    /// Offset of its first octet.
     pub start: u32,
-    /// Its length, without the NUL behind a text.
+    /// Length, without the NUL that follows a text.
     pub len: u32,
 }
 
-/// How an item is shown beside its value.
+/// Way that an item is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It stands in the packet.
+    /// Contained in the packet.
     Plain,
-    /// It does not stand in the packet: Wireshark puts it in brackets.
+    /// Not contained in the packet: Wireshark shows it in brackets.
     Generated,
-    /// Filterable, but not shown.
+    /// Filterable, but not displayed.
     Hidden,
-    /// It stands in the packet, and Wireshark's own item that begins there shows it: filterable, and shown only if that item
-    /// is not in the tree.
+    /// Contained in the packet, and shown by Wireshark's own item that begins at this offset:
+    /// filterable, and displayed only if that item is not in the tree.
     Known(Node, u32),
-    /// It stands in the packet, and Wireshark's own item that begins there does not know its name: shown in brackets right
-    /// behind that item, or as [`Mark::Plain`] if that is not in the tree.
+    /// Contained in the packet, but Wireshark's own item that begins at this offset does not name
+    /// it: displayed in brackets right behind that item, or as [`Mark::Plain`] if that is not in
+    /// the tree.
     Behind(Node, u32),
 }
 
-/// What an item of the tree is.
+/// Protocol or field of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A protocol.
@@ -74,12 +76,13 @@ pub enum What {
     Field(F),
 }
 
-/// What an item says; how that is written, its field's type tells.
+/// Value of an item; its field's type decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// What the octets say that it points to.
+    /// The value of the octets that the item points to.
     Octets,
-    /// A number, a flag, an IPv4 address, or a span of time in nanoseconds. With a mask, the whole word.
+    /// A number, a flag, an IPv4 address, or a duration in nanoseconds. With a mask, the whole
+    /// word.
     Number(u64),
     /// A text or an IPv6 address.
     Stored(Stored),
@@ -88,48 +91,50 @@ pub enum Value {
 /// An item of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its protocol or field.
+    /// Protocol or field.
     pub what: What,
-    /// The octets that it points to.
+    /// Octets that it points to.
     pub at: At,
-    /// What it says.
+    /// Value.
     pub value: Value,
-    /// How it is shown.
+    /// Way that it is displayed.
     pub mark: Mark,
-    /// Whether what follows goes into it.
+    /// True if the items that follow are added below it.
     pub opens: bool,
 }
 
-/// One step.
+/// One step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Go to a place in the tree; closes what is open.
+    /// Move to a position in the tree; closes everything that is open.
     Goto(Anchor),
-    /// Go there where the place asked for just before is not in the tree.
+    /// Move to this position if the one of the previous step is not in the tree.
     OrGoto(Anchor),
-    /// Hide Wireshark's own item that begins there: what follows shows what it could not read.
+    /// Hide Wireshark's own item that begins at this offset: the items that follow show what it
+    /// could not decode.
     Replace(Node, u32),
     /// Add an item.
     Add(Item),
-    /// Close what was opened last.
+    /// Close the item that was opened last.
     Close,
-    /// Replace the text of the item added last.
+    /// Replace the text of the item that was added last.
     Label(Stored),
-    /// Append to the text of the item added last.
+    /// Append to the text of the item that was added last.
     Append(Stored),
-    /// Add the ICRC at that place: the right value, and whether it was verified.
+    /// Add the ICRC at this offset: the expected value, and whether it was verified.
     Icrc(u32, u32, bool),
-    /// Add expert info for a broken rule here; a text of no length stands for the rule's own.
+    /// Add expert info for a violated rule; an empty text stands for the rule's own text.
     Expert(Rule, At, Stored),
-    /// Note a broken rule whose expert info Wireshark adds itself, for filters on all of ours.
+    /// Record a violated rule whose expert info Wireshark itself adds, so that our general filters
+    /// find it.
     Found(Rule, At),
 }
 
 const NO_TEXT: Stored = Stored { start: 0, len: 0 };
-/// Longest text stored; Wireshark's own labels end at 240.
+/// Maximum length of a stored text; Wireshark's own labels have at most 240 octets.
 const MAX_TEXT: usize = 239;
 
-/// A list of steps and the texts they use.
+/// A list of steps and the texts that they use.
 #[derive(Debug, Default)]
 pub struct Plan {
     ops: Vec<Op>,
@@ -140,24 +145,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Empties it, for what another packet quotes or not: a quotation breaks no rule here, where it is only told of.
+    /// Clears the plan for another packet, or for a quotation in one: a quotation violates no rule
+    /// here, because this packet only quotes it.
     pub fn begin(&mut self, quoted: bool) {
         self.ops.clear();
         self.store.clear();
         (self.quoted, self.findings, self.left_out) = (quoted, 0, 0);
     }
 
-    /// Whether nothing of what follows is said to break a rule.
+    /// Suppresses the findings that follow if `silent`.
     pub const fn silence(&mut self, silent: bool) {
         self.quoted = silent;
     }
 
-    /// Findings beyond the first [`MAX_FINDINGS`], which were left out.
+    /// Number of findings beyond the first [`MAX_FINDINGS`], which were left out.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Adds the step that says that a rule is broken.
+    /// Adds a step that reports a violated rule.
     pub fn found(&mut self, op: Op) {
         if self.quoted {
             return;
@@ -170,14 +176,14 @@ impl Plan {
         }
     }
 
-    /// Counts findings that nothing is said of one by one.
+    /// Counts findings that are not reported individually.
     pub fn leave_out(&mut self, count: usize) {
         if !self.quoted {
             self.left_out += count;
         }
     }
 
-    /// Says how many findings were left out.
+    /// Adds the number of findings that were left out.
     pub fn say_left_out(&mut self, here: At) {
         if let Ok(count @ 1..) = u32::try_from(self.left_out) {
             self.aside();
@@ -185,12 +191,12 @@ impl Plan {
         }
     }
 
-    /// The steps.
+    /// Returns the steps.
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// The texts and addresses.
+    /// Returns the texts and addresses.
     pub fn store(&self) -> &[u8] {
         &self.store
     }
@@ -206,7 +212,7 @@ impl Plan {
         Stored { start, len }
     }
 
-    /// Stores a text, followed by a NUL, cut where it is too long.
+    /// Stores a text followed by a NUL, truncated if it is too long.
     pub fn store_text(&mut self, text: fmt::Arguments<'_>) -> Stored {
         let mut octets = [0; MAX_TEXT];
         let len = write(&mut octets, text);
@@ -215,22 +221,22 @@ impl Plan {
         stored
     }
 
-    /// Goes below everything else, at top level.
+    /// Moves to the top level, below everything else.
     pub fn root(&mut self) {
         self.push(Op::Goto(Anchor::Root));
     }
 
-    /// Goes to [`Anchor::Aside`].
+    /// Moves to [`Anchor::Aside`].
     pub fn aside(&mut self) {
         self.push(Op::Goto(Anchor::Aside));
     }
 
-    /// Goes to Wireshark's own item that begins at `start`.
+    /// Moves to Wireshark's own item that begins at `start`.
     pub fn goto(&mut self, node: Node, start: usize) {
         self.push(Op::Goto(Anchor::At(node, at(start, 0).start)));
     }
 
-    /// Goes there where the place asked for just before is not in the tree.
+    /// Moves to that item if the position of the previous step is not in the tree.
     pub fn or_goto(&mut self, node: Node, start: usize) {
         self.push(Op::OrGoto(Anchor::At(node, at(start, 0).start)));
     }
@@ -259,28 +265,28 @@ impl Plan {
         self.item(What::Field(field), at, Value::Octets, mark, true);
     }
 
-    /// Adds a number and opens it, for its parts.
+    /// Adds a number and opens it, so that its parts can be added.
     pub fn open_word(&mut self, field: F, at: At, word: impl Into<u64>, mark: Mark) {
         let value = Value::Number(word.into());
         self.item(What::Field(field), at, value, mark, true);
     }
 
-    /// Closes what was opened last.
+    /// Closes the item that was opened last.
     pub fn close(&mut self) {
         self.push(Op::Close);
     }
 
-    /// Adds a number or a flag that stands in the packet; of a part of a word, the whole word.
+    /// Adds a number or a flag of the packet; for a part of a word, `value` is the whole word.
     pub fn add(&mut self, field: F, at: At, value: impl Into<u64>) {
         self.field(field, at, Value::Number(value.into()), Mark::Plain);
     }
 
-    /// Adds a number or a flag, marked as told.
+    /// Adds a number or a flag with the given mark.
     pub fn marked(&mut self, field: F, at: At, value: impl Into<u64>, mark: Mark) {
         self.field(field, at, Value::Number(value.into()), mark);
     }
 
-    /// Adds a number or a flag that stands in the packet, and that Wireshark's own `node` shows.
+    /// Adds a number or a flag of the packet that Wireshark's own `node` shows.
     pub fn known(&mut self, field: F, at: At, value: impl Into<u64>, node: Node) {
         self.marked(field, at, value, Mark::Known(node, at.start));
     }
@@ -290,7 +296,7 @@ impl Plan {
         self.push(Op::Replace(node, at(start, 0).start));
     }
 
-    /// Adds a number, a flag or a span of time that does not stand in the packet.
+    /// Adds a number, a flag or a duration that is not contained in the packet.
     pub fn generated(&mut self, field: F, at: At, value: impl Into<u64>) {
         self.field(field, at, Value::Number(value.into()), Mark::Generated);
     }
@@ -300,24 +306,24 @@ impl Plan {
         self.field(field, at, Value::Octets, Mark::Plain);
     }
 
-    /// Adds a text that does not stand in the packet.
+    /// Adds a text that is not contained in the packet.
     pub fn text(&mut self, field: F, at: At, text: fmt::Arguments<'_>) {
         let stored = self.store_text(text);
         self.stored(field, at, stored, Mark::Generated);
     }
 
-    /// Adds a text that is not shown.
+    /// Adds a text that is filterable, but not displayed.
     pub fn hidden(&mut self, field: F, at: At, text: &str) {
         let stored = self.store_text(format_args!("{text}"));
         self.stored(field, at, stored, Mark::Hidden);
     }
 
-    /// Adds a text that is in the store.
+    /// Adds a text that is already in the store.
     pub fn stored(&mut self, field: F, at: At, text: Stored, mark: Mark) {
         self.field(field, at, Value::Stored(text), mark);
     }
 
-    /// Adds an address, as the field of its family.
+    /// Adds an address to the field of its family.
     pub fn address(&mut self, (v4, v6): (F, F), at: At, address: IpAddr, mark: Mark) {
         match address {
             IpAddr::V4(address) => {
@@ -334,38 +340,38 @@ impl Plan {
         self.stored(field, at, octets, mark);
     }
 
-    /// Replaces the text of the item added last.
+    /// Replaces the text of the item that was added last.
     pub fn label(&mut self, text: fmt::Arguments<'_>) {
         let stored = self.store_text(text);
         self.push(Op::Label(stored));
     }
 
-    /// Appends to the text of the item added last.
+    /// Appends to the text of the item that was added last.
     pub fn append(&mut self, text: fmt::Arguments<'_>) {
         let stored = self.store_text(text);
         self.push(Op::Append(stored));
     }
 
-    /// Adds expert info for every finding; their offsets are counted from `base`.
+    /// Adds expert info for every finding; their offsets are relative to `base`.
     pub fn experts(&mut self, findings: &Findings, base: usize) {
         for finding in findings {
             self.expert(finding.rule, at(base + finding.offset, finding.len));
         }
     }
 
-    /// Adds expert info for `rule`, in the rule's own words.
+    /// Adds expert info for `rule`, with the rule's own text.
     pub fn expert(&mut self, rule: Rule, at: At) {
         self.found(Op::Expert(rule, at, NO_TEXT));
     }
 
-    /// The same of the packet as a whole, which is not left out for what its parts break.
+    /// Adds expert info about the packet as a whole, which findings in its parts cannot crowd out.
     pub fn expert_of_all(&mut self, rule: Rule, at: At) {
         if !self.quoted {
             self.push(Op::Expert(rule, at, NO_TEXT));
         }
     }
 
-    /// Adds expert info for `rule` that ends with `detail`.
+    /// Adds expert info for `rule` with `detail`.
     pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
         let info = rule.info();
         let stored = self.store_text(format_args!("{}: {detail} [{}]", info.text, info.section));
@@ -373,7 +379,7 @@ impl Plan {
     }
 }
 
-/// Writes a text, cut between characters where it is too long, and gives its length.
+/// Writes a text, truncated at a character boundary if it is too long, and returns its length.
 fn write(out: &mut [u8], text: fmt::Arguments<'_>) -> usize {
     struct Line<'a> {
         out: &'a mut [u8],
@@ -384,7 +390,7 @@ fn write(out: &mut [u8], text: fmt::Arguments<'_>) -> usize {
             let take = text.floor_char_boundary(self.out.len() - self.len);
             self.out[self.len..self.len + take].copy_from_slice(&text.as_bytes()[..take]);
             self.len += take;
-            // Nothing may follow a text that was cut.
+            // Stop here: nothing may follow a text that was truncated.
             if take < text.len() {
                 Err(fmt::Error)
             } else {
@@ -393,12 +399,12 @@ fn write(out: &mut [u8], text: fmt::Arguments<'_>) -> usize {
         }
     }
     let mut line = Line { out, len: 0 };
-    // An error only says that the text was cut.
+    // An error only means that the text was truncated.
     let _ = fmt::write(&mut line, text);
     line.len
 }
 
-/// A line of text for Wireshark's columns: NUL-terminated, without heap.
+/// A line of text for Wireshark's columns: NUL-terminated, without heap allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnText {
     bytes: [u8; Self::ROOM],
@@ -407,19 +413,19 @@ pub struct ColumnText {
 impl ColumnText {
     const ROOM: usize = 256;
 
-    /// `text`, cut where it is too long.
+    /// Creates a line from `text`, truncated if it is too long.
     pub fn new(text: fmt::Arguments<'_>) -> Self {
         let mut bytes = [0; Self::ROOM];
         write(&mut bytes[..Self::ROOM - 1], text);
         Self { bytes }
     }
 
-    /// For Wireshark: as C has it.
+    /// Returns the text as a C string, for Wireshark.
     pub fn as_c_str(&self) -> &core::ffi::CStr {
         core::ffi::CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 
-    /// The text as Rust sees it.
+    /// Returns the text as a Rust string.
     pub fn as_str(&self) -> &str {
         self.as_c_str().to_str().unwrap_or_default()
     }
@@ -430,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_between_characters_and_end_with_a_nul() {
+    fn texts_are_truncated_at_character_boundaries_and_end_with_nul() {
         let mut plan = Plan::default();
         let a = plan.store_text(format_args!("abc"));
         let long = "→".repeat(100);
@@ -444,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn column_texts_always_end() {
+    fn column_texts_are_always_terminated() {
         let long = "→".repeat(200);
         let text = ColumnText::new(format_args!("x{long}"));
         assert_eq!(text.as_str().chars().count(), 1 + 254 / 3);

@@ -1,4 +1,4 @@
-//! History of a flow: frames and rates, so that a notification finds the data that it is about.
+//! History of a flow: recent frames and rate, to find the data that a notification is about.
 
 use super::Settings;
 use super::rate::{self, Steps};
@@ -7,45 +7,49 @@ use fcn_observe::Order;
 use fcn_observe::correlator::Data;
 use std::collections::VecDeque;
 
-/// Data frames of a flow that a notification may be about: those of several interfaces lie in a file out of order by fewer.
+/// Number of recent data frames of a flow that a notification may be about. Frames of several
+/// interfaces are out of order in a file by fewer than this.
 const RECENT: usize = 16;
-/// Frames marked CE that a notification may be about: more than the last one, as those of several interfaces may lie in the
-/// file out of order.
+/// Number of recent CE-marked frames that a notification may be about: more than one, because
+/// frames of several interfaces may be out of order in the file.
 const MARKED: usize = 4;
-/// Notifications about a flow after which its rate is being measured: more than come in 1 ms at the rate limit's default.
+/// Maximum number of notifications about a flow with a pending rate measurement: more than arrive
+/// in 1 ms at the default rate limit.
 const WAITING: usize = 32;
-/// Notifications about a flow that data found later, but sent earlier, may belong to.
+/// Number of recent notifications about a flow that may be reassigned to data found later in the
+/// file, but sent earlier.
 const CORRECTABLE: usize = 8;
 
-/// Frames and rate of a flow of which data was seen.
+/// Frames and rate of a flow with captured data.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The latest time of those that are counted.
+    /// Latest time of the counted packets.
     last: u64,
     octets: u64,
-    /// Octets in the step of the rate's window that `last` lies in.
+    /// Octets in the step of the rate's window that contains `last`.
     in_step: u32,
     recent: Recent<RECENT>,
     steps: Steps,
     marked: Recent<MARKED>,
-    /// The latest time of a notification about it.
+    /// Latest time of a notification about it.
     noticed: u64,
     waiting: VecDeque<Waiting>,
-    /// Frames of the last notifications, newest last.
+    /// Frames of the latest notifications, newest last.
     notices: VecDeque<u32>,
 }
 
-/// A notification after which the rate is being measured.
+/// A notification with a pending rate measurement.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     moment: FrameTime,
-    /// What the flow had carried until then.
+    /// Octets that the flow had carried until then.
     octets: u64,
 }
 
 impl History {
-    /// Takes in a data packet; `measured` gets each notification whose window is over, and the octets in it. Returns whether
-    /// it comes in the file after a notification about the flow that is later.
+    /// Processes a data packet; calls `measured` for each notification whose window is over, with
+    /// the octets in it. Returns true if the packet follows in the file a notification about the
+    /// flow with a later time.
     #[inline]
     pub fn data(
         &mut self,
@@ -80,7 +84,7 @@ impl History {
         settings: &Settings,
         measured: &mut impl FnMut(u32, u64),
     ) {
-        // Measured is what came before this packet.
+        // The measurement excludes this packet.
         while let Some(first) = self.waiting.front()
             && at > first.moment.at.saturating_add(settings.window)
         {
@@ -100,7 +104,7 @@ impl History {
         self.in_step = self.in_step.saturating_add(octets);
     }
 
-    /// Takes in a notification about it.
+    /// Processes a notification about the flow.
     pub fn notified(&mut self, moment: FrameTime) {
         self.noticed = self.noticed.max(moment.at);
         if self.waiting.len() < WAITING {
@@ -115,17 +119,18 @@ impl History {
         self.notices.push_back(moment.frame);
     }
 
-    /// The last data frame that is not later than `at`.
+    /// Returns the last data frame that is not later than `at`.
     pub fn before(&self, at: u64) -> Option<FrameTime> {
         self.recent.before(at)
     }
 
-    /// The last data frame marked CE that is not later than `at`.
+    /// Returns the last CE-marked data frame that is not later than `at`.
     pub fn marked_before(&self, at: u64) -> Option<FrameTime> {
         self.marked.before(at)
     }
 
-    /// Octets in the window before `at`; `None` where the flow, which began at `first`, is too young to say.
+    /// Returns the octets in the window before `at`; `None` if the flow, which began at `first`, is
+    /// too young.
     pub fn octets_before(&self, at: u64, first: u64, settings: &Settings) -> Option<f64> {
         let at = at.max(self.last);
         let octets = rate::before(&self.steps, self.in_step, settings.step, self.last, at);
@@ -133,14 +138,15 @@ impl History {
         fcn_observe::rules::of_window(octets, age, settings.window)
     }
 
-    /// Octets in the window after the notification in `frame`, if that is over at `now`.
+    /// Returns the octets in the window after the notification in `frame`, if the window is over at
+    /// `now`.
     pub fn octets_after(&self, frame: u32, now: u64, settings: &Settings) -> Option<u64> {
         let waiting = (self.waiting.iter()).find(|waiting| waiting.moment.frame == frame)?;
         let over = now > waiting.moment.at.saturating_add(settings.window);
         over.then(|| self.octets.saturating_sub(waiting.octets))
     }
 
-    /// Frames of the last notifications about it.
+    /// Returns the frames of the latest notifications about the flow.
     pub fn notices(&self) -> impl Iterator<Item = u32> + '_ {
         self.notices.iter().copied()
     }

@@ -1,12 +1,15 @@
-//! What is remembered from frame to frame, so that a notification can be shown with what it is about: the data before it,
-//! the QP at the sender, the mark that it answers, the notification that it translates, how often and with what effect.
+//! State kept from frame to frame, to show a notification with its context: the data before it, the
+//! QP at the sender, the mark that it answers, the notification that it translates, its frequency
+//! and its effect.
 //!
-//! Frames come in once, in the order of the file ([`Memory::passed`], [`Memory::notified`]); what has been found about one is asked for whenever it
-//! is shown ([`Memory::context`]). What is known only later (the notification that a data frame led to, the rate after
-//! it) is there when the frame is shown again: in the second pass, or in Wireshark's window. Which flow is meant and which
-//! rules several packets break is decided by `fcn_observe`; Wireshark is called in `ws/memory.rs`.
+//! Each frame is processed once, in file order ([`Memory::passed`], [`Memory::notified`]); its
+//! context is queried whenever it is shown ([`Memory::context`]). Context that only later frames
+//! supply (the notification that a data frame led to, the rate after it) is available when the
+//! frame is shown again: in the second pass, or in Wireshark's window. `fcn_observe` decides which
+//! flow is meant and which rules several packets violate; `ws/memory.rs` calls Wireshark.
 //!
-//! Bounded, see [`Limits`]: what was used longest ago leaves, and what then cannot be told is said to be forgotten.
+//! The tables are bounded, see [`Limits`]: the least recently used entry is evicted, and context
+//! lost that way is reported as forgotten.
 #![forbid(unsafe_code)]
 
 mod flows;
@@ -28,26 +31,28 @@ use fcn_wire::{Frame, Kind, Notification, Origin, Qp, Rule, Subject};
 use flows::History;
 use std::net::IpAddr;
 
-/// Packets remembered at the beginning in any case: those of 10 ms at a million and a half a second.
+/// Number of packets at the beginning that are always remembered: those of 10 ms at 1.5 million
+/// packets a second.
 const YOUNG: u64 = 1 << 14;
-/// Notifications that a data frame is said to have led to; the others are counted.
+/// Maximum number of notifications listed for a data frame; the others are only counted.
 pub const SHOWN: usize = 7;
 
-/// How many entries each table holds at most.
+/// Maximum number of entries in each table.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 984 octets,
-    /// and up to 3,400 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
+    /// Data flows, and as many groups of notifications by kind and QP or flow. A flow takes about
+    /// 984 octets, and up to 3,400 more if there are notifications about it; 100,000 are more than
+    /// a link in one capture has at a time.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
     pub connections: usize,
-    /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
-    /// takes more for a frame.
+    /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60
+    /// octets each. Wireshark itself needs more for a frame.
     pub notices: usize,
 }
 
 impl Limits {
-    /// At most about 800 MB in all, where everything is full.
+    /// At most about 800 MB in total, if every table is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
@@ -55,25 +60,27 @@ impl Limits {
     };
 }
 
-/// What is set by preferences.
+/// Settings from the preferences.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who may send Fast CNPs, proxy notifications and WAN FCNs; empty: nobody is suspected.
+    /// Nodes that may send Fast CNPs, proxy notifications and WAN FCNs; empty: every node is
+    /// trusted.
     pub trusted: Vec<Prefix>,
-    /// Senders that are known to obey Fast CNPs.
+    /// Senders known to obey Fast CNPs.
     pub able: Vec<Prefix>,
-    /// The domain, whose border no notification but CNPs may cross; empty: there is none.
+    /// The domain, whose border only CNPs may cross; empty: no domain.
     pub domain: Vec<Prefix>,
-    /// Notifications a second, CNPs aside, that one notifier may send about one flow; 0: not checked.
+    /// Maximum number of notifications a second, except CNPs, from one notifier about one flow; 0:
+    /// not checked.
     pub flow_rate: u32,
-    /// Nanoseconds before and after a notification in which the flow's rate is measured.
+    /// Time before and after a notification in which the flow's rate is measured, in nanoseconds.
     pub window: u64,
-    /// Length of the window's steps, by [`rate::step_of`].
+    /// Length of the window's steps, from [`rate::step_of`].
     step: u64,
 }
 
 impl Settings {
-    /// Lists and limits as given; the window is made a whole number of steps.
+    /// Creates settings from lists and limits, and derives the length of the window's steps.
     pub fn new(trusted: Vec<Prefix>, able: Vec<Prefix>, flow_rate: u32, window: u64) -> Self {
         Self {
             trusted,
@@ -92,73 +99,74 @@ impl Default for Settings {
     }
 }
 
-/// What was found out about a notification, beside what its packet says.
+/// Context of a notification, beyond its packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Notice {
     at: u64,
     kind: Kind,
-    /// The flow that it is about.
+    /// Flow that it is about.
     pub flow: Option<FlowKey>,
-    /// The QP at the sender, and how it is known.
+    /// QP at the sender, and the way that it was resolved.
     pub sender_qp: Option<(Qp, Resolved)>,
     /// Evidence for the flow of a CNP, and so for the QP at the receiver.
     pub flow_from: Option<Resolved>,
     /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
     pub interval: Option<u64>,
-    /// The data that it is about.
+    /// Data that it is about.
     pub data: Option<FrameTime>,
-    /// Whether that is the CE mark that it answers.
+    /// True if that data has the CE mark that it answers.
     pub answers: bool,
-    /// The notification that it translates.
+    /// Notification that it translates.
     pub translates: Option<FrameTime>,
-    /// Where that is not known, the frame of the newest notification that it may translate.
+    /// If that is unknown, the frame of the newest notification that it may translate.
     pub may_translate: Option<u32>,
-    /// The CNP that translates it.
+    /// CNP that translates it.
     pub translated_by: Option<u32>,
-    /// Bits a second of the flow before.
+    /// Rate of the flow before it, in bits a second.
     pub rate_before: Option<u64>,
-    /// Bits a second of the flow after.
+    /// Rate of the flow after it, in bits a second.
     pub rate_after: Option<u64>,
-    /// Who it comes from, which may be known better than by its bytes.
+    /// Role of its source, which context may give more precisely than the packet.
     pub origin: Origin,
-    /// The frame that has it, seen before at another place.
+    /// Frame of the same notification, captured earlier at another capture point.
     pub copy_of: Option<u32>,
-    /// The rules that it shows broken.
+    /// Rules that it reveals as violated.
     pub broken: Broken,
-    /// What it is queued by.
+    /// Traffic class of the notification.
     pub class: Option<Class>,
-    /// What the flow's last data before it in the file is queued by.
+    /// Traffic class of the flow's last data before it in the file.
     pub data_class: Option<Class>,
-    /// How the notifications about the QP or flow up to this one are queued beside that data.
+    /// Relation of the traffic classes of the notifications about the QP or flow so far to that of
+    /// the data.
     pub company: Option<Company>,
-    /// Of a CNP, what tells who made it.
+    /// For a CNP, the evidence of the node that generated it.
     cnp: Option<Cnp>,
 }
 
 impl Notice {
-    /// How much later or earlier than that frame it is, in nanoseconds.
+    /// Returns how much later (or, negative, earlier) it is than that frame, in nanoseconds.
     pub fn delay(&self, since: FrameTime) -> i64 {
         i64::try_from(i128::from(self.at) - i128::from(since.at)).unwrap_or(0)
     }
 
-    /// The data's sender, where the notification does not name it.
+    /// Returns the data's sender, if the notification does not name it.
     pub fn flow_sender(&self) -> Option<IpAddr> {
         let flow = self.flow.filter(|_| self.kind == Kind::WanFcn);
         flow.map(|flow| flow.sender)
     }
 }
 
-/// The rules that a notification shows broken: rate, source, border, marks, class.
+/// Rules that a notification reveals as violated: rate, source, border, marks, class.
 type Broken = [Option<Rule>; 5];
 
-/// What a data frame led to.
+/// Notifications that a data frame led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Led {
-    /// The notifications, in the file's order; 0 for none.
+    /// Frames of the notifications, in file order; 0 for none.
     pub frames: [u32; SHOWN],
-    /// How many there are.
+    /// Number of notifications.
     pub count: u32,
-    /// The rule about CE marks beside Fast CNPs that it shows broken.
+    /// Rule about CE marks beside Fast CNPs that it reveals as violated.
     pub rule: Option<Rule>,
 }
 
@@ -170,7 +178,7 @@ impl Led {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes out one that belongs to another frame after all.
+    /// Removes a notification that belongs to another frame after all.
     fn remove(&mut self, frame: u32) {
         let shown = (self.count as usize).min(SHOWN);
         if let Some(place) = self.frames[..shown].iter().position(|f| *f == frame) {
@@ -183,7 +191,8 @@ impl Led {
     }
 }
 
-/// One sort of notifications: who of those that send them sends how fast, and in which classes they come.
+/// Notifications of one kind about one QP or flow: the rate of each notifier, and the traffic
+/// classes.
 #[derive(Clone, Debug, Default)]
 struct Topic {
     common: Common,
@@ -191,7 +200,8 @@ struct Topic {
 }
 
 impl Topic {
-    /// Counts one; returns whether its notifier is faster than `limit` a second, 0 for none.
+    /// Counts a notification; returns true if its notifier exceeds `limit` a second. A `limit` of 0
+    /// means none.
     fn exceeds(&mut self, at: u64, gist: &Notification, limit: u32) -> bool {
         let who = gist.notifier;
         let known = self.notifiers.iter().any(|(known, _)| *known == who);
@@ -199,42 +209,42 @@ impl Topic {
             self.notifiers.push((who, NotifierRate::NEW));
         }
         let one = self.notifiers.iter_mut().find(|(known, _)| *known == who);
-        // One more notifier than are told apart is not judged.
+        // Notifiers beyond the limit of those tracked are not judged.
         one.is_some_and(|(_, rate)| rate.exceeds(at, limit))
     }
 }
 
-/// A frame as Wireshark knows it.
+/// Wireshark's data about a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// Its number.
+    /// Frame number.
     pub frame: u32,
-    /// Its time, in nanoseconds since 1970; `None` where the file has none.
+    /// Time, in nanoseconds since 1970; `None` if the file has none.
     pub at: Option<u64>,
-    /// Where it was captured: the interface is 0 where the file does not say.
+    /// Capture point; its interface is 0 if the file has none.
     pub place: Place,
 }
 
-/// What is known about a notification now, by all that has been seen.
+/// Current conclusions about a notification, from all frames so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Whether the flow's sender obeys.
+    /// Verdict on whether the flow's sender obeys.
     pub verdict: Option<Verdict>,
-    /// Who made it, where it is a CNP.
+    /// Node that generated it, if it is a CNP.
     pub made: Option<Inference>,
-    /// Flows that were forgotten, where the data that it is about is not known.
+    /// Number of flows forgotten, if the data that it is about is unknown.
     pub flows_forgotten: u64,
 }
 
-/// What is known about a frame beside what its packet says.
+/// Context of a frame, beyond its packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Context {
-    /// It is a notification.
+    /// The frame is a notification.
     Notice(Notice, Outcome),
-    /// It is data.
+    /// The frame is data.
     Data(Led),
-    /// If it is a notification, what was known about it was forgotten.
+    /// If the frame is a notification, its context was forgotten.
     Forgotten,
 }
 
@@ -244,20 +254,21 @@ pub struct Memory {
     settings: Settings,
     correlator: Correlator<History>,
     topics: Bounded<RowKey, Topic>,
-    /// Where the first frame was seen, and the first one that was seen elsewhere, or 0.
+    /// Capture point of the first frame, and the number of the first frame from another capture
+    /// point, or 0.
     places: Option<(Place, u32)>,
-    /// When a sort of notifications was seen last, by interface.
+    /// Time of the last notification of each kind about each QP or flow, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<u32, Notice>,
     led: Bounded<u32, Led>,
     now: u64,
     tick: u64,
-    /// The greatest number of a notification that was forgotten.
+    /// Highest frame number of the forgotten notifications.
     forgotten: u32,
 }
 
 impl Memory {
-    /// Nothing is known yet.
+    /// Creates an empty memory.
     pub fn new(settings: Settings, limits: Limits) -> Self {
         Self {
             settings,
@@ -287,10 +298,12 @@ impl Memory {
         }
     }
 
-    /// Time and place of a frame, for the correlator, which recognises it at another place if it is `watched`.
+    /// Returns time and capture point of a frame, for the correlator, which recognises the frame at
+    /// another capture point if it is `watched`.
     fn capture(&self, moment: FrameTime, place: Place, watched: bool) -> Capture {
         let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
-        // Another place may begin later by its clock alone, and see what passed here before.
+        // Another capture point may begin later only by its clock, and see packets that passed here
+        // before.
         let is_young = self.correlator.sightings().remembered() < YOUNG;
         Capture {
             at: moment.at,
@@ -303,7 +316,7 @@ impl Memory {
         }
     }
 
-    /// Takes in a packet that is no notification, once, in the order of the file.
+    /// Processes a packet that is not a notification, once, in file order.
     pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
         let moment = self.frame_time(&seen);
         let Some(data) = DataPacket::from_frame(frame) else {
@@ -314,7 +327,8 @@ impl Memory {
             self.correlator.other(&capture, frame);
             return;
         };
-        // Marks are looked at from the first packet on, rates from where there is another place.
+        // Marks are checked from the first packet on, rates as soon as there is another capture
+        // point.
         let able = access::lists(&self.settings.able, data.source);
         let capture = self.capture(moment, seen.place, able);
         if !capture.watched {
@@ -344,7 +358,7 @@ impl Memory {
         }
     }
 
-    /// Data that comes late in the file may be what notifications are about that came before it.
+    /// Reassigns notifications to data that is late in the file, but precedes them in time.
     #[cold]
     fn correct(&mut self, data: FrameTime, key: &FlowKey, ce: bool, tunnelled: bool) {
         let Self {
@@ -366,7 +380,7 @@ impl Memory {
                 _ => true,
             };
             let later = notice.data.is_none_or(|known| known.at <= data.at);
-            // What lies in the file behind a notification of the same time is not before it.
+            // Data that follows a notification of the same time in the file does not precede it.
             if !fits || !later || data.at >= notice.at {
                 continue;
             }
@@ -384,7 +398,7 @@ impl Memory {
         self.led.get_or_insert_with(frame, self.tick, Led::default)
     }
 
-    /// Takes in a notification, once, in the order of the file.
+    /// Processes a notification, once, in file order.
     pub fn notified(&mut self, seen: Seen, heard: &correlator::Notice<'_>) {
         let moment = self.frame_time(&seen);
         let FrameTime { at, frame } = moment;
@@ -453,7 +467,7 @@ impl Memory {
             }
         }
         self.find_data(moment, gist, &about, &mut notice);
-        // A frame that holds two of them counts as the last.
+        // If a frame contains two, the last one counts.
         let forgotten = &mut self.forgotten;
         let (_, place) = self.notices.get_or_insert_evicting(
             frame,
@@ -462,7 +476,7 @@ impl Memory {
             |number| *forgotten = (*forgotten).max(*number),
         );
         *place = notice;
-        // A translation leads back to the notification, and that to the data.
+        // A translation links back to the notification, and that one to the data.
         if let (Some(data), None) = (notice.data, notice.translates) {
             self.led_mut(data.frame).add(frame);
         }
@@ -473,7 +487,7 @@ impl Memory {
         }
     }
 
-    /// Finds the data that a notification is about, of a flow that is known.
+    /// Finds the data that a notification is about, if its flow is known.
     fn find_data(
         &mut self,
         moment: FrameTime,
@@ -507,7 +521,8 @@ impl Memory {
         history.notified(moment);
     }
 
-    /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
+    /// Returns the time since the last notification in the same group; `None` for the first one,
+    /// and if the file goes back in time.
     fn interval(&mut self, key: RowKey, at: u64) -> Option<u64> {
         let mut new = false;
         let last = self.last.get_or_insert_with(key, self.tick, || {
@@ -519,7 +534,7 @@ impl Memory {
         interval
     }
 
-    /// The flow that a notification is about, by what is known now.
+    /// Returns the flow that a notification is about, by present knowledge.
     pub fn flow_of(&self, gist: &Notification) -> Option<FlowKey> {
         self.correlator.flow_of(gist)
     }
@@ -531,7 +546,7 @@ impl Memory {
         }
     }
 
-    /// What is known about a frame, now.
+    /// Returns the current context of a frame.
     pub fn context(&self, frame: u32) -> Option<Context> {
         if let Some(notice) = self.notices.get(&frame) {
             return Some(self.notice(frame, *notice));
@@ -545,8 +560,8 @@ impl Memory {
         (frame <= self.forgotten).then_some(Context::Forgotten)
     }
 
-    /// Whether a rule about marks still holds in `frame`: what seemed unclear at the only place was marked before the switch,
-    /// where other places were seen since.
+    /// Returns true if a rule about marks still holds in `frame`. Marks that were unclear with a
+    /// single capture point were set before the switch if other capture points have appeared since.
     fn holds(&self, frame: u32, rule: Rule) -> bool {
         let later = |(_, elsewhere)| elsewhere > frame;
         rule != Rule::FastCnpMarkUnclear || !self.places.is_some_and(later)
@@ -555,14 +570,15 @@ impl Memory {
     fn notice(&self, frame: u32, mut notice: Notice) -> Context {
         let flows = self.correlator.flows();
         let flow = notice.flow.and_then(|key| flows.get(&key));
-        // It may have begun anew since.
+        // The flow may have restarted since.
         let flow = flow.filter(|flow| flow.first <= notice.at);
         if notice.rate_after.is_none() {
             let octets =
                 flow.and_then(|flow| flow.extra.octets_after(frame, self.now, &self.settings));
             notice.rate_after = octets.map(|octets| rate(octets as f64, self.settings.window));
         }
-        // What acknowledgements have told since then holds for the notifications before, too: of the same connection.
+        // A QP resolved by later acknowledgements also applies to earlier notifications of the same
+        // connection.
         let since = || {
             flow?;
             self.correlator.sender_qp(&notice.flow?)
@@ -575,7 +591,7 @@ impl Memory {
             None => flows.evicted(),
         };
         let verdict = flow.map(|flow| self.correlator.verdict(flow));
-        // Where it was seen first is nearest to its maker.
+        // The point of the first capture is nearest to the node that generated it.
         let first = (notice.copy_of).and_then(|first| self.notices.get(&first)?.cnp);
         let made = first.or(notice.cnp).map(|cnp| self.correlator.maker(&cnp));
         Context::Notice(
@@ -589,7 +605,7 @@ impl Memory {
     }
 }
 
-/// Bits a second of so many octets in a window.
+/// Returns the rate of `octets` in a window, in bits a second.
 fn rate(octets: f64, window: u64) -> u64 {
     (octets * 8e9 / window as f64).round() as u64
 }

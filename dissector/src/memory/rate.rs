@@ -1,32 +1,33 @@
-//! How much a flow carried in the window before a moment: an estimate by steps, since single packets are not kept.
+//! Octets that a flow carried in the window before a given time: an estimate by steps, because
+//! single packets are not kept.
 
-/// Steps that a window is made of.
+/// Number of steps in a window.
 const STEPS: u64 = 16;
 const KEPT: usize = STEPS as usize;
 
-/// Length of a step, so that a window is a whole number of them.
+/// Returns the length of a step: a window divided by `STEPS`, at least 1.
 pub const fn step_of(window: u64) -> u64 {
     let step = window / STEPS;
     if step == 0 { 1 } else { step }
 }
 
-/// Octets in the steps that are over; together with those of the step of the last addition, which the owner keeps, they
-/// are what a window may hold. The oldest one lies in the window by a part.
+/// Octets in the completed steps. Together with those of the current step, which the owner keeps,
+/// they cover the window; the oldest step lies only partly in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Steps {
     octets: [u32; KEPT],
-    /// Number of the last step that is among them.
+    /// Number of the last completed step.
     newest: u64,
 }
 
 impl Steps {
-    /// Whether what a step held is still of interest when the step `to` has begun.
+    /// Returns true if the octets of `step` are still needed after the step `to` has begun.
     #[inline]
     pub const fn matters(step: u64, to: u64) -> bool {
         to - step <= STEPS
     }
 
-    /// Takes in what a step held that is over. Steps do not go back.
+    /// Stores the octets of a completed step. Step numbers do not decrease.
     pub fn close(&mut self, number: u64, octets: u32) {
         let gone = (number - self.newest).min(STEPS);
         for empty in number - gone + 1..number {
@@ -44,8 +45,9 @@ impl Steps {
     }
 }
 
-/// Octets in the window before `now`, of a flow whose last octets, `current` of them, were counted in the step of `last`. Of
-/// the oldest step counts the part that lies in the window, as if its octets were spread evenly.
+/// Returns the octets in the window before `now`, for a flow whose last octets, `current` of them,
+/// were counted in the step of `last`. The oldest step counts in proportion to its part in the
+/// window, as if its octets were spread evenly.
 pub fn before(steps: &Steps, current: u32, step: u64, last: u64, now: u64) -> f64 {
     let (latest, newest) = (last / step, now / step);
     let count = |number: u64| {
@@ -68,9 +70,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The estimate lies between what the window held without its oldest step and with the whole of it.
+        /// The estimate lies between the octets in the window without and with its whole oldest
+        /// step.
         #[test]
-        fn it_is_near_what_counting_gives(
+        fn estimate_is_near_the_exact_count(
             gaps in proptest::collection::vec((0u64..3000, 0u64..10_000), 1..200),
             window in 16u64..20_000, later in 0u64..30_000, start in 0u64..1_000_000,
         ) {

@@ -1,15 +1,17 @@
-//! The last few frames of a flow, in the order of time: a capture may have them in another.
+//! The latest few frames of a flow, ordered by time, which may differ from their order in the
+//! capture.
 
 /// A frame and its time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTime {
-    /// Its time.
+    /// Time.
     pub at: u64,
-    /// Its number.
+    /// Frame number.
     pub frame: u32,
 }
 
-/// At most `N` frames, those with the latest times, in their order; frames of one time in that of the file.
+/// The up to `N` frames with the latest times, in order of time; frames with equal times in file
+/// order.
 #[derive(Clone, Copy, Debug)]
 pub struct Recent<const N: usize> {
     frames: [FrameTime; N],
@@ -17,7 +19,7 @@ pub struct Recent<const N: usize> {
 }
 
 impl<const N: usize> Default for Recent<N> {
-    /// None yet.
+    /// Returns an empty list.
     fn default() -> Self {
         Self {
             frames: [FrameTime { at: 0, frame: 0 }; N],
@@ -31,7 +33,7 @@ impl<const N: usize> Recent<N> {
         self.frames.get(..self.len).unwrap_or_default()
     }
 
-    /// Takes in a frame.
+    /// Adds a frame.
     #[inline]
     pub fn push(&mut self, moment: FrameTime) {
         let earlier = self.all().iter().rposition(|known| known.at <= moment.at);
@@ -48,13 +50,13 @@ impl<const N: usize> Recent<N> {
         self.frames[place] = moment;
     }
 
-    /// The last one that is not later than `at`.
+    /// Returns the last frame that is not later than `at`.
     pub fn before(&self, at: u64) -> Option<FrameTime> {
         let known = self.all().iter();
         known.rev().find(|moment| moment.at <= at).copied()
     }
 
-    /// The last one.
+    /// Returns the last frame.
     pub fn latest(&self) -> Option<FrameTime> {
         self.all().last().copied()
     }
@@ -66,16 +68,16 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list that forgets nothing and is sorted.
+        /// Compares it with a sorted list that forgets nothing.
         #[test]
-        fn it_has_the_latest(times in proptest::collection::vec(0u64..40, 0..60), at in 0u64..45) {
+        fn the_latest_frames_are_kept(times in proptest::collection::vec(0u64..40, 0..60), at in 0u64..45) {
             let mut recent = Recent::<5>::default();
             let mut all: Vec<(u64, u32)> = Vec::new();
             for (time, frame) in times.into_iter().zip(1..) {
                 recent.push(FrameTime { at: time, frame });
                 all.push((time, frame));
                 all.sort_unstable();
-                // What was pushed out is not found; of equal times the later ones stay.
+                // Evicted frames are not found; of equal times, the later frames stay.
                 let kept = &all[all.len().saturating_sub(5)..];
                 let want = kept.iter().rev().find(|(time, _)| *time <= at);
                 let got = recent.before(at).map(|moment| (moment.at, moment.frame));

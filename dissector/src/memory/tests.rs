@@ -1,4 +1,5 @@
-//! The memory against counting by hand, with packets made here. What Wireshark shows of it is in `tests/correlation.rs`.
+//! The memory compared with manual counts, with packets made here. `tests/correlation.rs` tests
+//! what Wireshark shows of it.
 
 use super::*;
 use fcn_observe::testing::Setup;
@@ -10,7 +11,8 @@ const RECEIVER: [u8; 4] = [10, 0, 0, 2];
 const SWITCH: [u8; 4] = [10, 9, 9, 9];
 const MS: u64 = 1_000_000;
 
-/// An IPv4 packet from SENDER to RECEIVER of RoCEv2 data, 1000 octets long, of which the first 40 were captured.
+/// Returns an IPv4 packet of RoCEv2 data from SENDER to RECEIVER, 1000 octets long, of which the
+/// first 40 were captured.
 fn data(qp: u8, ce: bool) -> Vec<u8> {
     let mut packet = vec![0x45, 2 | u8::from(ce), 3, 0xE8, 0, 0, 0, 0, 64, 17, 0, 0];
     packet.extend(SENDER);
@@ -20,7 +22,7 @@ fn data(qp: u8, ce: bool) -> Vec<u8> {
     packet
 }
 
-/// Data to QP 5 with that PSN.
+/// Returns data to QP 5 with this PSN.
 fn with_psn(psn: u32) -> Vec<u8> {
     let mut packet = data(5, false);
     packet.truncate(37);
@@ -28,7 +30,7 @@ fn with_psn(psn: u32) -> Vec<u8> {
     packet
 }
 
-/// RECEIVER acknowledges data up to that PSN, to QP 9.
+/// Has RECEIVER acknowledge data up to this PSN, to QP 9.
 fn acknowledge(memory: &mut Memory, seen: Seen, psn: u32) {
     let mut answer = with_psn(psn);
     (answer[28], answer[35]) = (17, 9);
@@ -38,7 +40,7 @@ fn acknowledge(memory: &mut Memory, seen: Seen, psn: u32) {
     memory.passed(seen, &frame);
 }
 
-/// What SWITCH says about the flow to `qp`.
+/// Returns a notification by SWITCH about the flow to `qp`.
 fn gist(kind: Kind, qp: u8) -> Notification {
     Notification {
         kind,
@@ -70,7 +72,7 @@ fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
     memory.passed(seen, &frame);
 }
 
-/// A notification with that payload and class.
+/// Passes a notification with this payload and class.
 fn notify_with(
     memory: &mut Memory,
     seen: Seen,
@@ -87,7 +89,7 @@ fn notify_with(
     memory.notified(seen, &notice);
 }
 
-/// A notification without anything in it that tells it from others.
+/// Passes a notification that cannot be distinguished from others.
 fn notify(memory: &mut Memory, seen: Seen, gist: &Notification) {
     notify_with(memory, seen, gist, (&[], None));
 }
@@ -104,9 +106,9 @@ fn notice(memory: &Memory, frame: u32) -> Notice {
 }
 
 #[test]
-fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it() {
+fn a_notification_links_to_preceding_data_and_rates_are_measured_around_it() {
     let mut memory = memory(Settings::default());
-    // 1000 octets each 10 µs: 800 Mbit/s; half of it behind the notification.
+    // 1000 octets each 10 µs: 800 Mbit/s; half of that after the notification.
     for i in 0..200 {
         pass(
             &mut memory,
@@ -148,13 +150,13 @@ fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it()
 }
 
 #[test]
-fn data_that_comes_late_in_the_file_takes_the_link_over() {
+fn data_that_is_late_in_the_file_takes_over_the_link() {
     let mut memory = memory(Settings::default());
     pass(&mut memory, seen(1, 100), &data(5, false));
     notify(&mut memory, seen(2, 400), &gist(Kind::FastCnp2, 5));
     pass(&mut memory, seen(3, 300), &data(5, false));
     pass(&mut memory, seen(4, 200), &data(5, false));
-    // Of the same time, but behind it in the file.
+    // Same time, but later in the file.
     pass(&mut memory, seen(5, 400), &data(5, false));
     assert_eq!(
         notice(&memory, 2).data,
@@ -168,7 +170,7 @@ fn data_that_comes_late_in_the_file_takes_the_link_over() {
 }
 
 #[test]
-fn what_several_frames_break_is_found() {
+fn rules_violated_by_several_frames_are_found() {
     let prefix = |text: &str| vec![text.parse().unwrap()];
     let settings = Settings::new(prefix("10.8.0.0/16"), prefix("10.0.0.0/24"), 1000, MS);
     let mut memory = memory(settings);
@@ -194,7 +196,7 @@ fn what_several_frames_break_is_found() {
 }
 
 #[test]
-fn what_is_seen_at_several_places_counts_once() {
+fn packets_captured_at_several_points_count_once() {
     let mut memory = memory(Settings::default());
     let at = |frame, at, interface| Seen {
         place: Place::new(interface),
@@ -206,7 +208,7 @@ fn what_is_seen_at_several_places_counts_once() {
     }
     let copies = (1..6).map(|frame| notice(&memory, frame).copy_of);
     assert!(copies.eq([None, Some(1), None, Some(3), None]));
-    // Data that both places see: 1000 octets each 10 µs are 800 Mbit/s.
+    // Data that both capture points capture: 1000 octets each 10 µs are 800 Mbit/s.
     for i in 0..200 {
         let time = u64::from(i) * 10_000;
         pass(&mut memory, at(10 + 2 * i, time, 0), &data(5, false));
@@ -218,9 +220,10 @@ fn what_is_seen_at_several_places_counts_once() {
 }
 
 #[test]
-fn copies_of_rdma_cm_are_not_learnt_again() {
+fn copies_of_rdma_cm_are_ignored() {
     let mut memory = memory(Settings::default());
-    // The receiver's QP is given to another one of the sender while copies of the first exchange are still to come.
+    // The receiver's QP is connected to another one of the sender while copies of the first
+    // exchange are still to come.
     let first = Setup::v4();
     let second = Setup {
         active_end: (0xC, 0x333),
@@ -250,8 +253,8 @@ fn copies_of_rdma_cm_are_not_learnt_again() {
 }
 
 #[test]
-fn a_place_that_begins_later_by_its_clock_has_seen_the_same() {
-    // A clock that is 9 ms ahead, and a CNP a millisecond.
+fn a_capture_point_with_a_fast_clock_yields_copies() {
+    // A clock that is 9 ms ahead, and one CNP a millisecond.
     let mut memory = memory(Settings::default());
     let mut events = Vec::new();
     for n in 0..400u32 {
@@ -284,7 +287,7 @@ fn a_place_that_begins_later_by_its_clock_has_seen_the_same() {
 }
 
 #[test]
-fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
+fn acknowledgements_resolve_qps_when_another_capture_point_lags() {
     let mut memory = memory(Settings::default());
     let with_psn = |psn| with_psn(100_000 + psn);
     for n in 0..400 {
@@ -310,7 +313,7 @@ fn acknowledgements_tell_whose_qp_it_is_where_another_place_lags_behind() {
 }
 
 #[test]
-fn acknowledgements_go_on_while_single_packets_are_sent_again() {
+fn acknowledgements_continue_during_single_retransmissions() {
     let mut memory = memory(Settings::default());
     let mut number = 0;
     let mut next = || {
@@ -323,7 +326,7 @@ fn acknowledgements_go_on_while_single_packets_are_sent_again() {
             acknowledge(&mut memory, next(), 100_000 + psn - 100);
         }
     }
-    // All was sent, and some is sent again while acknowledgements of what followed it come in.
+    // All was sent, and some is retransmitted while acknowledgements of what followed it arrive.
     for psn in 0..100 {
         if psn % 10 == 0 {
             pass(&mut memory, next(), &with_psn(100_050 + psn / 10));
@@ -337,7 +340,7 @@ fn acknowledgements_go_on_while_single_packets_are_sent_again() {
 }
 
 #[test]
-fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
+fn acknowledgements_of_a_later_connection_do_not_apply_to_an_earlier_one() {
     let mut memory = memory(Settings::default());
     let mut frame = 0;
     let mut at = 0;
@@ -346,7 +349,7 @@ fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
         at += 10_000;
         seen(frame, at)
     };
-    // The first connection is not answered.
+    // The first connection is not acknowledged.
     let mut told = [0; 2];
     for (told, first) in told.iter_mut().zip([100_000, 8_000_000_u32]) {
         let is_answered = first > 100_000;
@@ -368,7 +371,7 @@ fn acknowledgements_of_a_later_connection_tell_nothing_of_an_earlier_one() {
 }
 
 #[test]
-fn who_translates_is_no_receiver_for_a_while() {
+fn a_translating_node_is_not_a_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
     let notification = Notification {
         destination: IpAddr::from(SWITCH),
@@ -386,7 +389,7 @@ fn who_translates_is_no_receiver_for_a_while() {
 }
 
 #[test]
-fn a_border_is_crossed() {
+fn crossing_the_domain_border_is_found() {
     let settings = Settings {
         domain: vec!["10.0.0.0/24".parse().unwrap()],
         ..Settings::default()
@@ -425,7 +428,7 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
     assert!(memory.topics.len() <= 4 && memory.last.len() <= 4);
     assert_eq!(notice(&memory, 400).data.unwrap().frame, 399);
     assert_eq!(memory.context(2), Some(Context::Forgotten));
-    // Data of a flow that left is not known, and that is said.
+    // Data of a flow that was evicted is unknown, and that is reported.
     notify(&mut memory, seen(500, 30_000), &gist(Kind::FastCnp1, 2));
     let Some(Context::Notice(lost, outcome)) = memory.context(500) else {
         panic!("no notification");
@@ -434,7 +437,7 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
 }
 
 #[test]
-fn more_notifications_than_are_shown_are_counted() {
+fn notifications_beyond_those_shown_are_counted() {
     let mut led = Led::default();
     for frame in 1..=10 {
         led.add(frame);
@@ -454,9 +457,10 @@ fn entries_are_as_small_as_the_limits_say() {
 }
 
 proptest! {
-    /// Whatever comes in which order, within what is kept: links are those that a look at everything finds.
+    /// In any order of packets within the limits, the links are those found by a scan of all
+    /// packets.
     #[test]
-    fn links_are_those_of_a_look_at_everything(
+    fn links_match_a_scan_of_all_packets(
         acts in proptest::collection::vec((2u8..4, 0u8..4, 0u64..35), 1..120),
     ) {
         let mut memory = memory(Settings::default());
@@ -476,7 +480,7 @@ proptest! {
                 .iter()
                 .filter(|(f, a, q, notice)| !notice && q == qp && (a < at || a == at && f < frame))
                 .max_by_key(|(f, a, ..)| (*a, *f));
-            // Of a flow that nothing was seen of so far, nothing is kept.
+            // Nothing is kept for a flow without data so far.
             let known = all.iter().any(|(f, _, q, notice)| !notice && q == qp && f < frame);
             let want = want.filter(|_| known);
             let got = notice(&memory, *frame).data;
@@ -496,7 +500,7 @@ proptest! {
         }
     }
 
-    /// Nothing panics, whatever the times and numbers.
+    /// No times or numbers cause a panic.
     #[test]
     fn anything_is_survived(
         acts in proptest::collection::vec((any::<u32>(), any::<Option<u64>>(), any::<u8>(), 0u8..8), 0..80),
@@ -529,7 +533,7 @@ proptest! {
 }
 
 #[test]
-fn classes_of_notifications_are_held_against_those_of_data() {
+fn classes_of_notifications_are_compared_with_those_of_data() {
     let class = |tos: u8| {
         let mut packet = data(5, false);
         packet[1] = tos;
@@ -543,7 +547,7 @@ fn classes_of_notifications_are_held_against_those_of_data() {
     for (frame, class) in (2..).zip([own, own, of_data, of_data, None]) {
         let seen = seen(frame, 100 * u64::from(frame));
         let gist = gist(Kind::FastCnp1, 5);
-        // Each with a payload of its own, so that none is the copy of another.
+        // Each with a payload of its own, so that none is a copy of another.
         notify_with(&mut memory, seen, &gist, (&[frame as u8], class));
         let notice = notice(&memory, frame);
         assert_eq!((notice.class, notice.data_class), (class, of_data));
@@ -563,7 +567,7 @@ fn classes_of_notifications_are_held_against_those_of_data() {
     let mut memory = self::memory(Settings::default());
     pass(&mut memory, seen(1, 100), &data(5, false));
     let way = (&[][..], of_data);
-    // Of a flow without data that was seen, nothing is known but the class.
+    // For a flow without captured data, only the class is known.
     notify_with(&mut memory, seen(2, 200), &gist(Kind::Cnp, 6), way);
     assert_eq!(notice(&memory, 2).company, None);
     notify_with(&mut memory, seen(3, 300), &gist(Kind::FastCnp1, 5), way);

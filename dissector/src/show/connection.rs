@@ -1,4 +1,5 @@
-//! The connection that a notification is about: its two ends, in the words that tables and filters share.
+//! The connection that a notification is about: its two ends, in the form that tables and filters
+//! share.
 
 use core::fmt;
 use fcn_observe::FlowKey;
@@ -11,7 +12,7 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     address: IpAddr,
-    /// Its QP, where it is known.
+    /// QP, if known.
     qp: Option<Qp>,
 }
 
@@ -24,28 +25,28 @@ impl fmt::Display for End {
     }
 }
 
-/// What a packet tells the statistics.
+/// Record of a packet for the statistics.
 #[derive(Clone, Copy, Debug)]
 pub enum Record {
     /// A notification.
     Notification(Notified),
-    /// What was meant as one, and cannot be read.
+    /// A packet meant as a notification, but unreadable.
     Malformed(Broken),
 }
 
-/// A notification, and what is known beside what it says.
+/// A notification, and the context known from other frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Notified {
-    /// What it says.
+    /// Content of the notification.
     pub gist: Notification,
-    /// The flow that it is about, where that is known.
+    /// Flow that it is about, if known.
     pub flow: Option<FlowKey>,
-    /// The QP at the sender, where that is known.
+    /// QP at the sender, if known.
     pub sender_qp: Option<Qp>,
 }
 
 impl Notified {
-    /// A notification of which nothing is known but what it says.
+    /// Creates a notification without context from other frames.
     pub const fn alone(gist: Notification) -> Self {
         let sender_qp = match gist.subject {
             Subject::SenderQp(qp) => Some(qp),
@@ -58,10 +59,11 @@ impl Notified {
         }
     }
 
-    /// The sender that is to slow down, and the other end: the receiver, or who notifies where none is known. The same for
-    /// every kind of notification about a flow, as far as it is known.
+    /// Returns the sender that has to slow down, and the other end: the receiver, or the notifier
+    /// if no receiver is known. Both are the same for every kind of notification about a flow, as
+    /// far as known.
     ///
-    /// `None` where no sender is known: a WAN FCN names none.
+    /// `None` if no sender is known: a WAN FCN names none.
     pub fn ends(&self) -> Option<[End; 2]> {
         let Self { gist, flow, .. } = self;
         let named = gist
@@ -83,7 +85,7 @@ impl Notified {
         ])
     }
 
-    /// Who is to slow down.
+    /// Returns the sender that has to slow down.
     pub fn sender(&self) -> Option<IpAddr> {
         self.gist.sender.or(self.flow.map(|flow| flow.sender))
     }
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_qp_stands_at_its_own_side() {
+    fn a_qp_belongs_to_its_own_end() {
         let qp = Qp::truncate(0x12);
         let sender = Some("192.0.2.1");
         let by_sender = Notified::alone(gist(sender, Subject::SenderQp(qp)))
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_known_has_the_same_ends_for_every_kind() {
+    fn a_known_flow_has_the_same_ends_for_every_kind() {
         let [own, qp] = [Qp::truncate(0x11), Qp::truncate(0x12)];
         let sender = Some("192.0.2.1");
         let flow = FlowKey {

@@ -1,12 +1,12 @@
-//! What the memory knows about a frame beside what its packet says.
+//! Items for the context of a frame: what the memory holds beyond the packet itself.
 
 use crate::memory::{FrameTime, Led, Notice, Outcome};
 use crate::names::F;
 use crate::plan::{At, Mark, Plan, at};
 use fcn_observe::{Class, Resolved};
 
-/// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
-/// `start` in the data source.
+/// Plans the context of a notification, in the subtree that [`summary`](super::summary) leaves
+/// open. The notification begins at `start` in the data source.
 pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize) {
     let here = at(start, 0);
     let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<FrameTime>| {
@@ -87,9 +87,9 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
     }
 }
 
-/// Plans by what the notification is queued, and the data of its flow.
+/// Plans the traffic classes of the notification and of its flow's data.
 fn classes(plan: &mut Plan, notice: &Notice, here: At) {
-    // Its own headers show these.
+    // The packet's own headers show these.
     if let Some(class) = notice.class {
         plan.marked(F::FcnDscp, here, class.dscp(), Mark::Hidden);
         plan.hidden(F::FcnEcn, here, class.ecn().id());
@@ -111,13 +111,14 @@ fn classes(plan: &mut Plan, notice: &Notice, here: At) {
     }
 }
 
-/// Plans the word that what was known about a notification had to be forgotten.
+/// Plans the remark that the context of a notification had to be forgotten.
 pub fn forgotten(plan: &mut Plan, start: usize) {
     let why = format_args!("too many notifications since this one to remember it");
     plan.text(F::FcnForgotten, at(start, 0), why);
 }
 
-/// Plans what a data frame led to. Its packet stands at `start` in the data source.
+/// Plans the notifications that a data frame led to. Its packet begins at `start` in the data
+/// source.
 pub fn data(plan: &mut Plan, led: &Led, start: usize) {
     let here = at(start, 0);
     plan.aside();

@@ -1,4 +1,5 @@
-//! Options headers: the Fast CNP options in their place, the proxy address option, and the Fast CNP as a whole.
+//! Options headers: the Fast CNP options and the proxy address option in place, and the Fast CNP as
+//! a whole.
 
 use super::roce::{FAST, cnp_part};
 use super::{PayloadAt, Scene, ioam, is_extension_of_innermost, open_message};
@@ -19,18 +20,19 @@ use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{Layer, Profile};
 use std::net::IpAddr;
 
-/// An options header with options of ours in it.
+/// An options header that contains options of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionsAt {
-    /// First octet of the header in the data source.
+    /// Offset of the header in the data source.
     pub start: usize,
-    /// Whether it is a Hop-by-Hop Options header; else it is a Destination Options header.
+    /// True for a Hop-by-Hop Options header, false for a Destination Options header.
     pub hop_by_hop: bool,
     /// Source and destination of the IPv6 packet.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// A RoCEv2 packet with the same addresses in the same data source; counts where the packet was reassembled from fragments.
+    /// RoCEv2 packet with the same addresses in the same data source; used if the packet was
+    /// reassembled from fragments.
     pub roce_noted: Option<PayloadAt>,
-    /// Whether nothing was noted behind it: Wireshark may have given up before it came to UDP.
+    /// True if no note follows it: Wireshark may have stopped before it reached UDP.
     pub is_last: bool,
 }
 
@@ -44,11 +46,12 @@ impl OptionsAt {
     }
 }
 
-/// Most options of ours shown in one header; a packet has one.
+/// Maximum number of our options shown in one header; a valid packet has one.
 pub const MAX_SHOWN: usize = 32;
 
-/// Whether something is to be said of an options header, and whether it has a Fast CNP option: it has an option of ours in it,
-/// or one that Wireshark may stop at, which runs past it or is no IOAM trace that can be read.
+/// Returns whether an options header needs items of ours, and whether it has a Fast CNP option. It
+/// needs items if it has an option of ours, or one that Wireshark may stop at, because it runs past
+/// the header or is an unreadable IOAM trace.
 pub fn has_ours(header: &[u8], profile: &Profile) -> (bool, bool) {
     let (mut any, mut fast) = (false, false);
     for option in Options::new(Layer::DestinationOptions, header) {
@@ -69,12 +72,12 @@ pub fn has_ours(header: &[u8], profile: &Profile) -> (bool, bool) {
     (any, fast)
 }
 
-/// Whether the data of an IOAM option can be read, a trace's to its end.
+/// Returns true if the data of an IOAM option can be read; a trace must be readable to its end.
 fn is_ioam(data: &[u8]) -> bool {
     IoamOption::parse(data).is_ok_and(|option| option.trace().is_none_or(|trace| trace.is_ok()))
 }
 
-/// Where the option that runs past its header begins, and its type, where that is what `e` says.
+/// Returns the offset and type of the option that runs past its header, if `e` reports one.
 fn overrunning(header: &[u8], e: &Error) -> Option<(usize, u8)> {
     let at = match e.kind {
         fcn_wire::ErrorKind::Length { .. } => e.offset.checked_sub(1)?,
@@ -83,7 +86,7 @@ fn overrunning(header: &[u8], e: &Error) -> Option<(usize, u8)> {
     Some((at, *header.get(at)?))
 }
 
-/// Plans what is shown of an options header, and of the Fast CNP that it makes of the packet.
+/// Plans the items for an options header, and for the Fast CNP that its option makes of the packet.
 pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
     let Some(units) = scene.bytes.get(place.start + 1) else {
         return;
@@ -104,7 +107,7 @@ pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
         }
         None => header.len() == len,
     };
-    // What a header breaks that its packet does not hold whole, nobody can tell.
+    // A header that its packet does not contain completely cannot be judged.
     plan.silence(scene.quoted || !is_whole);
 
     let mut first_fast = None;
@@ -130,7 +133,7 @@ pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
                 has_proxy = true;
                 proxy_option(plan, scene, place, &option);
             }
-            // What the capture cut off does not run past its header.
+            // The capture cut it: it does not run past its header.
             Err(_) if header.len() < len => {}
             Err(e) => {
                 if overrun(plan, scene, place, header, &e) {
@@ -157,7 +160,7 @@ pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
     if has_proxy && is_first && packet_findings.has(Rule::ProxyAddressSeveral) {
         plan.expert(Rule::ProxyAddressSeveral, at(place.start, header.len()));
     }
-    // As many as `check` has left out, where it is about the same options.
+    // Adds the findings that `check` left out, if they are about the same options.
     if innermost && is_first {
         plan.leave_out(packet_findings.dropped().saturating_sub(plan.left_out()));
     }
@@ -177,8 +180,9 @@ pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
     whole(plan, scene, place, &packet);
 }
 
-/// Plans what `findings` say of the packet `behind` an options header, to which Wireshark did not come: an option may have
-/// stopped it. A Fast CNP whose option lies before that is [shown](whole) with its part behind.
+/// Plans the `findings` about the part of the packet `behind` an options header, if Wireshark did
+/// not reach it because an option stopped it. A Fast CNP whose option lies before that is
+/// [shown](whole) together with that part.
 fn unseen(plan: &mut Plan, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
     let is_fast_shown = (frame.options_headers())
         .any(|header| header.start < behind && has_ours(header.bytes, frame.profile()).1);
@@ -201,7 +205,7 @@ fn unseen(plan: &mut Plan, base: usize, frame: &Frame<'_>, behind: usize, findin
     }
 }
 
-/// What a Fast CNP breaks as a whole.
+/// Rules about a Fast CNP as a whole.
 const OF_FAST_CNP: [Rule; 5] = [
     Rule::FastCnpSeveral,
     Rule::FastCnpSeveralHeaders,
@@ -210,7 +214,8 @@ const OF_FAST_CNP: [Rule; 5] = [
     Rule::FastCnpSource,
 ];
 
-/// Whether an earlier header of the same packet has a Fast CNP option: the packet is one Fast CNP.
+/// Returns true if an earlier header of the same packet has a Fast CNP option: the packet is one
+/// Fast CNP.
 fn is_fast_already_shown(
     scene: &Scene<'_>,
     place: &OptionsAt,
@@ -224,8 +229,8 @@ fn is_fast_already_shown(
     })
 }
 
-/// The text that the Info column of a packet gets which quotes a Fast CNP: an ICMPv6 error from a sender that does not
-/// know the option, mostly.
+/// Returns the text appended to the Info column of a packet that quotes a Fast CNP: usually an
+/// ICMPv6 error from a sender that does not recognise the option.
 pub fn quotation(scene: &Scene<'_>, place: &OptionsAt) -> Option<ColumnText> {
     let (source, _) = place.addresses?;
     let (_, frame) = scene.frame_around(place.start, Known::ExtensionHeader, source)?;
@@ -239,7 +244,8 @@ struct Packet<'a> {
     option_at: usize,
 }
 
-/// Plans the Fast CNP as a whole: who notifies whom, the CNP behind the option, and the rules about all of it.
+/// Plans the Fast CNP as a whole: notifier and sender, the CNP behind the option, and the rules
+/// about the whole packet.
 fn whole(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
     let found = packet.found.as_ref();
     let reassembled = found.is_none_or(|(_, frame)| matches!(frame.end(), End::Fragment { .. }));
@@ -303,7 +309,7 @@ fn whole(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<
         && !scene.quoted
         && scene.bytes.len() >= scene.wire_len
     {
-        // A tunnel follows, or something that is no IP packet at all.
+        // A tunnel follows, or something that is not an IP packet.
         plan.expert(Rule::FastCnpNotCnp, at(packet.option_at, 2));
     }
 }
@@ -346,7 +352,7 @@ fn head(plan: &mut Plan, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
     plan.known(length, here, len, Node::OptionLength);
 }
 
-/// What an option of ours breaks by itself.
+/// Returns the rules that an option of ours violates by itself.
 fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> Findings {
     let mut findings = Findings::new();
     let check = if scene.profile.is_fast_cnp(option.kind) {
@@ -415,7 +421,7 @@ fn proxy_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &
     plan.close();
 }
 
-/// Plans an option of ours that runs past its header; says whether it is a Fast CNP option.
+/// Plans an option of ours that runs past its header; returns true if it is a Fast CNP option.
 fn overrun(
     plan: &mut Plan,
     scene: &Scene<'_>,

@@ -1,4 +1,4 @@
-//! The IOAM trace inside Fast CNP option 2: header, trace type bit by bit, every node's data fields.
+//! IOAM trace in Fast CNP option 2: header, trace type bit by bit, data fields of every node.
 
 use crate::names::F;
 use crate::plan::{Mark, Plan, at};
@@ -7,7 +7,7 @@ use fcn_wire::ioam::{Node, TRACE_HEADER_LEN, Trace, Value};
 const FLAGS: [F; 4] = F::TraceOverflow.run();
 const TYPE_BITS: [F; 15] = F::TraceBit0.run();
 
-/// Plans the trace that begins at `base`.
+/// Plans the items for the trace that begins at `base`.
 pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     let whole = trace.bytes().len();
     plan.open(F::Trace, at(base, whole), Mark::Plain);

@@ -1,36 +1,36 @@
-//! Which lines of a statistic a notification counts in, and how many lines there may be.
+//! Lines of the statistics that a notification is counted in, and their limits.
 
 use super::connection::{Notified, Record};
 use crate::plan::ColumnText;
 use fcn_wire::notification::{Origin, Subject};
 use std::collections::{HashMap, HashSet};
 
-/// Most congestion points, receivers, and QPs or flows that have a line of their own. Who forges addresses would
-/// otherwise fill the memory; what is beyond counts in [`OTHERS`].
+/// Maximum number of congestion points, receivers, and QPs or flows that have a line of their own.
+/// Forged addresses would otherwise fill the memory; the rest are counted in [`OTHERS`].
 pub const MAX_LINES: usize = 1000;
 
-/// The line of what has none of its own.
+/// Line for all that have none of their own.
 const OTHERS: &str = "others (beyond the first 1000)";
 
-/// What lines are grouped by.
+/// Groups of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// How it is said.
+    /// Kind of notification.
     Kind,
-    /// Congestion point that says it.
+    /// Congestion point that sent the notification.
     CongestionPoint,
-    /// Who else says it: receiver, proxy node or ingress PE.
+    /// Any other notifier: receiver, proxy node or ingress PE.
     Other,
-    /// What is to slow down.
+    /// QP or flow that has to slow down.
     Subject,
     /// Congestion level.
     Level,
-    /// Who sends what cannot be read.
+    /// Sender of an unreadable message.
     Malformed,
 }
 
 impl Group {
-    /// Every group, in the order of the statistic.
+    /// All groups, in the order of the statistics.
     pub const ALL: [Self; 6] = [
         Self::Kind,
         Self::CongestionPoint,
@@ -40,7 +40,7 @@ impl Group {
         Self::Malformed,
     ];
 
-    /// Its heading.
+    /// Returns its heading.
     pub const fn heading(self) -> &'static core::ffi::CStr {
         match self {
             Self::Kind => c"Notifications by kind",
@@ -53,24 +53,24 @@ impl Group {
     }
 }
 
-/// Heading of the average of the deepest queues on the paths.
+/// Heading for the average of the deepest queues on the paths.
 pub const DEEPEST_QUEUE: &core::ffi::CStr = c"Deepest queue on the path";
 
-/// What has a line already, of one statistic.
+/// Texts that have a line already in one statistics tree.
 #[derive(Debug, Default)]
 pub struct Listed(HashMap<Group, HashSet<String>>);
 
-/// A line that a notification counts in.
+/// A line that a notification is counted in.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedIn {
-    /// Its group.
+    /// Group of the line.
     pub group: Group,
-    /// Its text.
+    /// Text of the line.
     pub text: ColumnText,
 }
 
 impl Listed {
-    /// The lines that a packet counts in, one a group at most.
+    /// Returns the lines that a packet is counted in, at most one per group.
     pub fn lines(&mut self, record: &Record) -> [Option<CountedIn>; 4] {
         let notified = match record {
             Record::Notification(notified) => notified,
@@ -93,7 +93,7 @@ impl Listed {
         ]
     }
 
-    /// The line of that text, where it has one or gets one; else that of the others.
+    /// Returns the line with this text, if it has or gets one, otherwise the line of the others.
     fn line(&mut self, group: Group, text: core::fmt::Arguments<'_>) -> CountedIn {
         let own = ColumnText::new(text);
         let known = self.0.entry(group).or_default();
@@ -107,8 +107,8 @@ impl Listed {
     }
 }
 
-/// What is to slow down: one text for every kind of notification about a QP at the sender, where that is known; else what the
-/// notification names.
+/// The QP or flow that has to slow down: one text for every kind of notification about a QP at the
+/// sender, if that is known; otherwise the subject that the notification names.
 struct Slower<'a>(&'a Notified);
 
 impl core::fmt::Display for Slower<'_> {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_counts_once_in_every_group_that_it_says_something_of() {
+    fn a_notification_counts_once_in_every_group_that_applies() {
         let mut known = Listed::default();
         let cnp = gist(Kind::Cnp, 2, Subject::SenderQp(Qp::truncate(0x11)));
         assert_eq!(texts(&mut known, &cnp), ["CNP", "::2", "::7 QP 0x11"]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_the_others_counted_together() {
+    fn lines_are_bounded_and_the_rest_counted_together() {
         let mut known = Listed::default();
         let mut counts = BTreeMap::new();
         for round in 0..2u128 {
@@ -231,7 +231,8 @@ mod tests {
             }
             assert_eq!(counts["CNP"], (round + 1) * 1500);
         }
-        // Two kinds; as many congestion points as receivers, of the same addresses; QPs of both sides.
+        // Two kinds; as many congestion points as receivers, with the same addresses; QPs of both
+        // ends.
         assert_eq!(counts.len(), 2 + MAX_LINES + MAX_LINES + 1);
         assert_eq!(counts["::5"], 4);
         assert_eq!(counts[OTHERS], 2 * (500 + 500) + 2 * 2 * 1000);

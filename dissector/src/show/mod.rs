@@ -1,4 +1,5 @@
-//! What is shown of each message: plans made from octets by `fcn-wire`'s views. No Wireshark in here.
+//! Items shown for each message: plans made from octets with the views of `fcn-wire`. Nothing here
+//! calls Wireshark.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -33,16 +34,16 @@ use fcn_wire::icrc::Verdict;
 use fcn_wire::{Findings, IcrcCheck, Rule};
 use std::net::IpAddr;
 
-/// The payload of a UDP datagram, or a header, as Wireshark hands it over.
+/// The payload of a UDP datagram, or a header, as Wireshark passes it.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadAt {
-    /// Its first octet in the data source.
+    /// Offset in the data source.
     pub start: usize,
-    /// Octets captured.
+    /// Number of octets captured.
     pub captured: usize,
-    /// Octets on the wire.
+    /// Number of octets on the wire.
     pub reported: usize,
-    /// Source and destination of the IP packet, where it is IP.
+    /// Source and destination of the IP packet, if it is IP.
     pub addresses: Option<(IpAddr, IpAddr)>,
 }
 
@@ -56,25 +57,26 @@ impl PayloadAt {
     }
 }
 
-/// The octets that something is shown from, and how.
+/// The octets to be shown, and the parameters for reading them.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    /// The data source as captured: the frame, or what was reassembled.
+    /// Data source as captured: the frame, or reassembled octets.
     pub bytes: &'a [u8],
-    /// Octets of the data source on the wire.
+    /// Length of the data source on the wire, in octets.
     pub wire_len: usize,
-    /// Code points in use.
+    /// Code points that apply.
     pub profile: &'a Profile,
-    /// Whether ICRCs are to be verified.
+    /// True if ICRCs are to be verified.
     pub check_icrc: bool,
-    /// Whether this is quoted in another packet (an ICMP error, a proxy notification).
+    /// True if this is quoted in another packet (an ICMP error, a proxy notification).
     pub quoted: bool,
-    /// What the data source begins with, where it is the frame itself: then it is read as every other tool reads it.
+    /// Link type, if the data source is the frame itself: it is then parsed as every other tool
+    /// does.
     pub link: Option<LinkType>,
 }
 
 impl<'a> Scene<'a> {
-    /// The packet whose IP header begins at `start`, with its layers located; offsets from `start`.
+    /// Parses the packet whose IP header begins at `start`; offsets are relative to `start`.
     fn frame(&self, start: usize) -> Frame<'a> {
         let bytes = self.bytes.get(start..).unwrap_or_default();
         if self.quoted {
@@ -84,7 +86,7 @@ impl<'a> Scene<'a> {
         Frame::parse(bytes, wire_len, LinkType::RawIp, self.profile)
     }
 
-    /// The packet around a UDP payload, and where its IP header begins.
+    /// Returns the packet around a UDP payload, and the offset of its IP header.
     fn frame_of_payload(&self, place: &PayloadAt) -> Option<(usize, Frame<'a>)> {
         let (source, _) = place.addresses?;
         let (start, frame) = self.frame_around(place.start.checked_sub(8)?, Known::Udp, source)?;
@@ -92,7 +94,7 @@ impl<'a> Scene<'a> {
         (found == place.start).then_some((start, frame))
     }
 
-    /// A UDP payload, as far as captured.
+    /// Returns a UDP payload, as far as captured.
     fn payload(&self, place: &PayloadAt) -> &'a [u8] {
         self.slice(place.start, place.captured)
     }
@@ -104,8 +106,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The packet that has what is `known` at `place`, and where the offsets of its layers count from: the frame, where its
-    /// innermost packet is that one, else the packet's own IP header.
+    /// Returns the packet with the header `known` at `place`, and the offset that the offsets of
+    /// its layers are relative to: 0 for the frame, if the header belongs to the frame's innermost
+    /// packet, otherwise the packet's own IP header.
     fn frame_around(
         &self,
         place: usize,
@@ -140,25 +143,27 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A packet that is quoted, from its IP header on. It is cut by design: its own length fields tell what was there.
+/// Parses a quoted packet, from its IP header on. It is truncated by design: its own length fields
+/// give the original length.
 fn quoted_frame<'a>(packet: &'a [u8], profile: &'a Profile) -> Frame<'a> {
     let wire_len = usize::from(u16::MAX) + 40;
     Frame::parse(packet, wire_len, LinkType::RawIp, profile)
 }
 
-/// Whether the extension header at `place` is one of the innermost packet, be it one that the packet does not hold whole.
+/// Returns true if the extension header at `place` belongs to the innermost packet, even if the
+/// packet does not contain all of it.
 fn is_extension_of_innermost(frame: &Frame<'_>, place: usize) -> bool {
     (frame.ip()).is_some_and(|ip| ip.start < place && place <= ip.payload)
 }
 
-/// What the caller does once the plan of a message at a port of ours is carried out.
+/// Work left for the caller after the plan of a message at one of our ports has been carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// For the Info column.
+    /// Text for the Info column.
     pub info: ColumnText,
-    /// Where an invoking packet begins in the payload, and whether it is IPv6.
+    /// Offset of the invoking packet in the payload, and true if it is IPv6.
     pub invoking: Option<(usize, bool)>,
-    /// Octets of the payload that were needed but not captured.
+    /// Number of octets of the payload that were needed, but not captured.
     pub missing: Option<usize>,
 }
 
@@ -172,7 +177,7 @@ impl Shown {
     }
 }
 
-/// Who sent a broken message to whom, where that is known, for the Info column.
+/// Source and destination of a broken message, if known, for the Info column.
 struct Ends(Option<(IpAddr, IpAddr)>);
 
 impl core::fmt::Display for Ends {
@@ -184,7 +189,7 @@ impl core::fmt::Display for Ends {
     }
 }
 
-/// Opens the item of a whole message, or of the quotation of one.
+/// Opens the item of a whole message, or of a quoted one.
 fn open_message(plan: &mut Plan, scene: &Scene<'_>, (protocol, quotation): (P, F), whole: At) {
     plan.root();
     if scene.quoted {
@@ -194,19 +199,21 @@ fn open_message(plan: &mut Plan, scene: &Scene<'_>, (protocol, quotation): (P, F
     }
 }
 
-/// Plans what IP and UDP break around a message.
+/// Plans the rules that IP and UDP around a message violate.
 pub fn around(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) {
     if let Some((base, frame)) = scene.frame_of_payload(place) {
         roce::around(plan, base, &frame);
     }
 }
 
-/// The packet around a RoCEv2 payload, from its IP header on; `None` where that is not in front of it.
+/// Returns the packet around a RoCEv2 payload, from its IP header on; `None` if the header is not
+/// in front of it.
 pub fn frame<'a>(scene: &Scene<'a>, place: &PayloadAt) -> Option<Frame<'a>> {
     scene.frame_of_payload(place).map(|(_, frame)| frame)
 }
 
-/// What the packet was meant as that has what is `known` at `place`, where it cannot be read as a notification.
+/// Returns what the packet with the header `known` at `place` was meant as, if it cannot be read as
+/// a notification.
 pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> Option<Broken> {
     let (_, frame) = scene.frame_around(place, known, source)?;
     let mut findings = Findings::new();
@@ -214,7 +221,8 @@ pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> 
     Broken::from_frame(&frame, &findings)
 }
 
-/// The word behind the Info column's text where the checksum of UDP has whoever is told drop the message.
+/// Returns the remark for the Info column if the UDP checksum makes the notified node drop the
+/// message.
 fn checksum_remark(frame: Option<&Frame<'_>>) -> &'static str {
     let mut findings = Findings::new();
     if let Some(frame) = frame {
@@ -227,11 +235,12 @@ fn checksum_remark(frame: Option<&Frame<'_>>) -> &'static str {
     }
 }
 
-/// Whether a packet at RoCEv2's port, from the port of others, shows that it is RoCEv2.
+/// Returns true if a packet to RoCEv2's port, whose source port belongs to another protocol, proves
+/// to be RoCEv2.
 pub fn is_roce(scene: &Scene<'_>, place: &RoceAt) -> bool {
     match frame(scene, &place.at) {
         Some(frame) => frame.is_roce(),
-        // Reassembled, so that its headers are not in front of it.
+        // Reassembled, so its headers are not in front of it.
         None => proves_roce(
             scene.payload(&place.at),
             place.at.reported,
@@ -248,11 +257,11 @@ mod tests {
     use crate::plan::{Item, Op, Value, What};
     use proptest::prelude::*;
 
-    /// Makes a plan, and gives its steps and texts.
+    /// Makes a plan, and returns its steps and texts.
     fn planned(make: impl FnOnce(&mut Plan)) -> (Vec<Op>, Vec<u8>) {
         let mut plan = Plan::default();
         make(&mut plan);
-        // What the steps take from the store is in it, texts with a NUL behind them.
+        // All texts that the steps refer to lie within the store and are followed by a NUL.
         for op in plan.ops() {
             match op {
                 Op::Label(text) | Op::Append(text) | Op::Expert(.., text) if text.len > 0 => {
@@ -288,7 +297,8 @@ mod tests {
         Some((at(8)?, at(24)?))
     }
 
-    /// IPv6 from 2001:db8::1 to 2001:db8::a, with `header` in front of UDP and a CNP for QP 0x12.
+    /// Returns an IPv6 packet from 2001:db8::1 to 2001:db8::a, with `header` in front of UDP and a
+    /// CNP for QP 0x12.
     fn with_header(header: &[u8], next: u8) -> Vec<u8> {
         let mut cnp = vec![0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 0x12, 0, 0, 0, 0];
         cnp.extend([0; 20]);
@@ -327,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_is_no_message() {
+    fn quotations_are_not_messages() {
         let packet = with_header(&option1(), 60);
         let opens = |ops: &[Op], protocol| {
             ops.iter()
@@ -341,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_in_an_option_is_closed_in_it() {
+    fn items_opened_in_an_option_are_closed_in_it() {
         let (ops, ..) = shown(&with_header(&option1(), 60), false);
         let mut depth = 0i32;
         for op in ops {
@@ -360,7 +370,7 @@ mod tests {
 
     #[test]
     fn plans_of_the_fullest_headers_are_bounded() {
-        // One option with as many one-word nodes as fit, of the field that takes the most steps.
+        // One option with as many one-word nodes as fit, with the field that takes the most steps.
         for (bits, words) in [(0x80u8, 57), (0x40, 57), (0x02, 57)] {
             let mut data = vec![0, 1, 0, 1, 0x08, 0, bits, 0, 0, 0];
             data.extend(vec![1; words * 4]);
@@ -375,7 +385,7 @@ mod tests {
             let (ops, _) = shown(&with_header(&header, 60), false);
             assert!((100..700).contains(&ops.len()), "{}", ops.len());
         }
-        // As many options as fit, with every rule broken that can be, well-formed or not.
+        // As many options as fit, well-formed or not, with as many violated rules as possible.
         for one in [
             &option1()[2..20],
             &[0x9E, 0],

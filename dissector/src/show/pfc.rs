@@ -1,4 +1,5 @@
-//! The rules of PFC. Wireshark decodes the frame itself; a frame that breaks no rule is shown as it shows it.
+//! Rules of PFC. Wireshark decodes the frame itself; a frame that violates no rule is shown
+//! unchanged.
 
 use super::{PayloadAt, Scene};
 use crate::names::Node;
@@ -6,7 +7,7 @@ use crate::plan::Plan;
 use fcn_wire::finding::Findings;
 use fcn_wire::pfc::inspect;
 
-/// Plans the rules that a MAC control frame breaks, sent to `destination`.
+/// Plans the rules that a MAC control frame to `destination` violates.
 pub fn mac_control(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, destination: [u8; 6]) {
     let mut findings = Findings::new();
     inspect(

@@ -10,7 +10,8 @@ use fcn_wire::proxy_cn::{Agreement, Family, ProxyCn};
 use fcn_wire::{Claim, Profile};
 use std::net::IpAddr;
 
-/// Whose the datagram between these ports is: its payload as far as captured, and where that lies.
+/// Returns which protocol a datagram between these ports belongs to, from its payload as far as
+/// captured and the payload's position.
 pub fn claim(ports: (u16, u16), payload: &[u8], place: &PayloadAt, profile: &Profile) -> Claim {
     let outer = version(place.addresses);
     let evidence = Evidence {
@@ -23,8 +24,8 @@ pub fn claim(ports: (u16, u16), payload: &[u8], place: &PayloadAt, profile: &Pro
     evidence.claim(profile)
 }
 
-/// The UDP ports by which the message in a payload may be about RoCEv2: where the invoking packet goes, and the five-tuple, read
-/// as of either family.
+/// Returns the UDP ports that RoCEv2 may have in the message in a payload: the destination port of
+/// the invoking packet, and the port in the five-tuple, read as either address family.
 pub fn flow_ports(scene: &Scene<'_>, place: &PayloadAt) -> impl Iterator<Item = u16> + use<> {
     let payload = scene.payload(place);
     let invoking = ProxyCn::new_checked(payload, version(place.addresses))
@@ -37,12 +38,13 @@ pub fn flow_ports(scene: &Scene<'_>, place: &PayloadAt) -> impl Iterator<Item = 
     [invoking, v4, v6].into_iter().flatten()
 }
 
-/// Version of the IP packet around the message; 6 where it is not known.
+/// Version of the IP packet around the message; 6 if unknown.
 fn version(addresses: Option<(IpAddr, IpAddr)>) -> Family {
     addresses.map_or(Family::V6, |(source, _)| Family::from_address(source))
 }
 
-/// Octets of an IP packet of that version around a UDP payload, without options.
+/// Returns the length of an IP packet of this version around a UDP payload, without options, in
+/// octets.
 const fn shortest(outer: Family, payload: usize) -> usize {
     let header = match outer {
         Family::V4 => 20,
@@ -51,14 +53,14 @@ const fn shortest(outer: Family, payload: usize) -> usize {
     header + 8 + payload
 }
 
-/// The Info column's text of a broken message, whose flow and level are anybody's guess.
+/// Returns the Info text of a broken message, whose flow and level are unreliable.
 fn malformed(addresses: Option<(IpAddr, IpAddr)>, why: &str) -> ColumnText {
     let ends = Ends(addresses);
     ColumnText::new(format_args!("[Malformed] Proxy notification{ends}, {why}"))
 }
 
-/// Plans the message in a UDP payload, from whose start the plan's offsets are counted. The tree stays open for the invoking
-/// packet.
+/// Plans the items for the message in a UDP payload; offsets are relative to the payload. The tree
+/// stays open for the invoking packet.
 pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     let (addresses, reported) = (place.addresses, place.reported);
     let payload = scene.payload(place);

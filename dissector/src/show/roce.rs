@@ -13,23 +13,24 @@ use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
 use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
 
-/// A RoCEv2 packet, as Wireshark hands it over.
+/// A RoCEv2 packet, as Wireshark passes it.
 #[derive(Clone, Copy, Debug)]
 pub struct RoceAt {
-    /// Its UDP payload, which begins with the BTH.
+    /// UDP payload, which begins with the BTH.
     pub at: PayloadAt,
-    /// A Fast CNP option came with it, by its addresses; counts where the IP header cannot be found.
+    /// Fast CNP option of the same packet, matched by addresses; used if the IP header cannot be
+    /// found.
     pub option_noted: OptionNoted,
 }
 
-/// Whether a Fast CNP option was seen that belongs to a RoCEv2 packet.
+/// Presence of a Fast CNP option that belongs to a RoCEv2 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionNoted {
-    /// No.
+    /// None.
     No,
-    /// Yes, in the same data source.
+    /// In the same data source.
     Here,
-    /// Yes, in another data source: reassembly left it behind.
+    /// In another data source: reassembly left it behind.
     Elsewhere,
 }
 
@@ -40,7 +41,8 @@ impl RoceAt {
         })
     }
 
-    /// With the length that the packet's own headers state, where that is more: a quotation ends early.
+    /// Returns it with the length in the packet's own headers, if that is greater: a quotation ends
+    /// early.
     fn stated_by(mut self, frame: Option<&Frame<'_>>) -> Self {
         if let Some(datagram) = frame.and_then(|frame| frame.datagram()) {
             self.at.reported = self.at.reported.max(datagram.payload_len);
@@ -54,7 +56,7 @@ pub(super) type CnpFields = [F; 7];
 const PLAIN: CnpFields = F::CnpOpcode.run();
 pub(super) const FAST: CnpFields = F::FastOpcode.run();
 
-/// Plans what is shown of a RoCEv2 packet.
+/// Plans the items for a RoCEv2 packet.
 pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
     let payload = scene.payload(&place.at);
     let found = scene.frame_of_payload(&place.at);
@@ -94,7 +96,7 @@ pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
     let (protocol, quotation, fields) = match place.option_noted {
         _ if !is_cnp => return,
         _ if !place.is_fast(frame) => (P::Cnp, F::CnpQuoted, &PLAIN),
-        // The option is shown where it lies; the CNP behind it lies here.
+        // The option is shown in its own data source; the CNP behind it is in this one.
         OptionNoted::Elsewhere if frame.is_none() => (P::FastCnp, F::FastQuoted, &FAST),
         _ => return,
     };
@@ -117,7 +119,8 @@ pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
     cnp_part(plan, scene, &place.at, fields);
 }
 
-/// Plans what IP and UDP around the message in `frame` break, which begins at `base`.
+/// Plans the rules that IP and UDP around the message in `frame` violate; offsets are relative to
+/// `base`.
 pub(super) fn around(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     let mut findings = Findings::new();
     frame.check_around(&mut findings);
@@ -127,7 +130,8 @@ pub(super) fn around(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     }
 }
 
-/// Plans the rules that the packet's own IOAM trace breaks, in its option; Wireshark decodes the trace itself.
+/// Plans the rules that the packet's own IOAM trace violates, in its option; Wireshark decodes the
+/// trace itself.
 fn ioam_rules(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
@@ -142,7 +146,7 @@ fn ioam_rules(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     }
 }
 
-/// Plans the CNP part: its fields as far as captured, and the rules it breaks.
+/// Plans the CNP part: its fields as far as captured, and the rules that it violates.
 pub(super) fn cnp_part(
     plan: &mut Plan,
     scene: &Scene<'_>,
@@ -156,7 +160,7 @@ pub(super) fn cnp_part(
         let mark = Mark::Behind(Node::BthOpcode, here.start);
         plan.marked(*opcode, here, bth.opcode().0, mark);
         plan.known(*pkey, at(base + 2, 2), bth.pkey(), Node::BthPkey);
-        // With the BTH, ours of any RoCEv2 packet.
+        // Together with the BTH, our fields of any RoCEv2 packet are shown.
         let mark = Mark::Known(Node::Bth, here.start);
         for bit in [*fecn, *becn] {
             plan.marked(bit, at(base + 4, 1), payload[4], mark);
@@ -206,7 +210,7 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
         return unchecked(plan, why);
     }
     let payload = scene.payload(place);
-    // Shorter than a BTH and an ICRC: `check_roce` names it.
+    // Shorter than a BTH and an ICRC: `check_roce` reports that.
     let Some((before, field)) = payload
         .split_last_chunk::<ICRC_LEN>()
         .filter(|(before, _)| before.len() >= BTH_LEN)
@@ -236,7 +240,7 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
     let mut findings = Findings::new();
     check_icrc(verdict, place.captured, &mut findings);
     for finding in &findings {
-        // Wireshark's own checksum item has this rule's expert info.
+        // Wireshark's own checksum item has the expert info of this rule.
         let here = at(place.start + finding.offset, finding.len);
         plan.found(Op::Found(finding.rule, here));
     }
@@ -255,7 +259,8 @@ fn why_unchecked(scene: &Scene<'_>, frame: Option<&Frame<'_>>) -> &'static str {
     }
 }
 
-/// The text for the Info column, and which protocol the packet is; `None` where it is no CNP of either kind.
+/// Returns the protocol of the packet, and the text for the Info column; `None` if it is not a CNP
+/// of either kind.
 pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
     let bth = Bth::new_checked(scene.payload(&place.at)).ok()?;
     if bth.opcode() != Opcode::CNP {
@@ -271,7 +276,7 @@ pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
     ))
 }
 
-/// What is wrong with a packet so that what its line says may be wrong, too: a text that goes behind it.
+/// Returns the remark for the Info column about damage that makes the rest of the line unreliable.
 fn damage(scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) -> &'static str {
     let mut findings = Findings::new();
     match frame {
@@ -289,7 +294,7 @@ fn damage(scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) -> &'
     }
 }
 
-/// `text`, with the remark in brackets that ends what is in the Info column at present.
+/// Returns `text`, with the bracketed remark that currently ends the Info column.
 pub fn with_remark(text: &ColumnText, present: &[u8]) -> ColumnText {
     let remark = present
         .iter()
@@ -301,7 +306,7 @@ pub fn with_remark(text: &ColumnText, present: &[u8]) -> ColumnText {
     }
 }
 
-/// One line about a CNP of either kind.
+/// Returns the Info line of a CNP of either kind.
 fn line<'a>(
     frame: Option<&'a Frame<'a>>,
     place: &'a RoceAt,
@@ -339,7 +344,7 @@ impl core::fmt::Display for Line<'_> {
         if let Some(notification) = &self.notification {
             return write!(f, "{notification}");
         }
-        // Not a whole one: say as much as there is.
+        // Incomplete: report as much as there is.
         f.write_str(if self.fast { "Fast CNP" } else { "CNP" })?;
         if let Some((source, destination)) = self.place.at.addresses {
             let role = match self.receiver {

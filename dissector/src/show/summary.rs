@@ -1,4 +1,5 @@
-//! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
+//! Content of every notification, regardless of its kind: one parser and one subtree for all of
+//! them.
 
 use super::{Notified, PayloadAt, Scene};
 use crate::names::{F, Node, P};
@@ -7,8 +8,8 @@ use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::notification::Notification;
 use std::net::IpAddr;
 
-/// What the notification at `place` says; `None` where there is none that can be read. `options` is the options header with a
-/// Fast CNP option that came with it, wherever that lies.
+/// Returns the content of the notification at `place`; `None` if there is no readable one.
+/// `options` is the options header with a Fast CNP option that belongs to it, from any data source.
 pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Notification> {
     match scene.frame_of_payload(place) {
         Some((_, frame)) => Notification::from_frame(&frame),
@@ -19,12 +20,13 @@ pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Opt
 const UDP: u8 = 17;
 const DESTINATION_OPTIONS: u8 = 60;
 const UDP_HEADER_LEN: usize = 8;
-/// Octets of a payload that are enough to know what it says: the longest begins with a five-tuple and quotes the
-/// packet that it is about as far as that one's BTH.
+/// Octets of a payload that suffice to read its content: the longest begins with a five-tuple and
+/// quotes the packet that it is about up to that packet's BTH.
 const ENOUGH: usize = 512;
 const LONGEST_OPTIONS: usize = 2048;
 
-/// Reads a message whose IP header stayed with its first fragment: puts one in front of it that says the same.
+/// Parses a message whose IP header stayed with its first fragment: puts an equivalent header in
+/// front of it.
 fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<Notification> {
     let datagram = scene.slice(
         place.start.checked_sub(UDP_HEADER_LEN)?,
@@ -64,7 +66,7 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<N
     );
     packet[ip_len..datagram_at].copy_from_slice(options);
     if !options.is_empty() {
-        // A Fragment header may have been the next one.
+        // Next header may have been a Fragment header.
         packet[ip_len] = UDP;
     }
     packet[datagram_at..end].copy_from_slice(datagram);
@@ -77,12 +79,12 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<N
     Notification::from_frame(&frame)
 }
 
-/// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
+/// Plans the subtree that all kinds of notifications share, and leaves it open for the context.
 pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
     let gist = &notified.gist;
     let here = At { len: 0, ..whole };
     if gist.hops > 0 {
-        // Of the trace, which the Fast CNP's own subtree shows.
+        // From the trace, which the Fast CNP's own subtree shows.
         plan.goto(Node::FastCnp, whole.start as usize);
         if let Some(depth) = gist.deepest_queue {
             plan.generated(F::FcnQueue, here, depth);
@@ -98,7 +100,7 @@ pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
     let text = |plan: &mut Plan, field: F, text: &str| {
         plan.text(field, here, format_args!("{text}"));
     };
-    // The packet's own subtree shows what the notification says, by the names of its format.
+    // The packet's own subtree shows this content, under the names of its format.
     plan.hidden(F::FcnKind, here, gist.kind.id());
     plan.hidden(F::FcnKindName, here, gist.kind.name());
     text(plan, F::FcnNotifierRole, gist.origin.id());

@@ -7,7 +7,7 @@ use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn};
 use std::net::IpAddr;
 
-/// A level, or that none is given.
+/// A congestion level, if one is given.
 struct Level(Option<u8>);
 
 impl core::fmt::Display for Level {
@@ -19,7 +19,8 @@ impl core::fmt::Display for Level {
     }
 }
 
-/// The Info column's text of what has another length than an FCN, so that its label and level are anybody's guess.
+/// Returns the Info text for a payload whose length is not that of an FCN, so that its label and
+/// level are unreliable.
 fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
     let ends = Ends(addresses);
     ColumnText::new(format_args!(
@@ -29,7 +30,7 @@ fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
     ))
 }
 
-/// Plans the message in a UDP payload, from whose start the plan's offsets are counted.
+/// Plans the items for the message in a UDP payload; offsets are relative to the payload.
 pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     let (addresses, reported) = (place.addresses, place.reported);
     let payload = scene.payload(place);
@@ -38,7 +39,7 @@ pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     plan.protocol(P::WanFcn, whole, Mark::Plain);
     let message = match WanFcn::new_checked(payload) {
         Ok(message) => message,
-        // A message that the capture cut off is not malformed.
+        // A message that the capture truncated is not malformed.
         Err(_) if payload.len() < reported => {
             let info = ColumnText::new(format_args!("WAN FCN, cut short by the capture"));
             return Shown {

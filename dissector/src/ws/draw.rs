@@ -1,6 +1,7 @@
-//! Carries a plan out: finds the places in Wireshark's tree, and adds the items.
+//! Carries out a plan: finds positions in Wireshark's tree, and adds the items.
 //!
-//! Wireshark may leave any of its functions through `longjmp`. Nothing in here has to be dropped.
+//! Wireshark may leave any of its functions through `longjmp`, so nothing here may need to be
+//! dropped.
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::packet::{Packet, Tree, Tvb};
@@ -13,28 +14,28 @@ use core::marker::PhantomData;
 use core::ptr;
 use fcn_wire::finding::{Rule, Severity};
 
-/// Deepest nesting of a plan.
+/// Maximum nesting depth of a plan.
 const DEPTH: usize = 8;
 const AS_IS: &CStr = c"%s";
-/// How many places may be sought in vain in the whole tree; then only what lies ahead is searched, so that no packet
-/// can make this slow.
+/// Maximum number of failed searches of the whole tree; later searches cover only the nodes ahead,
+/// so that no packet can make this slow.
 const MAX_MISSES: usize = 64;
-/// In a second.
+/// Nanoseconds in a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
 thread_local! {
-    /// The plan that is being made. Borrowed by pure Rust alone.
+    /// The plan under construction. Borrowed only by pure Rust code.
     static PLAN: RefCell<Plan> = RefCell::default();
 }
 
-/// A plan in the packet's memory, to be carried out.
+/// A plan in the packet's memory, ready to be carried out.
 #[derive(Clone, Copy)]
 pub struct Drawing<'p> {
     pub ops: &'p [Op],
     store: &'p [u8],
 }
 
-/// Has `work` make a plan about a packet, or about what it quotes; `None` where it panics.
+/// Lets `work` make a plan about a packet, or about its quotation of another; `None` if it panics.
 pub fn plan<'p, T: Copy>(
     packet: Packet<'p>,
     quoted: bool,
@@ -57,7 +58,8 @@ pub fn plan<'p, T: Copy>(
     })
 }
 
-/// Carries a plan out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
+/// Carries out a plan, starting at `root`, and returns the tree that it leaves open. Offsets are
+/// relative to `tvb`.
 pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: Drawing<'_>) -> Tree<'p> {
     let mut pen = Pen {
         pinfo: packet.0,
@@ -81,7 +83,7 @@ pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: Drawing<
 
 struct Pen<'a> {
     pinfo: *mut sys::packet_info,
-    /// The tree's root, or the tree that a dissector was given; may be null.
+    /// Root of the tree, or the tree that a dissector was given; may be null.
     root: *mut sys::proto_tree,
     tvb: *mut sys::tvbuff_t,
     captured: u32,
@@ -89,11 +91,11 @@ struct Pen<'a> {
     open: [*mut sys::proto_tree; DEPTH],
     depth: usize,
     last: *mut sys::proto_item,
-    /// The node found last: plans mostly go forward, so the next one is mostly behind it.
+    /// Node that was found last: plans mostly go forward, so the next one usually follows it.
     cursor: *mut sys::proto_node,
-    /// Whether the place asked for last is not in the tree.
+    /// True if the last requested position is not in the tree.
     missed: bool,
-    /// How often that happened.
+    /// Number of failed searches.
     misses: usize,
 }
 
@@ -102,7 +104,8 @@ impl Pen<'_> {
         self.open[self.depth]
     }
 
-    /// Start and length within what was captured, so that adding an item throws no exception.
+    /// Returns start and length, clamped to the captured octets, so that adding an item throws no
+    /// exception.
     fn clamp(&self, at: At) -> (c_int, c_int) {
         let start = at.start.min(self.captured);
         let len = at.len.min(self.captured - start);
@@ -115,20 +118,20 @@ impl Pen<'_> {
     fn stored(&self, text: Stored) -> *const c_char {
         let start = text.start as usize;
         match self.store.get(start..=start + text.len as usize) {
-            // `Plan::store_text` put a NUL behind it.
+            // `Plan::store_text` put a NUL after it.
             Some(text) => text.as_ptr().cast(),
             None => c"".as_ptr(),
         }
     }
 
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds.
     unsafe fn step(&mut self, op: Op) {
         let (pinfo, tvb) = (self.pinfo, self.tvb);
         let tree = self.tree();
-        // SAFETY: everywhere below, `tree` is a live tree or null (which Wireshark takes for "no tree wanted"), `tvb`
-        // is live, start and length are within it, the field was registered with the type that the function asks for,
-        // and texts end with a NUL.
+        // SAFETY: everywhere below, `tree` is a live tree or null (which Wireshark takes for "no
+        // tree wanted"), `tvb` is live, start and length are within it, the field was registered
+        // with the type that the function expects, and texts end with a NUL.
         unsafe {
             match op {
                 Op::Goto(anchor) => {
@@ -170,7 +173,7 @@ impl Pen<'_> {
                             ids::field(F::RoceIcrcStatus),
                             ids::expert(Rule::RoceIcrcBad),
                             pinfo,
-                            // In the order of the wire, as Wireshark's own "Invariant CRC" shows it.
+                            // In network byte order, as Wireshark's own "Invariant CRC" shows it.
                             expected.swap_bytes(),
                             sys::ENC_BIG_ENDIAN,
                             flags,
@@ -182,7 +185,7 @@ impl Pen<'_> {
                 Op::Expert(rule, at, text) => {
                     let (start, len) = self.clamp(at);
                     let expert = ids::expert(rule);
-                    // Wireshark takes for the item's protocol whatever is being dissected.
+                    // Wireshark assigns the expert info to the protocol that is being dissected.
                     let before = (*pinfo).current_proto;
                     (*pinfo).current_proto = ids::short_name(expert_protocol(rule));
                     if text.len == 0 {
@@ -206,10 +209,10 @@ impl Pen<'_> {
         }
     }
 
-    /// Adds an item by the type that its field was registered with, and opens it if it is to be.
+    /// Adds an item by the type that its field was registered with, and opens it if requested.
     ///
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds.
     unsafe fn add(&mut self, item: Item) {
         let (mut tree, tvb) = (self.tree(), self.tvb);
         let mut mark = item.mark;
@@ -253,7 +256,7 @@ impl Pen<'_> {
                     sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address.as_ptr().cast())
                 }
                 (Kind::Ipv4, Value::Number(bits)) => {
-                    // Wireshark keeps IPv4 addresses in network order.
+                    // Wireshark keeps IPv4 addresses in network byte order.
                     let address = (bits as u32).to_be();
                     sys::proto_tree_add_ipv4(tree, id, tvb, start, len, address)
                 }
@@ -276,11 +279,11 @@ impl Pen<'_> {
                     Kind::Dec(_) | Kind::Named(_) | Kind::Hex(_) | Kind::Frame(_),
                     Value::Number(number),
                 ) => sys::proto_tree_add_uint(tree, id, tvb, start, len, number as u32),
-                // No field of ours is added as another type than its own.
+                // None of our fields is added with a type other than its own.
                 _ => return,
             }
         };
-        // SAFETY: the item was returned just now.
+        // SAFETY: Wireshark has just returned the item.
         unsafe {
             self.added(added, mark);
             if !before.is_null() && !added.is_null() {
@@ -292,10 +295,10 @@ impl Pen<'_> {
         }
     }
 
-    /// Adds, unseen, what finds the broken rules of all protocols by one name.
+    /// Adds hidden items that find the violated rules of all protocols by one name.
     ///
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds.
     unsafe fn found(&mut self, rule: Rule, at: At) {
         let (start, len) = self.clamp(at);
         let severity = match rule.info().severity {
@@ -318,7 +321,8 @@ impl Pen<'_> {
     }
 
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds; Wireshark has returned `item` just now.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds;
+    /// Wireshark has just returned `item`.
     unsafe fn added(&mut self, item: *mut sys::proto_item, mark: Mark) {
         self.last = item;
         // SAFETY: passed on.
@@ -326,7 +330,7 @@ impl Pen<'_> {
     }
 
     unsafe fn descend(&mut self, item: *mut sys::proto_item, ett: c_int) {
-        // SAFETY: `item` was returned just now.
+        // SAFETY: Wireshark has just returned `item`.
         let tree = unsafe { sys::proto_item_add_subtree(item, ett) };
         if self.depth + 1 < DEPTH {
             self.depth += 1;
@@ -334,10 +338,11 @@ impl Pen<'_> {
         self.open[self.depth] = tree;
     }
 
-    /// The tree at `anchor`; the root where it is not there (not wanted by a filter, or its protocol is disabled).
+    /// Returns the tree at `anchor`, or the root if it is not there (not wanted by a filter, or its
+    /// protocol is disabled).
     ///
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds.
     unsafe fn find(&mut self, anchor: Anchor) -> *mut sys::proto_tree {
         let root = self.root;
         self.missed = false;
@@ -352,8 +357,8 @@ impl Pen<'_> {
         }
         // SAFETY: the root and its nodes are live while the packet is dissected.
         unsafe {
-            // In a tree made for a filter alone the anchors are mostly not there; where a field stands is of no
-            // matter then, but for the protocol hierarchy.
+            // A tree built only for a filter mostly lacks the anchors; the position of a field
+            // matters there only for the protocol hierarchy.
             if !is_shown(root) {
                 return aside(root);
             }
@@ -370,16 +375,17 @@ impl Pen<'_> {
         }
     }
 
-    /// The item of `node` that begins at `start`; null where it is not in the tree, or the tree is not shown.
+    /// Returns the item of `node` that begins at `start`, or null if it is not in the tree or the
+    /// tree is not visible.
     ///
     /// # Safety
-    /// To be called while the packet is dissected whose tree and octets it holds.
+    /// To be called while the packet is being dissected whose tree and octets `self` holds.
     unsafe fn own(&mut self, node: Node, start: u32) -> *mut sys::proto_node {
         let root = self.root;
         let ids = ids::node(node);
         // SAFETY: the root and its nodes are live while the packet is dissected.
         unsafe {
-            // Some Wiresharks have no such field.
+            // Some versions of Wireshark have no such field.
             if root.is_null() || !is_shown(root) || ids.iter().all(|id| *id < 0) {
                 return ptr::null_mut();
             }
@@ -400,7 +406,7 @@ impl Pen<'_> {
     }
 }
 
-/// Adds a protocol alone, at `start` and so many octets of `tvb`, which were captured.
+/// Adds only a protocol, for `len` captured octets of `tvb` from `start`.
 pub fn add_protocol(
     tree: Tree<'_>,
     protocol: P,
@@ -416,15 +422,15 @@ pub fn add_protocol(
     }
 }
 
-/// Marks an item.
+/// Applies a mark to an item.
 ///
 /// # Safety
-/// `item` was returned by Wireshark just now.
+/// Wireshark has just returned `item`.
 unsafe fn set_mark(item: *mut sys::proto_item, mark: Mark) {
     // SAFETY: passed on.
     unsafe {
         match mark {
-            // The last two are decided before.
+            // `add` has already resolved the last two.
             Mark::Plain | Mark::Known(..) | Mark::Behind(..) => {}
             Mark::Generated => set_flag(item, sys::FI_GENERATED),
             Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
@@ -432,7 +438,7 @@ unsafe fn set_mark(item: *mut sys::proto_item, mark: Mark) {
     }
 }
 
-/// Whether somebody looks at the tree, or it is made for a filter alone.
+/// Returns true if the tree is visible, false if it was built only for a filter.
 ///
 /// # Safety
 /// `root` is a live tree.
@@ -444,7 +450,7 @@ unsafe fn is_shown(root: *mut sys::proto_tree) -> bool {
     }
 }
 
-/// The place for what is no layer of the packet: see [`Anchor::Aside`].
+/// Returns the position for items that are not a layer of the packet: see [`Anchor::Aside`].
 ///
 /// # Safety
 /// `root` is null or a live tree.
@@ -462,8 +468,8 @@ unsafe fn aside(root: *mut sys::proto_tree) -> *mut sys::proto_tree {
     }
 }
 
-/// The first node from `from` on, in the order of display, of one of the fields `ids` that begins at `start` of data
-/// source `ds`, or null.
+/// Returns the first node from `from` on, in display order, that belongs to one of the fields `ids`
+/// and begins at `start` of data source `ds`, or null.
 ///
 /// # Safety
 /// `root` is a live tree, and `from` is null or in it.

@@ -1,4 +1,5 @@
-//! Handles of Wireshark's own dissectors: those that a wrapper of ours stands in front of, and who has a UDP port.
+//! Handles of Wireshark's own dissectors: those that our wrappers precede, and the owners of UDP
+//! ports.
 
 use super::{compat, sys};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -8,12 +9,12 @@ use fcn_wire::Profile;
 pub const UDP_PORT: &CStr = c"udp.port";
 pub type Handle = AtomicPtr<sys::dissector_handle>;
 
-/// A wrapper of ours in front of a dissector of Wireshark's own.
+/// A wrapper of ours in front of one of Wireshark's own dissectors.
 pub struct Wrapped {
     pub table: &'static CStr,
-    /// Where in the table it is.
+    /// Key in the table.
     pub number: u32,
-    /// Filter name of the protocol whose handle is to be there; `None`: whichever is.
+    /// Filter name of the protocol whose handle is expected there; `None`: any.
     pub protocol: Option<&'static CStr>,
     pub callback: Callback,
     pub name: &'static CStr,
@@ -22,7 +23,7 @@ pub struct Wrapped {
     pub original: Handle,
 }
 
-/// Makes statics of wrappers, each of a function that takes the call and the wrapper.
+/// Defines statics of wrappers, each for a function that takes the call and the wrapper.
 macro_rules! wrappers {
     ($( $(#[$doc:meta])* $id:ident = $table:literal, $number:expr, $protocol:expr => $work:path, $name:literal, $description:literal; )+) => { $(
         $(#[$doc])*
@@ -41,18 +42,19 @@ macro_rules! wrappers {
 pub(super) use wrappers;
 
 impl Wrapped {
-    /// Wireshark's own handle.
+    /// Returns Wireshark's own handle.
     pub fn original(&self) -> sys::dissector_handle_t {
         self.original.load(Ordering::Relaxed)
     }
 
-    /// The wrapper's handle, made once. Later Wiresharks complain where handles of a table have no names to tell them
-    /// apart. The description names it in Decode As; a comma would break the file that keeps
-    /// a user's choices.
+    /// Returns the wrapper's handle, created once. Later versions of Wireshark complain if handles
+    /// of a table have no names to tell them apart. Decode As shows the description; a comma in it
+    /// would corrupt the file that stores a user's choices.
     pub fn ours(&self) -> sys::dissector_handle_t {
         let mut ours = self.ours.load(Ordering::Relaxed);
         if ours.is_null() {
-            // No protocol: Wireshark's own handle then enters its own name into the packet's list of protocols, once.
+            // No protocol: Wireshark's own handle then enters its own name into the packet's list
+            // of protocols, once.
             // SAFETY: a callback of the right type and texts that live forever.
             ours = unsafe {
                 sys::create_dissector_handle_with_name_and_description(
@@ -67,14 +69,14 @@ impl Wrapped {
         ours
     }
 
-    /// Puts the wrapper in front of Wireshark's own handle at `number`, where that is; what a user has chosen by Decode As
-    /// stays. `as_chosen`: the way that Decode As does.
+    /// Puts the wrapper in front of Wireshark's own handle at `number`, if there is one; a user's
+    /// choice by Decode As stays. `as_chosen`: in the same way as Decode As.
     ///
     /// # Safety
     /// Called while Wireshark starts, or between packets.
     pub unsafe fn hook(&self, number: u32, as_chosen: bool) {
         let (ours, name) = (self.ours(), self.table.as_ptr());
-        // SAFETY: tables and handles that exist since start; texts end with a NUL.
+        // SAFETY: the tables and handles have existed since startup; texts end with a NUL.
         unsafe {
             let table = sys::find_dissector_table(name);
             if table.is_null() {
@@ -97,7 +99,8 @@ impl Wrapped {
         }
     }
 
-    /// Puts the wrapper in front of Wireshark's own handle at the numbers that a user has chosen for it by Decode As.
+    /// Puts the wrapper in front of Wireshark's own handle at the numbers that a user has chosen
+    /// for it by Decode As.
     ///
     /// # Safety
     /// As for [`Self::hook`].
@@ -113,37 +116,40 @@ impl Wrapped {
     }
 }
 
-/// The UDP port of InfiniBand's preference.
+/// UDP port in InfiniBand's preference.
 pub static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as u32);
 
-/// Our wrapper's handle, which stands wherever RoCEv2 is dissected.
+/// Handle of our wrapper, which is registered wherever RoCEv2 is dissected.
 pub static ROCE_HANDLE: Handle = Handle::new(core::ptr::null_mut());
 
-/// [`ROCE_PORT`], or 0 where InfiniBand's preference names none.
+/// Returns [`ROCE_PORT`], or 0 if InfiniBand's preference names none.
 pub fn roce_port() -> u16 {
     u16::try_from(ROCE_PORT.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
-/// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
+/// Returns true if Wireshark without this plugin would try the dissector of UDP port `other` before
+/// InfiniBand at port `roce`, and has not tried it yet. Wireshark tries a dissector that the user
+/// has chosen first, then the one of the lower port. Our wrapper counts as chosen.
 pub fn comes_first(other: u32, roce: u32) -> bool {
     other != roce
         && roce == ROCE_PORT.load(Ordering::Relaxed)
         && (other < roce) != is_chosen_udp_port(other)
 }
 
-/// Whether a user has chosen what dissects UDP port `port`, by Decode As or by a preference.
+/// Returns true if a user has chosen the dissector of UDP port `port`, by Decode As or by a
+/// preference.
 pub fn is_chosen_udp_port(port: u32) -> bool {
-    // SAFETY: lookups in tables that exist since start.
+    // SAFETY: lookups in tables that have existed since startup.
     unsafe {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         !table.is_null() && compat::is_true(sys::dissector_is_uint_changed(table, port))
     }
 }
 
-/// Whether what goes to UDP port `port` is dissected as RoCEv2, by InfiniBand's preference or by Decode As.
+/// Returns true if packets to UDP port `port` are dissected as RoCEv2, by InfiniBand's preference
+/// or by Decode As.
 pub fn is_roce_port(port: u16) -> bool {
-    // SAFETY: lookups in tables that exist since start.
+    // SAFETY: lookups in tables that have existed since startup.
     unsafe {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         let handle = ROCE_HANDLE.load(Ordering::Relaxed);
@@ -158,7 +164,7 @@ pub type Callback = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// The numbers in a dissector table at which that handle is.
+/// Returns the numbers in a dissector table that have this handle.
 ///
 /// # Safety
 /// Called while Wireshark starts, or between packets; `table` is one of numbers.
@@ -170,17 +176,17 @@ unsafe fn numbers_of(table: &CStr, handle: sys::dissector_handle_t) -> Vec<u32> 
         entry: *mut c_void,
         found: *mut c_void,
     ) {
-        // SAFETY: Wireshark hands over an entry of the table and what it was given below.
+        // SAFETY: Wireshark passes an entry of the table and the pointer that it was given below.
         unsafe {
             let found: *mut (sys::dissector_handle_t, Vec<u32>) = found.cast();
             if sys::dtbl_entry_get_handle(entry.cast()) == (*found).0 {
-                // Tables of numbers keep them in place of the key's address.
+                // Tables of numbers store them in the key's pointer.
                 (*found).1.push(key.addr() as u32);
             }
         }
     }
     let mut found = (handle, Vec::new());
-    // SAFETY: the callback is given the address of `found`, which outlives the call.
+    // SAFETY: the callback gets the address of `found`, which outlives the call.
     unsafe {
         sys::dissector_table_foreach(table.as_ptr(), Some(collect), (&raw mut found).cast());
     }

@@ -1,5 +1,5 @@
-//! The memory at Wireshark's side: hands it each frame once, asks it what is known, and clears it for another file. What
-//! is remembered is `crate::memory`'s business.
+//! Interface to the memory: passes each frame to it once, queries it, and clears it for another
+//! file. `crate::memory` decides what is remembered.
 
 use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
@@ -12,12 +12,13 @@ use fcn_wire::{Frame, LinkType};
 
 static MEMORY: PerFile<Memory> = PerFile::new();
 
-/// Whether frames are remembered.
+/// Returns true if frames are remembered.
 pub fn is_on() -> bool {
     compat::is_on(&preferences::CORRELATE)
 }
 
-/// Wireshark's own account of the frame, if this is the first time that it is dissected.
+/// Returns number, time and capture point of the frame if it is dissected for the first time and
+/// frames are remembered.
 pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<Seen> {
     (is_on() && !packet.is_visited()).then(|| Seen {
         frame: packet.number(),
@@ -26,7 +27,7 @@ pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<Seen> {
     })
 }
 
-/// Where the frame was captured.
+/// Returns the capture point of the frame.
 fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
     match packet.link_type() {
         Some(link @ LinkType::LinuxCooked2) => {
@@ -36,17 +37,17 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
     }
 }
 
-/// Takes in a notification.
+/// Processes a notification.
 pub fn notified(seen: Seen, notice: &Notice<'_>) {
     with(|memory| memory.notified(seen, notice));
 }
 
-/// Takes in a packet that is no notification.
+/// Processes a packet that is not a notification.
 pub fn passed(seen: Seen, frame: &Frame<'_>) {
     with(|memory| memory.passed(seen, frame));
 }
 
-/// Calls no C: for use within [`guard`](super::guard).
+/// Applies `work` to the memory. Calls no C: for use within [`guard`](super::guard).
 fn with(work: impl FnOnce(&mut Memory)) {
     let mut memory = MEMORY.locked();
     let memory = memory
@@ -54,7 +55,7 @@ fn with(work: impl FnOnce(&mut Memory)) {
     work(memory);
 }
 
-/// What is known about a frame. Calls no C: for use within [`guard`](super::guard).
+/// Returns the context of a frame. Calls no C: for use within [`guard`](super::guard).
 pub fn context(frame: u32) -> Option<Context> {
     if !is_on() {
         return None;
@@ -62,12 +63,13 @@ pub fn context(frame: u32) -> Option<Context> {
     MEMORY.locked().as_ref()?.context(frame)
 }
 
-/// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`](super::guard).
+/// Returns the flow that a notification is about, by present knowledge. Calls no C: for use within
+/// [`guard`](super::guard).
 pub fn flow_of(gist: &Notification) -> Option<FlowKey> {
     MEMORY.locked().as_ref()?.flow_of(gist)
 }
 
-/// Forgets everything: another file, or new preferences.
+/// Forgets everything: for another file, or for new preferences.
 pub fn forget() {
     MEMORY.forget();
 }
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_leaves_a_memory_that_works() {
+    fn memory_works_after_a_panic() {
         let seen = Seen {
             frame: 1,
             at: Some(1),

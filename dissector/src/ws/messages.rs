@@ -1,4 +1,5 @@
-//! Our own dissectors: notifications to the proxy node and FCNs in the WAN, at their ports.
+//! Our own dissectors: congestion notification to the proxy node and FCN in the WAN, at their
+//! ports.
 
 use super::draw::{draw, plan};
 use super::handles;
@@ -10,12 +11,13 @@ use crate::show::{self, PayloadAt, Scene, Shown};
 use core::ffi::c_int;
 use fcn_wire::{Claim, Profile};
 
-/// The code points by which to read a datagram that Wireshark hands to the dissector of `protocol`, where it is ours; notes it
-/// unless it is others'.
+/// Returns the code points for reading a datagram that Wireshark passes to the dissector of
+/// `protocol`, if it is ours. Otherwise notes it, unless it belongs to another protocol.
 ///
-/// Ours, it is shown in place. Where it is broken, its own dissector refuses it, so that Wireshark asks whoever is known for
-/// the other port, and everybody's heuristics; the postdissector shows it if nobody took it. A user who has chosen the port,
-/// by Decode As or by the preference, has chosen this: then whatever goes there is shown in place.
+/// A datagram of ours is shown in place. If it is broken, its own dissector refuses it, so that
+/// Wireshark tries the dissector of the other port and all heuristics; the postdissector shows it
+/// if no dissector accepted it. If the user has chosen the port, by Decode As or by the preference,
+/// everything sent to it is shown in place.
 fn claim(call: Call<'_>, protocol: P) -> Option<Profile> {
     let (from, to) = call.packet.ports();
     if to != call.packet.matched() || call.packet.is_by_udp_lite() {
@@ -42,7 +44,7 @@ fn claim(call: Call<'_>, protocol: P) -> Option<Profile> {
     (claim == Claim::Ours).then_some(profile)
 }
 
-/// Shows a message of ours, and dissects what it quotes; 0 where it is none.
+/// Shows one of our messages, and dissects the packet that it quotes; returns 0 if it is not one.
 pub fn dissect(call: Call<'_>, protocol: P) -> c_int {
     let Call { packet, tvb, .. } = call;
     let shown = claim(call, protocol).and_then(|profile| show_message(call, protocol, &profile));
@@ -55,11 +57,12 @@ pub fn dissect(call: Call<'_>, protocol: P) -> c_int {
     if let Some(need) = shown.missing {
         tvb.demand(need);
     }
-    // 0 would mean that it was refused, so that Wireshark would ask others about a message without any octets.
+    // 0 would mean refusal: Wireshark would then try other dissectors on a message without any
+    // octets.
     c_int::try_from(tvb.captured().max(1)).unwrap_or(c_int::MAX)
 }
 
-/// Shows a broken message of ours that nobody else took.
+/// Shows a broken message of ours that no other dissector accepted.
 pub fn show_broken<'p>(call: Call<'p>, seen: &Note<'p>, protocol: P) {
     if !seen.quoted && call.packet.is_plain_udp() {
         let PayloadAt {
@@ -73,7 +76,8 @@ pub fn show_broken<'p>(call: Call<'p>, seen: &Note<'p>, protocol: P) {
     }
 }
 
-/// Shows the message of `protocol` that is to be dissected, and names it in the columns. Gives the tree that it leaves open.
+/// Shows the message of `protocol` that is to be dissected, and names it in the columns. Returns
+/// the tree that it leaves open.
 fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(Tree<'p>, Shown)> {
     let Call {
         packet, tvb, tree, ..

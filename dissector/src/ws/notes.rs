@@ -1,5 +1,5 @@
-//! What wrappers note of a packet, kept with it until the postdissector asks: a wrapper may never see the dissector behind
-//! it return. What is noted is the users' business.
+//! Notes that wrappers attach to a packet, kept until the postdissector reads them: the wrapped
+//! dissector may never return to its wrapper. Their users define what a note holds.
 
 use super::packet::Packet;
 use super::{ids, sys};
@@ -9,19 +9,19 @@ use core::iter::successors;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Most that is noted of one packet by one protocol; more than that is no traffic but an attack.
+/// Maximum number of notes of one protocol about one packet; only an attack needs more.
 const MAX_NOTES: usize = 16;
 
-/// What can be noted.
+/// A type of note.
 ///
 /// # Safety
 /// No other type has the same protocol.
 pub unsafe trait Noted: Copy {
-    /// The protocol that it is kept under.
+    /// Protocol that it is stored under.
     const PROTOCOL: P;
 }
 
-/// The notes of one packet, in its pool.
+/// Notes about one packet, in its memory pool.
 pub struct Notes<'p, T> {
     first: &'p Entry<'p, T>,
     last: Cell<&'p Entry<'p, T>>,
@@ -35,34 +35,35 @@ struct Entry<'p, T> {
 }
 
 impl<'p, T: Copy> Notes<'p, T> {
-    /// Copies of the notes, in their order.
+    /// Returns copies of the notes, in their order.
     pub fn iter(&self) -> impl Iterator<Item = T> + use<'p, T> {
         successors(Some(self.first), |entry| entry.next.get()).map(|entry| entry.note.get())
     }
 
-    /// How many more there were than are kept.
+    /// Number of notes that were not kept.
     pub fn lost(&self) -> u32 {
         self.lost.get()
     }
 }
 
-/// The packet that something was noted of last: all others need not be asked for their notes.
+/// Last packet that has notes: no other packet need be queried.
 static NOTED: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether anything may have been noted of this packet.
+/// Returns true if there may be notes about this packet.
 pub fn any(packet: Packet<'_>) -> bool {
     NOTED.load(Ordering::Relaxed) == packet.0
 }
 
-/// Done with the packet: the next one may lie in the same place.
+/// Ends the work on the packet: the next one may have the same address.
 pub fn done() {
     NOTED.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// The packet's notes of that type.
+/// Returns the packet's notes of this type.
 pub fn for_packet<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
     let pinfo = packet.0;
-    // SAFETY: the packet is live; only `note` stores under this protocol and key, in the packet's pool, and one type.
+    // SAFETY: the packet is live; only `note` stores under this protocol and key, in the packet's
+    // pool, and only one type.
     unsafe {
         let id = ids::protocol(T::PROTOCOL);
         let notes: *const Notes<'p, T> = sys::p_get_proto_data((*pinfo).pool, pinfo, id, 0).cast();
@@ -70,7 +71,7 @@ pub fn for_packet<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> 
     }
 }
 
-/// Notes something, and gives its place; `None` where there are too many.
+/// Stores a note, and returns a reference to it; `None` if there are too many.
 pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
     let entry = |note| {
         let (note, next) = (Cell::new(note), Cell::new(None));
@@ -85,7 +86,7 @@ pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
             lost: Cell::new(0),
         });
         let (pinfo, id) = (packet.0, ids::protocol(T::PROTOCOL));
-        // SAFETY: the packet is live, and what is kept lives in its pool.
+        // SAFETY: the packet is live, and the notes live in its pool.
         unsafe {
             sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, ptr::from_mut(notes).cast());
         }

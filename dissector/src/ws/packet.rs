@@ -1,9 +1,9 @@
-//! What Wireshark hands to a callback, so that whoever works with it need not know about pointers: the packet, its octets,
-//! its tree.
+//! Safe access to what Wireshark passes to a callback: the packet, its octets, its tree.
 //!
-//! The safe functions here rest on one promise, made where a [`Call`] begins: the pointers are Wireshark's, for the packet
-//! that it dissects on this thread, and nothing of them is kept past the callback's end. Some leave by an exception of
-//! Wireshark's (`longjmp`): those say so, and frames that call them hold nothing that has to be dropped.
+//! The safe functions here rest on one promise, made when a [`Call`] is created: the pointers are
+//! Wireshark's, for the packet that it dissects on this thread, and none of them is kept after the
+//! callback ends. Some functions leave by an exception of Wireshark's (`longjmp`): those say so,
+//! and frames that call them hold nothing that has to be dropped.
 
 use super::compat::{self, is_true};
 use super::handles::Wrapped;
@@ -21,16 +21,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// One call of a dissector.
 #[derive(Clone, Copy)]
 pub struct Call<'p> {
-    /// What is to be dissected.
+    /// Octets to be dissected.
     pub tvb: Tvb<'p>,
-    /// The packet that it is part of.
+    /// Packet that they are part of.
     pub packet: Packet<'p>,
-    /// Where it is to be shown.
+    /// Tree to show them in.
     pub tree: Tree<'p>,
     pub(super) data: *mut c_void,
 }
 
-/// Makes a callback for Wireshark of a function that takes a [`Call`], and what else stands behind it.
+/// Generates a callback for Wireshark from a function that takes a [`Call`] and further arguments.
 macro_rules! callback {
     ($work:path $(, $more:expr)*) => {{
         unsafe extern "C" fn callback(
@@ -39,7 +39,7 @@ macro_rules! callback {
             tree: *mut $crate::ws::sys::proto_tree,
             data: *mut core::ffi::c_void,
         ) -> core::ffi::c_int {
-            // SAFETY: Wireshark calls with live pointers, and nothing of them is kept.
+            // SAFETY: Wireshark calls with live pointers, and none of them is kept.
             $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) } $(, $more)*)
         }
         callback
@@ -49,7 +49,8 @@ pub(super) use callback;
 
 impl<'p> Call<'p> {
     /// # Safety
-    /// The pointers are those that Wireshark has handed to the callback that is running, and `'p` ends with it.
+    /// The pointers are those that Wireshark has passed to the running callback, and `'p` ends with
+    /// it.
     pub unsafe fn new(
         tvb: *mut sys::tvbuff_t,
         pinfo: *mut sys::packet_info,
@@ -64,13 +65,13 @@ impl<'p> Call<'p> {
         }
     }
 
-    /// Calls the dissector that a wrapper stands in front of, as if there were no wrapper; 0 where it refuses. May leave by
-    /// an exception.
+    /// Calls the dissector behind a wrapper, as if there were no wrapper; returns 0 if it refuses.
+    /// May leave by an exception.
     pub fn original(self, wrapped: &Wrapped) -> c_int {
         let pinfo = self.packet.0;
         // SAFETY: the arguments are Wireshark's own.
         unsafe {
-            // Every call counts this down by one; the wrapper is not to be counted.
+            // Every call decrements this; the wrapper is not to be counted.
             (*pinfo).can_desegment = (*pinfo).saved_can_desegment;
             sys::call_dissector_only(
                 wrapped.original(),
@@ -82,9 +83,10 @@ impl<'p> Call<'p> {
         }
     }
 
-    /// Has what is at UDP port `port` dissect this; 0 where it refuses, or nothing is there. May leave by an exception.
+    /// Calls the dissector of UDP port `port`; returns 0 if it refuses, or if there is none. May
+    /// leave by an exception.
     pub fn try_udp_port(self, port: u32) -> c_int {
-        // SAFETY: a table that exists since start, and Wireshark's own pointers.
+        // SAFETY: a table that has existed since startup, and Wireshark's own pointers.
         unsafe {
             let table = sys::find_dissector_table(super::handles::UDP_PORT.as_ptr());
             if table.is_null() {
@@ -100,19 +102,19 @@ impl<'p> Call<'p> {
 pub struct Tvb<'p>(pub(super) *mut sys::tvbuff_t, PhantomData<&'p [u8]>);
 
 impl<'p> Tvb<'p> {
-    /// Octets captured.
+    /// Number of octets captured.
     pub fn captured(self) -> usize {
         // SAFETY: asking a live tvbuff for its length.
         unsafe { sys::tvb_captured_length(self.0) as usize }
     }
 
-    /// Octets on the wire.
+    /// Number of octets on the wire.
     pub fn reported(self) -> usize {
         // SAFETY: as above.
         unsafe { sys::tvb_reported_length(self.0) as usize }
     }
 
-    /// The octets from its start, as far as captured.
+    /// Returns the octets from its start, as far as captured.
     pub fn bytes(self) -> &'p [u8] {
         let Ok(wanted) = c_int::try_from(self.captured()) else {
             return &[];
@@ -125,18 +127,19 @@ impl<'p> Tvb<'p> {
         if start.is_null() {
             return &[];
         }
-        // SAFETY: Wireshark keeps these octets, unchanged, as long as the packet is dissected.
+        // SAFETY: Wireshark keeps these octets, unchanged, while the packet is being dissected.
         unsafe { core::slice::from_raw_parts(start, wanted as usize) }
     }
 
-    /// The data source, and where in it this begins.
+    /// Returns the data source, and its own offset in it.
     pub fn source(self) -> (Self, usize) {
         // SAFETY: both only read the tvbuff.
         let (ds, start) = unsafe { (sys::tvb_get_ds_tvb(self.0), sys::tvb_raw_offset(self.0)) };
         (Self(ds, PhantomData), usize::try_from(start).unwrap_or(0))
     }
 
-    /// A part of it, by its octets captured and on the wire. Leaves by an exception where these are not within it.
+    /// Returns a part of it, with these captured and on-the-wire lengths. Leaves by an exception if
+    /// the part is not within it.
     pub fn part(self, start: usize, captured: usize, reported: usize) -> Self {
         let [start, captured, reported] = [start, captured, reported].map(|n| n as c_int);
         // SAFETY: a live tvbuff; Wireshark checks the numbers.
@@ -144,7 +147,8 @@ impl<'p> Tvb<'p> {
         Self(part, PhantomData)
     }
 
-    /// Asks for octets that were not captured: Wireshark then leaves by an exception, and says so in its own words.
+    /// Requests octets that were not captured: Wireshark then leaves by an exception, and reports
+    /// that in its own words.
     pub fn demand(self, octets: usize) {
         // SAFETY: throws, past frames with nothing to drop.
         unsafe { sys::tvb_get_ptr(self.0, 0, c_int::try_from(octets).unwrap_or(c_int::MAX)) };
@@ -156,7 +160,7 @@ impl<'p> Tvb<'p> {
 pub struct Packet<'p>(pub(super) *mut sys::packet_info, PhantomData<&'p [u8]>);
 
 impl<'p> Packet<'p> {
-    /// The frame's number.
+    /// Number of the frame.
     pub fn number(self) -> u32 {
         // SAFETY: live, as everywhere below.
         unsafe { (*self.0).num }
@@ -168,13 +172,13 @@ impl<'p> Packet<'p> {
         unsafe { ((*self.0).srcport, (*self.0).destport) }
     }
 
-    /// The number by which the dissector was found: of the two ports, the one that is its own.
+    /// Number by which the dissector was found: of the two ports, the dissector's own.
     pub fn matched(self) -> u32 {
         // SAFETY: as above.
         unsafe { (*self.0).match_uint }
     }
 
-    /// Source and destination of the IP packet being dissected.
+    /// Source and destination of the IP packet that is being dissected.
     pub fn addresses(self) -> Option<(IpAddr, IpAddr)> {
         // SAFETY: as above; the addresses live as long.
         unsafe {
@@ -185,7 +189,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// The destination MAC address; zeros where there is none.
+    /// Destination MAC address; zeros if there is none.
     pub fn mac_destination(self) -> [u8; 6] {
         // SAFETY: as above, and an address of 6 octets has them.
         unsafe {
@@ -198,15 +202,15 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// Whether what is being dissected is quoted in another packet.
+    /// Returns true if the octets being dissected are quoted in another packet.
     pub fn is_quoted(self) -> bool {
         // SAFETY: as above.
         is_true(unsafe { (*self.0).flags.in_error_pkt() })
     }
 
-    /// Marks what is dissected from now on as quoted, or not.
+    /// Marks everything dissected from now on as quoted, or as not quoted.
     pub fn set_quoted(self, quoted: bool) {
-        // A bit of an integer or of a bool, by version.
+        // A bit of an integer or of a bool, depending on the version.
         #[allow(
             clippy::useless_conversion,
             reason = "the type differs between versions"
@@ -217,13 +221,13 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// Whether the frame was dissected before.
+    /// Returns true if the frame has been dissected before.
     pub fn is_visited(self) -> bool {
         // SAFETY: as above, and so is its frame's data.
         is_true(unsafe { (*(*self.0).fd).visited() })
     }
 
-    /// The frame's time in nanoseconds since 1970, where it has one; what lies before counts as 1970.
+    /// Time of the frame in nanoseconds since 1970, if it has one; earlier times count as 1970.
     pub fn time(self) -> Option<u64> {
         const SECOND: u64 = 1_000_000_000;
         // SAFETY: as above, and so is its frame's data.
@@ -238,7 +242,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// The frame's own octets, among the sources that a packet's data is taken from.
+    /// Returns the frame's own octets, as opposed to the packet's other data sources.
     pub fn frame_tvb(self) -> Option<Tvb<'p>> {
         // SAFETY: as above, and so are its sources, of which the frame is the first.
         unsafe {
@@ -248,7 +252,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// The number of the interface that the frame was captured on; 0 where the file does not say.
+    /// Number of the interface that captured the frame; 0 if the file has none.
     pub fn interface(self) -> u32 {
         // SAFETY: as above, and so is its record; the flags say that the field is there.
         unsafe {
@@ -260,7 +264,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// What the frame begins with, where `fcn-wire` can read that.
+    /// Link type of the frame, if `fcn-wire` can read it.
     pub fn link_type(self) -> Option<LinkType> {
         // SAFETY: as above, and so is its record; what is dissected as a frame is a packet.
         let encapsulation = unsafe {
@@ -282,33 +286,37 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// What a data source begins with, where it is the frame itself and `fcn-wire` can read that.
+    /// Returns the link type of a data source, if it is the frame itself and `fcn-wire` can read
+    /// it.
     pub fn link_of(self, ds: Tvb<'p>) -> Option<LinkType> {
         self.link_type().filter(|_| self.frame_tvb() == Some(ds))
     }
 
-    /// Whether the payload of UDP is data to Wireshark: nobody took it. What somebody took may hold data further in.
+    /// Returns true if Wireshark shows the UDP payload as plain data, because no dissector accepted
+    /// it. An accepted payload may contain data further in.
     pub fn is_plain_udp(self) -> bool {
         let [data, udp] = [&ids::DATA, &ids::UDP].map(|id| id.load(Ordering::Relaxed));
         let around = self.layers().skip(1);
         (self.layers().zip(around)).any(|(layer, around)| layer == data && around == udp)
     }
 
-    /// Whether it is carried by UDP-Lite (RFC 3828), whose ports Wireshark looks up in the table of UDP's.
+    /// Returns true if UDP-Lite (RFC 3828) carries it; Wireshark looks up its ports in the table of
+    /// UDP.
     pub fn is_by_udp_lite(self) -> bool {
         let [lite, udp] = [&ids::UDP_LITE, &ids::UDP].map(|id| id.load(Ordering::Relaxed));
         self.layers().find(|layer| [lite, udp].contains(layer)) == Some(lite)
     }
 
-    /// Whether it has samples of sFlow: what is ours in it is in these.
+    /// Returns true if it has sFlow samples: our protocols are then inside these.
     pub fn has_samples(self) -> bool {
         let sflow = ids::SFLOW.load(Ordering::Relaxed);
         self.layers().any(|layer| layer == sflow)
     }
 
-    /// Wireshark's numbers of the packet's protocols, the innermost first.
+    /// Returns Wireshark's numbers of the packet's protocols, innermost first.
     fn layers(self) -> impl Iterator<Item = c_int> + use<'p> {
-        // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.
+        // SAFETY: the list of the packet's protocols is live, and stores their numbers in its
+        // pointers.
         unsafe {
             let tail = NonNull::new(sys::wmem_list_tail((*self.0).layers));
             let before =
@@ -318,7 +326,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// Whether there are columns whose Info may be changed.
+    /// Returns true if there is a writable Info column.
     pub fn has_writable_info(self) -> bool {
         // SAFETY: as above.
         unsafe {
@@ -327,7 +335,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// The Info column's text.
+    /// Returns the text of the Info column.
     pub fn info(self) -> Option<&'p CStr> {
         // SAFETY: as above; the text ends with a NUL.
         unsafe {
@@ -336,7 +344,7 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// Sets the columns of protocol and Info.
+    /// Sets the Protocol and Info columns.
     pub fn set_columns(self, protocol: P, info: &ColumnText) {
         // SAFETY: as above; the first text lives as long as the protocol, the other one is copied.
         unsafe {
@@ -346,14 +354,15 @@ impl<'p> Packet<'p> {
         }
     }
 
-    /// Adds to the Info column.
+    /// Appends to the Info column.
     pub fn append_info(self, text: &CStr) {
         // SAFETY: as above; the text is copied.
         unsafe { sys::col_append_str((*self.0).cinfo, compat::COL_INFO, text.as_ptr()) };
     }
 
-    /// Has the dissector called `name` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
-    /// columns and addresses stay those of the packet around it. May leave by an exception.
+    /// Calls the dissector `name` on the packet that is quoted at `at` of `tvb`, marked as a
+    /// quotation: it then feeds no conversation, and columns and addresses stay those of the packet
+    /// around it. May leave by an exception.
     pub fn dissect_quoted(self, tvb: Tvb<'p>, at: usize, tree: Tree<'p>, name: &'static CStr) {
         // SAFETY: a text that ends with a NUL.
         let handle = unsafe { sys::find_dissector(name.as_ptr()) };
@@ -369,19 +378,21 @@ impl<'p> Packet<'p> {
         self.set_quoted(before);
     }
 
-    /// Memory for `len` values, freed by Wireshark with the packet.
+    /// Allocates uninitialised memory for `len` values, which Wireshark frees with the packet.
     pub(super) fn scratch<T>(self, len: usize) -> &'p mut [MaybeUninit<T>] {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null for octets.
+        // SAFETY: the packet's pool is live; wmem aligns to at least 8, and aborts instead of
+        // returning null for a length above 0.
         let start = unsafe { sys::wmem_alloc((*self.0).pool, len * size_of::<T>()) };
         const { assert!(align_of::<T>() <= 8 && !core::mem::needs_drop::<T>()) };
-        // SAFETY: fresh memory of that size, of which nothing is promised but that it is there.
+        // SAFETY: fresh memory of that size, for values that may be uninitialised.
         unsafe { core::slice::from_raw_parts_mut(start.cast(), len) }
     }
 
-    /// Memory for `len` values, each `value`, freed by Wireshark with the packet.
+    /// Allocates memory for `len` values, each set to `value`, which Wireshark frees with the
+    /// packet.
     pub fn room<T: Copy>(self, len: usize, value: T) -> &'p mut [T] {
         let room = self.scratch::<T>(len);
         for place in &mut *room {
@@ -400,14 +411,15 @@ pub struct Tree<'p>(
 );
 
 impl Tree<'_> {
-    /// Whether there is none: nobody looks.
+    /// Returns true if there is none, because nothing displays it.
     pub fn is_none(self) -> bool {
         self.0.is_null()
     }
 
-    /// What of that which would be added anyone looks at.
+    /// Returns which of our items are in use.
     pub fn wanted(self) -> Wanted {
-        // SAFETY: the tree is null or live, and so is what it points to; the numbers were given by Wireshark.
+        // SAFETY: the tree is null or live, and so is what it points to; Wireshark assigned the
+        // numbers.
         unsafe {
             if self.0.is_null() {
                 return Wanted::Nothing;
@@ -433,18 +445,20 @@ impl Tree<'_> {
     }
 }
 
-/// What of a packet's tree anyone looks at.
+/// Parts of a packet's tree that are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// None of ours.
+    /// None of our items.
     Nothing,
-    /// A filter, a column or a list of fields refers to what every notification has, and to nothing else of ours.
+    /// A filter, a column or a list of fields refers to the fields of every notification, and to
+    /// nothing else of ours.
     Notifications,
-    /// It is shown, or asks for every protocol, or something refers to others of ours or to expert info.
+    /// The tree is visible or requests every protocol, or a filter refers to our other protocols or
+    /// to expert info.
     Everything,
 }
 
-/// An address as Rust has it, where it is IPv4 or IPv6.
+/// Converts an address, if it is IPv4 or IPv6.
 ///
 /// # Safety
 /// `address` belongs to a live `packet_info`.
@@ -454,12 +468,12 @@ unsafe fn ip_address(address: &sys::address) -> Option<IpAddr> {
     }
     match (address.type_, address.len) {
         (kind, 4) if kind == sys::AT_IPv4 as c_int => {
-            // SAFETY: an IPv4 address has 4 octets, of any alignment.
+            // SAFETY: an IPv4 address has 4 octets, with any alignment.
             let octets: [u8; 4] = unsafe { address.data.cast::<[u8; 4]>().read_unaligned() };
             Some(IpAddr::V4(Ipv4Addr::from(octets)))
         }
         (kind, 16) if kind == sys::AT_IPv6 as c_int => {
-            // SAFETY: an IPv6 address has 16 octets, of any alignment.
+            // SAFETY: an IPv6 address has 16 octets, with any alignment.
             let octets: [u8; 16] = unsafe { address.data.cast::<[u8; 16]>().read_unaligned() };
             Some(IpAddr::V6(Ipv6Addr::from(octets)))
         }

@@ -1,4 +1,5 @@
-//! The postdissector: adds to the finished tree what the wrappers noted, has the memory take the frame in, and serves the tap.
+//! The postdissector: adds items for the wrappers' notes to the finished tree, passes the frame to
+//! the memory, and feeds the tap.
 
 use super::draw::{Drawing, add_protocol, draw, plan};
 use super::messages::show_broken;
@@ -21,10 +22,10 @@ use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Notification;
 
-/// Octets of a UDP header.
+/// Length of a UDP header in octets.
 const UDP_HEADER_LEN: usize = 8;
 
-/// The postdissector's work.
+/// Runs the postdissector on a packet.
 pub fn post(call: Call<'_>) -> c_int {
     let (packet, tree) = (call.packet, call.tree);
     let plain = take_plain(call);
@@ -82,7 +83,7 @@ pub fn post(call: Call<'_>) -> c_int {
             notified.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
             notified.sender_qp = context.sender_qp.map(|(qp, _)| qp);
         }
-        // What is seen at several places counts once.
+        // A notification that was captured at several points counts once.
         if tapped && !is_copy {
             taps::queue(packet, Record::Notification(notified));
         }
@@ -102,7 +103,7 @@ pub fn post(call: Call<'_>) -> c_int {
     0
 }
 
-/// Says in the Info column of a packet that it quotes a Fast CNP.
+/// Appends to the Info column that the packet quotes a Fast CNP.
 fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
     let profile = seen.profile(packet);
     let place = seen.options_at(packet, hop_by_hop);
@@ -111,7 +112,8 @@ fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
     }
 }
 
-/// What a note was meant as, where it cannot be read as a notification and is nobody else's.
+/// Returns what a note was meant as, if it cannot be read as a notification and no other dissector
+/// accepted it.
 fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
     let (known, place) = match seen.kind {
         _ if seen.quoted => return None,
@@ -128,7 +130,7 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
     guard(|| show::broken(&seen.scene(packet, &profile), place, known, source)).flatten()
 }
 
-/// What a note says, where it is a notification and not the quotation of one.
+/// Returns the content of a note, if it is a notification and not the quotation of one.
 fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Notification> {
     let is_notification = match seen.kind {
         NoteKind::Roce => seen.is_cnp(),
@@ -148,7 +150,8 @@ fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Notification> {
     guard(|| show::gist(&seen.scene(packet, &profile), &seen.at, options)).flatten()
 }
 
-/// Has the frame remembered for its innermost message, if it is dissected for the first time.
+/// Passes the frame to the memory, for its innermost message, if it is dissected for the first
+/// time.
 fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     let packet = call.packet;
     let Some(visit) = memory::first_visit(call.tvb, packet) else {
@@ -157,7 +160,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     let inner = seen.ds.bytes();
     let profile = seen.profile(packet);
     let scene = seen.scene(packet, &profile);
-    // From the link layer on, tunnels and their labels can be read, too.
+    // From the link layer on, tunnels and their labels can be read as well.
     let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
     let with_frame = |work: &mut dyn FnMut(&Frame<'_>)| {
         if let Some(link) = link {
@@ -198,7 +201,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     }
 }
 
-/// The innermost message of a frame that is not quoted.
+/// Returns the innermost message of a frame that is not quoted.
 fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
     let is_message = |kind| matches!(kind, NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan);
     all.iter()
@@ -206,7 +209,7 @@ fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
         .last()
 }
 
-/// Adds what `work` plans.
+/// Makes a plan with `work`, and adds its items.
 fn add_plan<'p>(
     packet: Packet<'p>,
     tree: Tree<'p>,
@@ -218,7 +221,7 @@ fn add_plan<'p>(
     Some(plan)
 }
 
-/// Adds what is the same for every kind of notification.
+/// Adds the items that are the same for every kind of notification.
 fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified: &Notified) {
     add_plan(packet, tree, seen, |plan| {
         show::summary(plan, notified, at(seen.at.start, seen.at.captured));
@@ -232,7 +235,7 @@ fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified
     });
 }
 
-/// Adds what a data frame led to.
+/// Adds the notifications that a data frame led to.
 fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
     let number = packet.number();
     if let Some(seen) = innermost(all)
@@ -244,7 +247,8 @@ fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>
     }
 }
 
-/// Adds the protocols alone, to a tree that nobody looks into: statistics of the protocol hierarchy count them.
+/// Adds only the protocols, to a tree that is not visible, so that protocol hierarchy statistics
+/// count them.
 fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
     let mut has_fast = false;
     for seen in all.iter().filter(|seen| !seen.quoted) {
@@ -272,11 +276,11 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
     }
 }
 
-/// Adds what is to be shown of one note.
+/// Adds the items for one note.
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
     match seen.kind {
         NoteKind::Void => return,
-        // Somebody else's, in the end.
+        // Another dissector accepted it in the end.
         NoteKind::Broken(_) if !packet.is_plain_udp() => return,
         _ => {}
     }
@@ -297,7 +301,7 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
             NoteKind::MacControl => {
                 show::mac_control(plan, &scene, &seen.at, destination);
             }
-            // Shown already, but for what is around them.
+            // Shown already, except for the headers around them.
             NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
                 show::around(plan, &scene, &seen.at);
             }
@@ -305,7 +309,8 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
         }
         plan.say_left_out(at(seen.at.start, 0));
     });
-    // A CNP's own line says so whoever looks; for data the ICRC is computed only where details are asked for.
+    // The Info text of a CNP always contains this; for data, the ICRC is computed only if details
+    // are wanted.
     let is_data = seen.kind == NoteKind::Roce && !seen.quoted && !seen.is_cnp();
     if is_data
         && let Some(plan) = plan

@@ -1,4 +1,4 @@
-//! Code points and switches as preferences.
+//! Preferences: code points and switches.
 
 use super::compat::{self, BoolPreference};
 use super::handles::{Handle, ROCE_PORT, UDP_PORT, roce_port};
@@ -26,10 +26,11 @@ static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
-/// In microseconds.
+/// Window in microseconds.
 static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
 const DEFAULT_WINDOW: u32 = 1000;
-/// What a window's steps hold is counted in 32 bits: at 400 Gbit/s, that of a second and no more.
+/// Maximum window in microseconds. The octets of a step are counted in 32 bits, which suffices for
+/// a window of one second at 400 Gbit/s and no more.
 const LONGEST_WINDOW: u32 = 1_000_000;
 
 /// A preference of ours.
@@ -41,9 +42,9 @@ struct Preference {
     description: &'static CStr,
 }
 
-/// What a preference holds, and where Wireshark writes it between packets.
+/// Type of a preference, and the location that Wireshark writes it to between packets.
 enum Kind {
-    /// A code point: its base, its name in a profile, and its default.
+    /// A code point: location, base, name in a profile, and default.
     CodePoint(&'static AtomicU32, u32, &'static str, u32),
     Number(&'static AtomicU32),
     Switch(&'static BoolPreference),
@@ -90,14 +91,14 @@ preferences! {
         c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)";
 }
 
-/// Registers them; the protocols were registered before.
+/// Registers the preferences; the protocols must have been registered before.
 pub fn register() {
     for protocol in [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc, P::Fcn] {
         let applied = match protocol {
             P::Fcn => settings_applied,
             _ => applied,
         };
-        // SAFETY: the protocol was registered; texts and places live forever.
+        // SAFETY: the protocol was registered; texts and locations live forever.
         unsafe {
             let module = sys::prefs_register_protocol(ids::protocol(protocol), Some(applied));
             for preference in PREFERENCES.iter().filter(|one| one.protocol == protocol) {
@@ -109,7 +110,7 @@ pub fn register() {
 
 impl Preference {
     /// # Safety
-    /// `module` is a protocol's, as Wireshark gave it.
+    /// `module` is a protocol's, as returned by Wireshark.
     unsafe fn register(&self, module: *mut sys::module_t) {
         let [name, title, about] = [self.name, self.title, self.description].map(CStr::as_ptr);
         let number = |place: &AtomicU32, base| {
@@ -119,7 +120,7 @@ impl Preference {
                 sys::prefs_register_uint_preference(module, name, title, about, base, place);
             }
         };
-        // SAFETY: as asked for; texts and places live forever.
+        // SAFETY: as required by this function; texts and locations live forever.
         unsafe {
             match self.kind {
                 Kind::CodePoint(place, base, ..) => number(place, base),
@@ -138,8 +139,8 @@ impl Preference {
     }
 }
 
-/// The code points by which a message of `protocol` is read that came by `port`, wherever Decode As has brought it from:
-/// nothing else of ours has that port then.
+/// Returns the code points for reading a message of `protocol` that came by `port`, even if Decode
+/// As assigned that port: none of our other protocols has the port then.
 pub fn profile_at(protocol: P, port: u16) -> Profile {
     let mut profile = profile();
     let Profile {
@@ -161,9 +162,9 @@ pub fn profile_at(protocol: P, port: u16) -> Profile {
     profile
 }
 
-/// The code points by the preferences; of the ports, RoCEv2's by InfiniBand's.
+/// Returns the code points in the preferences; RoCEv2's port comes from InfiniBand's.
 pub fn profile() -> Profile {
-    // What is out of range was refused when it was set.
+    // Values out of range were refused when they were set.
     let octet = |preference: &AtomicU32, default| {
         u8::try_from(preference.load(Ordering::Relaxed)).unwrap_or(default)
     };
@@ -178,12 +179,12 @@ pub fn profile() -> Profile {
     }
 }
 
-/// Whether ICRCs are to be verified.
+/// Returns true if ICRCs are to be verified.
 pub fn checks_icrc() -> bool {
     compat::is_on(&CHECK_ICRC)
 }
 
-/// Settings by the preferences, and what is wrong with those.
+/// Returns the settings in the preferences, and an error text if they are wrong.
 pub fn settings() -> (Settings, Option<ColumnText>) {
     let mut wrong = None;
     let mut list = |name: &str, preference: &AtomicPtr<c_char>| {
@@ -191,7 +192,8 @@ pub fn settings() -> (Settings, Option<ColumnText>) {
         if text.is_null() {
             return Vec::new();
         }
-        // SAFETY: Wireshark keeps a preference's text, with a NUL behind it, until it is changed between packets.
+        // SAFETY: Wireshark keeps a preference's text, with a NUL after it, until it is changed
+        // between packets.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
         prefixes(&text).unwrap_or_else(|part| {
             wrong = Some(ColumnText::new(format_args!(
@@ -222,10 +224,10 @@ pub fn settings() -> (Settings, Option<ColumnText>) {
     (settings, wrong)
 }
 
-/// The prefixes of a list with commas.
+/// Parses a comma-separated list of prefixes.
 ///
 /// # Errors
-/// The part that is none; all of it, where there is something but no prefix.
+/// Returns the part that is not a prefix, or the whole text if it is not blank but has no prefix.
 fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
     let mut parts = text
         .split(',')
@@ -240,21 +242,21 @@ fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
         .collect()
 }
 
-/// Says what is wrong with new preferences. Called by Wireshark.
+/// Reports errors in new preferences. Called by Wireshark.
 unsafe extern "C" fn settings_applied() {
-    // All that is owned is dropped in there.
+    // Everything owned is dropped inside the guard.
     if let Some(text) = super::guard(|| settings().1).flatten() {
         say(text.as_c_str());
     }
 }
 
-/// How many code points there are.
+/// Number of code points.
 const CODE_POINTS: usize = 4;
 
-/// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
-/// changed.
+/// Refuses code points that a profile refuses: reports them, and restores the defaults. Called by
+/// Wireshark after preferences were changed.
 unsafe extern "C" fn applied() {
-    // Each refusal sets one to its default.
+    // Each refusal resets one to its default.
     for _ in 0..=CODE_POINTS {
         let Some(text) = super::guard(refusal).flatten() else {
             break;
@@ -269,18 +271,18 @@ unsafe extern "C" fn applied() {
     }
 }
 
-/// Has Wireshark show what is wrong with preferences.
+/// Makes Wireshark report errors in preferences.
 fn say(text: &CStr) {
-    // SAFETY: two texts that end with a NUL, as the format says.
+    // SAFETY: two texts that end with a NUL, as the format requires.
     unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
 }
 
-/// A message's port, which Wireshark itself keeps as a preference.
+/// Port of a message, which Wireshark itself keeps as a preference.
 pub struct Port {
     pub protocol: P,
-    /// The protocol's name in preferences.
+    /// Name of the protocol in preferences.
     module: &'static CStr,
-    /// The port's name in a profile.
+    /// Name of the port in a profile.
     name: &'static str,
     pub default: u16,
     pub handle: Handle,
@@ -303,14 +305,14 @@ pub static PORTS: [Port; 2] = [
     },
 ];
 
-/// Who has VXLAN's port, and RoCEv2's, without us.
+/// Dissectors that have the ports of VXLAN and RoCEv2 without this plugin.
 pub static VXLAN: Handle = Handle::new(ptr::null_mut());
 pub static INFINIBAND: Handle = Handle::new(ptr::null_mut());
 
 impl Port {
-    /// Whether the preference names `port`.
+    /// Returns true if the preference contains `port`.
     unsafe fn has(&self, port: u16) -> bool {
-        // SAFETY: texts that end with a NUL; what is null is a preference that is not there yet.
+        // SAFETY: texts that end with a NUL; null means that the preference does not exist yet.
         unsafe {
             let range = sys::prefs_get_range_value(self.module.as_ptr(), UDP_PORT.as_ptr());
             !range.is_null() && compat::is_true(sys::value_is_in_range(range, port.into()))
@@ -318,13 +320,14 @@ impl Port {
     }
 }
 
-/// Says that InfiniBand's own preference has taken a port that is a message's: what goes there is shown as RoCEv2.
+/// Reports that InfiniBand's own preference has taken the port of one of our messages: packets to
+/// it are shown as RoCEv2.
 ///
 /// # Safety
 /// Called between packets.
 pub(super) unsafe fn check_roce_port(port: u16) {
     for theirs in &PORTS {
-        // SAFETY: as asked for.
+        // SAFETY: as required by this function.
         if unsafe { theirs.has(port) }
             && let Some(text) = super::guard(|| taken_by_infiniband(theirs, port)).flatten()
         {
@@ -342,17 +345,17 @@ fn taken_by_infiniband(theirs: &Port, port: u16) -> Option<CString> {
     .ok()
 }
 
-/// Gives the first port back that `own` must not have, takes the default one, and says why. Wireshark has set the
-/// preference by now, as it does for all ports.
+/// Gives back the first port that `own` must not have, restores the default one, and returns the
+/// reason. Wireshark has set the preference by now, as it does for all ports.
 unsafe fn port_refusal(own: &Port) -> Option<CString> {
     let [proxy, wan] = &PORTS;
     let other = if own.name == wan.name { proxy } else { wan };
-    // SAFETY: Wireshark keeps preferences and tables; it calls between packets.
+    // SAFETY: Wireshark keeps the preferences and tables, and calls this between packets.
     unsafe {
         let (port, text) = (0..=u16::MAX)
             .filter(|port| own.has(*port))
             .find_map(|port| {
-                // Another than this, unless the preference says the same.
+                // A different port, unless the other preference names the same one.
                 let theirs = match other.default {
                     _ if other.has(port) => port,
                     default if default != port => default,
@@ -381,7 +384,7 @@ unsafe fn port_refusal(own: &Port) -> Option<CString> {
                 .flatten()
                 .map(|text| (port, text))
             })?;
-        // Wireshark has forgotten who had it.
+        // Wireshark no longer has the previous owner.
         let owner = match port {
             VXLAN_PORT => VXLAN.load(Ordering::Relaxed),
             _ if other.has(port) => other.handle.load(Ordering::Relaxed),
@@ -400,7 +403,7 @@ unsafe fn port_refusal(own: &Port) -> Option<CString> {
     }
 }
 
-/// Sets the first code point that is refused to its default, and says why.
+/// Resets the first refused code point to its default, and returns the reason.
 fn refusal() -> Option<CString> {
     let code_points = || {
         PREFERENCES
@@ -423,7 +426,7 @@ fn refusal() -> Option<CString> {
         ))
         .ok()
     };
-    // Whether the values agree is looked at when all of them are there.
+    // Consistency is checked after all values have been set.
     let mut chosen = Profile {
         force: true,
         ..Profile::DEFAULT
@@ -445,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_the_part_that_is_wrong_is_named() {
+    fn lists_are_parsed_and_errors_name_the_wrong_part() {
         assert_eq!(prefixes("").unwrap(), []);
         assert_eq!(prefixes(" 10.0.0.0/8 ,, 2001:db8::1,").unwrap().len(), 2);
         assert_eq!(prefixes("10.0.0.0/8, x y").unwrap_err(), "x y");

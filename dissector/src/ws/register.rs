@@ -21,7 +21,7 @@ use fcn_wire::finding::{Rule, Severity};
 use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
 
-/// A text that Wireshark keeps for as long as it runs.
+/// Returns a text that lives as long as Wireshark runs.
 fn forever(text: &str) -> *const c_char {
     match CString::new(text) {
         Ok(text) => text.into_raw(),
@@ -29,7 +29,7 @@ fn forever(text: &str) -> *const c_char {
     }
 }
 
-/// Registers the plugin; Wireshark looks it up by `plugin_register`.
+/// Registers the plugin; called by `plugin_register`.
 pub fn plugin() {
     let plugin = Box::leak(Box::new(sys::proto_plugin {
         register_protoinfo: Some(protocols),
@@ -66,7 +66,8 @@ fn register_fields(protocol_of: P) {
         .map(|f| {
             let def = f.def();
             let (type_, display) = wireshark_type(def);
-            // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
+            // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set
+            // below.
             let mut info: sys::header_field_info = unsafe { core::mem::zeroed() };
             info.name = forever(def.name);
             info.abbrev = forever(def.filter);
@@ -83,7 +84,7 @@ fn register_fields(protocol_of: P) {
         })
         .collect();
     let records = records.leak();
-    // SAFETY: the records live forever, and so do the places for the numbers.
+    // SAFETY: the records live forever, and so do the locations of the numbers.
     unsafe {
         sys::proto_register_field_array(
             protocol(protocol_of),
@@ -120,7 +121,7 @@ fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
 
 fn value_strings(def: &Field) -> *const c_void {
     if let Kind::Frame(link) = def.kind {
-        // Here Wireshark takes a number where other fields have a list.
+        // Wireshark takes a number here, where other fields have a list.
         let link = match link {
             Link::Cause => sys::FT_FRAMENUM_REQUEST,
             Link::Effect => sys::FT_FRAMENUM_RESPONSE,
@@ -152,7 +153,8 @@ fn register_experts(protocol_of: P) {
         .map(|rule| {
             let info = rule.info();
             RULE_IDS[*rule as usize].store(forever(info.id).cast_mut(), Ordering::Relaxed);
-            // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
+            // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set
+            // below.
             let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
             record.ids = expert(*rule);
             record.eiinfo.name = forever(&rule.filter_name());
@@ -173,7 +175,7 @@ fn register_experts(protocol_of: P) {
         return;
     }
     let records = records.leak();
-    // SAFETY: the records live forever, and so do the places for the numbers.
+    // SAFETY: the records live forever, and so do the locations of the numbers.
     unsafe {
         let module = sys::expert_register_protocol(protocol(protocol_of));
         sys::expert_register_field_array(module, records.as_mut_ptr(), records.len() as c_int);
@@ -197,7 +199,7 @@ fn register_subtrees() {
         .map(AtomicI32::as_ptr)
         .collect();
     let places = places.leak();
-    // SAFETY: the places live forever.
+    // SAFETY: the locations live forever.
     unsafe { sys::proto_register_subtree_array(places.as_ptr(), places.len() as c_int) };
 }
 
@@ -223,9 +225,9 @@ unsafe extern "C" fn handoff() {
         sys::register_postdissector(post);
         sys::dissector_add_for_decode_as(UDP_PORT.as_ptr(), ROCE.ours());
         hook(false);
-        // Another file, and new preferences, may have brought Wireshark's own handles back.
+        // Another file, or new preferences, may have restored Wireshark's own handles.
         sys::register_init_routine(Some(hook_again));
-        // The same for what is remembered; and nothing need be kept of a file that is closed.
+        // The same applies to the memory; and nothing of a closed file need be kept.
         sys::register_init_routine(Some(forget));
         sys::register_cleanup_routine(Some(forget));
     }
@@ -248,17 +250,18 @@ unsafe extern "C" fn hook_again() {
     }
 }
 
-/// Puts the wrappers in front, where they are not there yet; `again`: before a file is read, as preferences and Decode As may
-/// have changed.
+/// Puts the wrappers in front of Wireshark's dissectors, unless they are there already. `again`:
+/// called before a file is read, because preferences and Decode As may have changed.
 unsafe fn hook(again: bool) {
     use routing::{BGP, LEVEL1, LEVEL2, OSPF};
     use wrappers::{DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL};
-    // SAFETY: Wireshark starts, or is between packets.
+    // SAFETY: Wireshark is starting, or is between packets.
     unsafe {
         for any in [&DESTINATION_OPTIONS, &HOP_BY_HOP, &MAC_CONTROL] {
             any.hook(any.number, false);
         }
-        // What was chosen by hand goes before what is known for the other port: it is to stay so.
+        // A dissector chosen by hand precedes the one of the other port; it must keep that
+        // precedence.
         for one in [&LEVEL1, &LEVEL2, &OSPF, &BGP] {
             one.hook(one.number, again);
         }
@@ -269,12 +272,12 @@ unsafe fn hook(again: bool) {
     }
 }
 
-/// Puts the wrapper in front of InfiniBand's handle at the port that InfiniBand's own preference names, and at those that a
-/// user has chosen for it by Decode As.
+/// Puts the wrapper in front of InfiniBand's handle at the port in InfiniBand's own preference, and
+/// at those that a user has chosen for it by Decode As.
 ///
-/// It is put there the way that Decode As does, which UDP tries before a protocol that claims the other port: so
-/// RoCEv2 wins over whatever is known for its source port, which RoCEv2 uses for entropy. What a user has chosen by
-/// Decode As, for either port, stays.
+/// It is registered in the same way as Decode As does it, which UDP tries before a protocol that
+/// claims the other port. So RoCEv2 wins over the protocol of its source port, which RoCEv2 uses
+/// for entropy. A user's choice by Decode As, for either port, stays.
 unsafe fn hook_roce() {
     // SAFETY: as in `hook`.
     unsafe {

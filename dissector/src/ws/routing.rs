@@ -1,10 +1,11 @@
-//! Routing messages: wrappers in front of Wireshark's IS-IS, OSPF and BGP that note what passes, and the part of the
-//! postdissector that adds the Proxy Node Capability to the finished tree. What is shown is `show::pnc`'s business.
+//! Routing messages: wrappers in front of Wireshark's IS-IS, OSPF and BGP dissectors that note the
+//! messages, and the part of the postdissector that adds the Proxy Node Capability to the finished
+//! tree. `show::pnc` decides what is shown.
 //!
-//! The BGP wrapper sees what TCP has put together: a segment, or the stretch of the session that was asked for when a
-//! message ran past one.
+//! The BGP wrapper receives what TCP has reassembled: a segment, or the part of the session that
+//! was requested when a message ran past one.
 //!
-//! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
+//! `fcn_observe` derives state from several messages; it is kept here from frame to frame.
 
 use super::draw::{draw, plan};
 use super::handles::{Wrapped, wrappers};
@@ -21,14 +22,14 @@ use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A message that a wrapper saw.
+/// A message that a wrapper received.
 #[derive(Clone, Copy)]
 struct Seen<'p> {
     protocol: Protocol,
-    /// The data source, and where in it the message lies.
+    /// Data source, and the message's position in it.
     ds: Tvb<'p>,
     at: PayloadAt,
-    /// Whether Wireshark's own dissector refused it.
+    /// True if Wireshark's own dissector refused it.
     refused: bool,
 }
 
@@ -37,16 +38,17 @@ unsafe impl Noted for Seen<'_> {
     const PROTOCOL: P = P::Pnc;
 }
 
-/// What the messages of a file tell together, and which prefixes have lost their PNC, by frame and message.
+/// State learned from the messages of a file, and the prefixes that have lost their PNC, by frame
+/// and message.
 #[derive(Default)]
 struct Learned {
     routing: fcn_observe::Routing,
     not_kept: BTreeMap<(u32, usize), Box<[u32]>>,
 }
 
-/// Most messages remembered for prefixes that have lost their PNC.
+/// Maximum number of messages remembered for prefixes that have lost their PNC.
 const MAX_NOT_KEPT: usize = 100_000;
-/// Most prefixes of one of them.
+/// Maximum number of such prefixes per message.
 const MAX_LACKING: usize = 64;
 
 static LEARNED: PerFile<Learned> = PerFile::new();
@@ -56,12 +58,13 @@ pub fn forget() {
     LEARNED.forget();
 }
 
-/// Takes in a message of a frame that is dissected for the first time. Calls no C: for use within [`guard`].
+/// Processes a message of a frame that is dissected for the first time. Calls no C: for use within
+/// [`guard`].
 fn learn(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr, IpAddr)>) {
     let mut learned = LEARNED.locked();
     let learned = learned.get_or_insert_default();
     let mut lacking = Vec::new();
-    // The protocols that have flags have no code points of ours.
+    // The protocols with flags have none of our code points.
     (learned.routing).learn(seen.0, bytes, ends, |offset| {
         if lacking.len() < MAX_LACKING {
             lacking.push(offset as u32);
@@ -73,9 +76,9 @@ fn learn(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr
     }
 }
 
-/// Which message is being dissected, if it is one that can advertise prefixes.
+/// Returns the message that is being dissected, if it can advertise prefixes.
 fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option<Seen<'p>> {
-    // What is quoted in an error is a torn-off beginning, and no advertisement.
+    // The quotation in an error is only the beginning of a message, and not an advertisement.
     if call.packet.is_quoted() {
         return None;
     }
@@ -93,7 +96,7 @@ fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option
     })
 }
 
-/// Notes what there is to note, and calls the dissector that the wrapper stands in front of.
+/// Notes the message, if there is one, and calls the wrapped dissector.
 fn pass(call: Call<'_>, wrapped: &Wrapped, which: impl Fn(&[u8]) -> Option<Protocol>) -> c_int {
     let new = seen(call, which);
     let noted = new.and_then(|new| notes::note(call.packet, new));
@@ -114,7 +117,7 @@ wrappers! {
     LEVEL1 = c"isis.type", isis::PDU_L1_LSP as u32, Some(c"isis.lsp") => before_lsp, c"fcn.isis.l1_lsp", c"IS-IS level 1 LSP with proxy node capability";
     /// Level 2 LSPs.
     LEVEL2 = c"isis.type", isis::PDU_L2_LSP as u32, Some(c"isis.lsp") => before_lsp, c"fcn.isis.l2_lsp", c"IS-IS level 2 LSP with proxy node capability";
-    /// OSPF of either version.
+    /// OSPFv2 and OSPFv3.
     OSPF = c"ip.proto", 89, Some(c"ospf") => before_ospf, c"fcn.ospf", c"OSPF with proxy node capability";
     /// BGP at its TCP port.
     BGP = c"tcp.port", bgp::PORT as u32, Some(c"bgp") => before_bgp, c"fcn.bgp", c"BGP with proxy node capability";
@@ -140,12 +143,12 @@ fn before_bgp(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     })
 }
 
-/// Adds to the finished tree what the wrappers noted.
+/// Adds items for the wrappers' notes to the finished tree.
 pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
     let Some(all) = notes::for_packet::<Seen<'_>>(packet) else {
         return;
     };
-    // SAFETY: asks by the number that Wireshark gave.
+    // SAFETY: a query by the number that Wireshark assigned.
     let is_enabled = unsafe {
         let protocol = sys::find_protocol_by_id(ids::protocol(P::Pnc));
         compat::is_true(sys::proto_is_protocol_enabled(protocol))
@@ -167,7 +170,7 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
     }
 }
 
-/// Adds what is to be shown of one message.
+/// Adds the items for one message.
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profile) {
     let frame = packet.number();
     let known = guard(|| {

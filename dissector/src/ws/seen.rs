@@ -1,4 +1,4 @@
-//! What a wrapper notes of a packet, and what can be told from it.
+//! Notes that a wrapper attaches to a packet, and what can be derived from them.
 
 use super::notes::{self, Noted};
 use super::packet::{Call, Packet, Tvb};
@@ -9,11 +9,12 @@ use crate::show::{self, OptionNoted, OptionsAt, PayloadAt, RoceAt, Scene};
 use fcn_wire::Profile;
 use fcn_wire::bth::Opcode;
 
-/// Octets that an IPv6 packet can have without a jumbo payload.
+/// Maximum length of an IPv6 packet without a jumbo payload, in octets.
 const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 
-/// The octets of a data source from which what is at a place is shown, and how many there were. A sample of sFlow is the
-/// beginning of a packet, whose own lengths tell how long it was: what is behind it in the datagram is none of it.
+/// Returns the octets of a data source that are used to show the header at `at`, and their length
+/// on the wire. An sFlow sample is the beginning of a packet, whose own length fields give its
+/// length: the octets behind it in the datagram are not part of it.
 pub fn readable_octets<'p>(packet: Packet<'p>, ds: Tvb<'p>, at: &PayloadAt) -> (&'p [u8], usize) {
     let (bytes, wire_len) = (ds.bytes(), ds.reported());
     if !packet.has_samples() {
@@ -23,18 +24,18 @@ pub fn readable_octets<'p>(packet: Packet<'p>, ds: Tvb<'p>, at: &PayloadAt) -> (
     (sample, wire_len + LONGEST_PACKET)
 }
 
-/// What a wrapper saw.
+/// A note of a wrapper.
 #[derive(Clone, Copy)]
 pub struct Note<'p> {
     pub kind: NoteKind,
-    /// The data source.
+    /// Data source.
     pub ds: Tvb<'p>,
-    /// Where in it the noted part lies: the UDP payload, or the header.
+    /// Position of the noted part in it: the UDP payload, or the header.
     pub at: PayloadAt,
     pub quoted: bool,
-    /// The UDP port it came by; 0 for others.
+    /// UDP port that it came by; 0 for other protocols.
     pub port: u16,
-    /// Whether the original came back, instead of throwing an exception.
+    /// True if the original dissector returned, rather than throwing an exception.
     pub returned: bool,
 }
 
@@ -53,14 +54,16 @@ pub enum NoteKind {
     MacControl,
     Proxy,
     Wan,
-    /// Meant as a message of ours, as it seems, but broken, so that others were asked first.
+    /// Apparently meant as a message of ours, but broken, so that other dissectors were tried
+    /// first.
     Broken(P),
-    /// The original refused the packet.
+    /// The original dissector refused the packet.
     Void,
 }
 
 impl PayloadAt {
-    /// The data source, and where in it lies what a dissector is called with.
+    /// Returns the data source, and the position in it of the octets that a dissector is called
+    /// with.
     pub fn from_call(call: Call<'_>) -> (Tvb<'_>, Self) {
         let (ds, start) = call.tvb.source();
         let at = Self {
@@ -74,7 +77,7 @@ impl PayloadAt {
 }
 
 impl<'p> Note<'p> {
-    /// What a dissector is called with.
+    /// Creates a note from the arguments of a dissector.
     pub fn new(call: Call<'p>, kind: NoteKind, port: u16) -> Self {
         let (ds, at) = PayloadAt::from_call(call);
         Self {
@@ -92,22 +95,22 @@ impl<'p> Note<'p> {
         self.kind == NoteKind::Roce && opcode.is_some_and(|o| opcodes.contains(&Opcode(*o)))
     }
 
-    /// Whether it is a CNP of either kind.
+    /// Returns true if it is a CNP of either kind.
     pub fn is_cnp(&self) -> bool {
         self.begins_with(&[Opcode::CNP])
     }
 
-    /// Whether it is a CNP, or InfiniBand's own, which prototypes send.
+    /// Returns true if it is a CNP, or InfiniBand's own, which prototypes send.
     pub fn is_any_cnp(&self) -> bool {
         self.begins_with(&[Opcode::CNP, Opcode::IB_CNP])
     }
 
-    /// Whether it is an options header with a Fast CNP option.
+    /// Returns true if it is an options header with a Fast CNP option.
     pub const fn is_fast_option(&self) -> bool {
         matches!(self.kind, NoteKind::Options { fast: true, .. })
     }
 
-    /// The code points by which it is to be read.
+    /// Returns the code points for reading it.
     pub fn profile(&self, packet: Packet<'p>) -> Profile {
         match self.kind {
             NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => self.proxy_profile(packet),
@@ -117,8 +120,8 @@ impl<'p> Note<'p> {
         }
     }
 
-    /// The code points by which a proxy notification is read. Decode As may have RoCEv2 at several ports: it is that of the flow
-    /// that the message is about.
+    /// Returns the code points for reading a proxy notification. Decode As may assign RoCEv2 to
+    /// several ports: the port is that of the flow that the message is about.
     fn proxy_profile(&self, packet: Packet<'p>) -> Profile {
         let mut profile = preferences::profile_at(P::ProxyCn, self.port);
         let ports = guard(|| show::flow_ports(&self.scene(packet, &profile), &self.at));
@@ -129,7 +132,7 @@ impl<'p> Note<'p> {
         profile
     }
 
-    /// The RoCEv2 port that the packet around an options header came by.
+    /// Returns the RoCEv2 port that the packet around an options header came by.
     fn roce_port(&self, packet: Packet<'p>) -> u16 {
         if self.port != 0 {
             return self.port;
@@ -139,7 +142,7 @@ impl<'p> Note<'p> {
             .map_or_else(handles::roce_port, |other| other.port)
     }
 
-    /// Everything that the packet is shown by.
+    /// Returns everything needed to show the packet.
     pub fn scene<'a>(&self, packet: Packet<'p>, profile: &'a Profile) -> Scene<'a>
     where
         'p: 'a,
@@ -179,8 +182,9 @@ impl<'p> Note<'p> {
         }
     }
 
-    /// Another note that belongs to this one by its addresses. This counts where the IP header cannot be found: reassembly
-    /// leaves it behind, and the extension headers in front of the Fragment header with it.
+    /// Returns another note that belongs to this one by its addresses. They are used if the IP
+    /// header cannot be found: reassembly drops it, and the extension headers in front of the
+    /// Fragment header with it.
     pub fn counterpart(
         &self,
         packet: Packet<'p>,
@@ -191,7 +195,8 @@ impl<'p> Note<'p> {
         })
     }
 
-    /// Whether a Fast CNP option was noted that belongs to this packet.
+    /// Returns whether a Fast CNP option was noted that belongs to this packet, and in which data
+    /// source.
     pub fn option_noted(&self, packet: Packet<'p>) -> OptionNoted {
         match self.counterpart(packet, Note::is_fast_option) {
             None => OptionNoted::No,
@@ -200,7 +205,8 @@ impl<'p> Note<'p> {
         }
     }
 
-    /// Which kind of CNP a RoCEv2 packet is, and the Info column's text; `None` where it is none.
+    /// Returns the kind of CNP of a RoCEv2 packet, and the text for the Info column; `None` if it
+    /// is not a CNP.
     pub fn cnp_text(&self, packet: Packet<'p>) -> Option<(P, ColumnText)> {
         if !self.is_cnp() {
             return None;
@@ -218,7 +224,7 @@ impl<'p> Note<'p> {
         let Some((protocol, mut text)) = self.cnp_text(packet) else {
             return;
         };
-        // What Wireshark says behind it, of an exception that ended the dissection, stays.
+        // Text that Wireshark appended about an exception that ended the dissection is kept.
         if !self.returned
             && let Some(present) = packet.info()
             && let Some(longer) = guard(|| show::with_remark(&text, present.to_bytes()))

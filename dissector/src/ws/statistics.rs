@@ -1,14 +1,14 @@
-//! The tree of statistics: `tshark -z fcn,tree`, and in Wireshark's menu Statistics.
+//! The statistics tree: `tshark -z fcn,tree`, and in Wireshark's Statistics menu.
 
 use super::{PerFile, compat, guard, sys, taps};
 use crate::show::{DEEPEST_QUEUE, Group, Listed, Record};
 use core::ffi::{c_int, c_void};
 use std::collections::HashMap;
 
-/// What has a line in each tree that is open, by the tree's address.
+/// Lines of each open tree, by the tree's address.
 static OPEN: PerFile<HashMap<usize, Listed>> = PerFile::new();
 
-/// Runs `work` on what is known of the trees. No C in there: an exception would leave the lock held.
+/// Runs `work` on the open trees. `work` calls no C: an exception would leave the lock held.
 fn with_open<T>(work: impl FnOnce(&mut HashMap<usize, Listed>) -> T) -> Option<T> {
     guard(|| work(OPEN.locked().get_or_insert_default()))
 }
@@ -26,17 +26,17 @@ pub fn register() {
             Some(open),
             Some(close),
         );
-        // tshark closes no tree before it ends.
+        // tshark does not close a tree before it exits.
         sys::register_shutdown_routine(Some(forget));
     }
 }
 
-/// Wireshark ends, or is about to unload the plugin.
+/// Called when Wireshark exits, or is about to unload the plugin.
 unsafe extern "C" fn forget() {
     guard(|| OPEN.forget());
 }
 
-/// A tree is opened, or emptied to count anew.
+/// Called when a tree is opened, or emptied to count again.
 unsafe extern "C" fn open(tree: *mut sys::stats_tree) {
     with_open(|open| open.insert(tree.addr(), Listed::default()));
     for group in Group::ALL {
@@ -57,7 +57,7 @@ unsafe extern "C" fn close(tree: *mut sys::stats_tree) {
     with_open(|open| open.remove(&tree.addr()));
 }
 
-/// The node that headings stand below.
+/// Parent node of the headings.
 const ROOT: c_int = 0;
 
 /// Counts one notification.
@@ -68,7 +68,7 @@ unsafe extern "C" fn count(
     data: *const c_void,
     _flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
-    // SAFETY: the record is this tap's.
+    // SAFETY: the record belongs to this tap.
     let record = unsafe { taps::record(data) };
     let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&record));
     for line in lines.into_iter().flatten().flatten() {
@@ -96,7 +96,7 @@ unsafe extern "C" fn count(
     sys::TAP_PACKET_REDRAW
 }
 
-/// Counts one in the node `name` below `parent`, and gives the node's number.
+/// Adds one to the node `name` below `parent`, and returns the node's number.
 unsafe fn tick(
     tree: *mut sys::stats_tree,
     name: *const core::ffi::c_char,

@@ -1,7 +1,9 @@
-//! Conversations and endpoints by QP: `tshark -z conv,fcn` and `-z endpoints,fcn`, and in Wireshark's menu Statistics.
+//! Conversations and endpoints by QP: `tshark -z conv,fcn` and `-z endpoints,fcn`, and in
+//! Wireshark's Statistics menu.
 //!
-//! An end is a text with address and QP. As a port, a QP would not be printed by tshark, which does that for TCP, UDP
-//! and SCTP alone, and would be left out of the filter that Wireshark makes of a row.
+//! An end is a text with address and QP. If the QP were a port, tshark would not print it, because
+//! it prints ports only for TCP, UDP and SCTP; and the filter that Wireshark makes of a row would
+//! lack it.
 
 use super::{compat, guard, ids, sys, taps};
 use crate::names::P;
@@ -22,14 +24,15 @@ pub fn register() {
     }
 }
 
-/// The table that listens, and the two ends of the connection that a record is about: the sender first.
+/// Returns the table that listens, and the two ends of the connection that a record is about, the
+/// sender first.
 unsafe fn row(
     table: *mut c_void,
     flags: sys::tap_flags_t,
     data: *const c_void,
 ) -> Option<(*mut sys::conv_hash_t, [ColumnText; 2])> {
     let table = table.cast::<sys::conv_hash_t>();
-    // SAFETY: Wireshark hands over the table that listens; the record is this tap's.
+    // SAFETY: Wireshark passes the table that listens; the record belongs to this tap.
     let record = unsafe {
         (*table).flags = flags;
         taps::record(data)
@@ -44,18 +47,18 @@ unsafe fn row(
     Some((table, ends.flatten()?))
 }
 
-/// Wireshark's form of an address that is a text.
+/// Returns Wireshark's form of a text address.
 fn address(text: &ColumnText) -> sys::address {
     // SAFETY: all zeros is a valid value of this C structure.
     let mut address: sys::address = unsafe { core::mem::zeroed() };
     address.type_ = sys::AT_STRINGZ as c_int;
-    // With the NUL behind it.
+    // Includes the NUL.
     address.len = c_int::try_from(text.as_str().len() + 1).unwrap_or(1);
     address.data = text.as_c_str().as_ptr().cast();
     address
 }
 
-/// Wireshark's functions take these by pointers which they do not write through.
+/// Wireshark's functions take these by mutable pointers, but do not write through them.
 static CONVERSATIONS: sys::ct_dissector_info_t = sys::ct_dissector_info_t {
     get_filter_type: Some(field),
 };
@@ -63,7 +66,7 @@ static ENDPOINTS: sys::et_dissector_info_t = sys::et_dissector_info_t {
     get_filter_type: Some(field),
 };
 
-/// Octets of the frame on the wire.
+/// Returns the length of the frame on the wire, in octets.
 unsafe fn frame_len(pinfo: *mut sys::packet_info) -> c_int {
     // SAFETY: `pinfo` and its frame are live.
     unsafe { c_int::try_from((*(*pinfo).fd).pkt_len).unwrap_or(c_int::MAX) }
@@ -76,7 +79,7 @@ unsafe extern "C" fn conversation(
     data: *const c_void,
     flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
-    // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
+    // SAFETY: Wireshark passes the table that listens, and copies the addresses.
     unsafe {
         let Some((table, [sender, other])) = row(table, flags, data) else {
             return sys::TAP_PACKET_DONT_REDRAW;
@@ -107,7 +110,7 @@ unsafe extern "C" fn endpoint(
     data: *const c_void,
     flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
-    // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
+    // SAFETY: Wireshark passes the table that listens, and copies the addresses.
     unsafe {
         let Some((table, [sender, other])) = row(table, flags, data) else {
             return sys::TAP_PACKET_DONT_REDRAW;
@@ -129,7 +132,7 @@ unsafe extern "C" fn endpoint(
     sys::TAP_PACKET_REDRAW
 }
 
-/// The field that Wireshark compares with an end, in the filter it makes of a row.
+/// Returns the field that Wireshark compares with an end, in the filter that it makes of a row.
 unsafe extern "C" fn field<T>(_item: *mut T, kind: sys::conv_filter_type_e) -> *const c_char {
     let name: &CStr = match kind {
         sys::CONV_FT_SRC_ADDRESS => c"fcn.end.other",

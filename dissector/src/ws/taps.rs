@@ -1,4 +1,5 @@
-//! The tap: one record for each notification, one that cannot be read among them, for statistics of ours and of Wireshark's.
+//! The tap: one record for each notification, including unreadable ones, for our statistics and for
+//! Wireshark's.
 
 use super::packet::Packet;
 use super::{compat, sys};
@@ -6,7 +7,8 @@ use crate::show::Record;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// The tap's name. Wireshark finds the tap of a conversation table by the filter name of its protocol.
+/// Name of the tap. Wireshark finds the tap of a conversation table by the filter name of its
+/// protocol.
 pub const NAME: &CStr = c"fcn";
 
 static TAP: AtomicI32 = AtomicI32::new(-1);
@@ -22,17 +24,18 @@ pub fn register() {
     TAP.store(id, Ordering::Relaxed);
 }
 
-/// Whether anyone listens.
+/// Returns true if the tap has a listener.
 pub fn has_listener() -> bool {
-    // SAFETY: the tap was registered at start.
+    // SAFETY: the tap was registered at startup.
     compat::is_true(unsafe { sys::have_tap_listener(tap()) })
 }
 
-/// Puts a notification before the listeners, who see it when the packet is done. Called by the postdissector: that one runs
-/// even where an exception has ended the dissection.
+/// Queues a record for the listeners, which receive it when the packet is finished. Called by the
+/// postdissector, which runs even if an exception has ended the dissection.
 pub fn queue(packet: Packet<'_>, record: Record) {
     let record = packet.scratch(1)[0].write(record);
-    // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
+    // An exception in a quoted packet may have left the quotation flag set, with which no listener
+    // receives the record.
     let quoted = packet.is_quoted();
     packet.set_quoted(false);
     // SAFETY: the packet is live, and its pool outlasts the taps.
@@ -40,7 +43,7 @@ pub fn queue(packet: Packet<'_>, record: Record) {
     packet.set_quoted(quoted);
 }
 
-/// The record that a listener is handed.
+/// Returns the record that a listener receives.
 ///
 /// # Safety
 /// `data` comes from this tap.

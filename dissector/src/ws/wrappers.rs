@@ -1,5 +1,6 @@
-//! Wrappers in front of Wireshark's own dissectors. A wrapper only notes what it saw and calls the original, which may never
-//! return (an exception jumps over the wrapper); what is to be added to the tree is added by the postdissector.
+//! Wrappers in front of Wireshark's own dissectors. A wrapper only notes the packet and calls the
+//! original, which may never return (an exception jumps over the wrapper); the postdissector adds
+//! items to the tree.
 
 use super::handles::{self, Wrapped, wrappers};
 use super::packet::{Call, Packet};
@@ -32,13 +33,13 @@ struct Plain {
 }
 
 thread_local! {
-    /// The data packet that was met last: most packets are that alone, and nothing of them is shown. A note
-    /// in the packet's pool would cost more than all the rest.
+    /// Last data packet: most frames contain only one, and nothing of it is shown. A note in the
+    /// packet's pool would cost more than everything else.
     static PLAIN: Cell<Option<Plain>> = const { Cell::new(None) };
 }
 
-/// Whether nothing but what is remembered will be asked of a RoCEv2 packet: no CNP, nobody looks, and it lies in the
-/// frame itself, from where the postdissector finds it again.
+/// Returns true if a RoCEv2 packet only needs to be remembered: it is not a CNP, nothing displays
+/// it, and it lies in the frame itself, where the postdissector can find it again.
 fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
     call.tree.is_none()
         && !new.quoted
@@ -49,7 +50,8 @@ fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
         && !notes::any(call.packet)
 }
 
-/// The data packet of this frame that nothing was noted of. Whatever else was noted is further in, or is asked more of.
+/// Returns the data packet of this frame that has no note. Packets with notes are further in, or
+/// need more work.
 pub fn take_plain<'p>(call: Call<'p>) -> Option<Note<'p>> {
     let plain = PLAIN.take()?;
     (plain.frame == call.packet.number()).then(|| Note {
@@ -65,7 +67,7 @@ pub fn take_plain<'p>(call: Call<'p>) -> Option<Note<'p>> {
 fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     let (packet, (from, port)) = (call.packet, call.packet.ports());
     if port != packet.matched() {
-        // RoCEv2 goes *to* the port.
+        // RoCEv2 is sent *to* the port.
         return leave(call, wrapped, port);
     }
     if packet.is_by_udp_lite() {
@@ -102,8 +104,9 @@ fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     done
 }
 
-/// Leaves what is no RoCEv2 to whose it is without us: whoever is at its other port would have been asked before InfiniBand,
-/// or is asked after it.
+/// Passes a packet that is not RoCEv2 to the dissector that would have it without this plugin:
+/// Wireshark would have tried the dissector of the other port before InfiniBand, or tries it
+/// afterwards.
 fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
     if handles::comes_first(other, call.packet.matched()) {
         let done = call.try_udp_port(other);
@@ -114,7 +117,7 @@ fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
     call.original(wrapped)
 }
 
-/// Whether a packet that comes from the port of others shows that it is RoCEv2.
+/// Returns true if a packet whose source port belongs to another protocol proves to be RoCEv2.
 fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
     let place = seen.roce_at(seen.option_noted(packet));
     let profile = preferences::profile_at(P::Roce, seen.port);
@@ -131,7 +134,7 @@ fn before_hop_by_hop(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     call.original(wrapped)
 }
 
-/// Notes an options header that has options of ours in it.
+/// Notes an options header that has options of ours.
 fn note_options(call: Call<'_>, hop_by_hop: bool) {
     let here = call.tvb.bytes();
     let profile = preferences::profile();

@@ -1,4 +1,4 @@
-//! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it speaks of.
+//! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it describes.
 
 use super::{
     MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Progress, Routing, address_of, is_of_prefix,
@@ -10,7 +10,7 @@ use fcn_wire::finding::Findings;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::pnc::bgp::{self, Attribute, Messages, Nhc, Update, attribute};
 
-/// The attributes with next hop characteristics, each with where its UPDATE begins.
+/// Returns the attributes with next hop characteristics, each with the offset of its UPDATE.
 fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>)> {
     Messages::new(bytes)
         .filter_map(|message| Update::new_checked(&message).ok())
@@ -23,7 +23,8 @@ fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>
         })
 }
 
-/// The BGP message around `offset`, and its length; where none is, the place itself.
+/// Returns offset and length of the BGP message around `offset`; `offset` itself and 1 if there is
+/// none.
 pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
     Messages::new(message.bytes)
         .map(|found| (found.offset, found.bytes.len()))
@@ -40,7 +41,7 @@ pub fn show(
     progress: &mut Progress,
 ) {
     let Routing { bytes, profile, .. } = *message;
-    // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
+    // Attributes precede the prefixes that they describe, so all findings must be known first.
     if let Some(prefixes) = Prefixes::in_message(message, &mut Findings::new()) {
         prefixes.walk.check(findings);
     }
@@ -97,12 +98,12 @@ pub fn show(
         plan.or_goto(Node::Bgp, message.start + found.container);
         open(plan, here, &found);
         verdict(plan, here, &found);
-        // The same walk gives the same findings under the same numbers.
+        // The same walk yields the same findings with the same indices.
         progress.experts(plan, message, (&again, before), is_of_prefix);
     }
 }
 
-/// Plans the contents of an attribute that can be read.
+/// Plans the content of a readable attribute.
 fn read(
     plan: &mut Plan,
     message: &Routing<'_>,

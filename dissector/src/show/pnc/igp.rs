@@ -1,4 +1,4 @@
-//! The prefixes of an LSP or LS Update.
+//! Prefixes of an LSP or LS Update.
 
 use super::{Prefixes, Progress, Routing, is_of_prefix, open, verdict};
 use crate::names::{F, Node};
@@ -7,14 +7,14 @@ use fcn_wire::Rule;
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::{Advertisement, Carrier, Protocol, ospf2, ospf3};
 
-/// Where in an LSP Wireshark's item of the LSP begins: behind the header that all PDUs have.
+/// Offset of Wireshark's LSP item in an LSP: behind the header common to all PDUs.
 pub const LSP_ITEM: usize = 8;
-/// Where in an LSA its LS type is.
+/// Offset of the LS type in an LSA.
 const LS_TYPE: usize = 2;
-/// Octets of a sub-TLV's type and length.
+/// Length of a sub-TLV's type and length, in octets.
 const SUB_TLV_HEAD: usize = 4;
 
-/// Plans every prefix that flags, or something broken, belong to, or that has lost its PNC.
+/// Plans every prefix that has flags or errors, or that has lost its PNC.
 pub fn show(
     plan: &mut Plan,
     message: &Routing<'_>,
@@ -42,7 +42,7 @@ pub fn show(
     }
 }
 
-/// Plans one prefix, and leaves its item open.
+/// Plans a prefix, and leaves its item open.
 fn prefix(plan: &mut Plan, message: &Routing<'_>, found: &Advertisement<'_>) {
     let entry = message.start + found.offset;
     match message.protocol {
@@ -89,7 +89,8 @@ fn prefix(plan: &mut Plan, message: &Routing<'_>, found: &Advertisement<'_>) {
     verdict(plan, whole, found);
 }
 
-/// The head of an OSPFv3 prefix TLV, which Wireshark knows in some LSAs, from version to version in more.
+/// Plans the head of an OSPFv3 prefix TLV, which Wireshark decodes in some LSAs, and in more with
+/// each version.
 fn prefix_tlv(plan: &mut Plan, message: &Routing<'_>, offset: usize) {
     let bytes = message.bytes.get(offset..).unwrap_or_default();
     let Ok(tlv) = ospf3::PrefixTlv::new_checked(bytes) else {
@@ -121,7 +122,7 @@ fn prefix_tlv(plan: &mut Plan, message: &Routing<'_>, offset: usize) {
     plan.close();
 }
 
-/// OSPF's sub-TLV of flags.
+/// Plans OSPF's flags sub-TLV.
 fn flags(plan: &mut Plan, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
     let Carrier { offset, octets } = *carrier;
     let head = offset.saturating_sub(SUB_TLV_HEAD);
@@ -132,7 +133,7 @@ fn flags(plan: &mut Plan, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_
     let len = len.map_or(0, |len| u16::from_be_bytes(*len));
     plan.add(F::PncSubLength, message.place(head + 2, 2), len);
     let rest = match octets.first_chunk::<4>() {
-        // Of flags that run past their end nobody knows where they are.
+        // The position of flags that run past their end is unknown.
         Some(first) if usize::from(len) == octets.len() => {
             let word = u32::from_be_bytes(*first);
             let here = message.place(offset, 4);

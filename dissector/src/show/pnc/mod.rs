@@ -1,7 +1,8 @@
-//! Proxy Node Capability in routing messages: at every prefix that something is said about, and at the message what
-//! cannot be told of a prefix. Wireshark's own decoding stays; what it does not decode around the capability is here.
+//! Proxy Node Capability in routing messages: items at every prefix concerned, and at the message
+//! if no prefix can be assigned. Wireshark's own decoding stays; parts around the capability that
+//! it does not decode are added here.
 //!
-//! What is read, and what is broken, is `fcn-wire`'s business: its walk is the one that is shown.
+//! `fcn-wire` decides what is read and what is broken: the display follows its walk.
 
 mod bgp;
 mod igp;
@@ -16,34 +17,35 @@ use fcn_wire::pnc::{self, Advertisement, Protocol, Walk, walk_checked};
 use fcn_wire::{Profile, Rule};
 use std::net::IpAddr;
 
-/// Most prefixes shown of one message: more than a BGP message of 4096 octets or an LSP holds.
+/// Maximum number of prefixes shown per message: more than a BGP message of 4096 octets or an LSP
+/// holds.
 pub const MAX_PREFIXES: usize = 1024;
-/// Most attributes with next hop characteristics shown of one segment.
+/// Maximum number of attributes with next hop characteristics shown per segment.
 pub const MAX_ATTRIBUTES: usize = 256;
-/// Most characteristics shown of one segment.
+/// Maximum number of characteristics shown per segment.
 pub const MAX_CHARACTERISTICS: usize = 1024;
 
 /// A routing message.
 #[derive(Clone, Copy, Debug)]
 pub struct Routing<'a> {
-    /// Whose it is.
+    /// Routing protocol.
     pub protocol: Protocol,
-    /// Its octets as captured: an IS-IS PDU, an OSPF packet, or a stretch of a BGP session.
+    /// Octets as captured: an IS-IS PDU, an OSPF packet, or a part of a BGP session.
     pub bytes: &'a [u8],
-    /// Where in the data source they begin.
+    /// Offset of these octets in the data source.
     pub start: usize,
-    /// How many there were on the wire.
+    /// Number of octets on the wire.
     pub wire_len: usize,
-    /// What is known of the BGP session.
+    /// State of the BGP session.
     pub session: Session,
-    /// Where in `bytes` prefixes begin whose PNC was not kept, as the messages before this one tell.
+    /// Offsets in `bytes` of the prefixes that have lost their PNC, according to earlier messages.
     pub not_kept: &'a [u32],
-    /// Code points in use.
+    /// Code points that apply.
     pub profile: &'a Profile,
 }
 
 impl Routing<'_> {
-    /// A place in the data source.
+    /// Returns a range in the data source.
     fn place(&self, offset: usize, len: usize) -> At {
         at(self.start + offset, len)
     }
@@ -53,10 +55,10 @@ impl Routing<'_> {
     }
 }
 
-/// The prefixes of a message that has something of ours; what is broken in it goes to `findings`.
+/// Prefixes of a message that has data of ours; errors in it go to `findings`.
 struct Prefixes<'a> {
     walk: Walk<'a>,
-    /// Whether it has flags, or attribute 39: what is broken in other messages is not our business.
+    /// True if it has flags, or attribute 39; errors in other messages are not reported.
     met: bool,
 }
 
@@ -89,7 +91,7 @@ impl<'a> Prefixes<'a> {
     }
 }
 
-/// Plans what is to be shown of `message`; nothing of most.
+/// Plans the items for `message`; most messages have none.
 pub fn routing(plan: &mut Plan, message: &Routing<'_>) {
     let mut findings = Findings::new();
     let mut progress = Progress::default();
@@ -101,10 +103,10 @@ pub fn routing(plan: &mut Plan, message: &Routing<'_>) {
     rest(plan, message, &findings, &progress);
 }
 
-/// What of a message has been shown, and what has not.
+/// Parts of a message that have been shown, and counts of those left out.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Bit by bit: the findings that have their place.
+    /// Bit mask of the findings that have been shown.
     findings: u32,
     prefixes: usize,
     left_out: LeftOut,
@@ -122,7 +124,7 @@ impl Progress {
         self.findings >> finding & 1 != 0
     }
 
-    /// Adds the findings from number `from` on that `belongs` takes.
+    /// Adds the findings from index `from` on for which `belongs` returns true.
     fn experts(
         &mut self,
         plan: &mut Plan,
@@ -138,7 +140,7 @@ impl Progress {
         }
     }
 
-    /// Whether there is room for one more prefix; counts it, in or out.
+    /// Counts a prefix as shown or left out; returns true if there is room to show it.
     fn one_more(&mut self) -> bool {
         let fits = self.prefixes < MAX_PREFIXES;
         if fits {
@@ -152,7 +154,7 @@ impl Progress {
 
 const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 
-/// Opens the item of one prefix.
+/// Opens the item of a prefix.
 fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
@@ -185,7 +187,8 @@ fn verdict(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     }
 }
 
-/// What belongs to no prefix and no attribute, and how much was left out: said at the message.
+/// Adds to the message: findings that belong to no prefix and no attribute, and the number of
+/// omissions.
 fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &Progress) {
     let mut open = None;
     for (i, finding) in findings.as_slice().iter().enumerate() {
@@ -238,7 +241,7 @@ fn open_message(plan: &mut Plan, message: &Routing<'_>, (from, len): (usize, usi
     ));
 }
 
-/// An address of 4 or 16 octets.
+/// Converts an address of 4 or 16 octets.
 fn address_of(octets: &[u8]) -> Option<IpAddr> {
     if let Ok(v4) = <[u8; 4]>::try_from(octets) {
         return Some(v4.into());
@@ -247,12 +250,13 @@ fn address_of(octets: &[u8]) -> Option<IpAddr> {
     Some(v6.into())
 }
 
-/// PNC on a prefix that is no host's: said at the prefix, wherever the flag is.
+/// Returns true for PNC on a prefix that is not a host route: shown at the prefix, wherever the
+/// flag is.
 fn is_of_prefix(finding: &Finding) -> bool {
     finding.rule == Rule::PncNotHost
 }
 
-/// Says that a frame held more routing messages than were noted.
+/// Reports that a frame contained more routing messages than were noted.
 pub fn too_many(plan: &mut Plan, count: u32) {
     plan.root();
     plan.protocol(P::Pnc, at(0, 0), Mark::Generated);

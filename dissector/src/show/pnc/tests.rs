@@ -1,4 +1,5 @@
-//! Plans of routing messages: they fit, they say what they leave out, and no octets harm them.
+//! Plans of routing messages: they stay within limits, they report omissions, and no input breaks
+//! them.
 
 use super::*;
 use crate::plan::{Anchor, Item, Op, Plan, Value, What};
@@ -9,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 const START: usize = 77;
 
-/// The steps of a message, and the texts.
+/// Returns the steps for a message, and their texts.
 fn planned(protocol: Protocol, bytes: &[u8], wire_len: usize) -> (Vec<Op>, String) {
     let message = Routing {
         protocol,
@@ -111,7 +112,7 @@ fn lsu3(count: u32, flags: &[u8]) -> Vec<u8> {
     repr.to_bytes(any, any).unwrap()
 }
 
-/// An UPDATE with `count` prefixes, and as many characteristics before PNC.
+/// Returns an UPDATE with `count` prefixes, and this many characteristics before PNC.
 fn update(count: u32, characteristics: u16) -> Vec<u8> {
     let prefixes: Vec<_> = (0..count).map(host).collect();
     let pnc = Profile::DEFAULT.bgp_pnc_characteristic;
@@ -143,7 +144,7 @@ fn capable(ops: &[Op]) -> usize {
     numbers(ops, F::PncCapable).filter(|is| *is == 1).count()
 }
 
-/// What the items of `field` say.
+/// Returns the numbers in the items of `field`.
 fn numbers(ops: &[Op], field: F) -> impl Iterator<Item = u64> {
     ops.iter().filter_map(move |op| match op {
         Op::Add(Item {
@@ -167,7 +168,7 @@ const PREFIXES: [Node; 4] = [
 ];
 
 #[test]
-fn every_prefix_has_an_item_of_its_own_at_its_own_place() {
+fn every_prefix_has_its_own_item_at_its_own_offset() {
     for (protocol, bytes) in samples() {
         let (ops, texts) = planned(protocol, &bytes, bytes.len());
         let count = if protocol == Protocol::Bgp { 12 } else { 5 };
@@ -188,7 +189,7 @@ fn every_prefix_has_an_item_of_its_own_at_its_own_place() {
 }
 
 #[test]
-fn messages_that_say_nothing_of_it_have_no_plan() {
+fn messages_without_pnc_have_no_plan() {
     let hello = [0x83, 27, 1, 0, 17, 1, 0, 0];
     assert_eq!(planned(Protocol::IsIs, &hello, hello.len()).0, []);
     let mut keepalive = vec![0xFF; 16];
@@ -198,7 +199,7 @@ fn messages_that_say_nothing_of_it_have_no_plan() {
 }
 
 #[test]
-fn the_largest_messages_fit_and_what_is_left_out_is_said() {
+fn the_largest_messages_fit_and_omissions_are_counted() {
     let big = [
         (Protocol::IsIs, lsp(100, &[isis::FLAG_PNC]), 100),
         (Protocol::Ospf2, lsu2(2500, &ospf2::FLAGS_PNC_ONLY), 2500),
@@ -224,8 +225,8 @@ fn the_largest_messages_fit_and_what_is_left_out_is_said() {
 }
 
 #[test]
-fn findings_stand_once_each_and_too_many_are_counted() {
-    // Flags that are empty, of many prefixes.
+fn findings_appear_once_and_excess_ones_are_counted() {
+    // Empty flags, for many prefixes.
     for count in [10, 60] {
         let bytes = lsp(count, &[]);
         let (ops, _) = planned(Protocol::IsIs, &bytes, bytes.len());
@@ -253,7 +254,7 @@ proptest! {
         let wire_len = bytes.len() + grown;
         bytes.truncate(bytes.len().saturating_sub(cut));
         let (ops, _) = planned(protocol, &bytes, wire_len);
-        // fcn-wire's own check finds the same.
+        // fcn-wire's own check has the same findings.
         let mut findings = Findings::new();
         let profile = &Profile::DEFAULT;
         if let Some(walk) = walk_checked(protocol, &bytes, wire_len, profile, &mut findings) {
