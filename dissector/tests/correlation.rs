@@ -1,5 +1,6 @@
-//! What the plugin remembers from frame to frame, in tshark: compared with a look at all packets of a capture at once, with
-//! what the generator knows, and with fcn-top's audit; in one pass and in two, filtered, reordered, cut, and file after file.
+//! The plugin's memory, tested in tshark: compared with an analysis of all packets of a capture at
+//! once, with the generator's ground truth, and with fcn-top's audit; in one pass and in two,
+//! filtered, reordered, truncated, and file after file.
 
 mod common;
 
@@ -29,7 +30,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use xtask::tshark::Tshark;
 
-/// A CNP that comes this much later, in nanoseconds, translates nothing: as the plugin says of itself.
+/// A CNP that is later than this, in nanoseconds, translates nothing: the plugin's documented
+/// limit.
 const TRANSLATION: u64 = 10_000_000;
 const SECOND_PASS: &[&str] = &["-2"];
 
@@ -46,7 +48,7 @@ fn truth(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The flows by the sender's QP, and the sender's QPs by flow, as the generator knows them.
+/// Flows by the sender's QP, and the sender's QPs by flow, from the ground truth.
 #[derive(Default)]
 struct Connected {
     by_sender: BTreeMap<(IpAddr, Qp), FlowKey>,
@@ -112,7 +114,7 @@ impl Read {
     }
 }
 
-/// UDP source port and PSN: what is sent again on another path is another packet.
+/// UDP source port and PSN: a packet retransmitted on another path is a different packet.
 fn told_apart_by(frame: &Frame<'_>) -> (u16, u32) {
     let datagram = frame.datagram().unwrap();
     let psn = Bth::new_checked(datagram.payload).unwrap().psn();
@@ -150,7 +152,7 @@ fn read(packets: &[Packet]) -> Vec<Read> {
     read.collect()
 }
 
-/// What is to be found about a notification.
+/// Expected links of a notification.
 #[derive(Debug, PartialEq, Eq, Default, Clone)]
 struct Expected {
     data: Option<usize>,
@@ -160,7 +162,7 @@ struct Expected {
     interval: Option<u64>,
 }
 
-/// The captures's packets, all at hand at once.
+/// All packets of a capture at once.
 struct Whole {
     packets: Vec<Read>,
     connected: Connected,
@@ -197,7 +199,8 @@ impl Whole {
         }
     }
 
-    /// Whether the label of a WAN FCN was seen in a tunnel of the PE that it is sent to.
+    /// Returns true if the label of a WAN FCN was captured in a tunnel of the PE that it is sent
+    /// to.
     fn is_by_pe(&self, notice: &Read) -> bool {
         let before = &self.packets[..notice.number];
         before
@@ -205,7 +208,7 @@ impl Whole {
             .any(|packet| label(packet, notice.gist().unwrap()) == Some(true))
     }
 
-    /// The last of those that are not later than `notice`.
+    /// Returns the last candidate that is not later than `notice`.
     fn last_before<'a>(
         &self,
         notice: &Read,
@@ -222,8 +225,9 @@ impl Whole {
             .max_by_key(|packet| (packet.at, packet.number))
     }
 
-    /// Which notification each CNP from the address of a node that was told translates: the newest about its flow that no
-    /// CNP has translated before it. What another interface has seen already is the same as there.
+    /// Returns the notification that each CNP from the address of a notified node translates: the
+    /// newest one about its flow that no earlier CNP has translated. For a copy from another
+    /// interface, the result is that of the first capture.
     fn translations(&self) -> BTreeMap<usize, usize> {
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let mut here: BTreeMap<(u32, String), usize> = BTreeMap::new();
@@ -348,8 +352,9 @@ impl Whole {
     }
 }
 
-/// Whether data is in a tunnel with the label that a WAN FCN names, and whether that tunnel begins at the PE which is told:
-/// with SR-MPLS nothing says so.
+/// Returns true if data is in a tunnel with the label that a WAN FCN names and the tunnel begins at
+/// the notified PE; with SR-MPLS the ingress is unknown, and the result is false. `None` if it is
+/// not in such a tunnel.
 fn label(packet: &Read, fcn: &Notification) -> Option<bool> {
     let (Subject::FlowLabel(label), What::Data { outer, .. }) = (fcn.subject, &packet.what) else {
         return None;
@@ -361,14 +366,14 @@ fn label(packet: &Read, fcn: &Notification) -> Option<bool> {
     }
 }
 
-/// The values of fields by frame number; frames that show none are left out.
+/// Values of fields by frame number; frames without any are left out.
 type Shown = BTreeMap<usize, Vec<String>>;
 
 fn shows_any(columns: &[String]) -> bool {
     columns.iter().any(|column| !column.is_empty())
 }
 
-/// The `wanted` ones of all the fields that were asked for.
+/// Returns the `wanted` fields out of all requested ones.
 fn part(all: &Shown, fields: &[&str], wanted: &[&str]) -> Shown {
     let place = |field| fields.iter().position(|name| name == field).unwrap();
     let places: Vec<usize> = wanted.iter().map(place).collect();
@@ -379,7 +384,7 @@ fn part(all: &Shown, fields: &[&str], wanted: &[&str]) -> Shown {
         .collect()
 }
 
-/// What tshark shows of the fields.
+/// Returns the fields as tshark shows them.
 fn shown(tshark: &Tshark, path: &Path, options: &[&str], fields: &[&str]) -> Shown {
     let mut arguments = options.to_vec();
     arguments.extend(["-T", "fields", "-E", "separator=|", "-e", "frame.number"]);
@@ -397,7 +402,7 @@ fn shown(tshark: &Tshark, path: &Path, options: &[&str], fields: &[&str]) -> Sho
         .collect()
 }
 
-/// Seconds with nine digits, as nanoseconds.
+/// Converts seconds with nine decimals to nanoseconds.
 fn nanoseconds(text: &str) -> i64 {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -423,14 +428,14 @@ const LINKS: [&str; 8] = [
     "fcn.kind",
 ];
 
-/// Compares what is shown of every notification with a look at everything. Returns how many there are with data, marks,
-/// and translations.
+/// Compares the links of every notification with an analysis of all packets. Returns the numbers of
+/// those with data, with marks, and with translations.
 fn compare(tshark: &Tshark, path: &Path, whole: &Whole, case: &str) -> [usize; 3] {
     let passes = if whole.two_passes { SECOND_PASS } else { &[] };
     compare_links(&shown(tshark, path, passes, &LINKS), whole, case)
 }
 
-/// The same, with [`LINKS`] as they are shown.
+/// Like [`compare`], for [`LINKS`] as already shown.
 fn compare_links(shown: &Shown, whole: &Whole, case: &str) -> [usize; 3] {
     let notices: BTreeSet<usize> = whole.notices().map(|notice| notice.number).collect();
     assert_eq!(
@@ -453,7 +458,7 @@ fn compare_links(shown: &Shown, whole: &Whole, case: &str) -> [usize; 3] {
         };
         let mut want = whole.expect(notice, &translations);
         if got.sender_qp.is_none() {
-            // Of a connection that nothing was seen of, nobody can know.
+            // A connection without captured packets cannot be known.
             let flow = whole.flow_of(notice);
             let is_seen = flow.is_some_and(|flow| whole.is_seen(&flow));
             assert!(!is_seen || want.sender_qp.is_none(), "{case}");
@@ -480,7 +485,7 @@ fn compare_links(shown: &Shown, whole: &Whole, case: &str) -> [usize; 3] {
     counts
 }
 
-/// Links back, which nobody can know in one pass.
+/// Backward links, which are unknown in one pass.
 const BACK: [&str; 4] = [
     "fcn.data_frame",
     "fcn.translates",
@@ -488,7 +493,7 @@ const BACK: [&str; 4] = [
     "fcn.translated_by",
 ];
 
-/// Data and translated notifications link back to what links to them.
+/// Checks that data and translated notifications link back to the notifications that link to them.
 fn compare_back(shown: &Shown, two_passes: bool, case: &str) {
     if !two_passes {
         let mut columns = shown.values();
@@ -524,7 +529,8 @@ fn compare_back(shown: &Shown, two_passes: bool, case: &str) {
     assert_eq!(got_translated, translated, "{case}");
 }
 
-/// The data packets that are seen for the first time: as the n-th of its like on any interface.
+/// Returns the data packets captured for the first time: as the n-th of equal packets on any
+/// interface.
 fn seen_first(packets: &[Read]) -> BTreeSet<usize> {
     let mut on_interface: BTreeMap<_, usize> = BTreeMap::new();
     let mut on_any: BTreeMap<_, usize> = BTreeMap::new();
@@ -556,7 +562,7 @@ const RATES: [&str; 3] = ["fcn.rate_before", "fcn.rate_after", "fcn.data_frame"]
 /// The samples are short: windows of 48 µs, in steps of 3 µs.
 const RATE_WINDOW: &str = "fcn.rate_window:48";
 
-/// Compares rates before and after notifications with the octets counted; returns how many there are of each.
+/// Compares rates before and after notifications with counted octets; returns the number of each.
 fn compare_rates(shown: &Shown, whole: &Whole, case: &str) -> [usize; 2] {
     let (window, step) = (48_000, 3_000);
     let rate = |octets: f64| octets * 8e9 / window as f64;
@@ -633,15 +639,15 @@ fn compare_rates(shown: &Shown, whole: &Whole, case: &str) -> [usize; 2] {
     [before_seen, after_seen]
 }
 
-/// Frames that fcn-top's audit names, by rule.
+/// Returns the frames that fcn-top's audit reports, by rule.
 fn audited(packets: &[Packet], settings: Settings) -> BTreeMap<&'static str, BTreeSet<usize>> {
     audited_by(&mut Monitor::new(settings), packets)
 }
 
-/// The findings that the plugin says a frame has, or the first of them.
+/// The findings that the plugin reports for a frame, or the first of them.
 const FINDINGS: [&str; 1] = ["fcn.finding"];
 
-/// Frames by rule, by [`FINDINGS`] as they are shown.
+/// Returns the frames by rule, from [`FINDINGS`] as shown.
 fn found(shown: &Shown) -> BTreeMap<&str, BTreeSet<usize>> {
     let mut found = BTreeMap::<_, BTreeSet<usize>>::new();
     for (frame, columns) in shown {
@@ -652,7 +658,7 @@ fn found(shown: &Shown) -> BTreeMap<&str, BTreeSet<usize>> {
     found
 }
 
-/// What is a rule among what the audit names.
+/// Returns the audit's entries that are rules.
 fn broken(
     audited: &BTreeMap<&'static str, BTreeSet<usize>>,
 ) -> BTreeMap<&'static str, BTreeSet<usize>> {
@@ -680,7 +686,7 @@ fn audited_by(
     found.clone()
 }
 
-/// Lets fcn-top see a capture.
+/// Passes a capture to fcn-top.
 fn watch(monitor: &mut Monitor, path: &Path) {
     watch_packets(monitor, &packets(path));
 }
@@ -702,12 +708,12 @@ fn watch_packets(monitor: &mut Monitor, packets: &[Packet]) {
     }
 }
 
-/// A capture of a scenario that is played for longer than those of the samples; 160 octets of each packet.
+/// Captures a scenario that runs for longer than the samples; 160 octets of each packet.
 fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> PathBuf {
     played_as(folder, name, sets, text, None)
 }
 
-/// The same as switches show it, with as much of each packet as they send.
+/// Like [`played`], but mirrored by switches, with as much of each packet as they send.
 fn played_as(
     folder: &Path,
     name: &str,
@@ -768,7 +774,7 @@ fn compare_verdicts(
         .collect();
     let packets = read(captured);
     for (frame, values) in shown {
-        // What it is about may be none but a quoted packet, or wait for more than the file holds.
+        // Its subject may be only a quoted packet, or come after the end of the file.
         let Some(data) = number::<usize>(&values[0]) else {
             continue;
         };
@@ -781,10 +787,10 @@ fn compare_verdicts(
 }
 
 #[test]
-fn verdicts_are_those_of_fcn_top() {
+fn verdicts_match_fcn_top() {
     let Some(tshark) = with_plugin() else { return };
     let folder = xtask::tshark::TempDir::new(true).unwrap();
-    // Seen before the queue: behind it, nobody is said not to obey.
+    // Captured before the queue: behind it, no sender is reported as not obeying.
     let fixed = fcn_gen::scenario::builtin::text("fast-cnp").unwrap();
     let fixed = format!("{fixed}\n[defaults.host]\ncontrol = \"fixed\"\n");
     let long = |name, sets, text| played(folder.path(), name, sets, text);
@@ -804,7 +810,7 @@ fn verdicts_are_those_of_fcn_top() {
     }
 }
 
-/// The connections of a sample, as the generator knows them.
+/// Returns the connections of a sample, from the ground truth.
 fn connected(path: &Path, packets: &[Read]) -> Connected {
     if path.with_extension("truth.json").exists() {
         return Connected::from_truth(&truth(path));
@@ -832,9 +838,9 @@ fn connected(path: &Path, packets: &[Read]) -> Connected {
     connected
 }
 
-/// All that there is to be found in the samples, each decoded once in one pass and once in two.
+/// Complete check of the samples, each decoded once in one pass and once in two.
 #[test]
-fn samples_are_shown_as_a_look_at_all_packets_finds() {
+fn samples_match_an_analysis_of_all_packets() {
     let Some(tshark) = with_plugin() else { return };
     let list = |text: &str| vec![text.parse().unwrap()];
     let settings = Settings {
@@ -860,13 +866,13 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
         .collect();
     let experts: Vec<&str> = names.iter().map(String::as_str).collect();
     let fields = [&LINKS, &BACK[..], &RATES, &VERDICTS, &FINDINGS, &experts].concat();
-    // tshark fills one of those that are alike.
+    // tshark fills only one of several equal fields.
     let fields: Vec<&str> = BTreeSet::from_iter(fields).into_iter().collect();
     let mut frames = vec![0; experts.len()];
     let (mut links, mut answers) = (BTreeMap::new(), BTreeMap::new());
     let (mut before, mut after) = (0, 0);
     for path in captures() {
-        // Wireshark puts these together from fragments, of which neither fcn-wire nor the audit knows.
+        // Wireshark reassembles these from fragments, which neither fcn-wire nor the audit does.
         if path.ends_with("formats-cut.pcapng") {
             continue;
         }
@@ -908,7 +914,7 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
             assert_eq!(links[&(name.clone(), false)], links[&(name, true)]);
         }
     }
-    // What each of them is there to show.
+    // Each sample has what it is meant to show.
     for (name, [data, marked, translated]) in [
         ("incast", [1, 0, 0]),
         ("fast-cnp", [1, 0, 0]),
@@ -932,7 +938,7 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
     assert!(before > 100 && after > 50, "{before} {after}");
     // Too short for more.
     assert!(answers["unclear"] > 20, "{answers:?}");
-    // No sample has both sides of a switch that marks, nor proxies that are told too often.
+    // No sample has both sides of a marking switch, nor proxies that are notified too often.
     for rule in [
         Rule::FastCnpRate,
         Rule::FastCnpMarkUnclear,
@@ -945,20 +951,21 @@ fn samples_are_shown_as_a_look_at_all_packets_finds() {
         let place = Rule::SEVERAL.iter().position(|other| *other == rule);
         assert!(frames[place.unwrap()] > 3, "{rule}: {frames:?}");
     }
-    // Where nobody looks into the tree, either.
+    // Also if the tree is not visible.
     let statistics = [&["-q", "-z", "expert"][..], &preferences].concat();
     let output = decode(&tshark, &capture("attack"), &statistics);
     assert!(
         output.contains(Rule::FastCnpUntrusted.info().text),
         "{output}"
     );
-    // Nobody is suspected without a list, nor is a scenario's rate above the limit's default.
+    // Without a list no node is suspected, and no scenario exceeds the default rate limit.
     assert!(shown(&tshark, &capture("fast-cnp"), &[], &experts).is_empty());
 }
 
-/// Proxy notifications say the same whichever port RoCEv2 has, by InfiniBand's preference or by Decode As, and the audit agrees.
+/// Proxy notifications have the same content for any RoCEv2 port, set by InfiniBand's preference or
+/// by Decode As, and the audit agrees.
 #[test]
-fn proxy_notifications_are_read_by_rocev2s_own_port() {
+fn proxy_notifications_follow_the_rocev2_port() {
     const FIELDS: [&str; 6] = [
         "fcn.qp",
         "fcn.sender_qp",
@@ -975,7 +982,8 @@ fn proxy_notifications_are_read_by_rocev2s_own_port() {
         let packets = packets(&path);
         let is_told = |packet: &Packet| packet.bytes[36..38] == 1021u16.to_be_bytes();
         let mut broken = packets.into_iter().find(is_told).unwrap();
-        // It ends where it was cut, without a checksum, and is about another sender than that of the packet which it quotes.
+        // It ends where it was truncated, has no checksum, and is about a sender other than that of
+        // the quoted packet.
         broken.wire_len = broken.bytes.len();
         for (at, len) in [
             (16, broken.wire_len - 14),
@@ -1023,25 +1031,26 @@ fn proxy_notifications_are_read_by_rocev2s_own_port() {
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
-/// A proxy node, or an ingress PE.
+/// Address of a proxy node, or an ingress PE.
 const NODE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
 
-/// What is put into a capture by hand, of one flow: from QP 0x11 at the sender to QP 0x22 at the receiver.
+/// Packet of a hand-made capture, of one flow: from QP 0x11 at the sender to QP 0x22 at the
+/// receiver.
 #[derive(Clone, Copy)]
 enum Hand {
-    /// PSN, CE.
+    /// Data with PSN and CE.
     Data(u32, bool),
-    /// To another QP, CE.
+    /// CE-marked data to another QP.
     Other,
     Ack(u32),
-    /// In a tunnel from the node, with that flow label.
+    /// Data in a tunnel from the node, with this flow label.
     Tunnel(u32),
     FastCnp,
-    /// From that address.
+    /// CNP from this address.
     Cnp(Ipv6Addr),
-    /// A proxy notification to that address.
+    /// Proxy notification to this address.
     Proxy(Ipv6Addr),
-    /// An FCN to the node, about that label.
+    /// FCN to the node, about this label.
     Fcn(u32),
 }
 
@@ -1121,7 +1130,8 @@ fn build(parts: &[Part<'_>]) -> Vec<u8> {
     fcn_wire::compose::packet(parts, &Profile::DEFAULT).unwrap()
 }
 
-/// A capture of raw IP on so many interfaces; each packet with its interface, and its time in microseconds.
+/// Writes a capture of raw IP on this many interfaces; each packet with its interface, and its time
+/// in microseconds.
 fn by_hand(folder: &Path, name: &str, interfaces: u32, packets: &[(u32, u64, Hand)]) -> PathBuf {
     let path = folder.join(format!("{}.pcapng", name.replace(' ', "-")));
     let file = std::fs::File::create(&path).unwrap();
@@ -1148,7 +1158,8 @@ fn by_hand(folder: &Path, name: &str, interfaces: u32, packets: &[(u32, u64, Han
     path
 }
 
-/// Who sent the CNPs of a capture, by fcn-top: how many each address and origin.
+/// Returns the senders of the CNPs in a capture, according to fcn-top: the count for each address
+/// and origin.
 fn senders_of_cnps(path: &Path) -> BTreeMap<(IpAddr, &'static str), u64> {
     let mut monitor = Monitor::new(Settings::default());
     watch(&mut monitor, path);
@@ -1159,11 +1170,11 @@ fn senders_of_cnps(path: &Path) -> BTreeMap<(IpAddr, &'static str), u64> {
 }
 
 #[test]
-fn who_sent_a_cnp_is_what_fcn_top_says() {
+fn origin_of_cnps_matches_fcn_top() {
     use Hand::{Ack, Cnp, Data, Fcn, Proxy, Tunnel};
     let Some(tshark) = with_plugin() else { return };
     let folder = xtask::tshark::TempDir::new(true).unwrap();
-    // By acknowledgements it is known which QP sends the flow.
+    // Acknowledgements reveal which QP sends the flow.
     let known = (0..4).flat_map(|n| {
         let at = u64::from(n) * 20;
         let psn = 10_100 + n;
@@ -1172,7 +1183,8 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
     let known: Vec<_> = known.chain([(0, 90, Tunnel(7))]).collect();
     let (by_receiver, by_node) = (Cnp(RECEIVER), Cnp(NODE));
     let mark = Data(10_120, true);
-    // Behind those: what comes, and of each CNP who sent it, and which packet, counted from 0, it translates, or may.
+    // Packets after those; then for each CNP its origin, and the packet, counted from 0, that it
+    // translates, or may translate.
     type Case<'a> = (
         &'a str,
         &'a [(u32, u64, Hand)],
@@ -1328,7 +1340,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
                 .collect();
             assert_eq!(got, want, "{name}");
         }
-        // What the second interface has is a copy.
+        // Packets of the second interface are copies.
         let mut expected: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for (place, by, _) in wanted.iter().filter(|(place, ..)| behind[*place].0 == 0) {
             let Cnp(from) = behind[*place].2 else {
@@ -1347,7 +1359,7 @@ fn who_sent_a_cnp_is_what_fcn_top_says() {
 }
 
 #[test]
-fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
+fn marks_beside_a_fast_cnp_are_judged_as_in_the_audit() {
     use Hand::{Data, FastCnp, Other};
     let Some(tshark) = with_plugin() else { return };
     let folder = xtask::tshark::TempDir::new(true).unwrap();
@@ -1441,7 +1453,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
         ..Settings::default()
     };
     for (name, interfaces, behind, wanted) in cases {
-        // A packet that each interface has seen long before, so that the flow is known.
+        // A packet that every interface captured long before, so that the flow is known.
         let known = (0..interfaces).map(|interface| (interface, 0, Data(1, false)));
         let later = behind
             .iter()
@@ -1471,7 +1483,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
             assert_eq!(got.collect::<Vec<_>>(), want, "{name}");
         }
     }
-    // One that the second interface tells of later only.
+    // A mark that the second interface resolves only later.
     let packets = [(0, 0, ce), (0, 5, FastCnp), (1, 10, ce)];
     let path = by_hand(folder.path(), "known later", 2, &packets);
     let options = [SECOND_PASS, &["-o", "fcn.able:::/0"]].concat();
@@ -1481,7 +1493,7 @@ fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
 }
 
 #[test]
-fn a_list_that_is_none_is_said_and_not_used() {
+fn invalid_lists_are_reported_and_not_used() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("attack");
     let output = tshark
@@ -1504,7 +1516,7 @@ fn a_list_that_is_none_is_said_and_not_used() {
 }
 
 #[test]
-fn fields_filter_and_are_printed_in_every_form() {
+fn fields_can_be_filtered_and_printed_in_every_format() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("fast-cnp");
     let all = shown(&tshark, &path, &[], &["fcn.data_frame"]);
@@ -1534,7 +1546,7 @@ fn fields_filter_and_are_printed_in_every_form() {
         "fcn.data_frame || fcn.sender_qp || fcn.gap",
     ];
     assert_eq!(decode(&tshark, &path, &off), "");
-    // `fcn` itself matches notifications alone, in both passes.
+    // `fcn` itself matches only notifications, in both passes.
     let kinds = matches(&tshark, &path, "fcn.kind");
     assert_eq!(matches(&tshark, &path, "fcn"), kinds);
     let second = decode(
@@ -1545,8 +1557,8 @@ fn fields_filter_and_are_printed_in_every_form() {
     assert_eq!(second.lines().count(), kinds.len());
 }
 
-/// The packets of one interface; data and notifications cut to so many octets, and in groups of three in reverse from the
-/// first data packet on.
+/// Returns the packets of one interface; data and notifications are truncated to `cut` octets, and
+/// from the first data packet on, groups of three are reversed.
 fn reordered(path: &Path, interface: u32, cut: usize) -> Vec<Packet> {
     let mut all: Vec<Packet> = packets(path)
         .into_iter()
@@ -1558,7 +1570,7 @@ fn reordered(path: &Path, interface: u32, cut: usize) -> Vec<Packet> {
     }
     let what: Vec<What> = read(&all).into_iter().map(|packet| packet.what).collect();
     for (packet, what) in all.iter_mut().zip(what) {
-        // RDMA CM is needed whole.
+        // RDMA CM must be complete.
         if !matches!(what, What::Other) {
             packet.bytes.truncate(cut);
         }
@@ -1568,7 +1580,7 @@ fn reordered(path: &Path, interface: u32, cut: usize) -> Vec<Packet> {
 }
 
 #[test]
-fn frames_out_of_order_and_cut_are_linked_by_their_time() {
+fn reordered_and_truncated_frames_are_linked_by_time() {
     let Some(tshark) = with_plugin() else { return };
     for (name, interface, cut) in [
         ("fast-cnp", 0, usize::MAX),
@@ -1598,7 +1610,7 @@ fn frames_out_of_order_and_cut_are_linked_by_their_time() {
 }
 
 #[test]
-fn merged_captures_are_linked_in_whatever_order() {
+fn merged_captures_are_linked_in_any_order() {
     let Some(tshark) = with_plugin() else { return };
     let (one, other) = (capture("fast-cnp"), capture("proxy-config"));
     let folder = xtask::tshark::TempDir::new(true).unwrap();
@@ -1630,7 +1642,7 @@ fn merged_captures_are_linked_in_whatever_order() {
     }
 }
 
-/// What sharkd answers, one line a request.
+/// Returns the responses of sharkd, one line per request.
 fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     let started = tshark
         .program("sharkd")
@@ -1648,7 +1660,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     };
     let mut input = child.stdin.take().unwrap();
     for request in requests {
-        // One that does not run reads nothing.
+        // A sharkd that does not run reads nothing.
         let _ = writeln!(input, "{request}");
     }
     drop(input);
@@ -1666,7 +1678,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
 }
 
 #[test]
-fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
+fn a_second_file_starts_fresh_and_frames_may_be_shown_in_any_order() {
     let Some(tshark) = with_plugin() else { return };
     let (one, other) = ("fast-cnp", "wan-fcn-srv6");
     let files: Vec<PathBuf> = [one, other]
@@ -1691,7 +1703,7 @@ fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
     for (name, file) in [(one, &files[0]), (other, &files[1]), (one, &files[0])] {
         ask("load", serde_json::json!({"file": file}));
         for filter in filters {
-            // It remembers the results of a filter, even those of another file.
+            // sharkd caches the results of a filter, even for another file.
             let filter = format!("{filter} && frame.number != {}", 100_000 + requested.len());
             let place = ask("frames", serde_json::json!({"filter": filter}));
             requested.push((name, filter, place));
@@ -1720,7 +1732,7 @@ fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
 }
 
 #[test]
-fn samples_are_shown_as_what_they_are_samples_of() {
+fn sflow_samples_are_shown_like_the_original_packets() {
     let Some(tshark) = with_plugin() else { return };
     let folder = xtask::tshark::TempDir::new(true).unwrap();
     let sets = ["mtu=256", "message=16KiB"];
@@ -1755,20 +1767,20 @@ fn samples_are_shown_as_what_they_are_samples_of() {
     let wanted = told(&plain, &fields);
     assert!(wanted.len() > 10, "{wanted:?}");
     assert_eq!(told(&sampled, &fields), wanted);
-    // What a switch has cut is cut, and no wrong length or ICRC.
+    // Truncation by a switch causes no finding about length or ICRC.
     assert_eq!(
         told(&sampled, &["fcn.finding"]),
         told(&plain, &["fcn.finding"])
     );
-    // Unless Wireshark is told to look into samples, it takes them for quotations.
+    // Unless Wireshark is configured to dissect samples, it takes them for quotations.
     assert!(matches(&tshark, &sampled, "fcn").is_empty());
     assert!(!matches(&tshark, &sampled, "fastcnp.quoted").is_empty());
 }
 
 #[test]
-fn quoted_packets_are_no_traffic() {
+fn quoted_packets_are_not_traffic() {
     let Some(tshark) = with_plugin() else { return };
-    // Data from nobody but inside of proxy notifications and of ICMPv6 errors.
+    // Data only within proxy notifications and ICMPv6 errors.
     for name in ["formats-proxy-cn", "formats-unaware-sender"] {
         let path = capture(name);
         let whole = read(&packets(&path));
@@ -1795,7 +1807,7 @@ fn quoted_packets_are_no_traffic() {
     }
 }
 
-/// Packets whose lengths and checksums are not what they should be, and such as break many rules at once.
+/// Returns packets with wrong lengths and checksums, and packets that violate many rules at once.
 fn damaged() -> Vec<Packet> {
     use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
     let [switch, sender, receiver] = [0xFFFF_0000_u128, 0x0001_0000, 0x0002_0000]
@@ -1845,7 +1857,7 @@ fn damaged() -> Vec<Packet> {
         Part::Icrc(Policy::Compute(Reading::Covered)),
     ]);
     let mut frames = vec![wan.clone(), proxy.clone(), cnp.clone()];
-    // Ethernet to 14, IPv6 to 54, UDP to 62.
+    // Offsets: Ethernet to 14, IPv6 to 54, UDP to 62.
     for good in [&wan, &proxy, &cnp] {
         let len = u16::from_be_bytes([good[58], good[59]]);
         for (at, value) in [
@@ -1867,7 +1879,7 @@ fn damaged() -> Vec<Packet> {
         none[60..62].fill(0);
         frames.extend([wrong, none]);
     }
-    // No octets, no length, and no length around a tunnel's packet that is right.
+    // No octets, no length, and a wrong length around a tunnelled packet.
     let with = |at: usize, value: u16| {
         let mut frame = cnp.clone();
         frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
@@ -1889,7 +1901,8 @@ fn damaged() -> Vec<Packet> {
         tunnel(200, with(18, 150)),
         tunnel(81, with(18, 42)),
     ]);
-    // Padding, and an IOAM option, that runs past its header in front of the rest; a header that runs past the packet.
+    // Padding, and an IOAM option, that runs past its header in front of the rest; a header that
+    // runs past the packet.
     for option in [[1, 5], [1, 100], [0x31, 3], [0x31, 99], [0x9E, 4]] {
         for header in [0, 60] {
             let mut frame = with(18, 48);
@@ -1901,7 +1914,7 @@ fn damaged() -> Vec<Packet> {
             frames.push(frame);
         }
     }
-    // A Fast CNP that ends within its transport header; options upon options.
+    // A Fast CNP that ends within its transport header; very many options.
     let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
         original_destination: receiver,
     })];
@@ -1934,7 +1947,7 @@ fn damaged() -> Vec<Packet> {
 }
 
 #[test]
-fn rules_that_a_packet_breaks_are_those_of_the_audit() {
+fn violated_rules_match_the_audit() {
     let Some(tshark) = with_plugin() else { return };
     let damaged = damaged();
     let frames = damaged
@@ -1953,7 +1966,7 @@ fn rules_that_a_packet_breaks_are_those_of_the_audit() {
     ] {
         assert!(audited.contains_key(rule.info().id), "{rule}: {audited:?}");
     }
-    // How many are not named is the same, too.
+    // The number of findings left out also agrees.
     let mut monitor = Monitor::new(Settings::default());
     watch_packets(&mut monitor, &damaged);
     let left_out = shown(&tshark, file.path(), &[], &["fcn.finding.left_out"]);

@@ -1,5 +1,5 @@
-//! The plugin in tshark: what filters match, what expert info names, what the trees and columns say, how preferences
-//! change it, and that bad input harms neither tshark nor the packets behind it.
+//! The plugin in tshark: matches of filters, expert info, trees and columns, effects of
+//! preferences, and that bad input harms neither tshark nor the packets after it.
 
 mod common;
 
@@ -33,17 +33,18 @@ fn frame(packet: &Packet) -> Frame<'_> {
     )
 }
 
-/// Filter that a packet is to match alone, by fcn-wire's own reading.
+/// Returns the one filter that a packet should match, according to fcn-wire.
 fn filter_of(frame: &Frame<'_>) -> Option<&'static str> {
     let port = frame.datagram().map(|datagram| datagram.destination_port);
-    // Also one that is dropped for its checksum, and so says nothing.
+    // Includes a message that is dropped for its checksum, and so has no content.
     let broken = frame
         .datagram()
         .is_some_and(|datagram| datagram.claim(frame.profile()) != Claim::Others);
     match frame.message() {
         Message::Cnp(_) => Some("cnp"),
         Message::FastCnp(_) => Some("fastcnp"),
-        // A CNP that is not well-formed is still one; so are messages on ports of their own that nobody else knows.
+        // A malformed CNP is still a CNP; so are messages on their own ports that no other protocol
+        // claims.
         Message::Roce(bth, _) if bth.opcode() == fcn_wire::bth::Opcode::CNP => Some("cnp"),
         Message::ProxyCn(_) => Some("proxycn"),
         Message::WanFcn(_) => Some("wanfcn"),
@@ -57,7 +58,7 @@ const FILTERS: [&str; 4] = ["cnp", "fastcnp", "proxycn", "wanfcn"];
 
 type Seen = BTreeMap<&'static str, usize>;
 
-/// Each filter matches its messages and no others.
+/// Checks that each filter matches exactly its messages.
 fn compare_filters(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut Seen) {
     let expected = filter_of(frame);
     for (filter, value) in FILTERS.iter().zip(values) {
@@ -67,7 +68,7 @@ fn compare_filters(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut S
     }
 }
 
-/// The fields for notifications of any kind, with what `gist` says of each.
+/// Returns the fields for notifications of any kind, with their values in `gist`.
 fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
     let family = |address: Option<IpAddr>, v4: bool| {
         address
@@ -109,16 +110,16 @@ fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
     .into()
 }
 
-/// Every notification is summed up as fcn-wire reads it.
+/// Checks that the summary of every notification matches fcn-wire.
 fn compare_summary(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut Seen) {
     let gist = Notification::from_frame(frame);
     for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(values) {
-        // Where no sender is named, the frames before may have told it: `correlation.rs`.
+        // If no sender is named, earlier frames may supply it: `correlation.rs`.
         let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
         if unnamed && name.starts_with("fcn.sender_ip") {
             continue;
         }
-        // A CNP may translate what its source was told before: `correlation.rs`, too.
+        // A CNP may translate an earlier notification to its source: `correlation.rs`, too.
         let receiver = gist.is_some_and(|gist| gist.origin == Origin::Receiver);
         if receiver
             && *name == "fcn.notifier_role"
@@ -132,16 +133,16 @@ fn compare_summary(frame: &Frame<'_>, values: &[&str], which: &str, seen: &mut S
 }
 
 #[test]
-fn fragments_and_quotations_are_summed_up_as_what_they_are() {
+fn fragments_and_quotations_are_summarized_correctly() {
     let Some(tshark) = with_plugin() else { return };
-    // What came in fragments is read from what Wireshark has put together.
+    // Fragmented messages are read after Wireshark has reassembled them.
     let cut = capture("formats-cut");
     let whole = "ipv6.fragments && fcn.kind == \"fast_cnp_1\" && fcn.qp == 0x12 && fcn.sender_ipv6 == 2001:db8:1::1";
     assert_eq!(
         matches(&tshark, &cut, whole),
         matches(&tshark, &cut, "ipv6.fragments && fastcnp")
     );
-    // A quotation is no notification.
+    // A quotation is not a notification.
     let quoting = capture("formats-unaware-sender");
     assert_eq!(
         matches(&tshark, &quoting, "fcn"),
@@ -152,9 +153,9 @@ fn fragments_and_quotations_are_summed_up_as_what_they_are() {
     assert!(shown[1].contains(line), "{}", shown[1]);
 }
 
-/// The protocol hierarchy has the layers of packets, whatever else is asked for.
+/// The protocol hierarchy contains the layers of packets, regardless of other options.
 #[test]
-fn the_protocol_hierarchy_holds_no_fields_and_no_summary() {
+fn protocol_hierarchy_has_no_fields_and_no_summary() {
     let Some(tshark) = with_plugin() else { return };
     let hierarchy = |arguments: &[&str]| {
         let all = [&["-q", "-z", "io,phs"], arguments].concat();
@@ -167,7 +168,7 @@ fn the_protocol_hierarchy_holds_no_fields_and_no_summary() {
     }
 }
 
-/// Name of the expert field of `rule`; the plugin's own naming is tested beside it.
+/// Returns the name of the expert field of `rule`; the plugin's own naming is tested separately.
 fn expert_field(rule: Rule) -> String {
     let info = rule.info();
     match info.family {
@@ -177,7 +178,8 @@ fn expert_field(rule: Rule) -> String {
     }
 }
 
-/// Expert info names every finding of fcn-wire and no more; what is named is no longer among those that `never` were.
+/// Checks that expert info has exactly the findings of fcn-wire, and removes the rules found from
+/// `never`.
 fn compare_findings<'a>(
     frame: &Frame<'_>,
     rules: &'a [(Rule, String)],
@@ -193,7 +195,8 @@ fn compare_findings<'a>(
     let is_roce = frame.is_roce();
     for ((rule, name), value) in rules.iter().zip(values) {
         let mut expected = findings.has(*rule);
-        // Wireshark's UDP asks nobody about an empty payload, and its own IOAM is the one shown elsewhere.
+        // Wireshark's UDP calls no dissector for an empty payload, and ordinary IOAM is shown
+        // elsewhere.
         if empty && rule.info().id.ends_with("malformed")
             || rule.info().family == Family::Ioam
                 && !is_roce
@@ -210,7 +213,7 @@ fn compare_findings<'a>(
 
 /// All samples, each decoded once.
 #[test]
-fn each_packet_is_filtered_summed_up_and_judged_as_fcn_wire_reads_it() {
+fn filters_summary_and_findings_match_fcn_wire() {
     let Some(tshark) = with_plugin() else { return };
     let rules: Vec<(Rule, String)> = Rule::ALL
         .iter()
@@ -236,7 +239,7 @@ fn each_packet_is_filtered_summed_up_and_judged_as_fcn_wire_reads_it() {
             let (filters, rest) = values.split_at(FILTERS.len());
             let (columns, experts) = rest.split_at(summary.len());
             compare_findings(&frame, &rules, experts, &which, &mut never);
-            // Fragments are reassembled by Wireshark, which fcn-wire leaves alone: tested below.
+            // Wireshark reassembles fragments, fcn-wire does not: tested below.
             if !matches!(frame.end(), End::Fragment { .. }) {
                 compare_filters(&frame, filters, &which, &mut filtered);
                 compare_summary(&frame, columns, &which, &mut summed);
@@ -246,20 +249,20 @@ fn each_packet_is_filtered_summed_up_and_judged_as_fcn_wire_reads_it() {
     assert!(filtered.values().all(|count| *count >= 8), "{filtered:?}");
     assert_eq!(summed.len(), summary.len());
     assert!(summed.values().all(|count| *count >= 4), "{summed:?}");
-    // These take an option type that no profile allows unless forced: below.
+    // These need an option type that profiles only allow when forced: below.
     let forced = [
         "fastcnp.type.action",
         "fastcnp.type.change",
         "proxycn.option.type",
     ];
     assert_eq!(never, BTreeSet::from(forced), "what no capture shows");
-    // What is a field of a packet matches as a filter; once will do.
+    // A field that is present also matches as a filter; one check suffices.
     let path = capture("formats-unaware-sender");
     assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));
 }
 
 #[test]
-fn option_1_is_shown_inside_its_own_option_and_nothing_is_lost() {
+fn option_1_is_shown_in_place_without_loss() {
     let Some(tshark) = with_plugin() else { return };
     let trees = trees(&tshark, &capture("formats-fast-cnp"), &[]);
     let header = subtree(&trees[1], "    Destination Options for IPv6").join("\n");
@@ -278,7 +281,7 @@ fn option_1_is_shown_inside_its_own_option_and_nothing_is_lost() {
     ] {
         assert!(whole.contains(part), "no `{part}` in\n{whole}");
     }
-    // What the BTH says stands once, in the BTH.
+    // The BTH's content appears once, in the BTH.
     let roce = subtree(&trees[1], "InfiniBand").join("\n");
     for part in [
         "Opcode: Unknown (129)\n        [Opcode: CNP (0x81)]\n",
@@ -316,7 +319,7 @@ fn option_2_shows_every_part_of_the_trace() {
         let expected = trace.nodes().filter(Result::is_ok).count();
         assert_eq!(shown, expected, "{}", option.join("\n"));
         nodes += shown;
-        // Every data field of a node has a line of its own, or two.
+        // Every data field of a node has one or two lines of its own.
         let fields: usize = trace
             .nodes()
             .flatten()
@@ -343,7 +346,8 @@ fn the_invoking_packet_is_dissected_as_a_quotation() {
         )
     );
     assert!(invoking.contains("\n    User Datagram Protocol, "));
-    // Conversations know the packets on the wire alone. (203.0.113.3 sends notifications; nobody sends from 192.0.2.1.)
+    // Conversations include only packets on the wire. (203.0.113.3 sends notifications; no packet
+    // comes from 192.0.2.1.)
     let conversations = decode(&tshark, &path, &["-q", "-z", "conv,ip"]);
     assert!(conversations.contains("203.0.113.3"), "{conversations}");
     assert!(!conversations.contains("198.51.100.1"), "{conversations}");
@@ -354,7 +358,7 @@ fn the_invoking_packet_is_dissected_as_a_quotation() {
 }
 
 #[test]
-fn the_answer_of_an_unaware_sender_says_what_it_answers_and_is_no_fast_cnp() {
+fn reply_of_an_unaware_sender_names_the_quoted_fast_cnp() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-unaware-sender");
     let columns = decode(&tshark, &path, &["-Y", "icmpv6"]);
@@ -370,7 +374,7 @@ fn the_answer_of_an_unaware_sender_says_what_it_answers_and_is_no_fast_cnp() {
 }
 
 #[test]
-fn the_icrc_is_judged_by_the_reading_that_matches() {
+fn icrc_is_judged_by_the_matching_interpretation() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-fast-cnp");
     let text = decode(
@@ -420,7 +424,7 @@ fn reassembled_fast_cnps_are_recognized() {
     assert!(matches(&tshark, &path, "ipv6.fragments && cnp").is_empty());
 }
 
-/// Ethernet frames of the captures that show well-formed messages.
+/// Returns the Ethernet frames of the captures with well-formed messages.
 fn good_frames() -> Vec<Vec<u8>> {
     [
         "formats-cnp",
@@ -436,7 +440,7 @@ fn good_frames() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// The first frame of each kind.
+/// Returns the first frame of each kind.
 fn one_of_each() -> Vec<Vec<u8>> {
     let mut kinds = BTreeSet::new();
     let profile = Profile::DEFAULT;
@@ -453,7 +457,7 @@ fn one_of_each() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Checks that each of `bad` leaves tshark whole and the good packet behind it as it was.
+/// Checks that each frame of `bad` harms neither tshark nor the good packet after it.
 fn harmless(name: &str, bad: &[(Vec<u8>, usize)]) {
     let Some(tshark) = with_plugin() else { return };
     let good = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
@@ -480,13 +484,13 @@ fn harmless(name: &str, bad: &[(Vec<u8>, usize)]) {
             i / 2
         );
     }
-    // The whole trees, where most is done.
+    // Full trees, which exercise most code.
     let shown = trees(&tshark, file.path(), &[]);
     assert_eq!(shown.len(), 2 * bad.len());
 }
 
 #[test]
-fn captures_cut_at_every_octet_are_not_called_malformed_by_us() {
+fn truncated_captures_are_not_reported_as_malformed() {
     let mut bad = Vec::new();
     for bytes in one_of_each() {
         for len in 0..bytes.len().min(200) {
@@ -502,7 +506,7 @@ fn captures_cut_at_every_octet_are_not_called_malformed_by_us() {
 }
 
 #[test]
-fn packets_that_end_at_every_octet_do_no_harm() {
+fn packets_that_end_at_any_octet_are_harmless() {
     let mut bad = Vec::new();
     for bytes in one_of_each() {
         for len in 14..bytes.len().min(200) {
@@ -513,7 +517,7 @@ fn packets_that_end_at_every_octet_do_no_harm() {
 }
 
 #[test]
-fn wrong_octets_do_no_harm() {
+fn wrong_octets_are_harmless() {
     let mut bad = Vec::new();
     for bytes in one_of_each() {
         for at in 14..bytes.len().min(180) {
@@ -534,14 +538,14 @@ fn wrong_octets_do_no_harm() {
 }
 
 #[test]
-fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
+fn ports_and_option_types_are_preferences_and_decode_as_works() {
     let Some(tshark) = with_plugin() else { return };
     let swap = |from: [u8; 2], to: [u8; 2], at: usize, mut bytes: Vec<u8>| {
         assert_eq!(bytes[at..at + 2], from);
         bytes[at..at + 2].copy_from_slice(&to);
         bytes
     };
-    // UDP behind Ethernet and IPv6.
+    // UDP after Ethernet and IPv6.
     let port_at = 14 + 40 + 2;
     let wan = packets(&capture("formats-wan-fcn"))[1].bytes.clone();
     let proxy = packets(&capture("formats-proxy-cn"))[1].bytes.clone();
@@ -575,7 +579,7 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
 }
 
 #[test]
-fn option_types_that_no_draft_allows_are_named() {
+fn option_types_outside_the_drafts_are_reported() {
     let Some(tshark) = with_plugin() else { return };
     let mut fast = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
     assert_eq!(fast[14 + 40 + 2], 0x9E);
@@ -592,7 +596,7 @@ fn option_types_that_no_draft_allows_are_named() {
 }
 
 #[test]
-fn a_preference_out_of_range_is_refused_and_said() {
+fn preferences_out_of_range_are_refused_with_a_message() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-fast-cnp");
     let run = |preference: &str| {
@@ -616,7 +620,7 @@ fn a_preference_out_of_range_is_refused_and_said() {
             "pnc.bgp_characteristic:65536",
             "pnc.bgp_characteristic: bgp_pnc_characteristic: `0x10000`",
         ),
-        // What the draft forbids, what others have, and what falls together.
+        // Values that the draft forbids, values that are taken, and equal values.
         (
             "fastcnp.option1_type:0x1e",
             "fastcnp.option1_type: fast_cnp_option1 = 0x1e is refused",
@@ -653,7 +657,7 @@ fn a_preference_out_of_range_is_refused_and_said() {
 }
 
 #[test]
-fn ports_of_others_are_refused_and_stay_theirs() {
+fn ports_of_other_protocols_are_refused_and_stay_theirs() {
     let Some(tshark) = with_plugin() else { return };
     let count = |name: &str, filter: &str, preferences: &[&str]| {
         let mut arguments = vec!["-Y", filter];
@@ -695,7 +699,7 @@ fn ports_of_others_are_refused_and_stay_theirs() {
             assert_eq!(found, usual(name, filter), "{preference}: {filter}");
         }
     }
-    // They may change places, or be forced.
+    // They may be swapped, or forced.
     let swapped = ["wanfcn.udp.port:1021", "proxycn.udp.port:1022"];
     let forced = ["wanfcn.udp.port:1021", "rocev2.force:TRUE"];
     for preferences in [swapped, forced] {
@@ -704,9 +708,10 @@ fn ports_of_others_are_refused_and_stay_theirs() {
     }
 }
 
-/// Who is told drops them: the Info column says so, and the statistics count them apart.
+/// The notified node drops them: the Info column reports that, and the statistics count them
+/// separately.
 #[test]
-fn what_is_dropped_for_its_checksum_says_so() {
+fn messages_dropped_for_their_checksum_are_marked() {
     let Some(tshark) = with_plugin() else { return };
     for (name, which) in [
         ("formats-wan-fcn", "wanfcn"),
@@ -714,7 +719,7 @@ fn what_is_dropped_for_its_checksum_says_so() {
     ] {
         let good = packets(&capture(name))[1].bytes.clone();
         let mut bad = good.clone();
-        // Behind Ethernet, IPv6, and the ports and length of UDP.
+        // After Ethernet, IPv6, and UDP's ports and length.
         bad[14 + 40 + 6] ^= 1;
         let file = TempCapture::new(
             &format!("checksum-{which}"),
@@ -734,9 +739,9 @@ fn what_is_dropped_for_its_checksum_says_so() {
 }
 
 #[test]
-fn options_that_run_past_their_header_make_no_notification() {
+fn options_that_run_past_their_header_are_not_notifications() {
     let Some(tshark) = with_plugin() else { return };
-    // A Fast CNP whose padding claims too much, and one whose option does.
+    // A Fast CNP whose padding is too long, and one whose option is.
     let good = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
     let option = 14 + 40 + 2;
     let with = |at: usize, value: u8| {
@@ -781,7 +786,7 @@ fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
     assert_eq!(count(&["-o", "infiniband.rroce.port:4792"]), 0);
     assert_eq!(count(&["-o", "infiniband.identify_payload:FALSE"]), all);
     assert_eq!(count(&["-d", "udp.port==4791,dns"]), 0);
-    // The port is in the headers alone, so the ICRCs do not fit any more.
+    // Only the headers have the new port, so the ICRCs no longer match.
     let mut moved: Vec<Vec<u8>> = packets(&path)
         .into_iter()
         .map(|packet| packet.bytes)
@@ -804,9 +809,10 @@ fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
     assert_eq!(count(&["--disable-protocol", "infiniband"]), 0);
 }
 
-/// What a packet is read as, the subtree that all notifications share, goes by the choice and not by the port.
+/// The protocol of a packet, and the subtree that all notifications share, follow the choice and
+/// not the port.
 #[test]
-fn what_decode_as_has_chosen_keeps_nothing_of_what_the_port_says() {
+fn decode_as_overrides_the_port_completely() {
     let Some(tshark) = with_plugin() else { return };
     let kinds = |name: &str, port: u16, protocol: &str| -> BTreeSet<String> {
         let choice = format!("udp.port=={port},{protocol}");
@@ -827,7 +833,7 @@ fn what_decode_as_has_chosen_keeps_nothing_of_what_the_port_says() {
 }
 
 #[test]
-fn infinibands_port_that_is_a_messages_is_said() {
+fn conflict_of_infinibands_port_is_reported() {
     let Some(tshark) = with_plugin() else { return };
     let stderr = |preference: &str| {
         let mut command = tshark.command();
@@ -841,7 +847,7 @@ fn infinibands_port_that_is_a_messages_is_said() {
 }
 
 #[test]
-fn fields_are_listed_and_none_hides_one_of_wiresharks() {
+fn fields_are_listed_and_none_hides_a_wireshark_field() {
     let Some(tshark) = with_plugin() else { return };
     let listed = |tshark: &xtask::tshark::Tshark| -> BTreeMap<String, usize> {
         let output = tshark.command().args(["-G", "fields"]).output().unwrap();
@@ -861,7 +867,7 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
         .filter(|(name, count)| stock.get(name) != Some(count))
         .collect();
     assert!(ours.len() > 150, "{}", ours.len());
-    // The command that the page gives lists them all, and no others.
+    // The command on the page lists exactly these fields.
     let page = include_str!("../../docs/wireshark.md");
     let listing = (page.split("tshark -G fields | grep -P '").nth(1))
         .and_then(|rest| rest.split('\'').next())
@@ -898,9 +904,10 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
     }
 }
 
-/// Two passes, a filter that is no display, and colour rules take other ways through the same code.
+/// Two passes, a filter without display, and colour rules take different paths through the same
+/// code.
 #[test]
-fn other_ways_of_looking_agree() {
+fn all_display_modes_agree() {
     let Some(tshark) = with_plugin() else { return };
     let path: &Path = &capture("formats-ioam");
     let one = decode(&tshark, path, &[]);
@@ -918,7 +925,7 @@ fn other_ways_of_looking_agree() {
     }
     assert_eq!(faked, visible);
     assert!(faked.contains(','), "{faked}");
-    // Expert info alone is asked for, in a tree that is not shown.
+    // Only expert info is requested, in a tree that is not visible.
     let broken = capture("malformed-fast-cnp");
     let arguments = [
         "-T",
@@ -944,9 +951,10 @@ fn other_ways_of_looking_agree() {
     );
 }
 
-/// Every finding of ours is found under one name, by severity, whatever protocol it is about; so the profile's filters are short.
+/// Every finding of ours can be filtered under one name, by severity, for all protocols; so the
+/// profile's filters are short.
 #[test]
-fn all_findings_stand_under_one_name_and_with_their_own_protocol() {
+fn findings_have_a_common_name_and_their_own_protocol() {
     let Some(tshark) = with_plugin() else { return };
     let profile = include_str!("../profile/fcn/dfilter_buttons");
     let of = |severity| format!("fcn.finding.severity == \\x22{severity}\\x22");

@@ -1,5 +1,6 @@
-//! The Proxy Node Capability in tshark: shown as fcn-wire reads it, at the prefix it belongs to, whichever way TCP
-//! brings a message; chosen, switched off, cut and broken in every way without harm.
+//! The Proxy Node Capability in tshark: shown as fcn-wire parses it, at its prefix, however TCP
+//! segments a message; decoded at a chosen port, disabled, truncated and broken in many ways
+//! without harm.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn capture(name: &str) -> PathBuf {
     path
 }
 
-/// By fcn-wire's own reading: the protocol, and each prefix of which it is said whether it has PNC.
+/// Returns the protocol, and each prefix whose PNC state is known, according to fcn-wire.
 fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
@@ -44,7 +45,7 @@ fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
     Some((protocol, prefixes))
 }
 
-/// A Boolean as 4.0 prints it in fields.
+/// Converts a Boolean to the form that 4.0 prints in fields.
 fn flag(text: &str) -> &str {
     match text {
         "True" => "1",
@@ -53,7 +54,8 @@ fn flag(text: &str) -> &str {
     }
 }
 
-/// `prefix=capable` of every frame, as tshark's fields have them; without prefixes whose PNC cannot be read.
+/// Returns `prefix=capable` for every frame, from tshark's fields; prefixes whose PNC cannot be
+/// read are left out.
 fn shown(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<Vec<String>> {
     let fields = [
         "-T",
@@ -77,7 +79,7 @@ fn shown(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<Vec<String>
 }
 
 #[test]
-fn every_prefix_is_shown_as_fcn_wire_reads_it() {
+fn every_prefix_matches_fcn_wire() {
     let Some(tshark) = with_plugin() else { return };
     let mut seen = BTreeMap::new();
     for path in captures() {
@@ -134,14 +136,14 @@ fn one_set_of_filters_finds_all_four_protocols() {
         ),
     ] {
         assert_eq!(&matches(&tshark, &path, filter), frames, "{filter}");
-        // In a tree that is shown, ours stand elsewhere.
+        // In a visible tree, our items are in a different position.
         let shown = decode(&tshark, &path, &["-V", "-Y", filter]);
         assert_eq!(shown.matches("\nFrame ").count(), frames.len(), "{filter}");
     }
 }
 
 #[test]
-fn what_is_said_stands_at_its_prefix() {
+fn items_are_placed_at_their_prefix() {
     let Some(tshark) = with_plugin() else { return };
     let trees = trees(&tshark, &capture("formats-pnc"), &[]);
     let advertised = |prefix: &str| format!("Proxy Node Capability of {prefix}: advertised");
@@ -214,7 +216,7 @@ fn what_is_said_stands_at_its_prefix() {
 }
 
 #[test]
-fn all_ways_of_looking_agree() {
+fn all_display_modes_agree_about_prefixes() {
     let Some(tshark) = with_plugin() else { return };
     for name in ["formats-pnc", "malformed-pnc", "proxy-bgp", "proxy-ospfv3"] {
         let path = capture(name);
@@ -234,7 +236,7 @@ fn all_ways_of_looking_agree() {
     }
 }
 
-/// An Ethernet frame with IPv4 and `payload`.
+/// Returns an Ethernet frame with IPv4 and `payload`.
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0xC0];
     frame.extend((20 + payload.len() as u16).to_be_bytes());
@@ -254,7 +256,7 @@ fn tcp(ports: (u16, u16), at: usize, data: &[u8]) -> Vec<u8> {
     ipv4(6, &segment)
 }
 
-/// The stream in segments that end at `cuts`.
+/// Returns the stream in segments that end at `cuts`.
 fn segments(ports: (u16, u16), stream: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     let mut at = 0;
     let ends = cuts.iter().copied().chain([stream.len()]);
@@ -274,7 +276,7 @@ fn host(i: u32) -> Prefix {
     Prefix::host(Ipv4Addr::from_bits(0x0A00_0000 + i).into())
 }
 
-/// An UPDATE about `count` hosts, with or without attribute 39.
+/// Returns an UPDATE about `count` hosts, with or without attribute 39.
 fn update(count: u32, with_nhc: bool) -> Vec<u8> {
     let prefixes: Vec<Prefix> = (1..=count).map(host).collect();
     let next_hop = Ipv4Addr::new(192, 0, 2, 15).into();
@@ -291,7 +293,7 @@ fn update(count: u32, with_nhc: bool) -> Vec<u8> {
     bgp_update(next_hop, &prefixes, with_nhc.then_some(nhc)).unwrap()
 }
 
-/// Fields that tell how TCP and BGP went.
+/// Fields that show the state of TCP and BGP.
 const OF_BGP: [&str; 12] = [
     "-o",
     COLUMNS,
@@ -307,8 +309,9 @@ const OF_BGP: [&str; 12] = [
     "frame.protocols",
 ];
 
-/// What tshark says of the sessions in `file`, checked to be the same with the plugin as without; then per frame how
-/// many attributes 39 Wireshark saw, and how many we.
+/// Checks that tshark shows the sessions in `file` the same with the plugin as without; returns for
+/// each frame the number of attributes 39 that Wireshark found, and the number that the plugin
+/// found.
 fn attributes(file: &TempCapture, options: &[&str]) -> Option<Vec<(usize, usize)>> {
     let (stock, ours) = (stock()?, with_plugin()?);
     let fields = [options, &["-T", "fields", "-E", "separator=|"], &OF_BGP].concat();
@@ -329,7 +332,7 @@ fn attributes(file: &TempCapture, options: &[&str]) -> Option<Vec<(usize, usize)
 }
 
 #[test]
-fn bgp_messages_are_put_together_as_without_us_wherever_they_are_split() {
+fn bgp_reassembly_is_unchanged_wherever_messages_are_split() {
     let mut stream = update(3, true);
     stream.extend(update(1, false));
     stream.extend(update(2, true));
@@ -358,17 +361,17 @@ fn bgp_messages_are_put_together_as_without_us_wherever_they_are_split() {
     for (i, (wireshark, ours)) in seen.iter().enumerate() {
         assert_eq!(wireshark, ours, "frame {}", i + 1);
     }
-    // A first segment without a whole header is not waited for by every Wireshark.
+    // Not every version of Wireshark waits for the rest of a first segment without a whole header.
     for cut in bgp::HEADER..last {
         let both = &seen[2 * (cut - 1)..2 * cut];
         assert_eq!(both[0].1 + both[1].1, 2, "split at {cut}");
     }
-    // Nor where the header of a later message is split, so that not every flow is seen whole.
+    // Nor if the header of a later message is split, so not every flow is complete.
     let flows = seen[2 * (last - 1)..].chunks(4);
     let count = flows.len();
     let whole = flows.filter(|flow| flow.iter().map(|(_, ours)| ours).sum::<usize>() == 2);
     assert!(whole.count() > count / 2, "of {count}");
-    // Nothing is put together: what Wireshark shows stays all the same.
+    // Without reassembly, Wireshark's output must still be the same.
     for option in ["tcp.desegment_tcp_streams:FALSE", "bgp.desegment:FALSE"] {
         attributes(&file, &["-o", option]);
         attributes(&file, &["-2", "-o", option]);
@@ -377,7 +380,7 @@ fn bgp_messages_are_put_together_as_without_us_wherever_they_are_split() {
 }
 
 #[test]
-fn bgp_is_found_at_the_ports_that_a_user_chooses_and_at_no_others() {
+fn bgp_is_found_only_at_the_chosen_ports() {
     let Some(tshark) = with_plugin() else { return };
     let stream = [update(1, true), update(2, true)].concat();
     let mut frames = segments((20_000, 179), &stream, &[30]);
@@ -425,9 +428,9 @@ fn the_characteristics_code_is_a_preference() {
     let other = with(&["-o", "pnc.bgp_characteristic:65281"]);
     let one = with(&["-o", "rocev2.force:TRUE", "-o", "pnc.bgp_characteristic:1"]);
     assert_eq!(default, [["192.0.2.15/32=1", "2001:db8:1::f/128=1"]]);
-    // Without PNC the attribute says nothing about prefixes.
+    // Without PNC the attribute has no information about prefixes.
     assert_eq!(other, [[""; 0]]);
-    // That of the first UPDATE's other characteristic.
+    // Code of the other characteristic in the first UPDATE.
     assert_eq!(one, [["192.0.2.15/32=1"]]);
 }
 
@@ -439,7 +442,7 @@ fn frames_of(name: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Decodes everything, trees and expert infos: `decode` fails where tshark does.
+/// Decodes everything, with trees and expert infos: `decode` fails if tshark does.
 fn harmless(file: &TempCapture, count: usize) {
     let Some(tshark) = with_plugin() else { return };
     assert_eq!(trees(&tshark, file.path(), &[]).len(), count);
@@ -448,7 +451,7 @@ fn harmless(file: &TempCapture, count: usize) {
 }
 
 #[test]
-fn cut_messages_are_not_called_broken_and_lying_ones_do_no_harm() {
+fn truncated_messages_are_not_malformed_and_wrong_lengths_are_harmless() {
     let whole = frames_of("formats-pnc");
     let mut cut = Vec::new();
     let mut short = Vec::new();
@@ -478,7 +481,7 @@ fn cut_messages_are_not_called_broken_and_lying_ones_do_no_harm() {
 }
 
 #[test]
-fn of_large_messages_much_is_shown_and_the_rest_is_counted() {
+fn large_messages_are_shown_up_to_the_limit_and_the_rest_is_counted() {
     let Some(tshark) = with_plugin() else { return };
     let flags = Some(&ospf2::FLAGS_PNC_ONLY[..]);
     let prefixes: Vec<_> = (0..2500)
@@ -538,7 +541,7 @@ fn of_large_messages_much_is_shown_and_the_rest_is_counted() {
 }
 
 #[test]
-fn what_an_error_quotes_is_no_advertisement() {
+fn quotations_in_errors_are_not_advertisements() {
     let Some(tshark) = with_plugin() else { return };
     let ospf = frames_of("formats-pnc").swap_remove(1);
     let mut icmp = vec![3, 1, 0, 0, 0, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! Statistics in tshark against counts made without it: the tree `fcn,tree`, and conversations and endpoints by QP. What flows
-//! are called is as fcn-top calls them.
+//! Statistics in tshark compared with independent counts: the tree `fcn,tree`, and conversations
+//! and endpoints by QP. Flows have the same names as in fcn-top.
 
 mod common;
 
@@ -34,14 +34,15 @@ fn capture(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("no capture {wanted}"))
 }
 
-/// A notification by fcn-wire's reading, and its row at that moment in fcn-top.
+/// A notification as fcn-wire parses it, and its row in fcn-top at that time.
 type Known = (Notification, QpRecord);
 
-/// The notifications among `packets`, each where it was seen first; and whether there are fragments, which fcn-wire leaves alone.
+/// Returns the notifications among `packets`, each at its first capture, and true if there are
+/// fragments, which fcn-wire does not reassemble.
 fn gists(packets: &[Packet]) -> (Vec<Known>, bool) {
     let mut has_fragments = false;
     let profile = Profile::DEFAULT;
-    // By time and content, and where.
+    // Time, content, octets, and interfaces.
     let mut seen: Vec<(u64, Notification, Vec<u8>, BTreeSet<u32>)> = Vec::new();
     let mut monitor = Monitor::new(Settings::default());
     let gists = packets
@@ -78,7 +79,8 @@ fn gists(packets: &[Packet]) -> (Vec<Known>, bool) {
     (gists, has_fragments)
 }
 
-/// The lines of the tree that `gists` are to give, by heading. A heading's own count stands under its own name.
+/// Returns the expected lines of the tree for `gists`, by heading. The count of a heading has the
+/// heading as its name.
 fn expected_tree(gists: &[Known]) -> BTreeMap<&'static str, Counts> {
     let mut tree: BTreeMap<&'static str, Counts> = BTreeMap::new();
     for heading in [KIND, POINT, RECEIVER, SUBJECT, LEVEL] {
@@ -118,13 +120,14 @@ fn expected_tree(gists: &[Known]) -> BTreeMap<&'static str, Counts> {
     tree
 }
 
-/// A line of a table: its name, and its columns as they are printed.
+/// Splits a line of a table into its name and its columns.
 fn row(line: &str) -> Option<(String, Vec<&str>)> {
     let (name, rest) = line.trim_start().split_once("  ")?;
     Some((name.to_owned(), rest.split_whitespace().collect()))
 }
 
-/// The whole numbers among `columns`: octets have a unit beside them, depending on Wireshark's version.
+/// Returns the integers among `columns`; depending on the Wireshark version, octets have a unit
+/// beside them.
 fn numbers(columns: &[&str]) -> Vec<u64> {
     columns
         .iter()
@@ -132,7 +135,7 @@ fn numbers(columns: &[&str]) -> Vec<u64> {
         .collect()
 }
 
-/// The part of what tshark printed that begins behind the line which begins with `title`, without its head.
+/// Returns the part of tshark's output after the line that begins with `title`, without its head.
 fn table<'a>(output: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
     output
         .lines()
@@ -142,7 +145,7 @@ fn table<'a>(output: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
         .take_while(|line| !line.starts_with("==="))
 }
 
-/// The tree as tshark printed it, without the average.
+/// Parses the tree in tshark's output, without the average.
 fn printed_tree(output: &str) -> BTreeMap<String, Counts> {
     let mut tree: BTreeMap<String, Counts> = BTreeMap::new();
     let mut heading = String::new();
@@ -162,7 +165,7 @@ fn printed_tree(output: &str) -> BTreeMap<String, Counts> {
     tree
 }
 
-/// How often two ends stand in one row: (from, to) and how often.
+/// Returns the expected number of notifications for each row, by its ends (from, to).
 fn expected_conversations(gists: &[Known]) -> BTreeMap<(String, String), u64> {
     let end = |address: IpAddr, qp: Option<u32>| match qp {
         Some(qp) => format!("{address} QP {qp:#x}"),
@@ -178,14 +181,14 @@ fn expected_conversations(gists: &[Known]) -> BTreeMap<(String, String), u64> {
     counts
 }
 
-/// Conversations as tshark printed them, both directions.
+/// Parses the conversations in tshark's output, in both directions.
 fn printed_conversations(output: &str) -> BTreeMap<(String, String), u64> {
     let mut counts = BTreeMap::new();
     for line in table(output, "FCN Conversations").filter(|line| line.contains(" <-> ")) {
         let (a, rest) = line.split_once(" <-> ").unwrap();
         let (b, rest) = rest.split_once("  ").unwrap();
         let (a, b) = (a.trim().to_owned(), b.to_owned());
-        // Frames and octets: to the left, to the right, altogether.
+        // Frames and octets: to the left, to the right, in total.
         let columns = numbers(&rest.split_whitespace().collect::<Vec<_>>());
         let frames = [columns[0], columns[2]];
         for (ends, count) in [((b.clone(), a.clone()), frames[0]), ((a, b), frames[1])] {
@@ -197,13 +200,13 @@ fn printed_conversations(output: &str) -> BTreeMap<(String, String), u64> {
     counts
 }
 
-/// Endpoints as tshark printed them: sent and received.
+/// Parses the endpoints in tshark's output: sent and received.
 fn printed_endpoints(output: &str) -> BTreeMap<String, (u64, u64)> {
     table(output, "FCN Endpoints")
         .filter(|line| !line.contains('|'))
         .filter_map(row)
         .map(|(name, columns)| {
-            // Frames and octets: altogether, sent, received.
+            // Frames and octets: in total, sent, received.
             let columns = numbers(&columns);
             (name, (columns[2], columns[4]))
         })
@@ -220,7 +223,7 @@ const ALL: [&str; 7] = [
     "endpoints,fcn",
 ];
 
-/// The lines of what was meant as a notification and cannot be read, by who sent it.
+/// Counts unreadable packets that were meant as notifications, by sender.
 fn malformed(packets: &[Packet]) -> Counts {
     let mut lines = Counts::from([(MALFORMED.to_owned(), 0)]);
     for packet in packets {
@@ -263,14 +266,14 @@ fn assert_counts(output: &str, gists: &[Known], malformed: Counts, which: &str) 
 }
 
 #[test]
-fn every_capture_is_counted_as_fcn_wire_and_its_truth_count_it() {
+fn counts_match_fcn_wire_and_the_ground_truth() {
     let Some(tshark) = with_plugin() else { return };
     let (mut total, mut broken) = (0, 0);
     let mut kinds = BTreeSet::new();
     for path in captures() {
         let packets = packets(&path);
         let (gists, has_fragments) = gists(&packets);
-        // Wireshark puts these together: below.
+        // Wireshark reassembles these: tested below.
         if has_fragments {
             continue;
         }
@@ -286,14 +289,14 @@ fn every_capture_is_counted_as_fcn_wire_and_its_truth_count_it() {
             kinds.extend(by_kind.into_keys());
         }
     }
-    // And their heading.
+    // Plus their heading.
     assert_eq!(kinds.len(), 5 + 1, "{kinds:?}");
     assert!(total > 200, "{total}");
     assert!(broken > 20, "{broken}");
 }
 
-/// What the simulator says that it has sent, by kind: what passes several vantage points once, as the one that has seen most
-/// of it.
+/// Returns the notifications that the simulator reports as sent, by kind. One that passes several
+/// vantage points counts once, by the point with the highest count.
 fn by_kind(truth: &serde_json::Value) -> Counts {
     let mut by_kind = Counts::from([(KIND.to_owned(), 0)]);
     let mut most: BTreeMap<_, u64> = BTreeMap::new();
@@ -323,7 +326,7 @@ fn tree_of(tshark: &Tshark, path: &Path, arguments: &[&str]) -> BTreeMap<String,
 }
 
 #[test]
-fn a_notification_is_counted_once_however_it_is_looked_at() {
+fn a_notification_counts_once_in_every_mode() {
     let Some(tshark) = with_plugin() else { return };
     for name in ["attack", "formats-proxy-cn", "formats-unaware-sender"] {
         let path = capture(name);
@@ -337,7 +340,7 @@ fn a_notification_is_counted_once_however_it_is_looked_at() {
             let looked = tree_of(&tshark, &path, arguments);
             assert_eq!(looked, plain, "{name} {arguments:?}");
         }
-        // With the details shown, the statistics stand behind them.
+        // With details, the statistics follow them.
         let shown = decode(&tshark, &path, &["-V", "-z", "fcn,tree"]);
         let tree = &shown[shown.rfind("Congestion Notification:").unwrap()..];
         assert_eq!(printed_tree(tree), plain, "{name} -V");
@@ -345,7 +348,7 @@ fn a_notification_is_counted_once_however_it_is_looked_at() {
 }
 
 #[test]
-fn a_filter_of_the_statistics_own_chooses_what_is_counted() {
+fn a_statistics_filter_selects_the_counted_notifications() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("attack");
     let (all, _) = gists(&packets(&path));
@@ -371,9 +374,9 @@ fn a_filter_of_the_statistics_own_chooses_what_is_counted() {
     }
 }
 
-/// Wireshark makes such a filter of a row: it finds the row's notifications and no others.
+/// Wireshark makes such a filter of a row: it finds exactly the row's notifications.
 #[test]
-fn the_fields_of_the_ends_find_what_a_row_counts() {
+fn fields_of_the_ends_match_the_notifications_of_a_row() {
     let Some(tshark) = with_plugin() else { return };
     for name in ["attack", "formats-proxy-cn", "receiver-cnp-ipv4"] {
         let path = capture(name);
@@ -381,7 +384,7 @@ fn the_fields_of_the_ends_find_what_a_row_counts() {
         let conversations = expected_conversations(&gists);
         assert!(!conversations.is_empty());
         for ((from, to), count) in conversations {
-            // What was captured at several places counts once.
+            // A notification captured at several points counts once.
             let found = |filter: String| {
                 let once = format!("{filter} && !fcn.copy_of");
                 matches(&tshark, &path, &once).len() as u64
@@ -395,7 +398,7 @@ fn the_fields_of_the_ends_find_what_a_row_counts() {
 }
 
 #[test]
-fn messages_in_fragments_and_cut_ones_count_once() {
+fn fragmented_and_truncated_messages_count_once() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-cut");
     let (gists, has_fragments) = gists(&packets(&path));
@@ -435,9 +438,10 @@ fn messages_in_fragments_and_cut_ones_count_once() {
     assert_counts(&output, &gists, malformed(&as_packets), "cut");
 }
 
-/// The attack's flows that receivers and switches tell alike have one line each, and one row.
+/// Flows in the attack scenario with notifications from receivers and switches alike have one line
+/// each, and one row.
 #[test]
-fn a_flow_has_one_name_whichever_kind_tells_it() {
+fn a_flow_has_one_name_for_all_kinds() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("attack");
     let (gists, _) = gists(&packets(&path));
@@ -464,9 +468,9 @@ fn a_flow_has_one_name_whichever_kind_tells_it() {
     }
 }
 
-/// Rates are those of the time from the first to the last notification.
+/// Rates cover the time from the first to the last notification.
 #[test]
-fn rates_and_averages_are_those_of_the_notifications() {
+fn rates_and_averages_match_the_notifications() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("fast-cnp-ioam-preallocated");
     let (gists, _) = gists(&packets(&path));
@@ -491,7 +495,7 @@ fn rates_and_averages_are_those_of_the_notifications() {
     let kind = column(KIND);
     assert!((kind[1] - kind[0] / span).abs() < 0.01, "{output}");
     assert!(kind[3] > 0.0, "{output}");
-    // Count, average, least, most.
+    // Count, average, minimum, maximum.
     let depths: Vec<f64> = gists
         .iter()
         .filter_map(|(gist, _)| gist.deepest_queue.map(f64::from))
@@ -505,7 +509,7 @@ fn rates_and_averages_are_those_of_the_notifications() {
     assert_eq!(deepest[3], depths.iter().copied().fold(0.0, f64::max));
 }
 
-/// Forged addresses and QPs do not make the tree grow without end.
+/// Forged addresses and QPs cannot grow the tree without limit.
 #[test]
 fn lines_of_the_tree_are_bounded() {
     let Some(tshark) = with_plugin() else { return };
@@ -517,7 +521,7 @@ fn lines_of_the_tree_are_bounded() {
         .map(|i| {
             let mut bytes = packet.bytes.clone();
             let [high, low] = i.to_be_bytes();
-            // The last octets of the source address, and of the QP.
+            // Last octets of the source address, and of the QP.
             bytes[14 + 14..14 + 16].copy_from_slice(&[high, low]);
             bytes[bth + 6..bth + 8].copy_from_slice(&[high, low]);
             bytes

@@ -1,4 +1,5 @@
-//! What is not ours is shown exactly as Wireshark shows it without the plugin: `tshark -V` with and without, line by line.
+//! Packets that are not ours look exactly as in Wireshark without the plugin: compares the lines of
+//! `tshark -V` with and without it.
 
 mod common;
 #[path = "../../crates/wire/tests/others_support/mod.rs"]
@@ -14,7 +15,8 @@ use fcn_wire::finding::Rule;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
 
-/// Lines (with what is indented below them) that the plugin adds to a RoCEv2 packet, and to options of ours.
+/// Returns true for a line (with the lines indented below it) that the plugin adds to a RoCEv2
+/// packet, or to options of ours.
 fn is_ours(line: &str) -> bool {
     let text = line.trim_start();
     let top = text.len() == line.len();
@@ -39,10 +41,10 @@ fn is_ours(line: &str) -> bool {
         || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
         || top && text.starts_with("[Congestion notification: ")
         || top && text.starts_with("RoCEv2 Congestion Notification Packet")
-        // Broken ones, beside what Wireshark calls data.
+        // Broken messages, beside the item that Wireshark calls data.
         || top && start(&["Congestion Notification to the Proxy Node", "Fast Congestion Notification in the WAN"])
         || Rule::ALL.iter().any(|rule| {
-            // With its section or a detail behind it; a packet comment may begin with the same words.
+            // Followed by a section or a detail; a packet comment may begin with the same words.
             text.strip_prefix(rule.info().text)
                 .is_some_and(|rest| rest.starts_with(" [") || rest.starts_with(": "))
         })
@@ -52,8 +54,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The lines of `before` without the payloads of options that ours stands in place of: those of each Fast CNP option 2 that can be
-/// read, in the order of `after`.
+/// Returns the lines of `before` without the option payloads that our items replace: those of each
+/// readable Fast CNP option 2, in the order of `after`.
 fn without_replaced<'a>(before: &[&'a str], after: &str) -> Vec<&'a str> {
     let is_option = |line: &str| line.trim_start().starts_with("Unknown IPv6 Option (");
     let mut replaced = Vec::new();
@@ -90,7 +92,7 @@ fn without_replaced<'a>(before: &[&'a str], after: &str) -> Vec<&'a str> {
     kept
 }
 
-/// `tree` without what is ours.
+/// Returns the lines of `tree` without ours.
 fn without_ours(tree: &str) -> Vec<&str> {
     let mut kept = Vec::new();
     let mut inside: Option<usize> = None;
@@ -123,7 +125,8 @@ fn protocols(tree: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether stock Wireshark took a RoCEv2 packet for the protocol known at its source port, and we did not.
+/// Returns true if stock Wireshark took a RoCEv2 packet for the protocol of its source port, and
+/// the plugin did not.
 fn is_reclaimed(stock: &str, ours: &str) -> bool {
     let to_udp = |tree: &str| -> String {
         tree.lines()
@@ -144,8 +147,8 @@ struct Compared {
     ours: usize,
 }
 
-/// Compares every frame of `capture`. Frames that are messages of ours on ports of their own are decoded by us instead
-/// of as data, so only counted.
+/// Compares every frame of `capture`. Frames that are messages of ours on their own ports are
+/// decoded by us instead of as data, so they are only counted.
 fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
     let before = trees(stock, capture, &[]);
     let after = trees(ours, capture, &[]);
@@ -158,8 +161,8 @@ fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
         } else if is_reclaimed(before, after) {
             compared.reclaimed += 1;
         } else {
-            // Wireshark's UDP knows a flow from where it is quoted first, as in an ICMP error: stream numbers behind
-            // it shift, and times count from there.
+            // Wireshark's UDP registers a flow when it is first quoted, as in an ICMP error: later
+            // stream numbers shift, and times count from there.
             let of_flow = [
                 "[Stream index: ",
                 "[Time since first frame: ",
@@ -192,7 +195,8 @@ fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
     compared
 }
 
-/// The columns too are as stock Wireshark's, but for what was counted as other.
+/// Checks that the columns, too, are as in stock Wireshark, except for the frames that were counted
+/// as different.
 fn compare_columns(capture: &Path, stock: &Tshark, ours: &Tshark, compared: &Compared) {
     let (before, after) = (decode(stock, capture, &[]), decode(ours, capture, &[]));
     let other = before
@@ -218,9 +222,10 @@ fn both() -> Option<(Tshark, Tshark)> {
 }
 
 #[test]
-fn our_captures_keep_all_that_wireshark_shows() {
+fn our_captures_keep_all_stock_output() {
     let Some((stock, ours)) = both() else { return };
-    // With messages of ours on ports of their own, or with sessions that are the same in several.
+    // Captures with messages of ours on their own ports, or with sessions that occur in several
+    // captures.
     let apart = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         ["proxy", "wan", "pnc"]
@@ -234,7 +239,7 @@ fn our_captures_keep_all_that_wireshark_shows() {
         let whole = packets(&capture).len();
         assert_eq!(compared.same + compared.ours, whole);
     }
-    // The others as the sections of one file: tshark takes longer to start than to show one of them.
+    // The others as sections of one file: tshark takes longer to start than to show one of them.
     let sections = together.iter().map(|path| std::fs::read(path).unwrap());
     let file = TempCapture::whole(&sections.collect::<Vec<_>>().concat(), "sections");
     let compared = compare(file.path(), &stock, &ours);
@@ -246,20 +251,20 @@ fn our_captures_keep_all_that_wireshark_shows() {
 }
 
 #[test]
-fn captures_of_third_parties_are_shown_as_stock_wireshark_shows_them() {
+fn third_party_captures_match_stock_wireshark() {
     let Some((stock, ours)) = both() else { return };
     for capture in foreign_captures() {
         let compared = compare(&capture, &stock, &ours);
         let name = capture.file_name().unwrap().to_string_lossy();
         assert_eq!(compared.ours, 0, "{name}: a message of ours in it?");
-        // Source port 69 of these RoCEv2 packets is TFTP's.
+        // Source port 69 of these RoCEv2 packets belongs to TFTP.
         let expected = if name == "oferby_roce.pcap" { 37 } else { 0 };
         assert_eq!(compared.reclaimed, expected, "{name}");
         compare_columns(&capture, &stock, &ours, &compared);
     }
 }
 
-/// All that `-V` and the columns show is what they show without the plugin.
+/// Checks that `-V` and the columns are the same as without the plugin.
 fn is_untouched(capture: &Path, stock: &Tshark, ours: &Tshark) {
     let trees = [stock, ours].map(|tshark| trees(tshark, capture, &[]));
     for (before, after) in trees[0].iter().zip(&trees[1]) {
@@ -277,7 +282,7 @@ fn other_protocols_at_our_ports_stay_what_they_are() {
     let packets = frames.iter().map(|f| (f.bytes.as_slice(), f.bytes.len()));
     let file = TempCapture::new("others", packets);
     is_untouched(file.path(), &stock, &ours);
-    // And they are what they are meant to be.
+    // Wireshark decodes each as the intended protocol.
     for (other, tree) in frames.iter().zip(trees(&ours, file.path(), &[])) {
         let found = protocols(&tree)
             .split(':')
@@ -287,16 +292,16 @@ fn other_protocols_at_our_ports_stay_what_they_are() {
 }
 
 #[test]
-fn captures_without_anything_of_ours_are_left_alone() {
+fn captures_without_our_protocols_are_unchanged() {
     let Some((stock, ours)) = both() else { return };
     for capture in without_ours_captures() {
         is_untouched(&capture, &stock, &ours);
     }
 }
 
-/// Wireshark opens what mirrors send, and the plugin finds in it what it finds in what they copied.
+/// Wireshark unpacks mirrored traffic, and the plugin finds the same in it as in the original.
 #[test]
-fn what_mirrors_copy_is_found_as_in_what_they_copied() {
+fn mirrored_packets_match_like_the_originals() {
     let Some(tshark) = with_plugin() else { return };
     let all = captures();
     let capture = all.iter().find(|path| path.ends_with("fast-cnp.pcapng"));
@@ -337,7 +342,7 @@ fn what_mirrors_copy_is_found_as_in_what_they_copied() {
 }
 
 #[test]
-fn what_is_ours_is_recognized_and_nothing_else() {
+fn only_our_lines_are_recognized() {
     let tree = "InfiniBand\n    Base Transport Header\n        Opcode: 4\n        .1.. .... = BECN: True\n    ICRC: 0x1 [incorrect]\n        [Expert Info]\n    Payload\nCNP from a\n    x\nData\n\n";
     assert_eq!(
         without_ours(tree),
@@ -351,9 +356,9 @@ fn what_is_ours_is_recognized_and_nothing_else() {
     );
 }
 
-/// docs/upstream.md says so; where a version of Wireshark is mended, the page is to say that.
+/// docs/upstream.md documents this; update the page when a version of Wireshark has been fixed.
 #[test]
-fn stock_wireshark_is_as_the_report_says() {
+fn stock_wireshark_behaves_as_reported() {
     let Some(stock) = stock() else { return };
     let all = captures();
     let capture = |name: &str| all.iter().find(|path| path.ends_with(name)).unwrap();
@@ -381,7 +386,7 @@ fn stock_wireshark_is_as_the_report_says() {
     let wrong = trees(&stock, broken, &["-Y", "frame.number == 17"]).concat();
     let shown = wrong.split("Invariant CRC: ").nth(1).expect("an ICRC");
     assert!(shown.starts_with("0xbf9bc217\n"), "{wrong}");
-    // Annex A17's port as destination, TFTP's as source.
+    // Destination port of Annex A17, source port of TFTP.
     let packets = packets(capture("receiver-cnp-ipv4.pcapng"));
     let moved: Vec<Vec<u8>> = packets
         .iter()

@@ -1,5 +1,5 @@
-//! What the tests with tshark share: a tshark with this build of the plugin and one without, and captures for it.
-//! How tshark is kept apart from what is installed is `xtask`'s business.
+//! Shared by the tests that run tshark: a tshark with this build of the plugin, one without it, and
+//! captures. `xtask` isolates tshark from the installed settings and plugins.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use fcn_wire::frame::LinkType;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use xtask::system::{self, System};
 use xtask::tshark::Tshark;
 
-/// tshark with this build of the plugin; `None`, said loudly, where there is no tshark.
+/// Returns a tshark with this build of the plugin; `None`, with a conspicuous message, if there is
+/// no tshark.
 pub fn with_plugin() -> Option<Tshark> {
     if !has_tshark() {
         return None;
@@ -18,7 +19,7 @@ pub fn with_plugin() -> Option<Tshark> {
     Some(Tshark::with_plugin(&library()).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// tshark as it was installed, without our plugin.
+/// Returns the installed tshark without our plugin.
 pub fn stock() -> Option<Tshark> {
     if !has_tshark() {
         return None;
@@ -27,7 +28,7 @@ pub fn stock() -> Option<Tshark> {
 }
 
 fn has_tshark() -> bool {
-    // A tshark that was asked for and is not there fails the test.
+    // A requested tshark that is missing fails the test.
     let found = !System::of_tests().is_here() || xtask::process::which("tshark").is_some();
     if !found {
         fcn_skip::skipped!("tshark is not installed, so the plugin was not run at all");
@@ -35,13 +36,14 @@ fn has_tshark() -> bool {
     found
 }
 
-/// The plugin of this build, which cargo puts beside the test; or that for another Wireshark, where one is to be used.
+/// Returns the plugin of this build, which cargo puts beside the test, or the one for another
+/// Wireshark, if that is to be used.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     system::plugin_of_tests().unwrap_or_else(|| test.with_file_name("libfcn_dissector.so"))
 }
 
-/// The project's own captures.
+/// Returns the project's own captures.
 pub fn captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
     let found = files(&folder, &["pcapng"]);
@@ -49,12 +51,12 @@ pub fn captures() -> Vec<PathBuf> {
     found
 }
 
-/// Captures of third parties: those in the folder that `FCN_CAPTURES` names.
+/// Returns captures of third parties: those in the folder named by `FCN_CAPTURES`.
 pub fn foreign_captures() -> Vec<PathBuf> {
     captures_of("FCN_CAPTURES")
 }
 
-/// Captures that hold nothing of ours: those in the folder that `FCN_FOREIGN` names.
+/// Returns captures that contain no protocol of ours: those in the folder named by `FCN_FOREIGN`.
 pub fn without_ours_captures() -> Vec<PathBuf> {
     captures_of("FCN_FOREIGN")
 }
@@ -88,12 +90,12 @@ pub struct Packet {
     pub link: LinkType,
     pub bytes: Vec<u8>,
     pub wire_len: usize,
-    /// Nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub at: u64,
     pub interface: u32,
 }
 
-/// The packets of a pcapng file.
+/// Reads the packets of a pcapng file.
 pub fn packets(path: &Path) -> Vec<Packet> {
     let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
     let mut links = Vec::new();
@@ -116,11 +118,11 @@ pub fn packets(path: &Path) -> Vec<Packet> {
     packets
 }
 
-/// A capture of Ethernet frames that goes away with the value.
+/// A capture of Ethernet frames that is deleted when dropped.
 pub struct TempCapture(PathBuf);
 
 impl TempCapture {
-    /// Writes `frames`, each with its length on the wire, a second apart.
+    /// Writes `frames`, each with its length on the wire, one second apart.
     pub fn new<'a>(name: &str, frames: impl Iterator<Item = (&'a [u8], usize)>) -> Self {
         let frames = frames.zip(0..);
         Self::timed(
@@ -146,14 +148,14 @@ impl TempCapture {
         Self::whole(&file, name)
     }
 
-    /// Writes what is a whole file.
+    /// Writes the content of a whole file.
     pub fn whole(file: &[u8], name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
         fs::write(&path, file).unwrap();
         Self(path)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -161,12 +163,12 @@ impl TempCapture {
 
 impl Drop for TempCapture {
     fn drop(&mut self) {
-        // One that stays in the temporary folder does no harm.
+        // A leftover file in the temporary folder is harmless.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Decodes, and fails the test where tshark failed or complained.
+/// Runs tshark on a capture; fails the test if tshark fails or reports an error.
 pub fn decode(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> String {
     let text = tshark
         .decode(capture, arguments)
@@ -177,7 +179,7 @@ pub fn decode(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> String {
     text
 }
 
-/// Numbers of the frames that `filter` matches.
+/// Returns the numbers of the frames that match `filter`.
 pub fn matches(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<usize> {
     decode(
         tshark,
@@ -189,7 +191,7 @@ pub fn matches(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<usize>
     .collect()
 }
 
-/// What `-V` prints, one text a frame.
+/// Returns the output of `-V`, one text per frame.
 pub fn trees(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<String> {
     let text = decode(tshark, capture, &[&["-V"], arguments].concat());
     let mut frames: Vec<String> = Vec::new();
@@ -205,7 +207,8 @@ pub fn trees(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<String>
     frames
 }
 
-/// Lines of `tree` from the one that contains `from` on, as deep as that one is or deeper, without their indent.
+/// Returns the line of `tree` that contains `from`, and the lines nested below it, without their
+/// indent.
 pub fn subtree(tree: &str, from: &str) -> Vec<String> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let mut lines = tree.lines().skip_while(|line| !line.contains(from));
