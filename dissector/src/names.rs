@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_page_is_up_to_date() {
+    fn the_page_about_fields_is_made_from_the_lists() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fields.md");
         if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
             std::fs::write(path, page()).unwrap();

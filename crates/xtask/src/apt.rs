@@ -1,7 +1,9 @@
-//! Debian packages without installing them: fetched from the mirror that this machine's apt knows and unpacked into a
-//! folder. apt works on a state of its own, in which nothing is installed, so it names every library too; this machine's
-//! packages, sources and caches stay as they are, and no rights are needed.
-//! Not here: packages that this machine itself is to have (`packages.rs`), and what is made of what was unpacked.
+//! Debian packages without installation: fetched from the mirror in this machine's apt
+//! configuration, and unpacked into a folder. apt works on a separate state, in which nothing is
+//! installed, so it fetches every library as well; this machine's packages, sources and caches are
+//! unchanged, and no privileges are needed.
+//! Not here: packages to be installed on this machine (`packages.rs`), and the use of unpacked
+//! packages.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,35 +14,36 @@ use anyhow::Context;
 use crate::failure::{Outcome, Todo};
 use crate::process;
 
-/// The keys of Debian's archive, where Debian's packages put them.
+/// Keys of Debian's archive, where Debian's packages install them.
 pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Written last into an unpacked folder: without it the folder is half done.
+/// File that is written last into an unpacked folder: without it the folder is incomplete.
 const COMPLETE: &str = ".complete";
 
 /// Folders that are links into `usr` on an installed system.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
-/// Where a folder of ours has what was unpacked.
+/// Returns the root of the unpacked packages in a folder.
 #[must_use]
 pub fn root(folder: &Path) -> PathBuf {
     folder.join("root")
 }
 
-/// Whether packages were unpacked there to the end.
+/// Returns true if packages were unpacked there completely.
 #[must_use]
 pub fn is_complete(folder: &Path) -> bool {
     root(folder).join(COMPLETE).is_file()
 }
 
-/// Packages of a release and all that they depend on, unpacked below a folder, now or by an earlier run; returns the root of
-/// what was unpacked.
+/// Unpacks packages of a release and all their dependencies below a folder, unless an earlier run
+/// has done so; returns the root of the unpacked packages.
 ///
 /// # Errors
-/// There is no apt, it knows no Debian mirror, that one does not give them, or the folder is no good.
+/// There is no apt, it has no Debian mirror, the mirror does not have the packages, or the folder
+/// is unusable.
 pub fn unpacked(folder: &Path, release: &str, packages: &[&str]) -> Outcome<PathBuf> {
     let root = root(folder);
-    // Two runs at a time would unpack into the same folder.
+    // Two concurrent runs would unpack into the same folder.
     let lock = fs_err::File::create(folder.join("lock"))?;
     lock.file().lock()?;
     if is_complete(folder) {
@@ -61,14 +64,15 @@ pub fn unpacked(folder: &Path, release: &str, packages: &[&str]) -> Outcome<Path
     Ok(root)
 }
 
-/// What an installed system has and packages do not bring.
+/// Adds the parts of an installed system that packages do not contain.
 fn finish(root: &Path) -> Outcome {
     for name in MERGED {
         if !root.join(name).exists() && root.join("usr").join(name).is_dir() {
             fs_err::os::unix::fs::symlink(Path::new("usr").join(name), root.join(name))?;
         }
     }
-    // Wireshark starts other programs with it as their input; one that is empty does as well, and takes no rights to make.
+    // Wireshark starts other programs with it as their input; an empty file works as well, and
+    // needs no privileges.
     let (null, tmp) = (root.join("dev/null"), root.join("tmp"));
     fs_err::create_dir_all(root.join("dev"))?;
     fs_err::create_dir_all(&tmp)?;
@@ -78,7 +82,7 @@ fn finish(root: &Path) -> Outcome {
     Ok(())
 }
 
-/// Has apt fetch the packages with a state of its own, for one release, and returns their files.
+/// Fetches the packages of one release with a separate apt state, and returns their files.
 fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>> {
     let binary = source_line("deb", &mirror()?, release, Path::new(KEYRING));
     let get = ready(state, &binary)?;
@@ -91,7 +95,8 @@ fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>
     Ok(files)
 }
 
-/// The archive of a package's original source, fetched into a folder; apt has checked it against the release's signature.
+/// Fetches the archive of a package's original source into a folder; apt has verified it against
+/// the release's signature.
 ///
 /// # Errors
 /// As of [`unpacked`].
@@ -108,7 +113,8 @@ pub fn source(folder: &Path, release: &str, package: &str) -> Outcome<PathBuf> {
         .with_context(|| format!("apt fetched no source of {package}"))
 }
 
-/// apt-get with a state of its own in a folder, which has read what this source offers. It writes into that folder.
+/// Returns a function that runs apt-get with a separate state in a folder, with the lists of this
+/// source already read. It writes into that folder.
 fn ready(state: &Path, source: &str) -> Outcome<impl Fn(&[&str]) -> Outcome<String> + use<>> {
     for (program, package) in [("apt-get", "apt"), ("dpkg-deb", "dpkg")] {
         process::need(program, package)?;
@@ -134,15 +140,15 @@ fn ready(state: &Path, source: &str) -> Outcome<impl Fn(&[&str]) -> Outcome<Stri
     Ok(get)
 }
 
-/// What keeps apt off this machine's state.
+/// Options that isolate apt from this machine's state.
 const OPTIONS: &str = "Dir::State=STATE Dir::State::lists=STATE/lists Dir::State::status=STATE/status Dir::Cache=STATE \
     Dir::Cache::archives=STATE/archives Dir::Etc::sourceparts=STATE/sources Dir::Etc::sourcelist=/dev/null \
     Dir::Etc::preferences=/dev/null Dir::Etc::preferencesparts=/dev/null APT::Architecture=amd64 \
     APT::Architectures=amd64 APT::Default-Release= Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
     Acquire::Languages=none";
-/// A mirror may be a snapshot; and a broken one must not keep anybody waiting for ever.
+/// Options for mirrors: one may be a snapshot, and a broken one must not block forever.
 const PATIENT: &str = "Acquire::Check-Valid-Until=no Acquire::http::Timeout=30 Acquire::Retries=2";
-/// The user that apt becomes for downloading may not look into the target folder.
+/// The user that apt becomes for downloading may not have access to the target folder.
 const AS_ROOT: &str = "APT::Sandbox::User=root";
 
 fn options(state: &Path) -> Vec<String> {
@@ -155,7 +161,7 @@ fn options(state: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The line that names the mirror to apt, for packages (`deb`) or their sources (`deb-src`).
+/// Returns the line that tells apt the mirror, for packages (`deb`) or their sources (`deb-src`).
 fn source_line(kind: &str, mirror: &str, release: &str, keyring: &Path) -> String {
     let keys = match keyring.is_file() {
         true => format!(" signed-by={}", keyring.display()),
@@ -164,7 +170,7 @@ fn source_line(kind: &str, mirror: &str, release: &str, keyring: &Path) -> Strin
     format!("{kind} [arch=amd64{keys}] {mirror} {release} main\n")
 }
 
-/// The Debian mirror that this machine's apt is configured with.
+/// Returns the Debian mirror in this machine's apt configuration.
 pub(crate) fn mirror() -> Outcome<String> {
     let mut command = Command::new("apt-get");
     command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
@@ -174,7 +180,8 @@ pub(crate) fn mirror() -> Outcome<String> {
         .todo("run `apt-get update`, on Debian")
 }
 
-/// The first row of the archive itself; security updates have another label and no release of that name.
+/// Returns the URI in the first row of the archive itself; security updates have another label and
+/// no release with that name.
 fn mirror_among(rows: &str) -> Option<String> {
     let uri = rows.lines().find_map(|row| row.strip_prefix("Debian "))?;
     (!uri.trim().is_empty()).then(|| uri.trim().to_owned())

@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: the project's programs against others, measured in the same run: figures and ratios.
-//! Not here: what parts of a program cost, which `cargo bench` tells, crate by crate.
+//! `cargo xtask bench`: the project's programs against others, measured in the same run: figures
+//! and ratios.
+//! Not here: the cost of parts of a program, which `cargo bench` measures, crate by crate.
 
 use clap::ValueEnum;
 
@@ -15,16 +16,17 @@ pub enum Bench {
     Monitor,
     /// tshark with the plugin against tshark without, and against a dissector in Lua
     Plugin,
-    /// Frames over a link: top speed, exact rates, replay, against a bare AF_XDP loop and other programs (needs root)
+    /// Frames over a link: top speed, exact rates, replay, against a bare AF_XDP loop and other
+    /// programs (needs root)
     Link,
 }
 
-/// Rounds of each comparison where no number is given.
+/// Default number of rounds of each comparison.
 const ROUNDS: usize = 7;
-/// A round of tshark over a million packets takes minutes.
+/// Default number of rounds with tshark: one over a million packets takes minutes.
 const SLOW_ROUNDS: usize = 3;
 
-/// Which benchmarks, and how.
+/// Options of `cargo xtask bench`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Only these
@@ -32,15 +34,15 @@ pub struct Options {
     /// Rounds of each comparison [default: 7, of the plugin 3]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// Packets that tshark reads in each run of the plugin's
+    /// Packets that tshark reads in each run of the plugin benchmark
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     packets: u64,
-    /// Only this part of the benchmark over the link
+    /// Only this part of the link benchmark
     #[arg(long, value_name = "PART")]
     part: Vec<bench_link::Part>,
 }
 
-/// Runs the benchmarks named, or all.
+/// Runs the named benchmarks, or all.
 ///
 /// # Errors
 /// One cannot be built or fails.
@@ -63,7 +65,7 @@ pub fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// What the figures are of: processors, kernel, and how busy others kept it.
+/// Describes the machine of the figures: processors, kernel, and load average.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

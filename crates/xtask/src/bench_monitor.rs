@@ -1,6 +1,8 @@
-//! `cargo xtask bench monitor`: what fcn-top keeps up with. A file of notifications against tshark, which only counts
-//! them; and a link at the highest rate that fcn-gen reaches, while a screen is drawn.
-//! Not here: what the monitor alone costs a packet, and a screen to draw (the benches of `fcn-top`).
+//! `cargo xtask bench monitor`: the load that fcn-top can handle. Measured on a file of
+//! notifications, against tshark, which only counts them; and on a link at the highest rate of
+//! fcn-gen, while a screen is drawn.
+//! Not here: the cost of the monitor per packet, and of drawing a screen (the benches of
+//! `fcn-top`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,14 +19,15 @@ use crate::report::heading;
 use crate::tally::SKIP_MARK;
 use crate::{cargo, process, wireshark};
 
-/// Notifications in the file.
+/// Number of notifications in the file.
 const PACKETS: u64 = 4_000_000;
-/// QPs that they are about; each has a row for each kind. Those of the last are twice as many as are kept unless more are
-/// asked for, and come in turn: no notification but finds that its row had to leave.
+/// Numbers of QPs that they are about; each QP has a row for each kind. The last number needs twice
+/// as many rows as are kept by default, and the QPs come in turn, so every notification finds its
+/// row evicted.
 const QPS: [u32; 3] = [1_000, 10_000, 100_000];
-/// Rows kept where nothing else is said, and as many as those of the last.
+/// Number of rows kept by default, and the number needed for the most QPs.
 const ROWS: [u32; 2] = [100_000, 200_000];
-/// What a file or a link carries: what it is called, and the stress's weights.
+/// Traffic mix of a file or a link: its name, and the weights of the stress.
 const PLAIN: (&str, &str) = (
     "CNPs and Fast CNPs with option 1",
     "cnp = 1\nfast_cnp_1 = 1\n",
@@ -33,19 +36,19 @@ const TRACED: (&str, &str) = (
     "CNPs and Fast CNPs, a quarter with traces of 4 nodes",
     "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n",
 );
-/// tshark is slow: so many rounds suffice.
+/// Number of rounds for tshark, which is slow.
 const TSHARK_ROUNDS: usize = 2;
-/// The processor that a program runs on alone; a sender has the other.
+/// Processor reserved for the program under test; a sender has the other.
 const ONE: &str = "0";
 const OTHER: &str = "1";
-/// How long a sender sends.
+/// Duration of sending, in seconds.
 const SECONDS: u64 = 5;
-/// Where the monitor serves its counters, in the network namespace that it watches.
+/// Address of the monitor's counters, in the network namespace that it watches.
 const METRICS: &str = "127.0.0.1:9464";
-/// The terminal that it draws on.
+/// Size of the terminal that it draws on.
 const SCREEN: [&str; 4] = ["-x", "200", "-y", "50"];
 
-/// Runs the benchmark with so many rounds of each comparison, and returns what compares with others.
+/// Runs the benchmark with `rounds` rounds of each comparison, and returns the ratios.
 ///
 /// # Errors
 /// Something cannot be built, or a program under test fails.
@@ -91,10 +94,11 @@ fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
     load::scenario(scratch, &format!("notifications-{qps}"), &stress)
 }
 
-/// Times who reads the file, in turn; returns how many times as fast fcn-top is as tshark, with the usual room for rows.
+/// Measures the readers of the file in turn; returns the speed of fcn-top relative to tshark, with
+/// the default number of rows.
 fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome<Option<f64>> {
     let tshark = process::which("tshark");
-    // With room for all rows, too, where the usual room is too small.
+    // With space for all rows as well, if the default is too small.
     let rooms = ROWS
         .into_iter()
         .filter(|room| *room == ROWS[0] || rows > ROWS[0]);
@@ -141,7 +145,7 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome<Opt
     Ok((!peer.is_empty()).then(|| median(&peer) / usual))
 }
 
-/// Seconds that a command takes.
+/// Returns the run time of a command in seconds.
 fn timed(command: &mut Command) -> Outcome<f64> {
     let began = Instant::now();
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -149,7 +153,7 @@ fn timed(command: &mut Command) -> Outcome<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// A terminal with the monitor on it, in the receiving namespace; gone when dropped.
+/// A terminal that runs the monitor in the receiving namespace; closed when dropped.
 struct Screen {
     socket: String,
 }
@@ -173,7 +177,7 @@ impl Screen {
         process::stdout(&mut command).unwrap_or_default()
     }
 
-    /// The process of the monitor.
+    /// Returns the process ID of the monitor.
     fn pid(&self) -> Option<u32> {
         let pid = self.tmux(&["list-panes", "-F", "#{pane_pid}"]);
         pid.trim().parse().ok()
@@ -184,7 +188,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         let pid = self.pid();
         self.tmux(&["kill-server"]);
-        // One that does not end with its terminal would take the processor from the next.
+        // A monitor that survives its terminal would take the processor from the next.
         let until = Instant::now() + Duration::from_secs(5);
         while pid.is_some_and(|pid| matches!(Cpu::for_process(pid), Some((_, false)))) {
             if Instant::now() > until {
@@ -196,7 +200,7 @@ impl Drop for Screen {
     }
 }
 
-/// What the monitor says it has counted.
+/// Fetches the counters that the monitor exports.
 fn metrics(link: &Link) -> Outcome<String> {
     let (host, port) = METRICS.split_once(':').unwrap_or((METRICS, ""));
     let script = format!(
@@ -205,7 +209,7 @@ fn metrics(link: &Link) -> Outcome<String> {
     process::stdout(link.receiver(None, "bash").args(["-c", &script]))
 }
 
-/// The sum of a metric over its labels.
+/// Returns the sum of a metric over its labels.
 fn sum(page: &str, metric: &str) -> f64 {
     page.lines()
         .filter(|line| line.split(['{', ' ']).next() == Some(metric))
@@ -238,7 +242,7 @@ fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outc
             let run = link.run(&mut command, Duration::from_secs(60))?;
             let used = used() - before;
             run.succeeded("fcn-gen run")?;
-            // The screen and the counters follow within a second.
+            // The screen and the counters are updated within a second.
             std::thread::sleep(Duration::from_millis(1_500));
             let page = metrics(&link)?;
             rows.push(vec![

@@ -1,5 +1,6 @@
-//! Cargo, called from a command that cargo itself started: the workspace's root, its metadata, what it built.
-//! Not here: where the plugin goes (`install_plugin.rs`).
+//! Cargo, called from a command that cargo itself started: the workspace's root, its metadata, the
+//! results of builds.
+//! Not here: the plugin's location (`install_plugin.rs`).
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
@@ -13,31 +14,32 @@ use serde_json::Value;
 use crate::failure::{Outcome, Todo};
 use crate::process;
 
-/// The package that builds the Wireshark plugin.
+/// Package that builds the Wireshark plugin.
 pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
 
-/// The package, and program, that generates captures.
+/// Package, and program, that generates captures.
 pub const GENERATOR: &str = "fcn-gen";
-/// The package, and the program, that puts captures back onto a link.
+/// Package, and program, that replays captures onto a link.
 pub const REPLAYER: &str = "fcn-replay";
-/// The package, and the program, that tells who is told to slow down.
+/// Package, and program, that shows which senders are notified to slow down.
 pub const MONITOR: &str = "fcn-top";
-/// The tools, and the variable that names the program of each to whoever need not build it: a build of one package alone has other
-/// features of what it depends on, and so builds that again.
+/// Tools, and the environment variable that names the program of each, so that a test need not
+/// build it: a build of a single package selects other features of its dependencies, and so builds
+/// them again.
 pub const BUILT: [(&str, &str); 3] = [
     (GENERATOR, "FCN_GENERATOR"),
     (REPLAYER, "FCN_REPLAYER"),
     (MONITOR, "FCN_MONITOR"),
 ];
-/// The package, and the program, that writes their man pages and completions.
+/// Package, and program, that writes their man pages and completions.
 pub const MANUAL: &str = "fcn-manual";
 
-/// The workspace's root folder.
+/// Returns the workspace's root folder.
 ///
 /// # Errors
-/// Neither cargo's environment nor the present folder leads to it.
+/// Neither cargo's environment nor the current folder leads to it.
 pub fn root() -> Outcome<PathBuf> {
-    // Asked at run time: a binary in a target folder shared by two clones must serve both.
+    // Determined at run time: a binary in a target folder shared by two clones must serve both.
     let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),
         None => std::env::current_dir().context("cannot tell the present folder")?,
@@ -48,13 +50,13 @@ pub fn root() -> Outcome<PathBuf> {
         .todo("run `cargo xtask` from the project's folder")
 }
 
-/// The cargo that started this program, or the first in `PATH`.
+/// Returns the cargo that started this program, or the first in `PATH`.
 #[must_use]
 pub fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// A cargo command in the workspace's root.
+/// Returns a cargo command in the workspace's root.
 ///
 /// # Errors
 /// The root was not found.
@@ -65,7 +67,8 @@ pub fn command(arguments: &[&str]) -> Outcome<Command> {
     Ok(command)
 }
 
-/// Takes away what `cargo run` set for this program alone; it would make build scripts run again.
+/// Removes the variables that `cargo run` set only for this program; they would make build scripts
+/// run again.
 pub fn without_its_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
@@ -75,10 +78,10 @@ pub fn without_its_variables(command: &mut Command) {
     }
 }
 
-/// The folder of a command below the target folder, made if need be.
+/// Returns a command's folder below the target folder, created if necessary.
 ///
 /// # Errors
-/// Cargo's metadata could not be had, or the folder not be made.
+/// Cargo's metadata is not available, or the folder cannot be created.
 pub fn target_folder(name: &str) -> Outcome<PathBuf> {
     let words = ["metadata", "--format-version", "1", "--no-deps"];
     let text = process::stdout(&mut command(&words)?)?;
@@ -90,11 +93,11 @@ pub fn target_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own, and returns the shared
-/// library's path; `adapt` may add options to cargo's.
+/// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own,
+/// and returns the path of the shared library; `adapt` may add options to cargo's.
 ///
 /// # Errors
-/// The build failed; cargo has said why on standard error.
+/// The build failed; cargo has reported the reason on standard error.
 pub fn build_plugin_for(
     system: &Path,
     target: &Path,
@@ -113,15 +116,15 @@ pub fn build_plugin_for(
         .arg(target)
         .arg(MESSAGES);
     adapt(&mut build)?;
-    // Said for the library alone: build scripts are linked for this machine, and run here.
+    // Applies only to the library: build scripts are linked for this machine, and run here.
     build.args(["--", "-C", &format!("link-arg=--sysroot={system}")]);
     shared_library(&messages(&mut build)?)
 }
 
-/// Builds the plugin and returns the shared library's path, wherever the target folder is.
+/// Builds the plugin and returns the path of the shared library, wherever the target folder is.
 ///
 /// # Errors
-/// The build failed; cargo has said why on standard error.
+/// The build failed; cargo has reported the reason on standard error.
 pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
     let messages = build(PLUGIN_PACKAGE, &[], release);
     shared_library(
@@ -132,7 +135,7 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
 /// Builds the program of a package and returns its path, wherever the target folder is.
 ///
 /// # Errors
-/// The build failed; cargo has said why on standard error.
+/// The build failed; cargo has reported the reason on standard error.
 pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
     let known = BUILT.iter().find(|(tool, _)| *tool == package && !release);
     if let Some(built) = known.and_then(|(_, variable)| std::env::var_os(variable)) {
@@ -144,23 +147,23 @@ pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
 /// Builds an example program of a package and returns its path, wherever the target folder is.
 ///
 /// # Errors
-/// The build failed; cargo has said why on standard error.
+/// The build failed; cargo has reported the reason on standard error.
 pub fn build_example(package: &str, example: &str, release: bool) -> Outcome<PathBuf> {
     executable(&build(package, &["--example", example], release)?, example)
 }
 
-/// Makes cargo tell programs what it builds.
+/// Option that makes cargo report its artifacts in machine-readable form.
 pub const MESSAGES: &str = "--message-format=json-render-diagnostics";
 
-/// Builds a package and returns cargo's messages about it, JSON a line.
+/// Builds a package and returns cargo's messages about it, one JSON object per line.
 fn build(package: &str, arguments: &[&str], release: bool) -> Outcome<String> {
     let mut command = command(&["build", MESSAGES, "--package", package])?;
     command.args(arguments).args(release.then_some("--release"));
     messages(&mut command)
 }
 
-/// What a build writes to standard output. What cargo says meanwhile is one line on a terminal, each time written over the
-/// last; where the build fails, all of it follows.
+/// Returns the standard output of a build. Meanwhile, cargo's progress is shown on one line of a
+/// terminal, each message over the last; if the build fails, all of it is printed.
 ///
 /// # Errors
 /// The build failed.
@@ -190,15 +193,15 @@ pub fn messages(command: &mut Command) -> Outcome<String> {
     Err(anyhow!("`{line}` failed: see cargo's message above"))
 }
 
-/// How a build goes, in a line.
+/// Progress of a build, in one line.
 struct Progress {
     is_terminal: bool,
-    /// Where it is no terminal: when to say so next.
+    /// Time of the next message, if standard error is not a terminal.
     next: Instant,
     compiled: usize,
 }
 
-/// Time between two lines where standard error is no terminal.
+/// Time between two lines if standard error is not a terminal.
 const SELDOM: Duration = Duration::from_secs(30);
 
 impl Progress {
@@ -238,7 +241,7 @@ impl Progress {
     }
 }
 
-/// What cargo's messages say it made of the target `name`.
+/// Returns the artifacts of the target `name` in cargo's messages.
 fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
     messages
         .lines()
@@ -247,10 +250,10 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
         .filter(|m| m["profile"]["test"] == false)
 }
 
-/// Finds the program of that name.
+/// Finds the program with this name.
 ///
 /// # Errors
-/// It is not among what was built.
+/// It is not among the artifacts.
 pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
     artifacts(messages, name)
         .find_map(|m| m["executable"].as_str().map(PathBuf::from))
@@ -260,7 +263,7 @@ pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
 /// Finds the plugin's shared library.
 ///
 /// # Errors
-/// It is not among what was built.
+/// It is not among the artifacts.
 pub fn shared_library(messages: &str) -> Outcome<PathBuf> {
     artifacts(messages, &PLUGIN_PACKAGE.replace('-', "_"))
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())

@@ -1,5 +1,6 @@
-//! `cargo xtask demo`: from a fresh clone to decoded captures, a comparison of mechanisms and a congested network, step by step, on
-//! one screen. Not here: what the steps do, but for picking what is shown.
+//! `cargo xtask demo`: from a fresh clone to decoded captures, a comparison of mechanisms and a
+//! congested network, step by step, on one screen. Not here: the steps themselves, except for the
+//! selection of what is shown.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +14,18 @@ use crate::report::{self, Ink, ink};
 use crate::senders::{self, Judged};
 use crate::{cargo, install_plugin, lab, process};
 
-/// Matches the messages that the plugin exists for.
+/// Filter for the messages that the plugin decodes.
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
 
-/// The scenario whose mechanisms are compared.
+/// Scenario in which mechanisms are compared.
 const COMPARED: &str = "incast";
-/// These.
+/// Mechanisms that are compared.
 const MECHANISMS: &[&str] = &["cnp", LAST_MECHANISM];
 const LAST_MECHANISM: &str = "fast-cnp";
-/// The figures shown of the comparison.
+/// Figures of the comparison that are shown.
 const FIGURES: [&str; 2] = ["reaction time", "peak queue"];
 
-/// The samples shown: a notification of each kind.
+/// Samples that are shown: a notification of each kind.
 const SHOWN: [&str; 5] = [
     "receiver-cnp-ipv6",
     "fast-cnp",
@@ -32,25 +33,25 @@ const SHOWN: [&str; 5] = [
     "proxy-config",
     "wan-fcn-srv6",
 ];
-/// Characters that their names have room in.
+/// Width reserved for their names, in characters.
 const NAME: usize = 34;
 
-/// What stops a step whose programs a step before was to build.
+/// Reason for stopping a step whose programs an earlier step should have built.
 const NOT_BUILT: &str = "it is not built";
 
-/// The scenario in which some senders obey, and one does not.
+/// Scenario in which some senders obey, and one does not.
 const OBEYED: &str = "stubborn-sender";
 
-/// The capture to look at next.
+/// Capture to look at next.
 const WATCHED: &str = "fast-cnp";
 
-/// Characters of a line shown.
+/// Maximum length of a line shown, in characters.
 const WIDTH: usize = 118;
 
 /// Runs the steps, and ends with the command to type next.
 ///
 /// # Errors
-/// A step failed; those after it were not begun.
+/// A step failed; later ones were not started.
 pub fn run() -> Outcome {
     let folder = captures::folder()?;
     let mut tools = None;
@@ -87,7 +88,7 @@ pub fn run() -> Outcome {
                 who_obeys(generator, monitor)
             }
         };
-        // It says so itself, with what to do.
+        // The step itself reports the failure and what to do about it.
         if !report::step(number, steps, title, work).good {
             bail!("the demo stopped at step {number} of {steps}: {title}");
         }
@@ -97,7 +98,7 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// Shows the first notification of each of a few samples, and counts them all.
+/// Shows the first notification of each of a few samples, and counts all notifications.
 fn show(folder: &Path) -> Outcome<String> {
     let (all, mut notifications) = (captures::all(), 0);
     for sample in &all {
@@ -120,12 +121,12 @@ fn show(folder: &Path) -> Outcome<String> {
     ))
 }
 
-/// Shows how two mechanisms fare by the figures that differ most.
+/// Shows the results of two mechanisms for the figures that differ most.
 fn compare(generator: &Generator) -> Outcome<String> {
     let text = generator.compare(COMPARED, MECHANISMS)?;
     let mut shown = false;
     for line in text.lines().skip(1) {
-        // A figure's range stands below it.
+        // The range of a figure is printed below it.
         let is_range = line.starts_with("      ");
         shown = FIGURES
             .iter()
@@ -138,7 +139,7 @@ fn compare(generator: &Generator) -> Outcome<String> {
     Ok(format!("the whole table: fcn-gen compare {COMPARED}"))
 }
 
-/// Plays a network in namespaces, where this process may make them.
+/// Runs a network in namespaces, if this process may create them.
 fn on_links(generator: &Generator, monitor: &Path) -> Outcome<String> {
     if let Err(missing) = lab::ensure_possible() {
         let missing = format!("{missing:#}").replace('\n', "\n    ");
@@ -149,7 +150,8 @@ fn on_links(generator: &Generator, monitor: &Path) -> Outcome<String> {
     lab::brief(OBEYED, generator.program(), monitor)
 }
 
-/// Ends with who obeys, in virtual time: there, nothing depends on how busy this machine is.
+/// Ends with the senders that obey, in virtual time, where results do not depend on the load of
+/// this machine.
 fn who_obeys(generator: &Generator, monitor: &Path) -> Outcome<String> {
     let folder = cargo::target_folder("demo")?;
     let judged = obeyed(generator, monitor, &folder)?;
@@ -159,12 +161,13 @@ fn who_obeys(generator: &Generator, monitor: &Path) -> Outcome<String> {
     Ok(format!("the capture: {}", here(&capture).display()))
 }
 
-/// The capture of the scenario in which one sender does not obey.
+/// Returns the path of the capture of the scenario in which one sender does not obey.
 fn capture_in(folder: &Path) -> PathBuf {
     folder.join(format!("{OBEYED}.pcapng"))
 }
 
-/// Verdicts of fcn-top on senders of which one does not obey, captured in virtual time into `folder`.
+/// Returns the verdicts of fcn-top on senders of which one does not obey, captured in virtual time
+/// into `folder`.
 ///
 /// # Errors
 /// The capture cannot be written or read.
@@ -176,9 +179,11 @@ pub fn obeyed(generator: &Generator, monitor: &Path, folder: &Path) -> Outcome<V
     senders::judge(monitor, &capture, None, &truth)
 }
 
-/// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.
+/// Returns frame number, protocol and Info column of the packets that match a display filter, from
+/// the installed tshark.
 fn decode(file: &Path, filter: &str) -> Outcome<Vec<String>> {
-    // Columns, since the fields that hold their text are called differently from one Wireshark to the next.
+    // Columns, because the fields with their text have different names in different versions of
+    // Wireshark.
     let mut command = Command::new("tshark");
     command.args(["-n", "-T", "tabs", "-o", captures::COLUMNS, "-r"]);
     command.arg(file).args(["-Y", filter]);
@@ -186,7 +191,7 @@ fn decode(file: &Path, filter: &str) -> Outcome<Vec<String>> {
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// A line of `-T tabs`, aligned.
+/// Aligns a line of `-T tabs`.
 fn row(line: &str) -> Option<String> {
     let [number, protocol, info] = captures::tabs(line)?;
     Some(format!("{number:>3}  {protocol:<8}  {info}"))
@@ -200,13 +205,13 @@ fn shortened(text: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// A path as seen from the present folder.
+/// Returns a path relative to the current folder.
 fn here(path: &Path) -> &Path {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path)
 }
 
-/// What a person would type next: Wireshark where there is a screen for it.
+/// Returns the command that a user would type next: Wireshark if there is a screen for it.
 fn next_command(capture: &Path) -> String {
     let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
     let screen = displays

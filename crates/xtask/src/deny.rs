@@ -1,5 +1,6 @@
-//! cargo-deny: licences, sources and known flaws of every crate that the workspace is built with, by `deny.toml`.
-//! Not here: what of them may be linked into the plugin (`licences.rs`).
+//! Runs cargo-deny: licences, sources and known vulnerabilities of every crate that the workspace
+//! is built with, by `deny.toml`.
+//! Not here: which of them may be linked into the plugin (`licences.rs`).
 
 use std::process::Command;
 
@@ -8,23 +9,23 @@ use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::{cargo, process};
 
-/// The version that is installed where there is none; its answers change with it.
+/// Version that is installed if there is none; the results depend on it.
 const VERSION: &str = "0.20.2";
 
-/// Where flaws are looked up takes a network; not for ever.
+/// Time limit in seconds: looking up vulnerabilities needs a network.
 const PATIENCE: &str = "90";
 
-/// Checks; what cannot be checked here is noted as skipped.
+/// Runs the checks; those that are not possible here are noted as skipped.
 ///
 /// # Errors
-/// A crate is under a licence, from a source or in a version that it must not be.
+/// A crate has a licence, a source or a version that is not allowed.
 pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
     if !is_there()? {
         if no_install {
             skip(tally, "cargo-deny is not installed");
             return Ok("nothing checked".to_owned());
         }
-        // Without optimisation it is there in half the time, and has little to do.
+        // Without optimisation it builds in half the time, and it has little to do.
         let words = [
             "install",
             "--quiet",

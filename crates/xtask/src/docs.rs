@@ -1,12 +1,13 @@
-//! `cargo xtask docs`: writes the generated pages, and the output of commands in all pages. Tests hold each of them to the code, and
-//! write it where they are told to. Not here: sample captures and their index (`captures/`).
+//! `cargo xtask docs`: writes the generated pages, and the output of commands in all pages. Tests
+//! compare each of them with the code, and write it on request. Not here: sample captures and their
+//! index (`captures/`).
 
 use crate::cargo;
 use crate::failure::Outcome;
 use crate::process;
 use crate::report::heading;
 
-/// What is written, by which tests of which package.
+/// Generated parts, and the package and tests that write each.
 const WRITERS: [(&str, &str, &[&str]); 4] = [
     (
         "docs/fields.md",
@@ -30,10 +31,10 @@ const WRITERS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// Writes them all.
+/// Writes all of them.
 ///
 /// # Errors
-/// A test cannot be built, or finds something wrong that writing does not mend.
+/// A test cannot be built, or finds an error that writing does not correct.
 pub fn run() -> Outcome {
     for (what, package, tests) in WRITERS {
         heading(what);

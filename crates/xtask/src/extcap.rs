@@ -1,5 +1,6 @@
-//! fcn-gen in Wireshark's extcap folder, from where Wireshark starts it: the built-in scenarios are interfaces then.
-//! Not here: what it says and does there.
+//! Installs fcn-gen in Wireshark's extcap folder, from which Wireshark runs it: the built-in
+//! scenarios then appear as interfaces.
+//! Not here: its behaviour as an extcap program.
 
 use std::path::PathBuf;
 
@@ -8,13 +9,14 @@ use anyhow::bail;
 use crate::failure::Outcome;
 use crate::{cargo, files, process, wireshark};
 
-/// Where this Wireshark looks for programs that capture for it: for everyone, and for this user; Wireshark 4.0 has no such.
+/// Returns the folders where this Wireshark looks for capture programs: for everyone, and for this
+/// user; Wireshark 4.0 does not have the latter.
 fn folders() -> Outcome<[Option<PathBuf>; 2]> {
     let global = wireshark::folder(&["Global Extcap path", "Extcap path"])?;
     Ok([global, wireshark::folder(&["Personal Extcap path"])?])
 }
 
-/// Where the program goes for this user: as the plugin does, for root where everyone has it.
+/// Returns the program's location for this user: as for the plugin, root installs it for everyone.
 fn place(folders: [Option<PathBuf>; 2], root: bool) -> Outcome<PathBuf> {
     match folders {
         [Some(folder), _] if root => Ok(folder.join(cargo::GENERATOR)),
@@ -29,12 +31,12 @@ fn place(folders: [Option<PathBuf>; 2], root: bool) -> Outcome<PathBuf> {
     }
 }
 
-/// Builds fcn-gen and installs it for this user, and says where.
+/// Builds fcn-gen and installs it for this user; returns a message with its location.
 ///
 /// # Errors
-/// It cannot be built, or not be put there, or Wireshark does not list it.
+/// It cannot be built, or cannot be written there, or Wireshark does not list it.
 pub fn install() -> Outcome<String> {
-    // Before it is built, which takes a while.
+    // Before the build, which takes a while.
     let target = place(folders()?, process::is_root())?;
     let program = cargo::build_tool(cargo::GENERATOR, true)?;
     files::replace(&program, &target, 0o755)?;
@@ -47,7 +49,7 @@ pub fn install() -> Outcome<String> {
     ))
 }
 
-/// Removes fcn-gen from where this user's would be, if it is there; says from where.
+/// Removes fcn-gen from this user's location, if it is there; returns a message with the location.
 ///
 /// # Errors
 /// It could not be removed.

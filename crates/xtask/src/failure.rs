@@ -1,14 +1,15 @@
-//! How a command fails: what failed and on what, and what the person at the keyboard can do about it.
-//! Not here: what the commands do.
+//! Failures of commands: what failed and on what, and what the user can do about it.
+//! Not here: the commands themselves.
 
 use std::fmt::Display;
 
-/// What a command, or a part of one, comes to. Files are worked on with `fs_err`, whose errors name them.
+/// Result of a command, or of a part of one. Files are accessed with `fs_err`, whose errors name
+/// them.
 pub type Outcome<T = ()> = anyhow::Result<T>;
 
-/// Adds to a failure what to do about it.
+/// Adds advice to a failure.
 pub trait Todo {
-    /// Adds it.
+    /// Adds the advice.
     #[must_use]
     fn todo(self, todo: impl Display) -> Self;
 }
@@ -31,7 +32,7 @@ mod tests {
     use anyhow::{Context, anyhow};
 
     #[test]
-    fn says_what_and_what_to_do() {
+    fn failures_contain_cause_and_advice() {
         let failure = anyhow!("b is not there").context("a failed");
         let text = failure.todo("mend it").to_string();
         assert_eq!(text, "a failed: b is not there\n  what to do: mend it");
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn missing_files_are_named() {
         let text = anyhow::Error::from(fs_err::read("/no/such/file").unwrap_err());
         let text = format!("{text:#}");
         assert!(

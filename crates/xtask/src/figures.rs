@@ -1,6 +1,6 @@
-//! Figures for people: the middle of several, spread, and plain tables. Not here: measuring.
+//! Figures for people: medians, ranges, and plain tables. Not here: measuring.
 
-/// The middle of the values; of two, the mean.
+/// Returns the median of the values; for an even number, the mean of the middle two.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -12,21 +12,22 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The least and the most of the values.
+/// Returns minimum and maximum of the values.
 #[must_use]
 pub fn range(values: &[f64]) -> (f64, f64) {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     (least, values.iter().copied().fold(0.0, f64::max))
 }
 
-/// The value farthest from 0.
+/// Returns the value farthest from 0.
 #[must_use]
 pub fn worst(values: &[f64]) -> f64 {
     let farther = |a: &f64, b: &f64| a.abs().total_cmp(&b.abs());
     values.iter().copied().max_by(farther).unwrap_or(0.0)
 }
 
-/// Columns as wide as their widest cell, two spaces apart, the first to the left, the others to the right.
+/// Formats columns as wide as their widest cell, two spaces apart; the first is left-aligned, the
+/// others are right-aligned.
 #[must_use]
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading = heading.iter().map(|cell| (*cell).to_owned()).collect();
@@ -46,18 +47,18 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// How one program compares with another, measured in the same run.
+/// Comparison of two programs, measured in the same run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// The program, and what it did.
+    /// The program, and its task.
     pub what: String,
-    /// What it is compared with, with its version.
+    /// Program that it is compared with, and its version.
     pub against: String,
-    /// The ratio, and of what: "3.1 times as fast".
+    /// The ratio and its meaning, such as "3.1 times as fast".
     pub ratio: String,
 }
 
-/// Prints a table, indented; bars stand between the columns of the heading.
+/// Prints a table, indented; vertical bars separate the columns of the heading.
 pub fn print(heading: &str, rows: &[Vec<String>]) {
     let heading: Vec<&str> = heading.split('|').collect();
     for line in table(&heading, rows).lines() {

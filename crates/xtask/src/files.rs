@@ -1,4 +1,4 @@
-//! Files that are installed: put in place in one step, and removed. Not here: which, and where.
+//! Installed files: replacing them atomically, and removing them. Not here: which files, and where.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -6,14 +6,16 @@ use std::path::Path;
 
 use crate::failure::Outcome;
 
-/// Puts a copy in place in one step: a Wireshark that starts meanwhile loads the old one or the new one.
+/// Copies a file into place atomically: a Wireshark that starts meanwhile loads the old one or the
+/// new one.
 ///
 /// # Errors
-/// It cannot be written; what was there is there still.
+/// It cannot be written; the old file is still in place.
 pub fn replace(file: &Path, target: &Path, mode: u32) -> Outcome {
     let folder = target.parent().unwrap_or(Path::new("."));
     fs_err::create_dir_all(folder)?;
-    // Named neither *.so, which Wireshark would load, nor as something that it would start.
+    // The name does not end in .so, which Wireshark would load, and is not one that it would
+    // execute.
     let fresh = tempfile::Builder::new()
         .prefix(".fcn-")
         .tempfile_in(folder)?;
@@ -23,7 +25,7 @@ pub fn replace(file: &Path, target: &Path, mode: u32) -> Outcome {
     Ok(())
 }
 
-/// Removes a file, and says whether there was one.
+/// Removes a file, and returns true if there was one.
 ///
 /// # Errors
 /// It could not be removed.

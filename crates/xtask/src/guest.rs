@@ -1,5 +1,6 @@
-//! `cargo xtask guest`: a program run in an emulated guest with a current kernel, whose two network interfaces are wired to each
-//! other and whose drivers do AF_XDP zero copy. The script `guest.sh` makes the guest; here is what it is given.
+//! `cargo xtask guest`: runs a program in an emulated guest with a current kernel, whose two
+//! network interfaces are wired to each other and whose drivers support AF_XDP zero copy. The
+//! script `guest.sh` runs the guest; this module prepares its input.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,10 +16,12 @@ use crate::{apt, captures, cargo, process, soft_roce};
 
 const SCRIPT: &str = include_str!("guest.sh");
 
-/// The release fetched from: zero copy on virtio-net and igb is newer than the kernels of stable releases.
+/// Release that packages are fetched from: zero copy on virtio-net and igb is newer than the
+/// kernels of stable releases.
 const SUITE: &str = "sid";
 
-/// Emulator, the guest's tools, and the newest kernel; then what soft RoCE is set up, used and captured with.
+/// Emulator, the guest's tools, and the newest kernel; then the programs that set up, use and
+/// capture soft RoCE.
 const PACKAGES: [&str; 10] = [
     "qemu-system-x86",
     "busybox-static",
@@ -32,41 +35,43 @@ const PACKAGES: [&str; 10] = [
     "tcpdump",
 ];
 
-/// The package and its example program that runs where no command is named, and what that one is told.
+/// Package and example program that runs if no command is named, and its arguments.
 const CHECK: (&str, &str) = ("fcn-link", "link_check");
 const CHECK_WORDS: [&str; 4] = ["exchange", "eth0", "eth1", "zero-copy"];
 
-/// What `cargo xtask guest` can be told.
+/// Options of `cargo xtask guest`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// The guest's interfaces; of two kinds one guest after the other
+    /// Interfaces of the guest; with two kinds, one guest after the other
     #[arg(long, value_enum, default_values_t = [Nic::Virtio, Nic::Igb])]
     pub nic: Vec<Nic>,
     /// Queues of each interface, and processors of the guest
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8))]
     pub queues: u8,
-    /// Seconds until the program, and two minutes later the guest, is ended
+    /// Seconds until the program is stopped; the guest is stopped two minutes later
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub limit: u32,
     /// Build the link check with optimisation
     #[arg(long)]
     pub release: bool,
-    /// Fetch kernel, emulator and tools anew
+    /// Fetch kernel, emulator and tools again
     #[arg(long)]
     pub refresh: bool,
-    /// Instead, capture two hosts with Linux's soft RoCE in a guest, and write the sample captures of it anew
+    /// Instead, capture two hosts with Linux's soft RoCE in a guest, and rewrite the sample
+    /// captures of it
     #[arg(long, conflicts_with_all = ["nic", "queues", "command"])]
     pub soft_roce: bool,
-    /// Of these only the case of this name; may be given several times
+    /// Capture only the soft RoCE case with this name; may be given several times
     #[arg(long, value_name = "NAME", requires = "soft_roce", value_parser = clap::builder::PossibleValuesParser::new(captures::CASES.map(|(name, _)| name)))]
     pub case: Vec<String>,
-    /// What to run in the guest, instead of the link check; a word that is a file's whole path is copied there, with the libraries
-    /// that it loads. It finds eth0 wired to eth1, and in its environment GUEST_NIC and GUEST_QUEUES
+    /// Command to run in the guest, instead of the link check; a word that is the absolute path of
+    /// a file is copied there, with the libraries that it loads. It finds eth0 wired to eth1, and
+    /// GUEST_NIC and GUEST_QUEUES in its environment
     #[arg(last = true)]
     pub command: Vec<OsString>,
 }
 
-/// A kind of interface that the emulator offers and whose driver can do zero copy.
+/// A kind of emulated interface whose driver supports zero copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Nic {
     /// virtio-net
@@ -78,7 +83,7 @@ pub enum Nic {
 /// Runs the command in each guest.
 ///
 /// # Errors
-/// The program cannot be built, a guest cannot be had or broke, or the command failed in one.
+/// The program cannot be built, a guest is not available or broke, or the command failed in one.
 pub fn run(options: &Options) -> Outcome {
     ensure!(
         std::env::consts::ARCH == "x86_64",
@@ -116,7 +121,7 @@ pub fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// The script that runs words in a guest; it ends as they do.
+/// Returns the command that runs `words` in a guest; it has the exit status of `words`.
 fn guest(root: &Path, nic: &str, queues: u8, limit: u32, words: &[OsString]) -> Command {
     let mut guest = Command::new("sh");
     guest.args(["-c", SCRIPT, "guest.sh"]).args(words);

@@ -1,5 +1,6 @@
-//! `cargo xtask install-plugin`: the plugin, built for the installed Wireshark, where that one loads it for this user.
-//! Not here: how cargo builds it (`cargo.rs`).
+//! `cargo xtask install-plugin`: builds the plugin for the installed Wireshark, and installs it
+//! where Wireshark loads it for this user.
+//! Not here: the build with cargo (`cargo.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,27 +12,28 @@ use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
 use crate::{captures, cargo, extcap, files, packages, process, profile};
 
-/// What to install or remove.
+/// Options of `cargo xtask install-plugin`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
     #[arg(long)]
     pub profile: bool,
-    /// Also install fcn-gen where Wireshark starts it: its scenarios are interfaces then
+    /// Also install fcn-gen where Wireshark runs it: its scenarios then appear as interfaces
     #[arg(long)]
     pub extcap: bool,
-    /// Remove it instead, with the profile and fcn-gen where they were installed, too
+    /// Remove it instead, and also the profile and fcn-gen from where they were installed
     #[arg(long, conflicts_with_all = ["profile", "extcap"])]
     pub uninstall: bool,
-    /// The folder to put the plugin in, or remove the plugin alone from, instead of where Wireshark looks
+    /// Folder to install the plugin in, or to remove only the plugin from, instead of where
+    /// Wireshark looks
     #[arg(long)]
     pub dir: Option<PathBuf>,
 }
 
-/// Installs or removes, and says what and where.
+/// Installs or removes, and returns a message with the files and their locations.
 ///
 /// # Errors
-/// It cannot be done.
+/// Installing or removing failed.
 pub fn run(options: &Options) -> Outcome<String> {
     let folder = options.dir.as_deref();
     let lines = match (options.uninstall, folder) {
@@ -41,7 +43,7 @@ pub fn run(options: &Options) -> Outcome<String> {
             let others: Vec<String> = others.into_iter().flatten().collect();
             match uninstall(None) {
                 Ok(plugin) => [vec![plugin], others].concat(),
-                // Whoever has the others alone has had the plugin removed before.
+                // If only the others are installed, the plugin was removed earlier.
                 Err(_) if !others.is_empty() => others,
                 Err(failure) => return Err(failure),
             }
@@ -56,10 +58,10 @@ pub fn run(options: &Options) -> Outcome<String> {
     Ok(lines.join("\n"))
 }
 
-/// Checks that the plugin can be built for the Wireshark that is installed, and returns its version.
+/// Checks that the plugin can be built for the installed Wireshark, and returns its version.
 ///
 /// # Errors
-/// Its headers are of another version.
+/// Its headers have a different version.
 fn check_version() -> Outcome<Version> {
     let version = wireshark::version(&System::HERE)?;
     wireshark::agree(version, wireshark::headers_version()?)?;
@@ -73,7 +75,8 @@ fn check_version() -> Outcome<Version> {
     Ok(version)
 }
 
-/// Builds and installs the plugin, in `folder` or where Wireshark looks, and says where it is.
+/// Builds and installs the plugin, in `folder` or where Wireshark looks, and returns a message with
+/// its location.
 ///
 /// # Errors
 /// Anything missing, unsupported, not built, not written or not loaded.
@@ -120,7 +123,8 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     }
 }
 
-/// Removes the plugin, from `folder` or from where Wireshark looks, and says from where.
+/// Removes the plugin, from `folder` or from where Wireshark looks, and returns a message with its
+/// location.
 ///
 /// # Errors
 /// There was none, or it could not be removed.

@@ -1,5 +1,5 @@
-//! The commands of `cargo xtask`, one module each.
-//! Not here: anything the tools or the plugin need at run time.
+//! Commands of `cargo xtask`, one module each.
+//! Not here: anything that the tools or the plugin need at run time.
 #![forbid(unsafe_code)]
 
 pub mod apt;
@@ -49,39 +49,46 @@ use crate::failure::Outcome;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub struct Cli {
-    /// The command.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// A command.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Install what is missing, build and install the plugin, decode the sample captures, compare mechanisms, congest a network of links
+    /// Install what is missing, build and install the plugin, decode the sample captures, compare
+    /// mechanisms, congest a network of links
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
     Test(runner::Options),
     /// Write the sample captures with fcn-gen, and tshark's decodings of them with the plugin
     Captures {
-        /// Compare with what is there, write nothing
+        /// Compare with the committed files, write nothing
         #[arg(long)]
         check: bool,
     },
-    /// Write what is generated in pages: fields, schemas, statements of the drafts, and the output of commands
+    /// Write the generated parts of pages: fields, schemas, statements of the drafts, and the
+    /// output of commands
     Docs,
     /// Run the benchmarks: figures, and ratios to a peer in the same run
     Bench(bench::Options),
-    /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
+    /// Run damaged packets through tshark with the plugin, in every mode, and report crashes, hangs
+    /// and errors that stock tshark does not have
     Mutate(mutate::Options),
-    /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
+    /// Run the link check, or another program, in an emulated guest whose drivers support AF_XDP
+    /// zero copy
     Guest(guest::Options),
-    /// Capture routers of FRR that carry the Proxy Node Capability, and write the sample captures of them anew
+    /// Capture FRR routers that carry the Proxy Node Capability, and rewrite the sample captures of
+    /// them
     Routers,
-    /// Play a scenario on links, each node in a network namespace: senders, switches, receivers; watch, capture and compare
+    /// Play a scenario on links, each node in a network namespace: senders, switches, receivers;
+    /// watch, capture and compare
     Lab(lab::Options),
     /// Make packages for Debian and Ubuntu, and an archive for any Linux
     Dist(dist::Options),
-    /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
+    /// Build the plugin for the installed Wireshark, and install it where Wireshark loads it for
+    /// this user
     InstallPlugin(install_plugin::Options),
 }
 

@@ -1,4 +1,5 @@
-//! The licences of what is linked into the plugin: Wireshark's is GPL-2.0-or-later, so each must go with GPL-2.0.
+//! Licences of crates linked into the plugin: Wireshark's is GPL-2.0-or-later, so each must be
+//! compatible with GPL-2.0.
 //! Not here: build scripts and procedural macros, which are not linked.
 
 use std::collections::BTreeSet;
@@ -10,17 +11,18 @@ use anyhow::ensure;
 use crate::failure::Outcome;
 use crate::{cargo, process};
 
-/// Licences, as SPDX writes them, with bars between, whose code may be part of a GPL-2.0 program.
+/// Licences of code that may be part of a GPL-2.0 program, in SPDX notation, separated by bars.
 const COMPATIBLE: &str = "0BSD|Apache-2.0 WITH LLVM-exception|BSD-2-Clause|BSD-3-Clause|BSL-1.0|CC0-1.0|GPL-2.0-only|\
     GPL-2.0-or-later|ISC|LGPL-2.0-or-later|LGPL-2.1-only|LGPL-2.1-or-later|MIT|MIT-0|MPL-2.0|Unicode-3.0|\
     Unicode-DFS-2016|Unlicense|Zlib";
 
-/// Checks every crate that is linked into the plugin on Linux, and says how many there are.
+/// Checks every crate that is linked into the plugin on Linux, and returns a message with their
+/// number.
 ///
 /// # Errors
-/// A crate offers no licence that goes with GPL-2.0.
+/// A crate offers no licence that is compatible with GPL-2.0.
 pub fn check() -> Outcome<String> {
-    // "name v1.2.3|MIT OR Apache-2.0", a crate a line.
+    // "name v1.2.3|MIT OR Apache-2.0", one crate per line.
     let mut command = cargo::command(&["tree", "--locked", "--package", cargo::PLUGIN_PACKAGE])?;
     command.args(["--edges", "normal,no-proc-macro", "--target"]);
     command.args(["x86_64-unknown-linux-gnu", "--prefix", "none"]);
@@ -37,7 +39,7 @@ pub fn check() -> Outcome<String> {
     ))
 }
 
-/// The number of crates, and those with a wrong licence.
+/// Returns the number of crates, and those with a wrong licence.
 fn examine(tree: &str) -> (usize, Vec<&str>) {
     let crates: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
     let good = |line: &&&str| line.rsplit_once('|').is_some_and(|(_, l)| compatible(l));
@@ -45,7 +47,7 @@ fn examine(tree: &str) -> (usize, Vec<&str>) {
     (crates.len(), wrong.copied().collect())
 }
 
-/// Whether a licence expression has an alternative that goes with GPL-2.0.
+/// Returns true if a licence expression has an alternative that is compatible with GPL-2.0.
 fn compatible(expression: &str) -> bool {
     // Lax: old crates write "MIT/Apache-2.0".
     Expression::parse_mode(expression, ParseMode::LAX).is_ok_and(|parsed| {

@@ -1,5 +1,6 @@
-//! `cargo xtask mutate`: captures that Wireshark's editcap damages at random, through tshark with the plugin in every mode; nothing
-//! may be amiss that is not without it.
+//! `cargo xtask mutate`: captures that Wireshark's editcap damages at random, run through tshark
+//! with the plugin in every mode. Any fault that does not also occur without the plugin is
+//! reported.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -16,13 +17,13 @@ use crate::failure::Outcome;
 use crate::tshark::Tshark;
 use crate::{packages, packets, process};
 
-/// What to run.
+/// Options of `cargo xtask mutate`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Damage all captures so often
+    /// Damage all captures N times
     #[arg(long, value_name = "N", default_value_t = 30)]
     rounds: u64,
-    /// Where the random numbers begin
+    /// First seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Only modes with this in their names
@@ -36,7 +37,7 @@ pub struct Options {
 /// Runs the command.
 ///
 /// # Errors
-/// Something is amiss with the plugin, or could not be tried.
+/// The plugin has a fault, or could not be tested.
 pub fn run(options: &Options) -> Outcome {
     packages::ensure(packages::PLUGIN)?;
     let mut mutation = Mutation::new(Tshark::with_this_plugin(true)?, &options.with)?;
@@ -51,23 +52,23 @@ pub fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// tshark with the plugin and without, and all captures in one.
+/// tshark with the plugin and without it, and all captures in one.
 #[derive(Debug)]
 pub struct Mutation {
     with: Tshark,
     without: Tshark,
-    /// The ways of running it.
+    /// Modes of running it.
     pub modes: Vec<Mode>,
-    /// Packets of all captures.
+    /// Number of packets of all captures.
     pub packets: usize,
     base: PathBuf,
 }
 
 impl Mutation {
-    /// Gathers the samples, the captures in `FCN_CAPTURES`, and more.
+    /// Collects the samples, the captures in `FCN_CAPTURES`, and those in `more`.
     ///
     /// # Errors
-    /// One cannot be read, or tshark does not start.
+    /// A capture cannot be read, or tshark does not start.
     pub fn new(with: Tshark, more: &[PathBuf]) -> Outcome<Self> {
         let without = Tshark::stock()?;
         let mut sources = vec![cargo::root()?.join("captures")];
@@ -103,10 +104,11 @@ impl Mutation {
         })
     }
 
-    /// Damages the captures once for each seed, and says what is amiss with the plugin alone, and where the file is that shows it.
+    /// Damages the captures once for each seed; returns the faults that occur only with the plugin,
+    /// each with the file that shows it.
     ///
     /// # Errors
-    /// A program could not be started, or a file not be written.
+    /// A program could not be started, or a file could not be written.
     pub fn run(&self, seeds: Range<u64>) -> Outcome<Vec<String>> {
         let done = Mutex::new(Vec::new());
         process::in_parallel(2, seeds, |seed| {
@@ -122,7 +124,7 @@ impl Mutation {
     }
 
     fn round(&self, seed: u64) -> Outcome<Vec<String>> {
-        // Some octets, many of them, or the end.
+        // A few octets, many of them, or the end.
         let damage = match seed % 3 {
             0 => ["-E".to_owned(), "0.1".to_owned()],
             1 => ["-E".to_owned(), "0.01".to_owned()],
@@ -139,7 +141,8 @@ impl Mutation {
             if amiss.is_empty() {
                 continue;
             }
-            // The plugin gives the port of RoCEv2 to InfiniBand whatever the other port; this makes stock do so.
+            // The plugin gives RoCEv2's port to InfiniBand for any other port; this makes stock
+            // tshark do so.
             let as_roce = ["-d".to_owned(), "udp.port==4791,infiniband".to_owned()];
             for more in [&[][..], &as_roce] {
                 let stock = [&mode.without[..], more].concat();
@@ -163,18 +166,18 @@ impl Mutation {
     }
 }
 
-/// A way of running tshark.
+/// A mode of running tshark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// What it is called.
+    /// Name of the mode.
     pub name: &'static str,
-    /// The arguments with the plugin.
+    /// Arguments with the plugin.
     with: Vec<String>,
-    /// The arguments without, which name nothing of the plugin's.
+    /// Arguments without the plugin, which name nothing of it.
     without: Vec<String>,
 }
 
-/// Every way of running tshark, with all protocols, fields and statistics that the plugin adds.
+/// Returns all modes, with all protocols, fields and statistics that the plugin adds.
 fn modes(with: &Tshark, without: &Tshark) -> Outcome<Vec<Mode>> {
     let listed = with.adds(without, &["-G", "fields"])?;
     let named = |kind: &str| -> Vec<String> {
@@ -190,7 +193,7 @@ fn modes(with: &Tshark, without: &Tshark) -> Outcome<Vec<Mode>> {
     let statistics = with.adds(without, &["-z", "help"])?;
     let statistics = statistics.iter().filter_map(|l| l.strip_prefix("     "));
     let filter = protocols.join("||");
-    // Some fields of all: a filter of all of them would take longer than what is filtered.
+    // Only some fields: a filter of all of them would take longer than the dissection.
     let some: Vec<&str> = fields
         .iter()
         .skip(4)
@@ -244,10 +247,10 @@ fn modes(with: &Tshark, without: &Tshark) -> Outcome<Vec<Mode>> {
     ])
 }
 
-/// Packets of each capture: those that come later are of the same kinds.
+/// Number of packets taken from each capture: later ones are of the same kinds.
 const MOST: u32 = 1_000;
-/// A fault that takes all memory is to end tshark instead of the machine's other work; one that takes all time, too, after
-/// ten times what the longest run without a fault takes.
+/// Limits: a fault that takes all memory should end tshark rather than the machine's other work; so
+/// should one that takes forever, after ten times the longest run without a fault.
 const BOUNDED: [&str; 5] = [
     "timeout",
     "--signal=KILL",
@@ -255,12 +258,12 @@ const BOUNDED: [&str; 5] = [
     "prlimit",
     "--as=4294967296",
 ];
-/// The signal of what is ended for taking too long.
+/// Signal that ends a run that takes too long.
 const KILLED: i32 = 9;
-/// What tshark writes that a dissector never should cause.
+/// Messages of tshark that a dissector must never cause.
 const COMPLAINTS: [&str; 3] = ["issector bug", "DISSECTOR_ASSERT", "panicked at"];
 
-/// Runs tshark on a capture, and says what is amiss; two runs with the same text have the same thing amiss.
+/// Runs tshark on a capture, and returns its faults; two runs with equal texts have the same fault.
 fn amiss(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<BTreeSet<String>> {
     let mut command = tshark.command_under(&BOUNDED);
     command.arg("-r").arg(tshark.inside(capture));
@@ -268,7 +271,7 @@ fn amiss(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<BTree
 }
 
 fn watched(command: &mut Command) -> Outcome<BTreeSet<String>> {
-    // Not a pipe, which nobody would empty while standard output is read.
+    // Not a pipe, which would not be drained while standard output is read.
     let mut complaints = tempfile::tempfile()?;
     command.stdin(Stdio::null()).stderr(complaints.try_clone()?);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
@@ -293,8 +296,8 @@ fn lines_of(stream: impl Read) -> impl Iterator<Item = String> {
     lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// A line on standard error, without what differs between two runs: times of day, process and packet numbers. `None` where it
-/// is harmless.
+/// Returns a line of standard error without the parts that differ between two runs: times of day,
+/// process and packet numbers. `None` if it is harmless.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with("Running as user") {
@@ -314,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_amiss_is_said() {
+    fn faults_are_reported() {
         for (script, want) in [
             ("echo a", None),
             ("exit 3", Some("exit status: 3")),

@@ -1,4 +1,4 @@
-//! System packages: what each is for, how to see that it is there, how to install it.
+//! System packages: their purposes, the checks for their presence, and their installation.
 //! Not here: Rust's own dependencies, which cargo fetches.
 
 use std::process::Command;
@@ -8,10 +8,10 @@ use anyhow::bail;
 use crate::failure::{Outcome, Todo};
 use crate::process;
 
-/// What a package is needed for.
+/// Purpose of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Showing captures, and telling which Wireshark is installed.
+    /// Showing captures, and determining the installed Wireshark.
     Run,
     /// Building the plugin.
     Build,
@@ -19,31 +19,33 @@ pub enum Use {
     Filter,
     /// Tests that compare with an independent implementation.
     Test,
-    /// Tests of pages, which say that they were skipped without one: not every distribution has a package.
+    /// Tests of pages, which are reported as skipped without it: not every distribution has a
+    /// package.
     Browser,
     /// Traffic between network namespaces.
     Network,
-    /// Programs that the benchmark of the link compares with, and what it records arrivals with.
+    /// Programs that the link benchmark compares with, and the one that records arrivals.
     Peer,
 }
 
-/// What building and loading the plugin needs.
+/// Uses needed to build and load the plugin.
 pub const PLUGIN: &[Use] = &[Use::Run, Use::Build];
 
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
-    /// What it is needed for.
+    /// Purpose of the package.
     pub used_for: Use,
-    /// Why, in words for the person asked to install it.
+    /// Reason, for the person asked to install it.
     pub purpose: &'static str,
-    /// Its name in Debian and Ubuntu.
+    /// Name in Debian and Ubuntu.
     pub apt: &'static str,
-    /// A script for `sh` that succeeds where it is there, whoever installed it; empty where it is a program of that name.
+    /// Script for `sh` that succeeds if it is present, from any source; empty if it is a program
+    /// with that name.
     present: &'static str,
 }
 
-/// A package with a program of its name.
+/// Returns a package with a program of the same name.
 const fn package(used_for: Use, apt: &'static str, purpose: &'static str) -> Package {
     Package {
         used_for,
@@ -53,20 +55,20 @@ const fn package(used_for: Use, apt: &'static str, purpose: &'static str) -> Pac
     }
 }
 
-/// The library alone does not do: Wireshark's headers include the compiler's own.
+/// The library alone is not sufficient: Wireshark's headers include the compiler's own.
 const CLANG: &str = "any() { for file; do [ -e \"$file\" ] && return; done; return 1; }
     any /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*-linux-gnu*/libclang*.so* \\
         /usr/lib64/libclang*.so* /usr/lib/libclang*.so* /usr/local/lib/libclang*.so* &&
     any /usr/lib/llvm-*/lib/clang/*/include/stddef.h /usr/lib/clang/*/include/stddef.h \\
         /usr/lib64/clang/*/include/stddef.h /usr/local/lib/clang/*/include/stddef.h";
 
-/// Every system package a command may need.
+/// All system packages that a command may need.
 pub const TABLE: &[Package] = &[
     package(Use::Run, "tshark", "shows captures"),
     package(Use::Build, "pkg-config", "finds Wireshark's headers"),
     package(Use::Build, "libwireshark-dev", "Wireshark's headers")
         .by("pkg-config --exists wireshark"),
-    // Debian's wireshark.pc requires it, its libwireshark-dev does not depend on it.
+    // Debian's wireshark.pc requires it, but its libwireshark-dev does not depend on it.
     package(Use::Build, "libglib2.0-dev", "GLib's headers").by("pkg-config --exists glib-2.0"),
     package(Use::Build, "libclang-dev", "reads headers (bindgen)").by(CLANG),
     package(Use::Filter, "libpcap-dev", "filters captures (libpcap)")
@@ -74,7 +76,7 @@ pub const TABLE: &[Package] = &[
     package(Use::Network, "iproute2", "makes network namespaces").by("command -v ip"),
     package(Use::Network, "ethtool", "sets offloads of interfaces"),
     package(Use::Peer, "tcpreplay", "a peer of fcn-replay"),
-    // A user's PATH leaves programs for administrators out.
+    // A user's PATH does not contain administration programs.
     package(Use::Peer, "netsniff-ng", "a peer of fcn-gen run (trafgen)")
         .by("PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen"),
     package(Use::Peer, "tcpdump", "records when frames arrive"),
@@ -83,14 +85,14 @@ pub const TABLE: &[Package] = &[
     package(Use::Test, "fish", "reads its completions"),
     package(Use::Test, "python3-scapy", "computes ICRCs independently")
         .by("/usr/bin/python3 -c 'import scapy'"),
-    // The smallest that draws pages: 96 MB with chromium-common, and some libraries.
+    // The smallest that renders pages: 96 MB with chromium-common, and some libraries.
     package(Use::Browser, "chromium-headless-shell", "draws pages, and clicks in them").by(
         "command -v chromium || command -v chromium-headless-shell || command -v chromium-browser || command -v google-chrome",
     ),
 ];
 
 impl Package {
-    /// The same, seen to be there by that script.
+    /// Returns the same package with a script that checks for its presence.
     const fn by(self, present: &'static str) -> Self {
         Self { present, ..self }
     }
@@ -104,21 +106,21 @@ impl Package {
     }
 }
 
-/// The rows for these uses that are not there.
+/// Returns the rows for these uses that are not present.
 #[must_use]
 pub fn missing(uses: &[Use]) -> Vec<&'static Package> {
     let wanted = TABLE.iter().filter(|p| uses.contains(&p.used_for));
     wanted.filter(|p| !p.is_there()).collect()
 }
 
-/// "tshark (shows captures), …"
+/// Describes packages: "tshark (shows captures), …"
 #[must_use]
 pub fn describe(packages: &[&Package]) -> String {
     let one = |p: &&Package| format!("{} ({})", p.apt, p.purpose);
     packages.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Sees to it that everything for these uses is there, and says what it did.
+/// Installs everything missing for these uses, and returns a message.
 ///
 /// # Errors
 /// Something is missing and could not be installed; the failure has the command to type.
@@ -138,7 +140,7 @@ pub fn ensure(uses: &[Use]) -> Outcome<String> {
     Ok(format!("installed {}", describe(&lacking)))
 }
 
-/// What a person would type, or root.
+/// Returns the command that a user, or root, would type.
 #[must_use]
 pub fn apt_command(packages: &[&Package], root: bool) -> String {
     let sudo = if root { "" } else { "sudo " };
@@ -148,13 +150,13 @@ pub fn apt_command(packages: &[&Package], root: bool) -> String {
     format!("{sudo}apt-get update && {sudo}{install} {names}")
 }
 
-/// How apt-get exits when it fails.
+/// Exit status of apt-get when it fails.
 const APT_FAILED: i32 = 100;
 
 fn install(packages: &[&Package]) -> Outcome {
     let root = process::is_root();
     let as_root = apt_command(packages, true);
-    // Who has sudo may not be allowed to use it.
+    // A user with sudo may not be allowed to use it.
     let todo = match root {
         true => format!("run: {as_root}"),
         false => format!("run as root, then this again: {as_root}"),
@@ -174,8 +176,8 @@ fn install(packages: &[&Package]) -> Outcome {
     for step in as_root.split(" && ") {
         let mut command = apt(step, root);
         let output = process::output(&mut command)?;
-        // A stale mirror among several fails the update, not the installation; where sudo fails, which exits otherwise, it
-        // would only ask again.
+        // One stale mirror among several fails the update, but not the installation. If sudo fails,
+        // its exit status is different, and a retry would only ask again.
         let stale = step.ends_with("update") && output.status.code() == Some(APT_FAILED);
         if !output.status.success() && !stale {
             return Err(process::failed(&command, &output).todo(todo));
@@ -184,9 +186,10 @@ fn install(packages: &[&Package]) -> Outcome {
     Ok(())
 }
 
-/// apt-get, as root.
+/// Returns an apt-get command, as root.
 fn apt(line: &str, root: bool) -> Command {
-    // Through `env`, because sudo drops the variable; it keeps tshark from asking about dumpcap's rights.
+    // Through `env`, because sudo drops the variable; it keeps tshark from asking about dumpcap's
+    // rights.
     let mut command = Command::new(if root { "env" } else { "sudo" });
     command.args((!root).then_some("env"));
     command.arg("DEBIAN_FRONTEND=noninteractive");
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_seen() {
+    fn present_packages_are_detected() {
         let detected = |present| package(Use::Run, "a", "b").by(present).is_there();
         assert!(detected("command -v sh") && detected("exit 0"));
         assert!(!detected("command -v no-such-program-here") && !detected("exit 1"));

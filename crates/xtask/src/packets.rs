@@ -1,4 +1,4 @@
-//! Capture files: packets out of them and into one. Not here: what is made of packets.
+//! Capture files: reading and writing packets. Not here: the processing of packets.
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -18,15 +18,15 @@ use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 
 use crate::failure::Outcome;
 
-/// pcapng files begin with it.
+/// Magic number of pcapng files.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
-/// What a capture file holds.
+/// Content of a capture file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
-    /// The comment of its section.
+    /// Comment of its section.
     pub comment: String,
-    /// Its packets.
+    /// Packets of the capture.
     pub packets: Vec<Packet>,
 }
 
@@ -35,20 +35,20 @@ pub struct Capture {
 pub struct Packet {
     /// Number of its interface among those of its section; 0 in a pcap file.
     pub interface: u32,
-    /// Link type, as capture files number them.
+    /// Link type, by its number in capture files.
     pub link: u32,
-    /// When.
+    /// Time of capture.
     pub time: Duration,
-    /// What was captured.
+    /// Captured octets.
     pub bytes: Vec<u8>,
-    /// Octets on the wire.
+    /// Length on the wire, in octets.
     pub wire_len: u32,
 }
 
-/// The files in a folder with these endings, in order.
+/// Returns the files in a folder with these extensions, sorted.
 ///
 /// # Errors
-/// It cannot be read.
+/// The folder cannot be read.
 pub fn files(folder: &Path, endings: &[&str]) -> Outcome<Vec<PathBuf>> {
     let fits = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -63,7 +63,7 @@ pub fn files(folder: &Path, endings: &[&str]) -> Outcome<Vec<PathBuf>> {
 /// Reads a capture, pcap or pcapng.
 ///
 /// # Errors
-/// It cannot be read.
+/// The capture cannot be read.
 pub fn read(path: &Path) -> Outcome<Capture> {
     let content = fs_err::read(path)?;
     let read = match content.starts_with(&PCAPNG_MAGIC) {
@@ -120,10 +120,11 @@ fn pcap(content: &[u8]) -> Outcome<Capture> {
     Ok(capture)
 }
 
-/// Writes into a pcapng file what interfaces of Ethernet have seen, in the order of time, with a comment.
+/// Writes the packets captured on Ethernet interfaces into a pcapng file, in order of time, with a
+/// comment.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_seen(path: &Path, comment: &str, interfaces: &[(&str, Vec<Packet>)]) -> Outcome {
     let section = SectionHeaderBlock {
         options: vec![SectionHeaderOption::Common(CommonOption::Comment(

@@ -1,6 +1,6 @@
-//! PDML, tshark's XML of what it dissected: an element a line. Not here: what is made of it.
+//! PDML, tshark's XML of dissected packets: one element per line. Not here: its use.
 
-/// An attribute's value in the line of an element.
+/// Returns the value of an attribute in the line of an element.
 #[must_use]
 pub fn attribute(line: &str, name: &str) -> Option<String> {
     let (_, rest) = line.split_once(&format!(" {name}=\""))?;

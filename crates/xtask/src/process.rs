@@ -1,4 +1,4 @@
-//! Other programs: finding them, running them, and telling well why one failed.
+//! Other programs: finding them, running them, and reporting the cause of a failure.
 //! Not here: cargo (`cargo.rs`) and tshark (`wireshark.rs`, `tshark.rs`).
 
 use std::ffi::OsStr;
@@ -12,10 +12,10 @@ use wait4::{ResourceUsage, Wait4};
 
 use crate::failure::{Outcome, Todo};
 
-/// The lines of a program's complaints that a failure repeats.
+/// Number of lines of a program's error output that a failure repeats.
 const COMPLAINT_LINES: usize = 12;
 
-/// Where a program stands in `PATH`, if it does.
+/// Returns the location of a program in `PATH`, if it is there.
 #[must_use]
 pub fn which(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
@@ -26,7 +26,8 @@ pub fn which(program: &str) -> Option<PathBuf> {
         })
 }
 
-/// A program that a command calls; the failure says what lacks and in which package of Debian it is.
+/// Returns the location of a required program; the failure names the program and its Debian
+/// package.
 ///
 /// # Errors
 /// It is not installed.
@@ -35,13 +36,13 @@ pub fn need(program: &str, package: &str) -> Outcome<PathBuf> {
     found.todo(format_args!("install it (in Debian: package {package})"))
 }
 
-/// Whether this process runs as root.
+/// Returns true if this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A command as one would type it: the program without its folder.
+/// Returns a command as a user would type it: the program without its folder.
 #[must_use]
 pub fn command_line(command: &Command) -> String {
     let program = command.get_program();
@@ -62,7 +63,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Runs a command to its end and returns what it wrote, whatever its exit status.
+/// Runs a command to completion and returns its output, for any exit status.
 ///
 /// # Errors
 /// The command could not be started.
@@ -71,13 +72,13 @@ pub fn output(command: &mut Command) -> Outcome<Output> {
     output.map_err(|error| cannot(command, &error))
 }
 
-/// A started program that ends with its owner, if not before.
+/// A started program that is killed when dropped, if it is still running.
 #[derive(Debug)]
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // It may already have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -96,8 +97,8 @@ fn cannot(command: &Command, error: &std::io::Error) -> anyhow::Error {
     anyhow!("cannot start `{}`: {error}", command_line(command))
 }
 
-/// Runs a command that has to succeed, and that shows what it has to say; returns the time in the processor and the memory
-/// that it took, with the children that it waited for.
+/// Runs a command that must succeed, with its output shown; returns the processor time and memory
+/// that it used, including the children that it waited for.
 ///
 /// # Errors
 /// It could not be started, or failed.
@@ -110,10 +111,10 @@ pub fn run(command: &mut Command) -> Outcome<ResourceUsage> {
     Ok(ended.rusage)
 }
 
-/// Runs a command that has to succeed, and returns its standard output.
+/// Runs a command that must succeed, and returns its standard output.
 ///
 /// # Errors
-/// The command could not be started, or failed; the failure ends with what it complained of.
+/// The command could not be started, or failed; the failure ends with its error output.
 pub fn stdout(command: &mut Command) -> Outcome<String> {
     let output = output(command)?;
     if !output.status.success() {
@@ -122,7 +123,7 @@ pub fn stdout(command: &mut Command) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The failure of a command that ended badly.
+/// Returns the failure of a command that exited unsuccessfully.
 #[must_use]
 pub fn failed(command: &Command, output: &Output) -> anyhow::Error {
     let streams = [&output.stderr, &output.stdout];
@@ -135,7 +136,7 @@ pub fn failed(command: &Command, output: &Output) -> anyhow::Error {
     )
 }
 
-/// The last `lines` lines, each indented on a line of its own.
+/// Returns the last `lines` lines, each indented on a line of its own.
 #[must_use]
 pub fn tail(text: &str, lines: usize) -> String {
     let all = text.lines().filter(|line| !line.trim().is_empty());
@@ -143,14 +144,15 @@ pub fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].concat()
 }
 
-/// Works on the items, on so many threads at a time, until there are none left or `work` says that it is enough.
+/// Processes the items on `jobs` threads. A thread ends when there are no items left, or when
+/// `work` returns false.
 pub fn in_parallel<T>(
     jobs: usize,
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> bool + Sync,
 ) {
     let open = Mutex::new(items);
-    // A panic elsewhere poisons nothing that matters here: the scope passes it on.
+    // A panic in another thread leaves the iterator usable, and the scope propagates it.
     let next = || open.lock().unwrap_or_else(PoisonError::into_inner).next();
     let each = || while next().is_some_and(&work) {};
     std::thread::scope(|scope| (0..jobs.max(1)).for_each(|_| drop(scope.spawn(each))));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_repeats_the_complaint() {
+    fn a_failure_repeats_the_error_output() {
         let error =
             stdout(Command::new("sh").args(["-c", "echo so what >&2; exit 3"])).unwrap_err();
         let text = error.to_string();

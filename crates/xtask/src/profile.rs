@@ -1,5 +1,6 @@
-//! The Wireshark profile of `dissector/profile`: into the user's settings, and out of them, with what the user changed in it kept.
-//! Not here: what is in it.
+//! Installs the Wireshark profile of `dissector/profile` into the user's settings, and removes it,
+//! keeping the user's changes.
+//! Not here: its content.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +9,14 @@ use anyhow::Context;
 use crate::failure::Outcome;
 use crate::{cargo, wireshark};
 
-/// Its name in Wireshark's list: that of its folder.
+/// Name of the profile in Wireshark's list, and of its folder.
 pub const NAME: &str = "fcn";
 
-/// What Wireshark writes anew each time it is closed: nobody's change, and nobody's loss.
+/// File that Wireshark rewrites each time it is closed: it contains no user changes, and nothing is
+/// lost with it.
 const OWN: &str = "recent";
 
-/// The folder with the profile's files.
+/// Returns the folder with the profile's files.
 ///
 /// # Errors
 /// The project's root was not found.
@@ -22,7 +24,7 @@ pub fn source() -> Outcome<PathBuf> {
     Ok(cargo::root()?.join("dissector/profile").join(NAME))
 }
 
-/// Where this Wireshark looks for the profile of this user.
+/// Returns the folder where this Wireshark looks for this user's profile.
 ///
 /// # Errors
 /// tshark failed, or did not name the folder.
@@ -32,10 +34,11 @@ fn target() -> Outcome<PathBuf> {
     Ok(settings.join("profiles").join(NAME))
 }
 
-/// Installs the profile for this user, and says where, and what was there and is kept.
+/// Installs the profile for this user, and returns a message with its location and the old files
+/// that were kept.
 ///
 /// # Errors
-/// Its files cannot be read, or not be written there.
+/// Its files cannot be read, or cannot be written there.
 pub fn install() -> Outcome<String> {
     let target = target()?;
     let kept = put(&source()?, &target)?;
@@ -49,7 +52,8 @@ pub fn install() -> Outcome<String> {
     Ok(text)
 }
 
-/// Removes the profile of this user, if there is one; says from where, and what is kept.
+/// Removes this user's profile, if there is one; returns a message with its location and the files
+/// that were kept.
 ///
 /// # Errors
 /// It could not be removed.
@@ -68,7 +72,7 @@ pub fn uninstall() -> Outcome<Option<String>> {
     }))
 }
 
-/// Names of the files in a folder, in order.
+/// Returns the names of the files in a folder, sorted.
 fn names(folder: &Path) -> Outcome<Vec<String>> {
     let name = |entry: fs_err::DirEntry| entry.file_name().to_string_lossy().into_owned();
     let mut names: Vec<String> = fs_err::read_dir(folder)?.flatten().map(name).collect();
@@ -76,7 +80,8 @@ fn names(folder: &Path) -> Outcome<Vec<String>> {
     Ok(names)
 }
 
-/// Puts the files of `source` into `target`; returns those that were there and different, with the names they have now.
+/// Copies the files of `source` into `target`; returns those that existed with different content,
+/// each with its new name.
 fn put(source: &Path, target: &Path) -> Outcome<Vec<(String, String)>> {
     fs_err::create_dir_all(target)?;
     let mut kept = Vec::new();
@@ -98,7 +103,7 @@ fn put(source: &Path, target: &Path) -> Outcome<Vec<(String, String)>> {
     Ok(kept)
 }
 
-/// Takes the files of `source` out of `target` again; returns what is left there.
+/// Removes the files of `source` from `target` again; returns the names of the files left there.
 fn take(source: &Path, target: &Path) -> Outcome<Vec<String>> {
     for name in names(source)? {
         let (ours, place) = (source.join(&name), target.join(&name));
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_changed_is_kept() {
+    fn user_changes_are_kept() {
         let folder = TempDir::new(false).unwrap();
         let (source, target) = (folder.path().join("source"), folder.path().join("a/target"));
         write(&source, "colours", "ours");
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_changed_goes_altogether() {
+    fn unchanged_profiles_are_removed_completely() {
         let folder = TempDir::new(false).unwrap();
         let (source, target) = (folder.path().join("source"), folder.path().join("target"));
         write(&source, "colours", "ours");

@@ -1,4 +1,4 @@
-//! Output of the commands: steps announced and timed, colour on a terminal only.
+//! Output of the commands: steps announced and timed, with colour only on a terminal.
 //! Not here: the steps.
 
 use std::fmt;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Outcome;
 
-/// A colour or weight of text, by its number among the codes of a terminal.
+/// A colour or weight of text, with its terminal code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
-    /// Headings.
+    /// Heading.
     Bold = 1,
-    /// What matters less.
+    /// Less important text.
     Dim = 2,
-    /// What failed.
+    /// Failure.
     Red = 31,
-    /// What went well.
+    /// Success.
     Green = 32,
-    /// What was left out.
+    /// Something left out.
     Yellow = 33,
 }
 
-/// The text, coloured where standard output is a terminal that wants colour.
+/// Returns the text, coloured if standard output is a terminal and `NO_COLOR` is not set.
 #[must_use]
 pub fn ink(ink: Ink, text: &str) -> String {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -32,7 +32,7 @@ pub fn ink(ink: Ink, text: &str) -> String {
     }
 }
 
-/// Prints a line that stands above others.
+/// Prints a heading.
 pub fn heading(text: &str) {
     println!("{}", ink(Ink::Bold, text));
 }
@@ -52,18 +52,19 @@ impl fmt::Display for Took {
     }
 }
 
-/// How a step ended.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// The step's title.
+    /// Title of the step.
     pub title: &'static str,
-    /// How long it took.
+    /// Run time.
     pub took: Duration,
-    /// Whether it did what it should.
+    /// True if it succeeded.
     pub good: bool,
 }
 
-/// Announces one step, does it, says how it ended; `number` counts from 1, and the work returns a line on what it found or did.
+/// Announces one step, runs it, and prints its result; `number` counts from 1, and `work` returns a
+/// line about its result.
 pub fn step(
     number: usize,
     total: usize,
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_tells_how_its_work_ended() {
+    fn a_step_reports_the_result_of_its_work() {
         let done = step(1, 2, "one", || Ok("fine".to_owned()));
         assert_eq!((done.title, done.good), ("one", true));
         assert!(!step(2, 2, "two", || Err(anyhow::anyhow!("no"))).good);

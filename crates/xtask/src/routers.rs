@@ -1,8 +1,9 @@
-//! `cargo xtask routers`: the sample captures of real routers that carry the Proxy Node Capability: FRR's, in network namespaces
-//! of this machine, from the packages of a Debian release that are unpacked, not installed. `routers.sh` starts them and what
-//! gives them the capability (in IS-IS `isis_neighbour.py`), and captures; here is what it is given, and what is made of it. It is
-//! never the same twice.
-//! Not here: which cases there are (`captures/samples.rs`).
+//! `cargo xtask routers`: sample captures of real routers that carry the Proxy Node Capability:
+//! FRR's, in network namespaces of this machine, from packages of a Debian release that are
+//! unpacked, not installed. `routers.sh` starts the routers and the programs that give them the
+//! capability (in IS-IS `isis_neighbour.py`), and captures; this module prepares its input, and
+//! processes its captures. The result differs each time.
+//! Not here: the list of cases (`captures/samples.rs`).
 
 use std::process::Command;
 
@@ -17,16 +18,19 @@ use crate::{apt, cargo, process};
 const SCRIPT: &str = include_str!("routers.sh");
 const ISIS_NEIGHBOUR: &str = include_str!("isis_neighbour.py");
 
-/// The release fetched from: the OSPF API of an older one's FRR (8.4) refuses Extended Prefix LSAs of an area.
+/// Release that packages are fetched from: in an older one, the OSPF API of FRR (8.4) refuses
+/// Extended Prefix LSAs of an area.
 const SUITE: &str = "trixie";
 
-/// Routers, the client of their OSPF API, a BGP speaker that sends any attribute, and what they are started and captured with.
+/// Routers, the client of their OSPF API, a BGP speaker that sends any attribute, and the programs
+/// that start and capture them.
 const PACKAGES: [&str; 5] = ["coreutils", "exabgp", "frr", "frr-pythontools", "tcpdump"];
 
-/// Captures, and writes the samples; what the routers said stays below the target folder.
+/// Captures, and writes the samples; the routers' output stays below the target folder.
 ///
 /// # Errors
-/// This user is not root, what is needed cannot be had, a case failed, or a capture cannot be written.
+/// The user is not root, a requirement is not available, a case failed, or a capture cannot be
+/// written.
 pub fn run() -> Outcome {
     ensure!(
         process::is_root(),

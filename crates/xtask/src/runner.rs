@@ -1,6 +1,6 @@
-//! Builds the workspace's tests and runs each in a process of its own, as many at once as there are processors, and one: its exit
-//! status says how it ended, and what it printed cannot be another's.
-//! Not here: which tests are run (`suite.rs`, `matrix`), and the counts (`tally.rs`).
+//! Builds the workspace's tests and runs each in a process of its own, one more at a time than
+//! there are processors. The exit status is the result, and output cannot be mixed up.
+//! Not here: the selection of tests (`suite.rs`, `matrix`), and the counts (`tally.rs`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,16 +17,18 @@ use crate::tshark::Tshark;
 use crate::wireshark::tested_minor;
 use crate::{cargo, process};
 
-/// How to run the checks.
+/// Options of `cargo xtask test`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Install nothing; what cannot be built or run without is skipped, and listed
+    /// Install nothing; checks that cannot be built or run without are skipped, and listed
     #[arg(long)]
     pub no_install: bool,
-    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is tested with if none is named
+    /// Also test the plugin with this Wireshark, from the Debian release that has it; with all
+    /// tested ones if none is named
     #[arg(long, value_name = "VERSION", value_parser = tested_minor)]
     pub wireshark: Vec<(u32, u32)>,
-    /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+    /// Only format, lints, unit and property tests, and sample captures: no tests that send, and no
+    /// other Wiresharks
     #[arg(long)]
     pub quick: bool,
     /// Run only tests with one of these in their names, and no other checks
@@ -36,38 +38,38 @@ pub struct Options {
 /// A program with tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
-    /// "fcn-gen", or with an integration test's name "fcn-gen::cli".
+    /// Name: "fcn-gen", or "fcn-gen::cli" with the name of an integration test.
     pub name: String,
-    /// The package that it belongs to.
+    /// Package that it belongs to.
     pub package: String,
-    /// Whether it holds the tests that stand beside the code.
+    /// True if it contains unit tests.
     pub unit: bool,
     program: PathBuf,
     folder: PathBuf,
 }
 
-/// What a build made.
+/// Results of a build.
 #[derive(Debug, Default)]
 pub struct Built {
-    /// The programs with tests.
+    /// Test programs.
     pub tests: Vec<Binary>,
-    /// The Wireshark plugin.
+    /// Wireshark plugin.
     pub plugin: Option<PathBuf>,
-    /// What tests need not find out or build themselves: names in their environment.
+    /// Environment variables that save tests from determining or building something themselves.
     pub environment: Vec<(&'static str, PathBuf)>,
 }
 
-/// Builds the tests of the workspace but for what `scope` leaves out.
+/// Builds the tests of the workspace, with the arguments `scope` that exclude packages.
 ///
 /// # Errors
-/// The build failed; cargo has said why on standard error.
+/// The build failed; cargo has reported the reason on standard error.
 pub fn build(scope: &[&str]) -> Outcome<Built> {
     let mut command = cargo::command(&["test", "--workspace", "--no-run", cargo::MESSAGES])?;
     let messages = cargo::messages(command.args(scope))?;
     let mut tests: Vec<Binary> = messages.lines().filter_map(binary).collect();
     tests.sort_by(|one, other| one.name.cmp(&other.name));
     let plugin = cargo::shared_library(&messages).ok();
-    // Where there is no tshark, or it does not load the plugin, tests find that out, and say so.
+    // If there is no tshark, or it does not load the plugin, the tests report that.
     let tried = plugin.as_deref().map(|plugin| Tshark::tried(None, plugin));
     let mut environment = tried.and_then(Result::ok).unwrap_or_default();
     let built = cargo::BUILT
@@ -80,7 +82,7 @@ pub fn build(scope: &[&str]) -> Outcome<Built> {
     })
 }
 
-/// The test program that a message of cargo tells of.
+/// Returns the test program in a message of cargo.
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
     if message["profile"]["test"] != true {
@@ -88,7 +90,8 @@ fn binary(message: &str) -> Option<Binary> {
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
     let package = message["package_id"].as_str()?;
-    // "path+file:///w/crates/wire#fcn-wire@0.1.0", or "…/fcn-gen#0.1.0" where the folder has the package's name.
+    // "path+file:///w/crates/wire#fcn-wire@0.1.0", or "…/fcn-gen#0.1.0" if the folder has the
+    // package's name.
     let (path, named) = package.split_once('#')?;
     let package = match named.split_once('@') {
         Some((name, _)) => name,
@@ -120,16 +123,16 @@ impl Binary {
         command
     }
 
-    /// The names of its tests.
+    /// Returns the names of its tests.
     fn list(&self) -> Outcome<Vec<String>> {
         let text = process::stdout(&mut self.command(&["--list", "--format", "terse"]))?;
         let name = |line: &str| line.strip_suffix(": test").map(str::to_owned);
         Ok(text.lines().filter_map(name).collect())
     }
 
-    /// Runs one test, and says how it ended, with what it printed.
+    /// Runs one test, and returns its result and its output.
     fn run(&self, test: &str, skips: &Path, environment: &[(&str, PathBuf)]) -> (End, String) {
-        // One that is ignored is run too: its harness would say that it passed.
+        // Ignored tests are run, too: the harness would otherwise report them as passed.
         let mut command = self.command(&["--exact", test, "--include-ignored", "--test-threads=1"]);
         command.env(SKIP_FILE, skips);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
@@ -152,7 +155,8 @@ impl Binary {
     }
 }
 
-/// Runs the tests of these programs whose names have one of `filters` in them, or all; `environment` is added to theirs.
+/// Runs the tests of these programs whose names contain one of `filters`, or all; `environment` is
+/// added to theirs.
 ///
 /// # Errors
 /// A test failed, or a program does not list its tests.
@@ -166,7 +170,7 @@ pub fn run<'a>(
     for binary in binaries {
         listed.push((binary, binary.list()?));
     }
-    // Where there are few, each takes long: these begin, lest one of them be left over for the end.
+    // Programs with few tests have long ones: these begin, so that none is left over at the end.
     listed.sort_by_key(|(_, tests)| tests.len());
     let open = (listed.into_iter())
         .flat_map(|(binary, tests)| tests.into_iter().map(move |test| (binary, test)));
@@ -177,7 +181,7 @@ pub fn run<'a>(
     let shared = Mutex::new(&mut *tally);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     process::in_parallel(
-        // One more, since those with links wait more than they work.
+        // One more, because tests with links wait more than they compute.
         processors + 1,
         open.into_iter().enumerate(),
         |(index, (binary, name))| {

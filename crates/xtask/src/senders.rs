@@ -1,5 +1,5 @@
-//! Which senders obey, by name: fcn-top's verdict about each flow of a scenario that was notified, beside what the ground truth
-//! says of it. Not here: how a verdict is reached, which is `fcn-observe`'s.
+//! Senders that obey, by name: fcn-top's verdict on each notified flow of a scenario, compared with
+//! the ground truth. Not here: the derivation of verdicts (`fcn-observe`).
 
 use std::path::Path;
 use std::process::Command;
@@ -11,50 +11,50 @@ use crate::failure::Outcome;
 use crate::process;
 use crate::report::{Ink, ink};
 
-/// Columns of the screen that a list fits into.
+/// Width of the screen that a list fits into, in columns.
 const WIDTH: usize = 80;
-/// Senders listed one by one; of more only the numbers are told.
+/// Maximum number of senders listed; of more, only the number is given.
 const LISTED: usize = 12;
-/// The verdicts: as fcn-top writes them, in words as wide as the widest, and the colour.
+/// Verdicts: as written by fcn-top, as shown to people, and their colour.
 const VERDICTS: [(&str, &str, Ink); 3] = [
     ("obeys", "obeys", Ink::Green),
     ("does_not_obey", "does not obey", Ink::Red),
     ("unclear", "unclear", Ink::Dim),
 ];
 
-/// A flow that was notified, and what is known of its sender.
+/// A notified flow, and the verdict on its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The flow's name in the scenario.
+    /// Name of the flow in the scenario.
     flow: String,
     /// True if the sender obeys, by the ground truth.
     obeys: bool,
-    /// Index in [`VERDICTS`]; `None` where no data is known to be the flow's.
+    /// Index in [`VERDICTS`]; `None` if no data of the flow was captured.
     verdict: Option<usize>,
     /// Evidence for the verdict, in a sentence.
     evidence: String,
-    /// Advice on how to tell.
+    /// Advice on how to reach a verdict.
     advice: Option<String>,
-    /// Notifications measured.
+    /// Number of notifications measured.
     measured: u64,
 }
 
 impl Judged {
-    /// Returns whether fcn-top says that it obeys, or that it does not.
+    /// Returns true if fcn-top's verdict is that it obeys, or that it does not.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.verdict
             .is_some_and(|number| VERDICTS[number].0 != "unclear")
     }
 
-    /// Returns whether fcn-top says the contrary of the ground truth.
+    /// Returns true if fcn-top's verdict contradicts the ground truth.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         let says = self.verdict.map(|number| VERDICTS[number].0);
         says == Some(if self.obeys { "does_not_obey" } else { "obeys" })
     }
 
-    /// A few lines for people, `name` characters for the flow's name.
+    /// Returns a few lines for people, with `name` characters for the flow's name.
     fn lines(&self, name: usize) -> String {
         let (_, says, colour) = self
             .verdict
@@ -79,8 +79,9 @@ impl Judged {
     }
 }
 
-/// Verdicts of fcn-top on the flows of a capture, which `truth` (a ground truth, or its like) describes; of several interfaces,
-/// by what one has seen, where it is named: packets of several that were captured live are not in order.
+/// Returns fcn-top's verdicts on the flows of a capture, which `truth` (a ground truth, or
+/// equivalent) describes. If an interface is named, only its packets count: packets captured live
+/// on several interfaces are not in order.
 ///
 /// # Errors
 /// fcn-top cannot read the capture.
@@ -100,13 +101,13 @@ pub fn judge(
     Ok(matched(&seen["rows"], &truth["flows"]))
 }
 
-/// The rows about flows; a flow that was not notified has none.
+/// Returns the verdicts from the rows about flows; a flow without notifications has none.
 fn matched(rows: &Value, flows: &Value) -> Vec<Judged> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let rows = list(rows);
     let is_same = |row: &Value, flow: &Value, key| !row[key].is_null() && row[key] == flow[key];
     let judged = list(flows).into_iter().filter_map(|flow| {
-        // Rows of a flow have one verdict, whatever kinds of notification they are of.
+        // All rows of a flow have the same verdict, for every kind of notification.
         let row = rows.iter().find(|row| {
             is_same(row, &flow, "sender")
                 && (is_same(row, &flow, "sender_qp") || is_same(row, &flow, "receiver_qp"))
@@ -123,7 +124,7 @@ fn matched(rows: &Value, flows: &Value) -> Vec<Judged> {
     judged.collect()
 }
 
-/// The list for people, and below it how many are right.
+/// Returns the list for people, followed by the number of correct verdicts.
 #[must_use]
 pub fn list(judged: &[Judged]) -> String {
     let name = judged.iter().map(|one| one.flow.len()).max().unwrap_or(0);
@@ -136,7 +137,8 @@ pub fn list(judged: &[Judged]) -> String {
     lines.join("\n")
 }
 
-/// Numbers of senders that obey and do not by fcn-top, checked against the truth.
+/// Returns the numbers of senders that obey and that do not according to fcn-top, checked against
+/// the ground truth.
 #[must_use]
 pub fn summary(judged: &[Judged]) -> String {
     let said = |id: &str| {
@@ -162,7 +164,7 @@ pub fn summary(judged: &[Judged]) -> String {
     format!("{obey}, {not}{unclear}{check}")
 }
 
-/// Lines of at most so many characters, broken between words.
+/// Breaks a text into lines of at most `width` characters, between words.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -197,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_were_notified_are_named_with_their_verdict() {
+    fn notified_flows_are_named_with_their_verdict() {
         let text = list(&judged("obeys"));
         let expected = "load1  obeys          at least 31 % less data 16 µs to 65 µs after\n                      notifications than around that (40 measured)\n1 obeys, 0 do not, as the scenario has it";
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn a_contrary_verdict_is_told() {
+    fn contradicting_verdicts_are_reported() {
         let text = summary(&judged("does_not_obey"));
         assert!(text.ends_with("otherwise of load1"), "{text}");
         assert_eq!(

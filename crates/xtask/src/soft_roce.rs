@@ -1,8 +1,9 @@
-//! `cargo xtask guest --soft-roce`: the sample captures that this project's emitter did not make, of Linux's soft RoCE
-//! (rdma_rxe) between two hosts in an emulated guest. `soft_roce.sh` runs in the guest; here is what it is given, and what is
-//! made of what it captured. It is never the same twice: what fcn-top's `headless.rs` and `captures/index.md` count in `loss` and
-//! `ce` follows by hand.
-//! Not here: the guest itself (`guest.sh`), which cases there are (`captures/samples.rs`).
+//! `cargo xtask guest --soft-roce`: sample captures of packets that do not come from this project's
+//! emitter, but from Linux's soft RoCE (rdma_rxe) between two hosts in an emulated guest.
+//! `soft_roce.sh` runs in the guest; this module prepares its input, and processes its captures.
+//! The result differs each time: the counts for `loss` and `ce` in fcn-top's `headless.rs` and in
+//! `captures/index.md` are updated by hand.
+//! Not here: the guest itself (`guest.sh`), and the list of cases (`captures/samples.rs`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,21 +16,22 @@ use crate::{captures, cargo, process};
 
 const SCRIPT: &str = include_str!("soft_roce.sh");
 
-/// What the script runs, and what the kernel needs for it.
+/// Programs that the script runs, and kernel modules that it needs.
 const PROGRAMS: &str = "ethtool ip nc.openbsd rdma tc tcpdump rping rstream ib_atomic_lat ib_read_bw ib_send_bw ib_send_lat ib_write_bw";
 const MODULES: &str =
     "rdma_rxe ib_uverbs rdma_ucm veth sch_codel sch_netem sch_prio sch_tbf cls_u32";
 
-/// The samples that it sends notifications from: a CNP, and Fast CNPs.
+/// Samples that it sends notifications from: a CNP, and Fast CNPs.
 const NOTIFICATIONS: [&str; 2] = ["formats-cnp.pcapng", "formats-fast-cnp.pcapng"];
 
-/// The hosts, as the script calls them, and the interfaces in the captures.
+/// Names of the hosts in the script, and of the interfaces in the captures.
 const HOSTS: [&str; 2] = ["left", "right"];
 
-/// Octets of the disk that the guest writes to.
+/// Size of the guest's output disk, in octets.
 const DISK: u64 = 64 << 20;
 
-/// Has the guest capture `cases`, all where none is named, and writes the samples; what else it said stays below `folder`.
+/// Captures `cases` in the guest, or all if none is named, and writes the samples; other output
+/// stays below `folder`.
 ///
 /// # Errors
 /// A program cannot be built, the guest broke, a case failed in it, or a capture cannot be written.

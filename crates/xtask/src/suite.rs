@@ -24,13 +24,13 @@ const TESTS: &str = "Tests";
 const EXAMPLES: &str = "Examples in the documentation";
 const OTHERS: &str = "Tests with other Wiresharks";
 
-/// Packages that touch neither files nor links nor other programs: all their tests are quick.
+/// Packages that use neither files nor links nor other programs: all their tests are quick.
 const WITHOUT_IO: [&str; 3] = ["fcn-node", "fcn-observe", "fcn-wire"];
 
 /// The test of the sample captures.
 const GOLDEN: &str = "xtask::golden";
 
-/// Whether `--quick` runs it.
+/// Returns true if `--quick` runs it.
 fn is_quick(binary: &Binary) -> bool {
     binary.unit || binary.name == GOLDEN || WITHOUT_IO.contains(&binary.package.as_str())
 }
@@ -38,7 +38,7 @@ fn is_quick(binary: &Binary) -> bool {
 /// Runs the checks. The last line printed has the counts.
 ///
 /// # Errors
-/// A check could not begin.
+/// A check could not be started.
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
     let scope = scope(options, &mut tally)?;
@@ -104,7 +104,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     Ok(conclude(&done, table.as_deref(), &tally))
 }
 
-/// Prints the summary and decides the exit status.
+/// Prints the summary and determines the exit status.
 fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     println!("\n{}", ink(Ink::Bold, "Summary"));
     let mut good = true;
@@ -137,7 +137,7 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
         good = false;
     }
     println!("{}", tally.summary());
-    // Before cargo says that this program failed, where it says so.
+    // Before cargo reports that this program failed, if it does.
     let _ = std::io::stdout().flush();
     match good && failed == 0 {
         true => ExitCode::SUCCESS,
@@ -145,7 +145,8 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     }
 }
 
-/// What is left out of the workspace for want of system packages, which is noted as skipped.
+/// Returns the arguments that exclude packages from the workspace for lack of system packages;
+/// these are noted as skipped.
 fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
     let mut scope = Vec::new();
     if !options.no_install {
@@ -194,7 +195,7 @@ fn system_packages(options: &Options) -> Outcome<String> {
     Ok(format!("missing {lacking}; to install: {command}"))
 }
 
-/// rustup's minimal profile has neither rustfmt nor clippy.
+/// rustup's minimal profile lacks rustfmt and clippy.
 fn rust_components(options: &Options) -> Outcome {
     let mut absent = Vec::new();
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {

@@ -1,31 +1,33 @@
-//! The system whose Wireshark is run: this machine, or a Debian release that was unpacked into a folder, which its
-//! programs then take for the root of all files.
-//! Not here: unpacking it (`matrix.rs`), and what tshark is told (`tshark.rs`).
+//! The system whose Wireshark is run: this machine, or a Debian release that was unpacked into a
+//! folder, which its programs then use as the root of the file system.
+//! Not here: unpacking it (`matrix.rs`), and tshark's arguments (`tshark.rs`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process;
 
-/// Names the folder of the system whose Wireshark tests run; without it, this machine's.
+/// Variable with the folder of the system whose Wireshark the tests run; this machine's if it is
+/// not set.
 pub const SYSTEM: &str = "FCN_WIRESHARK";
 
-/// Names the plugin that was built for that Wireshark.
+/// Variable with the plugin that was built for that Wireshark.
 pub const PLUGIN: &str = "FCN_WIRESHARK_PLUGIN";
 
-/// Names the folder of that Wireshark's own plugins, where it was seen to load the plugin.
+/// Variable with the folder of that Wireshark's own plugins, from a run in which it loaded the
+/// plugin.
 pub const PLUGINS: &str = "FCN_WIRESHARK_PLUGINS";
 
-/// User and group `nobody` on every Linux.
+/// ID of the user and the group `nobody` on every Linux.
 pub const NOBODY: u32 = 65534;
 
-/// Where programs are looked for on every Debian.
+/// Search path for programs on every Debian.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A system to run programs of.
+/// A system whose programs are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
-    /// Its folder; `None` is this machine.
+    /// Folder of the system; `None` is this machine.
     folder: Option<PathBuf>,
 }
 
@@ -33,7 +35,7 @@ impl System {
     /// This machine.
     pub const HERE: Self = Self { folder: None };
 
-    /// The system in a folder.
+    /// Returns the system in a folder.
     #[must_use]
     pub fn in_folder(folder: &Path) -> Self {
         Self {
@@ -41,7 +43,7 @@ impl System {
         }
     }
 
-    /// The one that [`SYSTEM`] names, or this machine.
+    /// Returns the one named by [`SYSTEM`], or this machine.
     #[must_use]
     pub fn of_tests() -> Self {
         Self {
@@ -49,13 +51,14 @@ impl System {
         }
     }
 
-    /// Whether it is this machine.
+    /// Returns true if it is this machine.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.folder.is_none()
     }
 
-    /// One of its programs, run by this user; in place of root by `nobody`, if so wanted.
+    /// Returns a command for one of its programs, run by this user; if `not_by_root`, `nobody`
+    /// replaces root.
     #[must_use]
     pub fn command(&self, program: &str, not_by_root: bool) -> Command {
         let root = process::is_root();
@@ -77,7 +80,7 @@ impl System {
             }
             command.arg(folder);
         } else {
-            // Another root of all files is for those who are root, or are in a namespace of users of their own.
+            // Changing the root of the file system needs root, or a user namespace.
             command = Command::new("unshare");
             command.args(["--user", "--map-current-user"]);
             command.arg(format!("--root={}", folder.display()));
@@ -86,7 +89,7 @@ impl System {
         command
     }
 
-    /// What `PATH` is to be for [`System::command`].
+    /// Returns the `PATH` for [`System::command`].
     #[must_use]
     pub fn path(&self) -> std::ffi::OsString {
         match &self.folder {
@@ -95,7 +98,7 @@ impl System {
         }
     }
 
-    /// Where this machine finds a file that the system calls `inside`.
+    /// Returns this machine's path of a file that has the path `inside` within the system.
     #[must_use]
     pub fn outside(&self, inside: &Path) -> PathBuf {
         match &self.folder {
@@ -104,7 +107,8 @@ impl System {
         }
     }
 
-    /// What the system calls a file of this machine; a file that is not below its folder it cannot see.
+    /// Returns the path within the system of a file of this machine; files outside its folder are
+    /// inaccessible to it.
     #[must_use]
     pub fn inside(&self, outside: &Path) -> PathBuf {
         let below = |folder: &PathBuf| outside.strip_prefix(folder).ok().map(Path::to_path_buf);
@@ -115,13 +119,14 @@ impl System {
     }
 }
 
-/// The plugin that tests are to run instead of this build's, by [`PLUGIN`].
+/// Returns the plugin that tests run instead of this build's, from [`PLUGIN`].
 #[must_use]
 pub fn plugin_of_tests() -> Option<PathBuf> {
     std::env::var_os(PLUGIN).map(PathBuf::from)
 }
 
-/// The folder of its Wireshark's own plugins, by [`PLUGINS`]: a test need not ask tshark, nor try whether it loads the plugin.
+/// Returns the folder of its Wireshark's own plugins, from [`PLUGINS`]: a test need not query
+/// tshark, nor check that it loads the plugin.
 #[must_use]
 pub fn plugins_of_tests() -> Option<PathBuf> {
     std::env::var_os(PLUGINS).map(PathBuf::from)

@@ -1,8 +1,9 @@
-//! How tests ended, and the counts: passed, failed, skipped and why.
+//! Results of tests, and the counts: passed, failed, skipped and why.
 //! Not here: running them (`runner.rs`).
 //!
-//! A test that cannot run where it is says so with `fcn_skip::skip`, and returns: it writes why into the file that [`SKIP_FILE`]
-//! names. The harness calls that passed; here it counts as skipped.
+//! A test that cannot run on this machine calls `fcn_skip::skip`, and returns: this writes the
+//! reason into the file named by [`SKIP_FILE`]. The harness counts such a test as passed; here it
+//! counts as skipped.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +13,13 @@ use crate::report::Took;
 
 pub use fcn_skip::{SKIP_FILE, SKIP_MARK};
 
-/// How many of the slowest tests the summary names.
+/// Number of slowest tests listed in the summary.
 const SLOWEST: usize = 5;
 
-/// How a test ended.
+/// Result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It ran, and found nothing wrong.
+    /// It ran, and found no error.
     Passed,
     /// It ran, and failed; or it could not be run.
     Failed,
@@ -26,16 +27,16 @@ pub enum End {
     Skipped(Vec<String>),
 }
 
-/// A test that was to be run.
+/// A test of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// Its program, as "fcn-gen::cli"; empty for what is larger than a test.
+    /// Its program, such as "fcn-gen::cli"; empty for steps larger than a test.
     pub binary: String,
-    /// Its name.
+    /// Name of the test.
     pub name: String,
-    /// How long it took.
+    /// Run time.
     pub took: Duration,
-    /// How it ended.
+    /// Result.
     pub end: End,
 }
 
@@ -49,12 +50,12 @@ impl fmt::Display for Test {
 /// The tests of a run.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Each, in the order in which they ended.
+    /// The tests, in the order in which they ended.
     pub tests: Vec<Test>,
 }
 
 impl Tally {
-    /// Notes that something larger than a test was left out, or failed.
+    /// Records that a step larger than a test was left out, or failed.
     pub fn note(&mut self, what: &str, end: End) {
         self.tests.push(Test {
             binary: String::new(),
@@ -64,7 +65,7 @@ impl Tally {
         });
     }
 
-    /// Takes another tally's tests in; `from` tells them from those of the same names.
+    /// Adds the tests of another tally; `from` distinguishes them from those with the same names.
     pub fn absorb(&mut self, from: &str, other: Self) {
         self.tests.extend(other.tests.into_iter().map(|mut test| {
             test.binary = format!("{from}: {}", test.binary);
@@ -72,7 +73,7 @@ impl Tally {
         }));
     }
 
-    /// How many passed, failed, and did not run.
+    /// Returns the numbers of passed, failed and skipped tests.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         let count =
@@ -82,13 +83,13 @@ impl Tally {
         [count(passed), count(failed), count(skipped)]
     }
 
-    /// How many failed.
+    /// Returns the number of failed tests.
     #[must_use]
     pub fn failed(&self) -> usize {
         self.counts()[1]
     }
 
-    /// How long the tests of each program took, one after the other, and which were the slowest of all.
+    /// Returns a text with the total time of each program's tests, and the slowest of all tests.
     #[must_use]
     pub fn times(&self) -> String {
         let mut groups: BTreeMap<&str, (usize, Duration)> = BTreeMap::new();
@@ -112,7 +113,7 @@ impl Tally {
         text
     }
 
-    /// The last line of `cargo xtask test`.
+    /// Returns the last line of `cargo xtask test`.
     #[must_use]
     pub fn summary(&self) -> String {
         let [passed, failed, skipped] = self.counts();

@@ -1,9 +1,10 @@
-//! tshark on captures with the plugin of a build, or with none, whatever is installed and however the user has set it.
+//! Runs tshark on captures with the plugin of a build, or with none, independently of what is
+//! installed and of the user's settings.
 //! Not here: the installed plugin (`install_plugin.rs`).
 //!
-//! As root, Wireshark silently ignores `WIRESHARK_PLUGIN_DIR` and the personal folder. So root runs it as another user,
-//! from a folder which that user can read. The Wireshark may be one of another system (`system.rs`), which sees its own
-//! files alone: then the folder is one of those.
+//! As root, Wireshark silently ignores `WIRESHARK_PLUGIN_DIR` and the personal folder. So root runs
+//! it as another user, from a folder which that user can read. The Wireshark may belong to another
+//! system (`system.rs`), which has access only to its own files: then the folder is one of those.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -19,23 +20,23 @@ use crate::system::{self, PLUGIN, PLUGINS, SYSTEM, System};
 use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders, Version};
 use crate::{cargo, process};
 
-/// A tshark of its own: plugins, settings, locale and time zone do not depend on who runs it.
+/// An isolated tshark: plugins, settings, locale and time zone do not depend on the user.
 #[derive(Debug)]
 pub struct Tshark {
     system: System,
-    /// Where its Wireshark has plugins of its own.
+    /// Folder of its Wireshark's own plugins.
     global: PathBuf,
     folder: TempDir,
-    /// Whether files have to be copied for it to read them.
+    /// True if files have to be copied for it to read them.
     copies: bool,
 }
 
 impl Tshark {
-    /// Stock tshark with the plugins that came with it, and without ours, installed or not: this machine's, or that of
-    /// the system which tests are to use.
+    /// Returns stock tshark with the plugins that came with it, and without ours, installed or not:
+    /// this machine's, or that of the system that tests use.
     ///
     /// # Errors
-    /// tshark is not installed, or a temporary folder could not be made.
+    /// tshark is not installed, or a temporary folder could not be created.
     pub fn stock() -> Outcome<Self> {
         Self::new(System::of_tests())
     }
@@ -73,18 +74,19 @@ impl Tshark {
         Ok(this)
     }
 
-    /// The same with this build of our plugin.
+    /// Returns tshark with this build of our plugin.
     ///
     /// # Errors
-    /// As [`Tshark::stock`]; or tshark does not load the library, with what it says about that.
+    /// As [`Tshark::stock`]; or tshark does not load the library, with its error output.
     pub fn with_plugin(library: &Path) -> Outcome<Self> {
         let was_tried = system::plugins_of_tests().is_some()
             && system::plugin_of_tests().is_some_and(|tried| tried == library);
         Self::loading(System::of_tests(), library, !was_tried)
     }
 
-    /// Tries whether this machine's tshark, or that of the system in a folder, loads the plugin; returns what tests are to be
-    /// told of the two: each starts many tsharks, and need not start more to find out the same.
+    /// Checks that this machine's tshark, or that of the system in a folder, loads the plugin;
+    /// returns the environment that tells tests about both. Tests start tshark many times, and so
+    /// need not repeat this check.
     ///
     /// # Errors
     /// As [`Tshark::with_plugin`].
@@ -116,8 +118,8 @@ impl Tshark {
         Ok(this)
     }
 
-    /// The same with the plugin that is to be tested: this source's, built now, as for a release where `release` says so, or
-    /// the one that tests were given.
+    /// Returns tshark with the plugin to be tested: the one that tests were given, or this
+    /// source's, built now, as for a release if `release`.
     ///
     /// # Errors
     /// As [`Tshark::with_plugin`]; or the plugin was not built.
@@ -128,7 +130,7 @@ impl Tshark {
         }
     }
 
-    /// Our plugin as this tshark lists it, and what it complained of.
+    /// Returns our plugin as this tshark lists it, and tshark's error output.
     ///
     /// # Errors
     /// tshark failed.
@@ -136,14 +138,14 @@ impl Tshark {
         wireshark::listed(self.command().args(["-G", "plugins"]), PLUGIN_FILE)
     }
 
-    /// The lines that this tshark answers to these arguments and `stock` does not.
+    /// Returns the lines that this tshark prints for these arguments and `stock` does not.
     ///
     /// # Errors
     /// tshark could not be started.
     pub fn adds(&self, stock: &Self, arguments: &[&str]) -> Outcome<Vec<String>> {
         let answer = |tshark: &Self| {
             let output = process::output(tshark.command().args(arguments))?;
-            // Some lists go to standard error.
+            // Some lists are printed on standard error.
             let text = [output.stdout, output.stderr].concat();
             Outcome::Ok(String::from_utf8_lossy(&text).into_owned())
         };
@@ -153,17 +155,18 @@ impl Tshark {
         Ok(own.map(str::to_owned).collect())
     }
 
-    /// The folder of its plugins of that kind: Wireshark appends its version, so it is named as the global one.
+    /// Returns the folder of its plugins of this kind: Wireshark appends its version, so the folder
+    /// has the same name as the global one.
     fn plugins(&self, kind: &str) -> Outcome<PathBuf> {
         let version = self.global.file_name().unwrap_or_default();
         self.folder
             .subfolder(&Path::new("plugins").join(version).join(kind))
     }
 
-    /// Has this profile among its own.
+    /// Adds a profile to its settings.
     ///
     /// # Errors
-    /// Its files could not be copied.
+    /// The profile's files could not be copied.
     pub fn add_profile(&self, source: &Path, name: &str) -> Outcome {
         let profiles = Path::new("home/.config/wireshark/profiles");
         let to = self.folder.subfolder(&profiles.join(name))?;
@@ -173,7 +176,8 @@ impl Tshark {
         Ok(())
     }
 
-    /// A folder with this program alone, as this tshark calls it: for `WIRESHARK_EXTCAP_DIR`.
+    /// Creates a folder with only this program, and returns its path for this tshark: for
+    /// `WIRESHARK_EXTCAP_DIR`.
     ///
     /// # Errors
     /// The program could not be copied.
@@ -185,19 +189,22 @@ impl Tshark {
         Ok(self.system.inside(&folder))
     }
 
-    /// tshark in its own environment. Files to read go through [`Tshark::readable`].
+    /// Returns a tshark command in its own environment. Files to read go through
+    /// [`Tshark::readable`].
     #[must_use]
     pub fn command(&self) -> Command {
         self.program("tshark")
     }
 
-    /// Another program of the same Wireshark (sharkd), in the same environment.
+    /// Returns a command for another program of the same Wireshark (sharkd), in the same
+    /// environment.
     #[must_use]
     pub fn program(&self, name: &str) -> Command {
         self.in_its_environment(self.system.command(name, true))
     }
 
-    /// The same under another program of its system, which is given tshark as its last argument.
+    /// Returns a tshark command that runs under another program of its system, which gets tshark as
+    /// its last argument.
     #[must_use]
     pub fn command_under(&self, program: &[&str]) -> Command {
         let name = program.first().unwrap_or(&"env");
@@ -206,15 +213,16 @@ impl Tshark {
         self.in_its_environment(command)
     }
 
-    /// A folder that goes with this tshark; it can read what is put there, by the path that [`Tshark::inside`] gives.
+    /// Returns a folder that is deleted with this tshark. tshark can read files in it, by the path
+    /// that [`Tshark::inside`] returns.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be created.
     pub fn scratch(&self) -> Outcome<PathBuf> {
         self.folder.subfolder(Path::new("scratch"))
     }
 
-    /// What its system calls a file of this machine.
+    /// Returns the path of a file of this machine within its system.
     #[must_use]
     pub fn inside(&self, path: &Path) -> PathBuf {
         self.system.inside(path)
@@ -233,30 +241,31 @@ impl Tshark {
         command
     }
 
-    /// The version of this tshark.
+    /// Returns the version of this tshark.
     ///
     /// # Errors
-    /// It does not tell it.
+    /// tshark does not report it.
     pub fn version(&self) -> Outcome<Version> {
         wireshark::version(&self.system)
     }
 
-    /// A path under which this tshark can read a file: the file's own, or that of a copy as long as `self` lives.
+    /// Returns a path under which this tshark can read a file: the file's own, or that of a copy
+    /// that exists as long as `self`.
     ///
     /// # Errors
-    /// The file is not there, or could not be copied.
+    /// The file does not exist, or could not be copied.
     pub fn readable(&self, file: &Path) -> Outcome<PathBuf> {
         self.placed(file).map(|file| self.system.inside(&file))
     }
 
-    /// The file itself, or its copy, as this machine calls it.
+    /// Returns this machine's path of the file itself, or of its copy.
     fn placed(&self, file: &Path) -> Outcome<PathBuf> {
         let file = fs_err::canonicalize(file)?;
         if !self.copies {
             return Ok(file);
         }
         let folder = self.folder.subfolder(Path::new("read"))?;
-        // Numbered, since two folders may hold files of one name.
+        // Numbered, because two folders may have files with the same name.
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -268,23 +277,23 @@ impl Tshark {
     /// Runs tshark on a capture, with further arguments.
     ///
     /// # Errors
-    /// tshark could not be started, or the capture not read. A bad exit status is in the returned value: tshark gives one for
-    /// a capture cut short, after decoding what is there.
+    /// tshark could not be started, or the capture could not be read. A bad exit status is in the
+    /// returned value: tshark has one for a truncated capture, after decoding what is there.
     pub fn run(&self, capture: &Path, arguments: &[&str]) -> Outcome<Output> {
         let copy = self.placed(capture)?;
         let named = self.system.inside(&copy);
         let output = process::output(self.command().arg("-r").arg(named).args(arguments));
         if self.copies {
-            // Large captures would pile up; one that stays does no harm.
+            // Large captures would accumulate; a leftover one is harmless.
             let _ = std::fs::remove_file(&copy);
         }
         output
     }
 
-    /// Decodes a capture, and returns what tshark writes to standard output.
+    /// Decodes a capture, and returns tshark's standard output.
     ///
     /// # Errors
-    /// As [`Tshark::run`]; or tshark ended badly, or complained of a bug in a dissector.
+    /// As [`Tshark::run`]; or tshark exited unsuccessfully, or reported a bug in a dissector.
     pub fn decode(&self, capture: &Path, arguments: &[&str]) -> Outcome<String> {
         let output = self.run(capture, arguments)?;
         let complaints = String::from_utf8_lossy(&output.stderr);
@@ -312,15 +321,15 @@ fn permit(path: &Path, mode: u32) -> Outcome {
     )?)
 }
 
-/// A folder that goes when its owner does, and that every user can read.
+/// A folder that is deleted when dropped, and that every user can read.
 #[derive(Debug)]
 pub struct TempDir(tempfile::TempDir);
 
 impl TempDir {
-    /// Makes one; with `root`, where other users can reach it.
+    /// Creates a folder; with `root`, where other users can reach it.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// There is no suitable parent folder.
     pub fn new(root: bool) -> Outcome<Self> {
         let open = |f: &Path| f.metadata().is_ok_and(|m| m.permissions().mode() & 1 != 0);
         let reachable = |folder: &Path| folder.ancestors().all(open);
@@ -332,7 +341,7 @@ impl TempDir {
         )
     }
 
-    /// Makes one in that folder, where other users can reach it as far as they can reach the folder.
+    /// Creates a folder in `parent`, accessible to the users who can reach `parent`.
     fn within(parent: &Path) -> Outcome<Self> {
         let made = tempfile::Builder::new()
             .prefix("fcn-xtask-")
@@ -341,13 +350,14 @@ impl TempDir {
         Ok(Self(made))
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// A folder in it, made if need be, that every user can read, whatever the umask.
+    /// Returns a subfolder, created if necessary, that every user can read, regardless of the
+    /// umask.
     fn subfolder(&self, relative: &Path) -> Outcome<PathBuf> {
         let mut path = self.path().to_path_buf();
         for component in relative.components() {
@@ -366,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_temporary_folder_goes() {
+    fn the_temporary_folder_is_deleted() {
         let folder = TempDir::new(process::is_root()).unwrap();
         let path = folder.path().to_path_buf();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
@@ -450,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_plugin_is_refused() {
+    fn files_that_are_not_plugins_are_refused() {
         if process::which("tshark").is_none() {
             fcn_skip::skipped!("tshark is not installed");
             return;

@@ -1,4 +1,5 @@
-//! The Wireshark of a system, mostly the one installed here: its version, that of its headers, where it looks for plugins, what it loaded.
+//! The Wireshark of a system, usually the installed one: its version, that of its headers, the
+//! folders where it looks for plugins, and the plugins that it loaded.
 //! Not here: running it on captures (`tshark.rs`).
 
 use std::fmt;
@@ -11,13 +12,13 @@ use crate::failure::Outcome;
 use crate::process;
 use crate::system::System;
 
-/// The minor versions that the plugin is tested with.
+/// Minor versions that the plugin is tested with.
 pub const TESTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
 
-/// Reads a minor version that the plugin is tested with, "4.4".
+/// Parses a minor version that the plugin is tested with, such as "4.4".
 ///
 /// # Errors
-/// It is no such version.
+/// It is not such a version.
 pub fn tested_minor(text: &str) -> Result<(u32, u32), String> {
     let read = || {
         let (major, minor) = text.split_once('.')?;
@@ -32,7 +33,7 @@ fn tested_names() -> String {
     TESTED.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// The plugin's file name in Wireshark's plugin folder.
+/// File name of the plugin in Wireshark's plugin folder.
 pub const PLUGIN_FILE: &str = "fcn.so";
 
 /// A version of Wireshark. Plugins fit one minor version.
@@ -47,11 +48,12 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads the first version number of a text: "TShark (Wireshark) 4.0.17 (Git v4.0.17 …).", "4.6.0rc1".
+    /// Finds the first version number in a text: "TShark (Wireshark) 4.0.17 (Git v4.0.17 …).",
+    /// "4.6.0rc1".
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         let number = |part: &str| {
-            // What follows the digits marks a release before the release, or ends a sentence.
+            // The rest after the digits marks a pre-release, or ends a sentence.
             let digits = part.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse().ok()
         };
@@ -65,13 +67,14 @@ impl Version {
         })
     }
 
-    /// (4, 0) in 4.0.17: plugins that are built for one load into the others that have the same.
+    /// (4, 0) in 4.0.17: plugins that are built for one version load into all others with the same
+    /// value.
     #[must_use]
     pub const fn minor(self) -> (u32, u32) {
         (self.major, self.minor)
     }
 
-    /// A warning where the plugin was never tested with that version.
+    /// Returns a warning if the plugin was never tested with this version.
     #[must_use]
     pub fn untested(self) -> Option<String> {
         (!TESTED.contains(&self.minor())).then(|| {
@@ -87,10 +90,10 @@ impl fmt::Display for Version {
     }
 }
 
-/// The version of a program of Wireshark's, `None` where it is not installed.
+/// Returns the version of a Wireshark program, or `None` if it is not installed.
 ///
 /// # Errors
-/// It is there, and does not tell its version.
+/// It is installed, but does not report its version.
 pub fn program_version(program: &str) -> Outcome<Option<Version>> {
     let found = process::which(program);
     found
@@ -107,10 +110,10 @@ fn version_of(program: &mut Command) -> Outcome<Version> {
     })
 }
 
-/// The version of a system's tshark.
+/// Returns the version of a system's tshark.
 ///
 /// # Errors
-/// There is none, or it does not tell its version.
+/// There is none, or it does not report its version.
 pub fn version(system: &System) -> Outcome<Version> {
     if system.is_here() {
         process::need("tshark", "tshark")?;
@@ -118,7 +121,7 @@ pub fn version(system: &System) -> Outcome<Version> {
     version_of(system.command("tshark", false).env("PATH", system.path()))
 }
 
-/// The version of the installed headers.
+/// Returns the version of the installed headers.
 ///
 /// # Errors
 /// pkg-config does not find them.
@@ -127,7 +130,7 @@ pub fn headers_version() -> Outcome<Version> {
     Version::find(&text).with_context(|| format!("`pkg-config --modversion wireshark`: {text:?}"))
 }
 
-/// Refuses headers of another minor version than the program: the plugin would not load.
+/// Refuses headers with a different minor version than the program: the plugin would not load.
 ///
 /// # Errors
 /// They differ.
@@ -141,7 +144,8 @@ pub fn agree(program: Version, headers: Version) -> Outcome {
     Ok(())
 }
 
-/// `tshark -G …`, with nothing in the environment that moves its plugin folders.
+/// Returns a `tshark -G …` command, without the environment variables that change its plugin
+/// folders.
 fn report(system: &System, name: &str) -> Command {
     let mut command = system.command("tshark", false);
     command
@@ -153,7 +157,8 @@ fn report(system: &System, name: &str) -> Command {
     command
 }
 
-/// The folder that the installed `tshark -G folders` names so, by the first of these names that it has.
+/// Returns the folder that the installed `tshark -G folders` lists under the first of these names
+/// that it has.
 ///
 /// # Errors
 /// tshark failed.
@@ -169,20 +174,20 @@ fn named(text: &str, name: &str) -> Option<PathBuf> {
         .map(|(_, path)| PathBuf::from(path.trim()))
 }
 
-/// Where this Wireshark looks for plugins.
+/// Folders where this Wireshark looks for plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginFolders {
     /// For everyone.
     pub global: PathBuf,
-    /// For this user; root's is never read.
+    /// For this user; never read for root.
     pub personal: PathBuf,
 }
 
 impl PluginFolders {
-    /// Asks a system's tshark; the folders are named as it names them.
+    /// Asks a system's tshark; the paths are those within that system.
     ///
     /// # Errors
-    /// tshark failed, or did not name them.
+    /// tshark failed, or did not name the folders.
     pub fn for_system(system: &System) -> Outcome<Self> {
         if system.is_here() {
             process::need("tshark", "tshark")?;
@@ -198,7 +203,7 @@ impl PluginFolders {
         })
     }
 
-    /// Where dissectors must be for this user, and the other place.
+    /// Returns the folder where dissectors must be for this user, and the other one.
     #[must_use]
     pub fn for_user(&self, root: bool) -> (PathBuf, PathBuf) {
         let (global, personal) = (self.global.join("epan"), self.personal.join("epan"));
@@ -212,18 +217,19 @@ impl PluginFolders {
 /// A plugin that Wireshark loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
-    /// The file's name.
+    /// File name.
     pub file: String,
-    /// The plugin's own version.
+    /// Version of the plugin itself.
     pub version: String,
-    /// Where it was loaded from.
+    /// Path that it was loaded from.
     pub path: PathBuf,
 }
 
-/// Checks that what was put at `target` is what the installed Wireshark loads for this user, and returns it.
+/// Checks that the installed Wireshark loads the file at `target` for this user, and returns the
+/// plugin.
 ///
 /// # Errors
-/// It loads another, or none; `todo` says what to do about that.
+/// It loads another, or none; `todo` is the advice for that.
 pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
     let path = target.display();
     match listed(&mut report(&System::HERE, "plugins"), file)? {
@@ -241,8 +247,8 @@ pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
     }
 }
 
-/// The plugin of that file name, or the program that captures, in the list that this `tshark -G plugins` writes, and what that
-/// complained of.
+/// Returns the plugin, or capture program, with this file name from the list printed by this
+/// `tshark -G plugins` command, and the command's error output.
 ///
 /// # Errors
 /// tshark failed.
@@ -259,7 +265,7 @@ pub fn listed(command: &mut Command, file: &str) -> Outcome<(Option<Plugin>, Str
     Ok((listed.into_iter().find(|p| p.file == file), complaints))
 }
 
-/// Reads `tshark -G plugins`: name, version, kind, path, with tabs between.
+/// Parses `tshark -G plugins`: name, version, kind, path, separated by tabs.
 fn read_plugins(text: &str) -> Vec<Plugin> {
     let row = |line: &str| {
         let mut columns = line.split('\t').map(str::trim);
@@ -272,7 +278,7 @@ fn read_plugins(text: &str) -> Vec<Plugin> {
     text.lines().filter_map(row).collect()
 }
 
-/// Whether two paths lead to the same file.
+/// Returns true if two paths lead to the same file.
 #[must_use]
 pub fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
@@ -318,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_untested() {
+    fn untested_versions_cause_a_warning() {
         assert_eq!(V4_0_17.untested(), None);
         let other = Version {
             minor: 2,

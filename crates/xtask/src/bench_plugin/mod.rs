@@ -1,6 +1,8 @@
-//! `cargo xtask bench plugin`: what the plugin costs tshark on RoCEv2 traffic with 5 % notifications, beside stock tshark
-//! and beside a Lua dissector of the same messages (`peer.lua`); and what the profile costs beside the default one.
-//! Not here: where the time goes inside (callgrind), nor whether what is shown is right (the tests).
+//! `cargo xtask bench plugin`: the plugin's cost to tshark on RoCEv2 traffic with 5 %
+//! notifications, compared with stock tshark and with a Lua dissector of the same messages
+//! (`peer.lua`); and the profile's cost compared with the default profile.
+//! Not here: the breakdown of time inside the plugin (callgrind), and correctness of the output
+//! (the tests).
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,13 +14,13 @@ use crate::tally::SKIP_MARK;
 use crate::tshark::Tshark;
 use crate::{cargo, packages, process, profile};
 
-/// Data and notifications of every kind, 19 to 1. About 100 packets a QP: more QPs than the plugin remembers, in turn, would
-/// measure how it forgets.
+/// Data and notifications of every kind, 19 to 1. About 100 packets a QP: more QPs than the plugin
+/// remembers, in turn, would measure eviction.
 const SCENARIO: &str = include_str!("mix.toml");
 const PEER: &str = include_str!("peer.lua");
 
-/// A way of running tshark: its name, and the arguments with the plugin, with the peer if that has such a thing, and
-/// without either.
+/// A mode of tshark: its name, and the arguments with the plugin, with the peer if it has an
+/// equivalent, and without either.
 type Case = (
     &'static str,
     &'static [&'static str],
@@ -48,7 +50,7 @@ const CASES: [Case; 5] = [
 ];
 const COUNTED: &[&str] = &["-q", "-z", "io,stat,0"];
 
-/// Runs so many rounds over a capture of so many packets, and returns what compares with others.
+/// Runs `rounds` rounds over a capture of `count` packets, and returns the ratios.
 ///
 /// # Errors
 /// Something cannot be built, or tshark fails.
@@ -124,7 +126,8 @@ pub fn run(rounds: usize, count: u64) -> Outcome<Vec<Ratio>> {
     Ok(ratios)
 }
 
-/// Whether the peer runs here, and finds what it should: a peer that does nothing would be fast.
+/// Returns true if the peer runs here and finds the right messages: a peer that does nothing would
+/// be fast.
 fn peer_works(tshark: &Tshark, peer: &str, capture: &Path) -> Outcome<bool> {
     let version = process::stdout(tshark.command().arg("-v"))?;
     if !version.contains("with Lua") {
@@ -141,7 +144,7 @@ fn peer_works(tshark: &Tshark, peer: &str, capture: &Path) -> Outcome<bool> {
     Ok(true)
 }
 
-/// User and system time of a run.
+/// Returns user plus system time of a run, in seconds.
 fn seconds(tshark: &Tshark, capture: &Path, first: &[&str], then: &[&str]) -> Outcome<f64> {
     let mut command = tshark.command();
     command.args(first).arg("-r").arg(capture).args(then);
@@ -150,7 +153,7 @@ fn seconds(tshark: &Tshark, capture: &Path, first: &[&str], then: &[&str]) -> Ou
     Ok((usage.utime + usage.stime).as_secs_f64())
 }
 
-/// How many times as long: the middle of the rounds, and their range; nothing where nothing was run.
+/// Returns the median of the ratios of the rounds, and their range; a dash if nothing was run.
 fn ratio(times: &[f64], alone: &[f64]) -> String {
     let ratios: Vec<f64> = times.iter().zip(alone).map(|(a, b)| a / b).collect();
     let (least, most) = range(&ratios);

@@ -1,7 +1,8 @@
-//! What tshark with the plugin makes of a sample, as text.
+//! Text output of tshark with the plugin for a sample.
 //!
-//! A gallery: a line a packet, then all of them in detail. A simulation repeats itself: a line for each of the first packets,
-//! then the first few packets of each kind in detail. So does what was recorded; of routers all packets are shown in detail.
+//! For a gallery: a line per packet, then all of them in detail. A simulation repeats itself: a
+//! line for each of the first packets, then the first few packets of each kind in detail. The same
+//! holds for recorded samples; of routers, all packets are shown in detail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,20 +11,21 @@ use super::samples::{Sample, Scene};
 use crate::failure::Outcome;
 use crate::tshark::Tshark;
 
-/// What details show in full: our protocols, and those that they stand in.
+/// Protocols shown in full in details: ours, and those that contain them.
 const DETAILS: &str =
     "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn,fcn,pnc,isis.lsp,ospf,bgp";
 
-/// What a simulation has besides.
+/// Additional protocols for a simulation.
 const DETAILS_AROUND: &str = "icmpv6,macc";
 
-/// Notifications of one kind from one source, and other packets that are no data of their kind, that are shown in detail.
+/// Number of packets shown in detail: of notifications of one kind from one source, and of other
+/// packets that are not RoCEv2 data.
 const EACH: usize = 2;
 
-/// Packets of a simulation that have a line.
+/// Number of packets of a simulation that have a line.
 const LINES: usize = 300;
 
-/// Columns of a simulation: the interface says where a packet was seen.
+/// Columns of a simulation: the interface is the capture point of a packet.
 const COLUMNS: &str = r#"gui.column.format:"No.","%m","Time","%t","Interface","%Cus:frame.interface_name:0:R","Source","%s","Destination","%d","Protocol","%p","Length","%L","Info","%i""#;
 
 /// Decodes the capture of a sample, with details of the `notable` frames of a simulation.
@@ -40,14 +42,14 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path, notable: &str) -
         Scene::Simulation | Scene::Recorded | Scene::Routed => {
             let lines = tshark.decode(capture, &["-o", COLUMNS])?;
             let protocols = format!("{DETAILS},{DETAILS_AROUND}");
-            // In the second pass a packet is shown with what followed from it.
+            // The second pass shows a packet with its consequences.
             let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", notable])?;
             Ok(format!("{}\n{details}", first_lines(&lines, LINES)))
         }
     }
 }
 
-/// The first lines, and how many more there are.
+/// Returns the first lines, and the number of the remaining ones.
 fn first_lines(text: &str, most: usize) -> String {
     let mut lines = text.lines();
     let mut first: String = (lines.by_ref().take(most))
@@ -60,12 +62,13 @@ fn first_lines(text: &str, most: usize) -> String {
     first
 }
 
-/// What kinds are told by, first the frame's number.
+/// Fields that distinguish kinds of packets; the first is the frame number.
 const FIELDS: &str = "frame.number cnp fastcnp fastcnp.option.number proxycn wanfcn ip.src ipv6.src frame.protocols \
     ipv6.opt.ioam.trace.remlen infiniband.bth.opcode infiniband.mad.attributeid ip.dsfield.ecn \
     ipv6.tclass.ecn";
 
-/// A filter for the frames to show in detail: all of a gallery and of routers, else the first of each kind.
+/// Returns a filter for the frames to show in detail: all of a gallery and of routers, otherwise
+/// the first of each kind.
 ///
 /// # Errors
 /// tshark failed.
@@ -79,7 +82,7 @@ pub fn notable(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<Stri
     Ok(format!("frame.number in {{{}}}", numbers.join(",")))
 }
 
-/// The first frames of each kind, from a line of [`FIELDS`] a frame.
+/// Returns the first frames of each kind, from one line of [`FIELDS`] per frame.
 fn first_of_each(lines: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut numbers = Vec::new();
@@ -97,7 +100,8 @@ fn first_of_each(lines: &str) -> Vec<String> {
     numbers
 }
 
-/// What kind of packet has these values of [`FIELDS`], and how many of it are shown.
+/// Returns the kind of packet with these values of [`FIELDS`], and the number of packets of that
+/// kind to show.
 fn kind(values: &str) -> (String, usize) {
     let mut values = values.split('|');
     let mut next = || values.next().unwrap_or_default();
@@ -115,7 +119,7 @@ fn kind(values: &str) -> (String, usize) {
     if let Some((name, _)) = notification {
         (format!("{name} {option} {sources}"), EACH)
     } else if !trace.is_empty() {
-        // A trace grows from one vantage point to the next, whatever the data is.
+        // A trace grows from one vantage point to the next, independently of the data.
         (format!("{protocols} {trace}"), 1)
     } else if protocols.contains("infiniband") {
         (format!("{protocols} {shape}"), 1)

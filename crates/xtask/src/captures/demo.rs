@@ -1,4 +1,5 @@
-//! The capture that `fcn-top --demo` plays: what `fcn-gen` makes of the scenario beside it, packed by gzip.
+//! Capture that `fcn-top --demo` plays: the output of `fcn-gen` for the scenario beside it,
+//! compressed with gzip.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,20 +17,21 @@ fn committed() -> Outcome<PathBuf> {
     Ok(cargo::root()?.join("fcn-top/demo/demo.pcapng.gz"))
 }
 
-/// Makes the capture in `folder`; returns its path, and whether the committed one has the same octets.
+/// Writes the capture to `folder`; returns its path, and true if the committed one has the same
+/// octets.
 fn make(generator: &Generator, folder: &Path) -> Outcome<(PathBuf, bool)> {
     let (capture, committed) = (folder.join(CAPTURE), committed()?);
     generator.write_file(&committed.with_file_name("demo.toml"), &capture)?;
-    // Packed, it may differ with gzip's version.
+    // Compressed octets may differ with gzip's version.
     let unpacked = process::output(Command::new("gzip").arg("-dc").arg(&committed))?;
     let same = unpacked.stdout == fs_err::read(&capture)?;
     Ok((capture, same))
 }
 
-/// Writes the capture, where it is not the committed one.
+/// Writes the capture, if it differs from the committed one.
 ///
 /// # Errors
-/// It cannot be made, packed or written.
+/// It cannot be generated, compressed or written.
 pub fn write(generator: &Generator) -> Outcome {
     let folder = TempDir::new(false)?;
     let (capture, same) = make(generator, folder.path())?;
@@ -42,10 +44,10 @@ pub fn write(generator: &Generator) -> Outcome {
     Ok(())
 }
 
-/// Compares the committed capture with what [`write()`] would write.
+/// Compares the committed capture with the output of [`write()`].
 ///
 /// # Errors
-/// They differ, or it cannot be made.
+/// They differ, or it cannot be generated.
 pub fn check(generator: &Generator) -> Outcome {
     let folder = TempDir::new(false)?;
     let (_, same) = make(generator, folder.path())?;

@@ -1,8 +1,9 @@
-//! What the plugin adds to a sample, which is the same with every Wireshark: its fields, each with the item of
-//! Wireshark's that it stands in, its octets and its text; and the columns of its messages.
+//! The plugin's part of a sample, which is the same with every version of Wireshark: its fields,
+//! each with the Wireshark item that contains it, its octets and its text; and the columns of its
+//! messages.
 //!
-//! Taken from tshark's PDML, which writes an element a line. What Wireshark itself says of a packet, and how it
-//! says it, changes from version to version, and is left out.
+//! Extracted from tshark's PDML, which has one element per line. Wireshark's own dissection of a
+//! packet differs from version to version, and is left out.
 
 use std::path::Path;
 
@@ -12,37 +13,37 @@ use crate::failure::Outcome;
 use crate::pdml::attribute;
 use crate::tshark::Tshark;
 
-/// Digits of octets that every Wireshark shows before it cuts them short.
+/// Digits of octets that every version of Wireshark shows before it truncates them.
 const DIGITS: usize = 72;
 
-/// The item that holds an expert info; its text says how severe it is.
+/// Item that contains an expert info; its text has the severity.
 const EXPERT: &str = "_ws.expert";
 
-/// Frame number, protocol and Info column. The fields that hold their text are called by these titles in Wireshark 4.0, and so
-/// whatever the titles in others.
+/// Frame number, protocol and Info column. In Wireshark 4.0 the fields with their text are named
+/// after these titles, and in other versions they have these names regardless of the titles.
 pub const COLUMNS: &str = r#"gui.column.format:"No.","%m","protocol","%p","info","%i""#;
 
-/// The plugin's protocols, by what Wireshark calls them.
+/// Protocols of the plugin, by their names in Wireshark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocols {
-    /// In the protocol column.
+    /// Names in the Protocol column.
     shorts: Vec<String>,
-    /// In filters.
+    /// Names in filters.
     filters: Vec<String>,
 }
 
 impl Protocols {
-    /// Those that this tshark knows and one without the plugin does not.
+    /// Returns the protocols that this tshark has and one without the plugin does not.
     ///
     /// # Errors
-    /// tshark failed, or knows no more.
+    /// tshark failed, or has no more.
     pub fn from_tshark(tshark: &Tshark) -> Outcome<Self> {
         let this = Self::read(&tshark.adds(&Tshark::stock()?, &["-G", "protocols"])?);
         ensure!(!this.filters.is_empty(), "the plugin registers no protocol");
         Ok(this)
     }
 
-    /// Reads lines of name, short name and filter with tabs between.
+    /// Parses lines of name, short name and filter, separated by tabs.
     fn read(lines: &[String]) -> Self {
         let row = |line: &String| {
             let mut columns = line.split('\t').skip(1).map(str::to_owned);
@@ -59,7 +60,7 @@ impl Protocols {
     }
 }
 
-/// What is the plugin's in the notable frames of a sample.
+/// Returns the plugin's part of the notable frames of a sample.
 ///
 /// # Errors
 /// tshark failed.
@@ -76,20 +77,21 @@ pub fn decode(
     Ok(text)
 }
 
-/// Frame number, protocol and Info column in a line of `-T tabs`.
+/// Returns frame number, protocol and Info column from a line of `-T tabs`.
 pub fn tabs(line: &str) -> Option<[&str; 3]> {
     let mut columns = line.splitn(3, '\t').map(str::trim);
     Some([columns.next()?, columns.next()?, columns.next()?])
 }
 
-/// A line for each message of the plugin's.
+/// Returns a line for each message of the plugin.
 fn columns(protocols: &Protocols, text: &str) -> String {
     let rows = text.lines().filter_map(tabs);
     let own = rows.filter(|[_, protocol, _]| protocols.shorts.iter().any(|s| s == protocol));
     own.map(|row| row.join("  ") + "\n").collect()
 }
 
-/// A line for each field of the plugin's, below that of its frame, as deep as such fields hold it one in the other.
+/// Returns a line for each field of the plugin, below that of its frame, indented by its nesting in
+/// such fields.
 fn fields(protocols: &Protocols, pdml: &str) -> String {
     let mut text = String::new();
     let mut open: Vec<Element> = Vec::new();
@@ -106,10 +108,11 @@ fn fields(protocols: &Protocols, pdml: &str) -> String {
             frame = format!("frame {}\n", attribute(line, "show").unwrap_or_default());
         }
         if protocols.has(&element.name) {
-            // Frames without anything of the plugin's are not named.
+            // Frames without fields of the plugin are not listed.
             text += &core::mem::take(&mut frame);
             let around = open.iter().rev().map(|around| around.name.as_str());
-            // Up to the first item of Wireshark's: what holds that one is not the same everywhere.
+            // Up to the first of Wireshark's items: what contains that one differs between
+            // versions.
             let around = around.take_while(|name| protocols.has(name) || *name == EXPERT);
             let depth = 1 + around.filter(|name| protocols.has(name)).count();
             let place = match open.last() {
@@ -130,7 +133,7 @@ fn fields(protocols: &Protocols, pdml: &str) -> String {
     text
 }
 
-/// The beginning of a protocol or field in PDML.
+/// Start tag of a protocol or field in PDML.
 struct Element {
     name: String,
     text: String,
@@ -148,13 +151,13 @@ impl Element {
         })
     }
 
-    /// Where it stands in the packet, and its text.
+    /// Returns its position in the packet, and its text.
     fn value(&self, line: &str) -> String {
         let number = |name| attribute(line, name).unwrap_or_default();
         let hidden = attribute(line, "hide").map_or("", |_| " hidden");
         let (at, size) = (number("pos"), number("size"));
         let text = match self.text.split_once(": ") {
-            // "0.000000080 seconds" or "80 nanoseconds", by version.
+            // "0.000000080 seconds" or "80 nanoseconds", depending on the version.
             Some((name, span)) if span.ends_with("seconds") => {
                 format!("{name}: {} s", number("show"))
             }
@@ -164,7 +167,7 @@ impl Element {
     }
 }
 
-/// The text with long octets cut as the oldest Wireshark cuts them.
+/// Truncates long octets in a text in the way of the oldest Wireshark.
 fn cut(text: &str) -> String {
     let mut out = String::new();
     let mut run = 0;
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_that_the_plugin_adds_are_its_own() {
+    fn added_protocols_belong_to_the_plugin() {
         let plugin = protocols();
         assert_eq!(plugin.shorts, ["RoCEv2", "CNP"]);
         assert!(plugin.has("cnp") && plugin.has("cnp.becn") && plugin.has("rocev2.icrc"));
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_they_stand() {
+    fn fields_are_listed_with_their_surroundings() {
         let pdml = r#"<packet>
   <proto name="geninfo" pos="0" showname="General information" size="94">
     <field name="num" pos="0" show="1" showname="Number" value="1" size="94"/>
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_cut_alike() {
+    fn octets_are_truncated_alike() {
         let long = "0".repeat(100);
         let short = &long[..DIGITS];
         let expected = format!("Free: {short}…");

@@ -1,5 +1,5 @@
-//! `fcn-gen`, built and run: samples written, scenarios described.
-//! Not here: which samples (`samples.rs`).
+//! Builds and runs `fcn-gen`: writes samples, describes scenarios.
+//! Not here: the list of samples (`samples.rs`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::samples::Sample;
 use crate::failure::Outcome;
 use crate::{cargo, process};
 
-/// The generator of this build.
+/// `fcn-gen` of this build.
 #[derive(Debug)]
 pub struct Generator {
     program: PathBuf,
@@ -27,27 +27,27 @@ impl Generator {
         Ok(Self { program })
     }
 
-    /// The program with arguments.
+    /// Returns a command with arguments.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments);
         command
     }
 
-    /// Writes a sample, and its ground truth where it has one, into `folder`.
+    /// Writes a sample, and its ground truth if it has one, into `folder`.
     ///
     /// # Errors
     /// The generator failed.
     pub fn write(&self, sample: &Sample, folder: &Path) -> Outcome {
         let mut command = self.command(&[]);
-        // Relative names, as in the command that the index tells people to type.
+        // Relative names, as in the command that the index recommends.
         command
             .args(sample.arguments())
             .args(["--quiet", "--force"]);
         process::stdout(command.current_dir(folder)).map(drop)
     }
 
-    /// Writes a scenario as it is built in but for these options, with its ground truth.
+    /// Writes a built-in scenario, changed only by these options, with its ground truth.
     ///
     /// # Errors
     /// The generator failed.
@@ -63,7 +63,7 @@ impl Generator {
         process::stdout(command.arg("--truth").arg(truth)).map(drop)
     }
 
-    /// Writes what a scenario file makes.
+    /// Writes the capture of a scenario file.
     ///
     /// # Errors
     /// The generator failed.
@@ -72,13 +72,13 @@ impl Generator {
         process::stdout(command.arg(scenario).arg("-o").arg(capture)).map(drop)
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// What a comparison of mechanisms prints for people.
+    /// Returns the output for people of a comparison of mechanisms.
     ///
     /// # Errors
     /// The generator failed.
@@ -88,10 +88,11 @@ impl Generator {
         process::stdout(&mut self.command(&words))
     }
 
-    /// The names of the built-in scenarios and galleries; not of stresses, which have no end and go to links only.
+    /// Returns the names of the built-in scenarios and galleries, without stresses, which have no
+    /// end and go only to links.
     ///
     /// # Errors
-    /// The generator failed, or wrote something else than its JSON.
+    /// The generator failed, or did not write its JSON.
     pub fn names(&self) -> Outcome<Vec<String>> {
         let list = self.json(&["list", "--json"])?;
         let scenarios = list["scenarios"].as_array().into_iter().flatten();
@@ -99,7 +100,7 @@ impl Generator {
         played.map(|scenario| text(scenario, "name")).collect()
     }
 
-    /// What to look at in a built-in scenario, in its own words.
+    /// Returns a built-in scenario's own description of what to look at.
     ///
     /// # Errors
     /// As [`Generator::names`].

@@ -1,4 +1,4 @@
-//! The index page beside the sample captures.
+//! Index page beside the sample captures.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,13 +8,13 @@ use super::samples::{Sample, Scene, all};
 use crate::failure::Outcome;
 use crate::{cargo, packets, process};
 
-/// The page's file name.
+/// File name of the page.
 pub const NAME: &str = "README.md";
 
-/// The page, but for what stands in braces.
+/// Template of the page, with placeholders in braces.
 const PAGE: &str = include_str!("index.md");
 
-/// The page about the captures that stand in `folder`.
+/// Returns the page about the captures in `folder`.
 ///
 /// # Errors
 /// A capture cannot be read, or the generator does not describe a scenario.
@@ -36,7 +36,7 @@ pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
         .replace("{commands}", &commands.collect::<String>()))
 }
 
-/// The command that makes a sample, as one would type it.
+/// Returns the command that writes a sample, as a user would type it.
 fn command_line(sample: &Sample) -> String {
     let mut command = std::process::Command::new(cargo::GENERATOR);
     process::command_line(command.args(sample.arguments()))

@@ -1,9 +1,11 @@
-//! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings. Those that
-//! were captured from a network stay as they are; only their decodings are made.
+//! `cargo xtask captures`: the sample captures, identical byte for byte each time, their ground
+//! truths and decodings. Samples captured from a network stay unchanged; only their decodings are
+//! written.
 //!
-//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `fields.rs` picks
-//! what is the plugin's out of that, `index.rs` lists them. `demo.rs` has the capture that `fcn-top --demo` plays.
-//! Not here: what is in them, which is `fcn-gen`'s business.
+//! `samples.rs` lists them, `generator.rs` writes them with `fcn-gen`, `decoding.rs` decodes them
+//! with tshark, `fields.rs` extracts the plugin's part, and `index.rs` writes the index. `demo.rs`
+//! has the capture that `fcn-top --demo` plays.
+//! Not here: their content, which `fcn-gen` determines.
 
 mod decoding;
 pub mod demo;
@@ -27,17 +29,17 @@ pub use fields::{COLUMNS, tabs};
 pub use generator::Generator;
 pub use samples::{CASES, RECORDED, ROUTERS, Sample, Scene, all};
 
-/// The folder of the captures, below the project's root.
+/// Folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
 
-/// The Wireshark whose decodings are committed. Others say the same things of other protocols in other words; what the
-/// plugin says is compared with each.
+/// Wireshark version of the committed decodings. Other versions word other protocols differently;
+/// the plugin's own part is compared with each version.
 const DECODED_BY: (u32, u32) = (4, 0);
 
-/// Writes captures and decodings, or with `check` compares them; returns what was done, in words.
+/// Writes captures and decodings, or with `check_only` compares them; returns a message.
 ///
 /// # Errors
-/// What cannot be built, decoded or written, or is not as it should be.
+/// Something cannot be built, decoded or written, or is not as it should be.
 pub fn run(check_only: bool) -> Outcome<String> {
     packages::ensure(packages::PLUGIN)?;
     let tshark = Tshark::with_plugin(&cargo::build_plugin(false)?)?;
@@ -65,7 +67,7 @@ pub fn run(check_only: bool) -> Outcome<String> {
     ))
 }
 
-/// The captures' folder.
+/// Returns the folder of the captures.
 ///
 /// # Errors
 /// The project's root cannot be found.
@@ -73,7 +75,8 @@ pub fn folder() -> Outcome<PathBuf> {
     Ok(cargo::root()?.join(FOLDER))
 }
 
-/// Writes the sample `name` anew from the captures `captured`.INTERFACE.pcap, and prints how many packets it has.
+/// Rewrites the sample `name` from the captures `captured`.INTERFACE.pcap, and prints its number of
+/// packets.
 ///
 /// # Errors
 /// A capture is missing or cannot be read, or the sample cannot be written.
@@ -90,10 +93,10 @@ pub fn gather(name: &str, about: &str, captured: &Path, interfaces: &[&str]) -> 
     Ok(())
 }
 
-/// Writes captures, ground truths and index into `folder`; with `tshark`, the decodings beside them.
+/// Writes captures, ground truths and index into `folder`; with `tshark`, also the decodings.
 ///
 /// # Errors
-/// What cannot be written or decoded.
+/// Something cannot be written or decoded.
 pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     fs_err::create_dir_all(folder)?;
     let decoder = match tshark {
@@ -132,14 +135,17 @@ fn decodes_as_committed(tshark: &Tshark) -> Outcome<bool> {
     Ok(tshark.version()?.minor() == DECODED_BY)
 }
 
-/// Compares what stands in `folder` with what [`write()`] would write; with `tshark`, the decodings too.
+/// Compares the content of `folder` with the output of [`write()`]; with `tshark`, also the
+/// decodings.
 ///
 /// # Errors
-/// What differs, is missing or should not be there, file by file, or what cannot be generated or decoded.
+/// Files that differ, are missing or should not exist, one by one, or something cannot be generated
+/// or decoded.
 pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     let fresh = TempDir::new(false)?;
     let count = write(fresh.path(), generator, tshark)?;
-    // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
+    // Without tshark there are no decodings to compare with; with another version of Wireshark, not
+    // all of them.
     for name in all()
         .iter()
         .flat_map(|s| [s.decoding_name(), s.fields_name()])
@@ -157,11 +163,11 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     }
 }
 
-/// Compares what is the plugin's in the sample captures, as this tshark decodes them, with what is committed; returns how many
-/// there are.
+/// Compares the plugin's part of the sample captures, as this tshark decodes them, with the
+/// committed files; returns the number of samples.
 ///
 /// # Errors
-/// What differs, or tshark failed.
+/// A file differs, or tshark failed.
 pub fn check_fields(tshark: &Tshark) -> Outcome<usize> {
     let folder = folder()?;
     let (committed, decoded) = (TempDir::new(false)?, TempDir::new(false)?);
@@ -181,10 +187,10 @@ pub fn check_fields(tshark: &Tshark) -> Outcome<usize> {
     }
 }
 
-/// How much of a difference is shown: lines, and characters of each.
+/// Part of a difference that is shown: number of lines, and of characters in each.
 const SHOWN: (usize, usize) = (40, 160);
 
-/// What differs between committed files and the same written anew.
+/// Returns the differences between committed files and newly written ones.
 fn differences(committed: &Path, fresh: &Path) -> Outcome<Option<String>> {
     let mut diff = Command::new("diff");
     diff.args(["--recursive", "--unified=0"]);
@@ -201,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_what_differs() {
+    fn differences_are_named() {
         let folder = TempDir::new(false).unwrap();
         let [committed, fresh] = ["committed", "fresh"].map(|name| folder.path().join(name));
         let write = |folder: &Path, name: &str, text: &str| {

@@ -1,16 +1,17 @@
-//! Which sample captures there are, and the `fcn-gen` arguments that make each that it makes.
-//! Not here: what the scenarios and galleries are (`fcn-gen`), and how the others were captured (`soft_roce.rs`, `routers.rs`).
+//! List of sample captures, and the `fcn-gen` arguments for those that it writes.
+//! Not here: the scenarios and galleries (`fcn-gen`), and the capturing of the others
+//! (`soft_roce.rs`, `routers.rs`).
 
-/// What a sample shows.
+/// Type of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
     /// Packets composed one by one.
     Gallery,
-    /// Hosts and switches at work; their ground truth stands beside the capture.
+    /// Hosts and switches at work; the ground truth is beside the capture.
     Simulation,
-    /// Captured from a network, once: committed, and not written again with the others.
+    /// Captured once from a network: committed, and not rewritten with the others.
     Recorded,
-    /// The same, of routers.
+    /// Like `Recorded`, but captured from routers.
     Routed,
 }
 
@@ -19,47 +20,47 @@ pub enum Scene {
 pub struct Sample {
     /// File name without its ending.
     pub name: String,
-    /// The built-in scenario or gallery, or what was captured.
+    /// Built-in scenario or gallery, or the captured network.
     pub scenario: &'static str,
-    /// What it shows.
+    /// Type of the sample.
     pub scene: Scene,
-    /// The setting that makes this variant of the scenario, if any.
+    /// Setting that selects this variant of the scenario, if any.
     pub variant: String,
 }
 
 impl Sample {
-    /// Whether it was captured, not made.
+    /// Returns true if it was captured, not generated.
     #[must_use]
     pub fn is_captured(&self) -> bool {
         matches!(self.scene, Scene::Recorded | Scene::Routed)
     }
 
-    /// The capture's file name.
+    /// Returns the file name of the capture.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}.pcapng", self.name)
     }
 
-    /// The name of the decoding's file, beside it.
+    /// Returns the name of the file with the decoding, beside it.
     #[must_use]
     pub fn decoding_name(&self) -> String {
         format!("{}.txt", self.name)
     }
 
-    /// The name of the file beside it with what is the plugin's in the decoding.
+    /// Returns the name of the file with the plugin's part of the decoding, beside it.
     #[must_use]
     pub fn fields_name(&self) -> String {
         format!("{}.fields.txt", self.name)
     }
 
-    /// The name of the ground truth's file, beside it; only simulations have one.
+    /// Returns the name of the file with the ground truth, beside it; only simulations have one.
     #[must_use]
     pub fn truth_name(&self) -> Option<String> {
         (self.scene == Scene::Simulation).then(|| format!("{}.truth.json", self.name))
     }
 
-    /// The arguments of `fcn-gen` that write it, and its ground truth, into the present folder; of what was recorded there are
-    /// none.
+    /// Returns the `fcn-gen` arguments that write it, and its ground truth, into the current
+    /// folder. They do not apply to recorded samples.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut words = vec!["write".to_owned(), self.scenario.to_owned()];
@@ -74,8 +75,9 @@ impl Sample {
     }
 }
 
-/// The settings that keep a scenario small, so that every packet can be in it whole, and still congested for so long that fcn-top can
-/// tell who obeys: slow links and small packets make as many milliseconds of fewer octets, and with low thresholds the queue tells
+/// Returns the settings that keep a scenario small, so that every packet can be captured whole, but
+/// congested long enough for fcn-top to judge which senders obey. Slow links and small packets
+/// cover the same time with fewer octets, and with low thresholds the queue signals congestion
 /// early.
 fn small(scenario: &str) -> &'static str {
     match scenario {
@@ -132,7 +134,7 @@ fn small(scenario: &str) -> &'static str {
     }
 }
 
-/// Name, scenario and variant of the simulated samples, in the order in which they are listed.
+/// Name, scenario and variant of the simulated samples, in the order of the list.
 const SIMULATED: &str = "\
     receiver-cnp-ipv6           receiver-cnp       ip=6
     receiver-cnp-ipv4           receiver-cnp       ip=4
@@ -158,7 +160,7 @@ const SIMULATED: &str = "\
     all-to-all                  all-to-all
     attack                      attack";
 
-/// The galleries, and which families of packets in them are samples.
+/// Galleries, and the families of packets in them that are samples.
 const COMPOSED: [(&str, &str); 2] = [
     (
         "formats",
@@ -167,10 +169,10 @@ const COMPOSED: [(&str, &str); 2] = [
     ("malformed", "cnp fast-cnp ioam proxy-cn wan-fcn pnc pfc"),
 ];
 
-/// Whose network was captured, and how the samples' names begin.
+/// Network that was captured, and prefix of the samples' names.
 pub const RECORDED: &str = "soft-roce";
 
-/// The cases that were captured, in the order in which they are listed, and what each shows.
+/// Captured cases, in the order of the list, each with a description.
 pub const CASES: [(&str, &str); 12] = [
     (
         "rping-ipv4",
@@ -216,29 +218,29 @@ pub const CASES: [(&str, &str); 12] = [
     ),
 ];
 
-/// Routers that were captured: the names of their samples begin with it.
+/// Prefix of the names of samples captured from routers.
 const ROUTED: &str = "routers";
 
-/// What was captured of routers.
+/// A case captured from routers.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed {
-    /// The case's name.
+    /// Name of the case.
     pub name: &'static str,
-    /// What it shows.
+    /// Description.
     pub about: &'static str,
-    /// Where it was captured: router and interface, which has the name of the router at its other end.
+    /// Capture points: router and interface, which has the name of the router at the other end.
     pub interfaces: [&'static str; 3],
 }
 
 impl Routed {
-    /// The sample's name.
+    /// Returns the name of the sample.
     #[must_use]
     pub fn file(&self) -> String {
         format!("{ROUTED}-{}", self.name)
     }
 }
 
-/// The cases, in the order in which they are listed.
+/// Cases, in the order of the list.
 pub const ROUTERS: [Routed; 4] = [
     Routed {
         name: "ospf-area",
@@ -262,7 +264,7 @@ pub const ROUTERS: [Routed; 4] = [
     },
 ];
 
-/// The sample captures, in the order in which they are listed.
+/// Returns the sample captures, in the order of the list.
 #[must_use]
 pub fn all() -> Vec<Sample> {
     let simulated = SIMULATED.lines().filter_map(|line| {

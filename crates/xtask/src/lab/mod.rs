@@ -1,6 +1,7 @@
-//! `cargo xtask lab NAME`: a scenario on links: each node in a network namespace of its own, played by `fcn-gen emulate`, watched by
-//! fcn-top, captured on every link, and compared with the same scenario in virtual time.
-//! Not here: what a node does (fcn-gen's), and the namespaces (`network.rs`).
+//! `cargo xtask lab NAME`: a scenario on links: each node runs in a network namespace of its own,
+//! played by `fcn-gen emulate`. fcn-top watches, every link is captured, and the result is compared
+//! with the same scenario in virtual time.
+//! Not here: the behaviour of nodes (fcn-gen), and the namespaces (`network.rs`).
 
 mod network;
 mod outcome;
@@ -26,28 +27,29 @@ use crate::report::{Ink, heading, ink};
 use crate::senders::{self, Judged};
 use crate::{captures, cargo, packets, process};
 
-/// What `cargo xtask lab` can be told.
+/// Options of `cargo xtask lab`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// The scenario: a built-in one, or a file
+    /// Scenario: a built-in one, or a file
     #[arg(value_name = "NAME|FILE", default_value = SCENARIO)]
     pub scenario: String,
-    /// Print fcn-top's report in place of its screen
+    /// Print fcn-top's report instead of its screen
     #[arg(long)]
     pub headless: bool,
     /// Seconds that senders send
     #[arg(long, value_name = "SECONDS", default_value_t = DURATION, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub duration: u32,
-    /// The network's rates are X times the scenario's, its times as many times as long
+    /// Multiply the scenario's rates by X, and divide its times by X
     #[arg(long, value_name = "X", default_value_t = SPEED)]
     pub speed: f64,
     /// Change a parameter of the scenario; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Play it again under this mechanism, and compare how long notifications took on the wire (fcn-gen show NAME has the mechanisms)
+    /// Run it again with this mechanism, and compare the times of notifications on the wire
+    /// (fcn-gen show NAME lists the mechanisms)
     #[arg(long, value_name = "MECHANISM")]
     pub against: Option<String>,
-    /// Where captures and reports go [default: lab/NAME in the target folder]
+    /// Folder for captures and reports [default: lab/NAME in the target folder]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// Build with optimisation
@@ -55,39 +57,39 @@ pub struct Options {
     pub release: bool,
 }
 
-/// The scenario where none is named.
+/// Default scenario.
 const SCENARIO: &str = "fast-cnp";
-/// Seconds that senders send where no number is given.
+/// Default duration of sending, in seconds.
 const DURATION: u32 = 10;
-/// The speed where none is given.
+/// Default speed.
 const SPEED: f64 = 0.01;
-/// How long a role may take to begin.
+/// Time limit for a role to start.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long roles may take to end when they are told to.
+/// Time limit for roles to end after they were requested to.
 const ENDING: Duration = Duration::from_secs(10);
-/// Seconds that roles last longer than the senders, if nobody ends them: when this process is killed.
+/// Seconds that roles outlast the senders if nothing ends them, because this process was killed.
 const LONGER: u32 = 60;
-/// How often one looks whether something has happened.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
-/// What of the drafts is off unless it is switched on.
+/// Options that enable the draft mechanisms, which are off by default.
 const ENABLE: [&str; 3] = ["--enable-fast-cnp", "--enable-proxy", "--enable-wan-fcn"];
-/// Notifications, for tshark.
+/// Filter for notifications, in tshark.
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
-/// Decoded notifications shown.
+/// Number of decoded notifications shown.
 const SHOWN: usize = 4;
 
-/// What a lab needs that is the same for the next.
+/// Resources shared by all runs of the lab.
 struct Tools {
     generator: PathBuf,
     monitor: PathBuf,
     stop: Arc<AtomicBool>,
 }
 
-/// What is known after it was played.
+/// Results of a run.
 struct Record {
     outcomes: Outcomes,
     wire: Wire,
-    /// fcn-top's report, where there is one.
+    /// fcn-top's report, if there is one.
     watched: Option<String>,
     capture: PathBuf,
 }
@@ -104,7 +106,8 @@ struct Played {
 /// Runs the lab.
 ///
 /// # Errors
-/// Namespaces cannot be had, a node cannot be played, or it was interrupted. Nothing is left behind.
+/// Namespaces are not available, a node cannot be played, or it was interrupted. Nothing is left
+/// behind.
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     ensure_possible()?;
     let tools = Tools {
@@ -143,10 +146,10 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plays a scenario with these programs, prints in a few lines what happened, and returns a line about it.
+/// Plays a scenario with these programs, prints a short account, and returns a one-line summary.
 ///
 /// # Errors
-/// As those of [`run`].
+/// Those of [`run`].
 pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String> {
     let tools = Tools {
         generator: generator.to_owned(),
@@ -181,7 +184,7 @@ pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String
     ))
 }
 
-/// Ctrl-C is no end, but a wish to end.
+/// Makes Ctrl-C request an orderly end instead of killing the process.
 fn catch_interrupt() -> Outcome<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let wish = Arc::clone(&stop);
@@ -190,7 +193,7 @@ fn catch_interrupt() -> Outcome<Arc<AtomicBool>> {
 }
 
 impl Options {
-    /// The same under the other mechanism, where there is one.
+    /// Returns the same options with the other mechanism, if there is one.
     fn against(&self) -> Option<Self> {
         let mechanism = self.against.as_ref()?;
         let mut other = self.clone();
@@ -214,10 +217,10 @@ impl Default for Options {
     }
 }
 
-/// Says at once what is missing.
+/// Checks for missing requirements early.
 ///
 /// # Errors
-/// Something is.
+/// Something is missing.
 pub fn ensure_possible() -> Outcome {
     ensure!(
         process::is_root(),
@@ -228,7 +231,7 @@ pub fn ensure_possible() -> Outcome {
     Ok(())
 }
 
-/// What fcn-gen says of the scenario.
+/// Returns fcn-gen's description of the scenario.
 fn describe(generator: &Path, options: &Options) -> Outcome<Value> {
     let mut command = Command::new(generator);
     command.args(["show", "--json", &options.scenario]);
@@ -244,7 +247,7 @@ fn describe(generator: &Path, options: &Options) -> Outcome<Value> {
     Ok(scenario)
 }
 
-/// Everything there is while it is played.
+/// State of a run.
 struct Lab<'a> {
     options: &'a Options,
     tools: &'a Tools,
@@ -283,7 +286,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Plays it to its end, or until somebody stops it.
+    /// Plays the scenario to its end, or until it is stopped.
     fn play(&self) -> Outcome<Record> {
         let capture = self.folder.join("links.pcapng");
         let mut dumpcap = self.capture(&capture)?;
@@ -307,7 +310,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Prints what it came to; with everything that is to be known, where it `is_all`.
+    /// Prints the results; in full if `is_all`.
     fn report(&self, record: &Record, is_all: bool) -> Outcome {
         println!();
         heading("What each node did");
@@ -355,7 +358,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// fcn-top's verdicts.
+    /// Returns fcn-top's verdicts.
     fn judge(&self, record: &Record) -> Outcome<Vec<Judged>> {
         senders::judge(
             &self.tools.monitor,
@@ -369,9 +372,9 @@ impl<'a> Lab<'a> {
         self.tools.stop.load(Ordering::Relaxed)
     }
 
-    /// Captures on every link.
+    /// Starts a capture on every link.
     fn capture(&self, file: &Path) -> Outcome<process::Running> {
-        // Left by a lab before, it would be taken for this one's.
+        // A file left by an earlier lab would be mistaken for this one's.
         if file.exists() {
             fs_err::remove_file(file)?;
         }
@@ -379,7 +382,8 @@ impl<'a> Lab<'a> {
         for cable in self.network.cables() {
             command.args(["-i", &cable.name]);
         }
-        // Room for what it is late for: MiB in the kernel, and octets and packets of its own, whose default is a thousand.
+        // Buffers for when it is late: MiB in the kernel, and octets and packets of its own, whose
+        // default is a thousand packets.
         command.args(["-B", "64", "-C", "67108864", "-N", "1000000"]);
         command.args(["-q", "-s", "256", "-w"]).arg(file);
         command.stdin(Stdio::null());
@@ -387,7 +391,7 @@ impl<'a> Lab<'a> {
         command.stderr(log.into_file()).stdout(Stdio::null());
         let mut running = process::spawn(&mut command)?;
         let since = Instant::now();
-        // It writes the file's header once it captures.
+        // It writes the file's header as soon as it captures.
         while !file.metadata().is_ok_and(|file| file.len() > 0) {
             if running.0.try_wait()?.is_some() || since.elapsed() > PATIENCE {
                 let said = fs_err::read_to_string(self.folder.join("dumpcap.log"))?;
@@ -398,8 +402,8 @@ impl<'a> Lab<'a> {
         Ok(running)
     }
 
-    /// Starts the nodes, those that flows begin at last; waits until these have ended, or somebody has stopped it. Returns
-    /// fcn-top's report, where there is one.
+    /// Starts the nodes, the flows' sources last; waits until these have ended, or until the run is
+    /// stopped. Returns fcn-top's report, if there is one.
     fn play_nodes(&self, played: &mut Vec<Played>) -> Outcome<Option<String>> {
         let mut order: Vec<_> = self.network.nodes().iter().collect();
         order.sort_by_key(|node| node.begins);
@@ -412,7 +416,7 @@ impl<'a> Lab<'a> {
                 watching = Some(self.watch()?);
             }
             played.push(self.start(node)?);
-            // Senders begin together, the others before them.
+            // Senders begin together, after the others.
             if let (false, Some(started)) = (node.begins, played.last_mut()) {
                 self.has_begun(started)?;
             }
@@ -431,7 +435,7 @@ impl<'a> Lab<'a> {
                     bail!("{} ended early ({status}){}", node.node, log_end(&node.log));
                 }
             }
-            // Who leaves the screen has seen enough: there, Ctrl-C is a key, and no signal.
+            // Leaving the screen ends the run: there, Ctrl-C is a key, and not a signal.
             if let (false, Some(screen)) = (self.options.headless, &mut watching)
                 && !over
                 && screen.0.try_wait()?.is_some()
@@ -461,15 +465,15 @@ impl<'a> Lab<'a> {
         Ok(self.options.headless.then_some(text))
     }
 
-    /// fcn-top on the senders' side: its screen, or its report.
+    /// Starts fcn-top on the senders' side: its screen, or its report.
     fn watch(&self) -> Outcome<process::Running> {
         let mut command = self.network.at_cables(&self.tools.monitor);
         command.args(["--no-config", "-i", self.network.watched()]);
-        // The screen is ended with the senders.
+        // The screen is closed after the senders have ended.
         let longer = if self.options.headless { 1 } else { LONGER };
         let seconds = self.options.duration + longer;
         command.args(["--duration", &format!("{seconds}s")]);
-        // Room for what comes while everything else runs on the same processors.
+        // Buffer for arrivals while everything else runs on the same processors.
         command.args(["--buffer", "64MiB"]);
         if self.options.headless {
             command.args(["--report", "--quiet"]);
@@ -509,7 +513,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Waits until a role has said what it does.
+    /// Waits until a role has reported that it has started.
     fn has_begun(&self, node: &mut Played) -> Outcome {
         let since = Instant::now();
         loop {
@@ -526,7 +530,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Tells all that still go on to end, and waits for them.
+    /// Requests all running nodes to end, and waits for them.
     fn end(&self, played: &mut [Played]) {
         for node in played.iter() {
             interrupt(&node.child);
@@ -536,7 +540,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// The same scenario in virtual time, as long: its ground truth.
+    /// Runs the same scenario in virtual time, for the same duration, and returns its ground truth.
     fn simulate(&self) -> Outcome<Value> {
         let file = |ending: &str| self.folder.join(format!("simulated.{ending}"));
         let mut command = Command::new(&self.tools.generator);
@@ -562,7 +566,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// The first notifications at a cable as tshark decodes them, and how many there are.
+/// Returns the first notifications at a cable as tshark decodes them, and their total number.
 fn decode(capture: &Path, cable: &str) -> Outcome<(Vec<String>, usize)> {
     ensure!(
         process::which("tshark").is_some(),
@@ -581,7 +585,7 @@ fn decode(capture: &Path, cable: &str) -> Outcome<(Vec<String>, usize)> {
     Ok((lines.collect(), rows.len()))
 }
 
-/// The end of a role's log, for a failure.
+/// Returns the end of a role's log, for a failure.
 fn log_end(log: &Path) -> String {
     let text = fs_err::read_to_string(log).unwrap_or_default();
     process::tail(&text, 4)
@@ -602,7 +606,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     }
 }
 
-/// Waits for a process, and ends it where that takes too long.
+/// Waits for a process, and kills it if that takes too long.
 fn wait_for(child: &mut Child, most: Duration) {
     let since = Instant::now();
     while since.elapsed() < most {
@@ -621,7 +625,7 @@ fn wait_for(child: &mut Child, most: Duration) {
 
 impl Drop for Played {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // It may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

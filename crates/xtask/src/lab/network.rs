@@ -1,5 +1,6 @@
-//! The lab's network: a namespace for each node, and one for the cables. A cable is a bridge of two ports, so that there is a
-//! place to look at what passes: AF_XDP takes frames from an interface before anybody else sees them.
+//! The lab's network: a namespace for each node, and one for the cables. A cable is a bridge of two
+//! ports, which provides a point for capturing: AF_XDP takes frames from an interface before any
+//! other socket receives them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,44 +14,44 @@ use serde_json::Value;
 use crate::failure::Outcome;
 use crate::process;
 
-/// How namespaces begin, in front of the number of the process whose they are.
+/// Prefix of namespace names, followed by the ID of the process that owns them.
 const PREFIX: &str = "fcnlab";
-/// Where iproute2 keeps their names.
+/// Folder where iproute2 keeps their names.
 const NAMES: &str = "/run/netns";
-/// Longest name of an interface.
+/// Maximum length of an interface name.
 const LONGEST: usize = 15;
-/// MTU of every link: the largest packets of RoCEv2, in tunnels too.
+/// MTU of every link: enough for the largest RoCEv2 packets, even in tunnels.
 const MTU: &str = "9000";
 
 /// A node.
 #[derive(Debug)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// The role that it plays.
+    /// Role that it plays.
     pub role: String,
-    /// Whether flows begin there.
+    /// True if flows begin there.
     pub begins: bool,
-    /// Its interfaces, each with the neighbour that it leads to.
+    /// Its interfaces, each with the neighbour at the other end.
     pub interfaces: Vec<(String, String)>,
-    /// Its addresses.
+    /// Addresses of the node.
     pub addresses: Vec<IpAddr>,
     namespace: String,
 }
 
-/// A link, as a place to look at.
+/// A link, as a capture point.
 #[derive(Clone, Debug)]
 pub struct Cable {
-    /// The interface at which everything is seen that passes.
+    /// Interface that carries all of its traffic.
     pub name: String,
-    /// Its delay in the scenario, in nanoseconds.
+    /// Delay in the scenario, in nanoseconds.
     pub delay_ns: u64,
     /// Addresses of the nodes at its ends.
     ends: Vec<IpAddr>,
 }
 
 impl Cable {
-    /// A cable between the nodes that have these addresses.
+    /// Creates a cable between the nodes with these addresses.
     pub fn new(name: &str, delay_ns: u64, ends: Vec<IpAddr>) -> Self {
         Self {
             name: name.to_owned(),
@@ -59,24 +60,24 @@ impl Cable {
         }
     }
 
-    /// Whether the node with that address is at an end of it.
+    /// Returns true if the node with this address is at one of its ends.
     pub fn leads_to(&self, address: IpAddr) -> bool {
         self.ends.contains(&address)
     }
 }
 
-/// All of it. Dropped: it is gone, with what runs in it.
+/// The whole network. Dropping it removes it, with everything that runs in it.
 #[derive(Debug)]
 pub struct Network {
     nodes: Vec<Node>,
-    /// By link.
+    /// Cables, by link.
     cables: Vec<Cable>,
-    /// Of these, where what the first flow's sender is told passes.
+    /// Index of the cable that carries the notifications to the first flow's sender.
     watched: usize,
     made: Made,
 }
 
-/// Namespaces that were made.
+/// Namespaces that were created.
 #[derive(Debug, Default)]
 struct Made(Vec<String>);
 
@@ -93,11 +94,11 @@ impl Made {
         let name = format!("{PREFIX}-{}-{name}", std::process::id());
         ip(&["netns", "add", &name])?;
         self.0.push(name.clone());
-        // The kernel is to send nothing of its own.
+        // The kernel must not send anything on its own.
         for which in ["all", "default"] {
             let key = format!("net.ipv6.conf.{which}.disable_ipv6=1");
             let mut command = inside(&name, "sysctl");
-            // Without IPv6 there is nothing to switch off.
+            // Without IPv6 there is nothing to disable.
             let _ = process::output(command.args(["-q", "-w", &key]));
         }
         Ok(name)
@@ -105,7 +106,7 @@ impl Made {
 }
 
 impl Network {
-    /// Makes the network that fcn-gen describes.
+    /// Builds the network that fcn-gen describes.
     pub fn new(described: &Value) -> Outcome<Self> {
         let list = |key: &str| described[key].as_array().cloned().unwrap_or_default();
         let (described_nodes, links) = (list("nodes"), list("links"));
@@ -198,36 +199,37 @@ impl Network {
         Ok(network)
     }
 
-    /// The nodes.
+    /// Returns the nodes.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The links.
+    /// Returns the links.
     pub fn cables(&self) -> &[Cable] {
         &self.cables
     }
 
-    /// Where one can look at what senders are told.
+    /// Returns the interface that carries the notifications to senders.
     pub fn watched(&self) -> &str {
         self.cables
             .get(self.watched)
             .map_or("", |cable| &cable.name)
     }
 
-    /// What a node is called that has that address; the address where none has.
+    /// Returns the name of the node with this address, or the address itself if no node has it.
     pub fn name(&self, address: IpAddr) -> String {
         let mut nodes = self.nodes.iter();
         let node = nodes.find(|node| node.addresses.contains(&address));
         node.map_or_else(|| address.to_string(), |node| node.name.clone())
     }
 
-    /// A program at a node.
+    /// Returns a command that runs a program at a node.
     pub fn at(&self, node: &Node, program: impl AsRef<OsStr>) -> Command {
         inside(&node.namespace, program)
     }
 
-    /// A program that looks at the cables. Nodes have precedence over others, and what it does not see in time is lost.
+    /// Returns a command that runs a program at the cables. Nodes have precedence over other
+    /// programs, and a program loses what it does not capture in time.
     pub fn at_cables(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = inside(self.made.0.first().map_or("", String::as_str), "nice");
         command.args(["-n", "-15"]).arg(program);
@@ -235,7 +237,7 @@ impl Network {
     }
 }
 
-/// Which of the roles that a node can play it plays: the one that is more than another.
+/// Returns the most specific of the roles that a node can play.
 fn role<'a>(roles: &[&'a str]) -> &'a str {
     const ORDER: [&str; 5] = [
         "ingress-pe",
@@ -248,8 +250,8 @@ fn role<'a>(roles: &[&'a str]) -> &'a str {
     roles.iter().min_by_key(place).copied().unwrap_or_default()
 }
 
-/// The link next to a switch that has senders, towards other switches or the receiver: what the senders are told passes there,
-/// and all that they send.
+/// Returns the link next to a switch with senders, towards other switches or the receiver: it
+/// carries the notifications to the senders, and everything that they send.
 fn watched(nodes: &[Node], links: &[(usize, usize)]) -> usize {
     let begins = |node: usize| nodes.get(node).is_some_and(|node| node.begins);
     let other = |(a, b): (usize, usize), end| if a == end { b } else { a };
@@ -276,7 +278,7 @@ fn ip(words: &[&str]) -> Outcome {
     process::stdout(Command::new("ip").args(words)).map(drop)
 }
 
-/// Ends what runs in a namespace, and removes it.
+/// Kills the processes in a namespace, and removes it.
 fn remove(name: &str) {
     let mut pids = Command::new("ip");
     let pids = process::stdout(pids.args(["netns", "pids", name]));
@@ -291,7 +293,7 @@ fn remove(name: &str) {
     }
 }
 
-/// Removes what a lab has left that was killed; returns how many namespaces that were.
+/// Removes the namespaces left by a killed lab; returns their number.
 pub fn sweep() -> usize {
     let Ok(names) = std::fs::read_dir(NAMES) else {
         return 0;
@@ -304,7 +306,7 @@ pub fn sweep() -> usize {
     left.len()
 }
 
-/// Whether a namespace is a lab's whose process is no more.
+/// Returns true if a namespace belongs to a lab whose process no longer exists.
 fn is_left(name: &str, is_running: impl Fn(u32) -> bool) -> bool {
     let mut parts = name.split('-');
     let ours = parts.next() == Some(PREFIX);
@@ -312,7 +314,7 @@ fn is_left(name: &str, is_running: impl Fn(u32) -> bool) -> bool {
     ours && parts.next().is_some() && process.is_some_and(|process| !is_running(process))
 }
 
-/// Whether that process is there, and one of these commands.
+/// Returns true if the process exists, and is an xtask.
 fn is_running(process: u32) -> bool {
     let name = Path::new("/proc").join(process.to_string()).join("comm");
     std::fs::read_to_string(name).is_ok_and(|name| name.trim() == "xtask")
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_plays_the_role_that_is_more() {
+    fn a_node_plays_its_most_specific_role() {
         assert_eq!(role(&["congestion-point", "proxy"]), "proxy");
         assert_eq!(
             role(&["congestion-point", "proxy", "ingress-pe"]),
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_senders_way_out_is_watched() {
+    fn the_uplink_of_the_senders_is_watched() {
         let node = |name: &str, begins| Node {
             name: name.to_owned(),
             role: String::new(),

@@ -1,4 +1,4 @@
-//! What the nodes of a lab report, together; and beside what the simulation of the same scenario says.
+//! Reports of the nodes of a lab, combined, and compared with the simulation of the same scenario.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,19 +8,20 @@ use serde_json::Value;
 use crate::failure::Outcome;
 use crate::figures;
 
-/// The share of all that was delivered may differ by so much for a flow, in points of a hundred. Each node rolls its own
-/// dice, control is chaotic, and a busy machine hands frames over late: runs of the built-in scenarios differed by one to three
-/// points on two shared cores, and a flow that is starved or never slows down differs by far more than this.
+/// Allowed difference of a flow's share of all delivered octets, in percentage points. Each node
+/// has its own random numbers, congestion control is chaotic, and a busy machine forwards frames
+/// late: runs of the built-in scenarios differed by one to three points on two shared cores, and a
+/// flow that is starved or never slows down differs by far more than this.
 const SHARE: f64 = 10.0;
 
-/// Nanoseconds between two CNPs of a flow, where a scenario says nothing else.
+/// Default interval between two CNPs of a flow, in nanoseconds.
 const CNP_INTERVAL: f64 = 50_000.0;
 
-/// Reports by node.
+/// Reports of the nodes.
 pub struct Outcomes(Vec<Value>);
 
 impl Outcomes {
-    /// Reads the reports of `nodes`. Of a node that had none, nothing is known.
+    /// Reads the reports of `nodes`. A node without a report is omitted.
     pub fn read<T>(nodes: &[T], report: impl Fn(&T) -> &PathBuf) -> Outcome<Self> {
         let mut all = Vec::new();
         for node in nodes {
@@ -32,7 +33,7 @@ impl Outcomes {
         Ok(Self(all))
     }
 
-    /// A line a node.
+    /// Returns a table with a line per node.
     pub fn nodes(&self) -> String {
         let rows: Vec<Vec<String>> = self.0.iter().map(row).collect();
         let heading = [
@@ -49,7 +50,7 @@ impl Outcomes {
         indented(&figures::table(&heading, &rows))
     }
 
-    /// Each flow's share, and notifications by kind, beside those of the simulation.
+    /// Compares each flow's share, and the notifications by kind, with the simulation.
     pub fn compared(&self, truth: &Value) -> Outcome<String> {
         let live = self.delivered();
         let simulated = delivered_of(truth);
@@ -80,7 +81,8 @@ impl Outcomes {
             count(&mut kinds, &switch["notified"], 1);
         }
         for (kind, [live, simulated]) in kinds {
-            // The truth has what switches sent; receivers' CNPs are in the reports alone.
+            // The ground truth has only the notifications of switches; receivers' CNPs are only in
+            // the reports.
             let simulated = match simulated {
                 0 => "(receivers')".to_owned(),
                 some => some.to_string(),
@@ -94,8 +96,8 @@ impl Outcomes {
         ))
     }
 
-    /// What to know of these figures where nodes handed frames over so late that it is another network: 99 of 100 of a node's within
-    /// more than the interval of a flow's CNPs.
+    /// Returns a warning if a node forwarded frames so late that the figures are those of a
+    /// different network: the 99th percentile exceeds the interval of a flow's CNPs.
     pub fn lateness(&self, speed: f64) -> Option<String> {
         let late = self
             .0
@@ -112,7 +114,7 @@ impl Outcomes {
         })
     }
 
-    /// All flows, each once, as its nodes describe it.
+    /// Returns all flows, each once, as described by its nodes.
     pub fn flows(&self) -> Value {
         let flows = self
             .0
@@ -125,7 +127,7 @@ impl Outcomes {
         serde_json::json!({"flows": once.into_values().collect::<Vec<_>>()})
     }
 
-    /// Octets delivered by flow, as their receivers say.
+    /// Returns the octets delivered by flow, as reported by their receivers.
     fn delivered(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for report in &self.0 {
@@ -197,7 +199,7 @@ fn row(report: &Value) -> Vec<String> {
     ]
 }
 
-/// Lines two spaces to the right.
+/// Indents lines by two spaces.
 pub fn indented(text: &str) -> String {
     let lines = text.lines().map(|line| format!("  {line}"));
     lines.collect::<Vec<_>>().join("\n")
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn late_nodes_are_said() {
+    fn late_nodes_are_reported() {
         let late = |ns: u64| Outcomes(vec![json!({"late": {"p99_ns": ns}})]).lateness(0.01);
         assert_eq!(late(4_000_000), None);
         let text = late(25_800_000).unwrap();

@@ -1,11 +1,14 @@
-//! What passed the lab's links, from the capture of all of them: where congestion was met, who told whom of it and how long that
-//! took, and what became of the sender's rate. Times are of one clock, the kernel's that stamped the frames.
+//! Traffic on the lab's links, from the capture of all of them: where packets met congestion, which
+//! node notified which, how long that took, and the effect on the sender's rate. All times are from
+//! one clock, the kernel's, which stamped the frames.
 //!
-//! **The loop** is from when the packet that met congestion passed the cable into the congested switch, to when the notification
-//! passed the cable of the sender: what a mechanism can be quick or slow in. A receiver answers a packet that is marked CE: that is
-//! found on the receiver's cable, and by its PSN where it was last unmarked. A switch answers a packet as it comes in, on the cable
-//! by which it answers; no notification says which, so it is the flow's latest that can have been it, and the loop at least so long.
-//! Not here: what nodes say of themselves (`outcome.rs`).
+//! **The loop** lasts from the time when the packet that met congestion passed the cable into the
+//! congested switch, to the time when the notification passed the cable of the sender: the part in
+//! which mechanisms differ in speed. A receiver answers a packet that is marked CE: that packet is
+//! found on the receiver's cable, and its PSN shows where it was last unmarked. A switch answers a
+//! packet as it arrives, on the cable by which it answers. No notification names the packet, so the
+//! flow's latest candidate is assumed, and the loop is at least that long.
+//! Not here: the nodes' own reports (`outcome.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +27,8 @@ use crate::packets::Capture;
 const ETHERNET: u32 = 1;
 /// ECN field of a packet that met congestion.
 const CE: u8 = 3;
-/// Nanoseconds of the scenario's time over which a rate is taken, before and after a notification.
+/// Period in the scenario's time over which a rate is measured, before and after a notification, in
+/// nanoseconds.
 const WINDOW: f64 = 500_000.0;
 
 /// A flow of the scenario.
@@ -38,7 +42,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The flows of a ground truth.
+    /// Returns the flows of a ground truth.
     pub fn all(truth: &Value) -> Vec<Self> {
         let flow = |flow: &Value| {
             let address = |key: &str| flow[key].as_str()?.parse().ok();
@@ -65,7 +69,7 @@ impl Flow {
     }
 }
 
-/// A data packet that passed a cable. Times are in nanoseconds.
+/// A data packet on a cable. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     at: u64,
@@ -75,50 +79,50 @@ struct Data {
     octets: u32,
 }
 
-/// A notification that passed a cable, and who says it.
+/// A notification on a cable. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     at: u64,
     cable: usize,
 }
 
-/// What passed about one flow.
+/// Packets of one flow, and notifications about it.
 #[derive(Debug, Default)]
 struct Passed {
     data: Vec<Data>,
     told: BTreeMap<(Kind, IpAddr), Vec<Told>>,
 }
 
-/// A notification from its cause to the sender. Times are in nanoseconds.
+/// A notification, from its cause to the sender. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Loop {
     flow: usize,
     kind: Kind,
     notifier: IpAddr,
-    /// The packet that met congestion passed the cable into the switch.
+    /// Time when the packet that met congestion passed the cable into the switch.
     met: u64,
-    /// The notification passed the first cable.
+    /// Time when the notification passed the first cable.
     said: u64,
-    /// It passed the sender's.
+    /// Time when it passed the sender's cable.
     told: u64,
 }
 
-/// What passed the links.
+/// Traffic on the links.
 #[derive(Debug)]
 pub struct Wire {
     flows: Vec<Flow>,
     passed: Vec<Passed>,
     loops: Vec<Loop>,
-    /// Packets that the capture does not have, where that is known: what was a cause is not known then.
+    /// Number of packets missing from the capture, if known; causes are unknown unless it is 0.
     missed: Option<u64>,
-    /// Translated by a proxy or ingress PE: their causes are not looked for.
+    /// True if a proxy or ingress PE translated notifications: their causes are not searched for.
     translated: bool,
     speed: f64,
 }
 
 impl Wire {
-    /// Reads what was captured at `cables`, in their order, of these flows, at that speed of the scenario; so many packets were
-    /// missed.
+    /// Reads the packets captured at `cables`, in the order of `cables`, for these flows, at this
+    /// speed of the scenario; `missed` packets are missing.
     pub fn read(
         capture: &Capture,
         missed: Option<u64>,
@@ -161,7 +165,7 @@ impl Wire {
                 });
             }
         }
-        // Cables are captured by a thread each.
+        // Each cable is captured by a thread of its own.
         for flow in &mut passed {
             flow.data.sort_by_key(|data| data.at);
             flow.told
@@ -185,13 +189,14 @@ impl Wire {
         }
     }
 
-    /// What happened first, in lines; `name` has the names of nodes by their addresses.
+    /// Returns a text about the first events; `name` returns the names of nodes by address.
     pub fn first(&self, name: impl Fn(IpAddr) -> String) -> String {
         let begins = |flow: &Passed| flow.data.first().map(|data| data.at);
         let Some(start) = self.passed.iter().filter_map(begins).min() else {
             return "no data packet was captured\n".to_owned();
         };
-        // Where all have begun, if that is still seen: before, there may be no congestion worth the name.
+        // The time when all flows have begun, if the capture covers it: before, there may be no
+        // significant congestion.
         let last = self.passed.iter().filter_map(begins).max().unwrap_or(start);
         let all_there = self.loops.iter().find(|round| round.met >= last);
         let Some(first) = all_there.or(self.loops.first()) else {
@@ -251,7 +256,8 @@ impl Wire {
         text
     }
 
-    /// By kind and who says it, a switch or a receiver: how many loops, and their times.
+    /// Returns the number of loops and their times, by kind and by type of notifier, switch or
+    /// receiver.
     pub fn reactions(&self) -> Vec<Reaction> {
         let mut all: BTreeMap<(Kind, bool), Vec<u64>> = BTreeMap::new();
         for round in &self.loops {
@@ -276,7 +282,7 @@ impl Wire {
     }
 }
 
-/// How many packets dumpcap says at its end that it has missed.
+/// Returns the number of packets that dumpcap reports as missed when it ends.
 pub fn missed(log: &str) -> Option<u64> {
     let line = |line: &str| {
         let (_, counts) = line
@@ -289,20 +295,21 @@ pub fn missed(log: &str) -> Option<u64> {
     (!all.is_empty()).then(|| all.iter().sum())
 }
 
-/// How long a kind of notification took, from the packet that met congestion to the sender. Nanoseconds.
+/// Times of a kind of notification, from the packet that met congestion to the sender, in
+/// nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reaction {
-    /// Whose notification of which kind.
+    /// Kind, and type of notifier.
     pub what: String,
-    /// How many.
+    /// Number of loops.
     pub count: usize,
-    /// The middle.
+    /// Median.
     pub p50: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: u64,
 }
 
-/// A table of these, by what they were of, and how many times as long the slowest took as each.
+/// Formats a table of these, by run, with the ratio of the slowest to each.
 pub fn table(runs: &[(String, Vec<Reaction>)], speed: f64) -> String {
     let all = || {
         runs.iter()
@@ -342,7 +349,8 @@ fn micros(ns: u64) -> String {
 }
 
 impl Passed {
-    /// Octets on the sender's cable in bit/s: the first cable that its packets pass. Times are in nanoseconds.
+    /// Returns the sender's rate in bit/s, from the octets on the first cable that its packets
+    /// pass. Times are in nanoseconds.
     fn rate(&self, from: u64, to: u64) -> f64 {
         let Some(first) = self.data.first() else {
             return 0.0;
@@ -363,7 +371,7 @@ impl Passed {
         };
         let mut loops = Vec::new();
         for (&(kind, notifier), told) in &self.told {
-            // It was said where it was seen first.
+            // The cable of the first capture is the notifier's.
             let Some(first) = told.first() else { continue };
             let delay = (cables[first.cable].delay_ns as f64 / speed) as u64;
             let said: Vec<u64> = passing(told, first.cable).collect();
@@ -372,7 +380,8 @@ impl Passed {
                 let Some(said) = before.checked_sub(1).and_then(|last| said.get(last)) else {
                     continue;
                 };
-                // What is seen on a cable has come past the rate and the delay of the link.
+                // A packet captured on a cable has already incurred the rate and the delay of the
+                // link.
                 let met = match first.cable == at_receiver {
                     true => self.unmarked(at_receiver, said.saturating_sub(delay)),
                     false => self
@@ -394,7 +403,7 @@ impl Passed {
         loops
     }
 
-    /// The flow's latest packet on a cable until then.
+    /// Returns the flow's latest packet on a cable up to that time.
     fn latest(&self, cable: usize, until: u64, is_it: impl Fn(&Data) -> bool) -> Option<&Data> {
         let end = self.data.partition_point(|data| data.at <= until);
         let before = self.data[..end].iter().rev();
@@ -403,7 +412,8 @@ impl Passed {
             .find(|data| is_it(data))
     }
 
-    /// When the latest packet that was marked at `cable` until then was unmarked last.
+    /// Returns the time when the latest packet that was marked at `cable` up to `until` was last
+    /// unmarked.
     fn unmarked(&self, cable: usize, until: u64) -> Option<u64> {
         let marked = self.latest(cable, until, |data| data.is_marked)?;
         let end = self.data.partition_point(|data| data.at < marked.at);
@@ -474,7 +484,7 @@ mod tests {
             data(1_100, TRUNK, 5, false),
             data(1_200, RECEIVER, 5, true),
             data(1_250, RECEIVER, 6, false),
-            // Too late to be what is answered: the answer has come past the link's delay.
+            // Too late to have caused the answer, which incurred the link's delay.
             data(1_450, RECEIVER, 7, true),
         ];
         let told = [(1_500, RECEIVER), (1_600, TRUNK), (1_700, SENDER)];
@@ -517,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn reactions_are_by_kind_and_who_says_it() {
+    fn reactions_are_grouped_by_kind_and_notifier() {
         let round = |kind, notifier, took: u32| Loop {
             flow: 0,
             kind,
@@ -613,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_capture_has_missed_is_read_from_its_log() {
+    fn missed_packets_are_read_from_the_log() {
         let log = "Packets captured: 9\n\
             Packets received/dropped on interface 'a-b': 7/5 (pcap:1/dumpcap:4/flushed:0/ps_ifdrop:0) (58.3%)\n\
             Packets received/dropped on interface 'b-c': 2/1 (pcap:1/dumpcap:0/flushed:0/ps_ifdrop:0) (66.6%)\n";

@@ -1,6 +1,7 @@
-//! The plugin's tests with the Wiresharks that are not this machine's: those of Debian's releases, each unpacked into a
-//! folder, with a plugin built for it from the one source.
-//! Not here: the tests, which ask `system.rs` for their Wireshark, and this machine's own, which `suite.rs` runs.
+//! Runs the plugin's tests with other Wiresharks than this machine's: those of Debian's releases,
+//! each unpacked into a folder, with a plugin built for it from the same source.
+//! Not here: the tests, which get their Wireshark from `system.rs`, and this machine's own, which
+//! `suite.rs` runs.
 
 pub(crate) mod release;
 
@@ -27,16 +28,17 @@ const OTHER_TESTS: [&str; 4] = [
     "xtask::simulated",
 ];
 
-/// How the tests went with one Wireshark.
+/// Results of the tests with one Wireshark.
 #[derive(Debug)]
 pub struct Round {
-    /// "4.4.18, Debian 13"
+    /// Name, such as "4.4.18, Debian 13".
     pub name: String,
     /// The counts.
     pub tally: Tally,
 }
 
-/// Runs the tests with each Wireshark wanted that is not this machine's, and says which; the rounds go into `rounds`.
+/// Runs the tests with each requested Wireshark other than this machine's, and returns a summary;
+/// the rounds are added to `rounds`.
 ///
 /// # Errors
 /// A plugin was not built, or a test failed.
@@ -63,7 +65,7 @@ pub fn run(options: &Options, built: &Built, rounds: &mut Vec<Round>) -> Outcome
     Ok(counts)
 }
 
-/// Whether its tests run tshark with the plugin.
+/// Returns true if its tests run tshark with the plugin.
 fn runs_tshark(binary: &Binary) -> bool {
     let of_plugin = !binary.unit && binary.package == cargo::PLUGIN_PACKAGE;
     of_plugin || OTHER_TESTS.contains(&binary.name.as_str())
@@ -106,13 +108,13 @@ fn tested(
     let target = cargo::target_folder(&format!("wireshark/{}/build", release.suite))?;
     let library = cargo::build_plugin_for(folder, &target, |_| Ok(()))?;
     let tried = Tshark::tried(Some(folder), &library)?;
-    // Behind what is told of this machine's.
+    // After the variables for this machine, so that these override them.
     let environment = [built.environment.clone(), tried].concat();
     let tests = built.tests.iter().filter(|binary| runs_tshark(binary));
     runner::run(tests, &options.filter, &environment, tally)
 }
 
-/// The tests with every Wireshark, as a table; `here` has those of this machine.
+/// Returns a table of the tests with every Wireshark; `here` has the results with this machine's.
 #[must_use]
 pub fn table(built: &[Binary], here: &Tally, rounds: &[Round]) -> Option<String> {
     let tests = built.iter().filter(|binary| runs_tshark(binary));
@@ -138,7 +140,7 @@ fn rows(names: &[&str], version: Version, here: &Tally, rounds: &[Round]) -> Str
     figures::table(&heading, &all)
 }
 
-/// "16", "15 (1 failed)", "-" where none of them ran.
+/// Formats a cell: "16", "15 (1 failed)", or "-" if no test ran.
 fn cell(tally: &Tally, binary: &str) -> String {
     let tests = tally.tests.iter().filter(|test| test.binary == binary);
     let tests: Vec<_> = tests.cloned().collect();

@@ -1,5 +1,6 @@
-//! Debian's releases, each with its Wireshark, unpacked below the target folder and reused by later runs.
-//! Nothing is installed and no script of a package is run: tshark and its headers work as they are unpacked.
+//! Debian's releases, each with its Wireshark, unpacked below the target folder and reused by later
+//! runs.
+//! Nothing is installed and no package script is run: tshark and its headers work as unpacked.
 
 use std::path::PathBuf;
 
@@ -13,11 +14,11 @@ use crate::{apt, cargo};
 /// A release of Debian and the Wireshark in it.
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// What its archive calls it.
+    /// Name in the archive.
     pub suite: &'static str,
-    /// What people call it.
+    /// Common name.
     pub name: &'static str,
-    /// The minor version of its Wireshark.
+    /// Minor version of its Wireshark.
     pub wireshark: (u32, u32),
 }
 
@@ -29,22 +30,22 @@ const fn release(suite: &'static str, name: &'static str, wireshark: (u32, u32))
     }
 }
 
-/// One for each Wireshark that the plugin is tested with.
+/// One release for each Wireshark that the plugin is tested with.
 pub(crate) const RELEASES: [Release; 3] = [
     release("bookworm", "Debian 12", (4, 0)),
     release("trixie", "Debian 13", (4, 4)),
     release("sid", "Debian unstable", (4, 6)),
 ];
 
-/// tshark, and what the plugin is built with.
+/// tshark, and the packages needed to build the plugin.
 const PACKAGES: [&str; 3] = ["tshark", "libwireshark-dev", "libglib2.0-dev"];
 
 impl Release {
-    /// The folder with the release, and its Wireshark's version. Unpacked now if it was not yet, unless nothing is to be
-    /// fetched.
+    /// Returns the folder with the release, and its Wireshark's version. It is unpacked first if
+    /// necessary, unless `no_install` forbids fetching.
     ///
     /// # Errors
-    /// It cannot be had, its programs do not run here, or it has another Wireshark by now.
+    /// It is not available, its programs do not run here, or it has a different Wireshark by now.
     pub(crate) fn ready(&self, no_install: bool) -> Outcome<(PathBuf, Version)> {
         ensure!(
             std::env::consts::ARCH == "x86_64",
