@@ -1,4 +1,4 @@
-//! What is deployed with fcn-top, read by the programs that it is for.
+//! Files for deployment of fcn-top, checked by the programs that read them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -28,7 +28,7 @@ fn systemd_reads_the_service() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("fcn-top.service");
     let unit = std::fs::read_to_string(deploy("fcn-top.service")).unwrap();
-    // A program that is there.
+    // A program that exists.
     let program = "ExecStart=/usr/bin/fcn-top ";
     assert!(unit.contains(program));
     std::fs::write(&copy, unit.replace(program, "ExecStart=/bin/true ")).unwrap();
@@ -43,7 +43,7 @@ fn systemd_reads_the_service() {
 }
 
 #[test]
-fn scripts_of_the_package_are_for_any_shell() {
+fn package_scripts_run_in_any_shell() {
     let folder = cargo::root().unwrap().join("crates/xtask/src/dist");
     for name in [
         "debian/config",

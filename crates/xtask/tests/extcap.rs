@@ -1,5 +1,6 @@
-//! The real tshark with this build of `fcn-gen` in its extcap folder: it lists the scenarios, and captures from them what
-//! `fcn-gen write` writes. What is said and done without Wireshark is tested in `fcn-gen`.
+//! The real tshark with this build of `fcn-gen` in its extcap folder: it lists the scenarios, and
+//! captures the same packets that `fcn-gen write` writes. `fcn-gen` tests its behaviour without
+//! Wireshark.
 
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::io::Cursor;
@@ -9,9 +10,10 @@ use xtask::system::System;
 use xtask::tshark::Tshark;
 use xtask::{cargo, process};
 
-/// tshark, the folder with the program, as tshark calls it, and the program; `None` where there is no tshark, which is said.
+/// Returns tshark, tshark's path of the folder with the program, and the program; `None`, with a
+/// message, if there is no tshark.
 fn ready() -> Option<(Tshark, PathBuf, PathBuf)> {
-    // tshark has another program capture, which need not come with it.
+    // tshark captures with another program, which is not always installed with it.
     for program in ["tshark", "dumpcap"] {
         if System::of_tests().is_here() && process::which(program).is_none() {
             fcn_skip::skipped!("capturing from scenarios needs {program}");
@@ -34,7 +36,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Interface, time stamp, octets of each packet.
+/// Returns interface, time stamp and octets of each packet.
 fn packets(capture: &[u8]) -> Vec<(u32, std::time::Duration, Vec<u8>)> {
     let mut reader = PcapNgReader::new(Cursor::new(capture)).unwrap();
     let mut packets = Vec::new();
@@ -64,7 +66,7 @@ fn every_scenario_is_an_interface() {
 }
 
 #[test]
-fn a_capture_with_parameters_has_the_packets_that_are_written() {
+fn a_capture_with_parameters_equals_the_written_one() {
     let Some((tshark, folder, program)) = ready() else {
         return;
     };
@@ -107,11 +109,11 @@ fn a_capture_with_parameters_has_the_packets_that_are_written() {
 }
 
 #[test]
-fn a_capture_that_is_stopped_early_is_none_that_failed() {
+fn a_capture_that_is_stopped_early_has_not_failed() {
     let Some((tshark, folder, _)) = ready() else {
         return;
     };
-    // Nothing but the stop ends it.
+    // Only the stop ends it.
     let arguments = [
         "-i",
         "fcn-gen-stress-cnp",
@@ -130,7 +132,7 @@ fn a_capture_that_is_stopped_early_is_none_that_failed() {
 }
 
 #[test]
-fn wireshark_shows_what_is_wrong() {
+fn wireshark_shows_errors() {
     let Some((tshark, folder, _)) = ready() else {
         return;
     };

@@ -1,5 +1,6 @@
-//! The committed sample captures, and that of `fcn-top --demo`, are what this build of `fcn-gen` writes, and the samples' decodings
-//! what tshark with this build of the plugin says.
+//! The committed sample captures, and that of `fcn-top --demo`, are identical to the output of this
+//! build of `fcn-gen`, and the samples' decodings are identical to the output of tshark with this
+//! build of the plugin.
 
 use xtask::captures::Generator;
 use xtask::tshark::Tshark;

@@ -1,5 +1,6 @@
-//! Every command that stands in a page: it runs, as a user would run it, and prints what the page shows; or it stands here, with the
-//! reason why it cannot. `INSTA_UPDATE=always` writes what is printed into the pages.
+//! Every command on a page: it runs as for a user, and prints the output that the page shows; or it
+//! is listed here, with the reason why it cannot be run. `INSTA_UPDATE=always` writes the output
+//! into the pages.
 
 use clap::Parser;
 use fcn_examples::page::{self, Shown};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use xtask::tshark::{TempDir, Tshark};
 use xtask::{Cli, cargo, process, system};
 
-/// Beginnings of commands that are not run, and why.
+/// Prefixes of commands that are not run, and the reasons.
 const NOT_RUN: [(&str, &str); 5] = [
     (
         "fcn-gen check congestion-point --iface eth1 --iface eth2 --speed 0.05",
@@ -34,10 +35,10 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ),
 ];
 
-/// The page that is about tshark without the plugin.
+/// Page about tshark without the plugin.
 const STOCK: &str = "docs/upstream.md";
 
-/// Files that commands read and no command before them has written, and how they are made.
+/// Files that commands read but no earlier command has written, and the commands that create them.
 const FILES: [(&str, &str); 7] = [
     ("incast.pcapng", "cp captures/incast.pcapng ."),
     ("both.pcapng", "cp captures/incast.pcapng both.pcapng"),
@@ -60,21 +61,22 @@ const FILES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Behind these stands a file that a command writes.
+/// Words followed by a file that a command writes.
 const WRITES: [&str; 7] = [
     "-o", "--output", "--truth", "--export", "--html", "--svg", ">",
 ];
 
-/// What takes long, also where it writes a file.
+/// Parts of commands that take long, even if they write a file.
 const LONG: [&str; 2] = ["compare ", " --live"];
-/// When what writes no file gets a Ctrl-C: it may be a screen, or send for minutes.
+/// Time after which a command that writes no file gets a Ctrl-C: it may be a screen, or send for
+/// minutes.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
 
 fn root() -> PathBuf {
     cargo::root().unwrap()
 }
 
-/// Every page of the repository, by its path.
+/// Returns the paths of all pages of the repository.
 fn pages() -> Vec<String> {
     let mut git = Command::new("git");
     let listed = process::stdout(
@@ -92,7 +94,7 @@ fn pages() -> Vec<String> {
     pages.map(str::to_owned).collect()
 }
 
-/// The words of a command, with quotes.
+/// Splits a command into words, respecting quotes.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -108,9 +110,9 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Where the commands of a page run.
+/// Environment in which the commands of a page run.
 struct Desk {
-    /// Goes when this does.
+    /// Kept alive with this.
     _tshark: Option<Tshark>,
     shell: Shell,
     folder: PathBuf,
@@ -118,7 +120,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// With the plugin, or with stock tshark.
+    /// Creates it with the plugin, or with stock tshark.
     fn new(stock: bool) -> Self {
         let holder = TempDir::new(process::is_root()).unwrap();
         let folder = holder.path().join("desk");
@@ -155,13 +157,13 @@ impl Desk {
         }
     }
 
-    /// Has what a command reads, and not yet what it writes.
+    /// Provides the files that a command reads, and removes those that it writes.
     fn prepare(&self, command: &str) {
         let words = words(command);
         for (i, word) in words.iter().enumerate() {
             let path = self.folder.join(word);
             if i > 0 && WRITES.contains(&words[i - 1].as_str()) {
-                // What stands elsewhere, as /dev/null, is not the page's.
+                // Absolute paths, such as /dev/null, do not belong to the page.
                 if Path::new(word).is_absolute() {
                     continue;
                 }
@@ -177,11 +179,11 @@ impl Desk {
     }
 }
 
-/// A program `tshark` in a folder, with the plugin and the scenarios, and not run by root.
+/// Writes a program `tshark` into a folder, with the plugin and the scenarios, not run by root.
 fn wrap(tshark: &Tshark, extcap: &Path, folder: &Path) {
     let mut script = "#!/bin/sh\n".to_owned();
     if process::is_root() {
-        // What root has written in its folder, others are to read.
+        // Other users must be able to read the files that root has written in its folder.
         script += "find . -maxdepth 1 -type f -exec chmod a+r {} +\n";
     }
     script += "exec env -i";
@@ -204,7 +206,7 @@ fn wrap(tshark: &Tshark, extcap: &Path, folder: &Path) {
     process::stdout(Command::new("chmod").arg("755").arg(program)).unwrap();
 }
 
-/// Checks that cargo knows what it is told to do.
+/// Checks that cargo accepts a command's arguments.
 fn understood(command: &str) {
     let words = words(command);
     let rest: Vec<&str> = words
@@ -250,7 +252,7 @@ fn understood(command: &str) {
     }
 }
 
-/// What is done with a command.
+/// Treatment of a command.
 enum Done {
     Run,
     Understood,
@@ -301,7 +303,7 @@ fn run(name: &str) {
             let writes = words(&command)
                 .iter()
                 .any(|word| WRITES.contains(&word.as_str()));
-            // tshark ends with the file, though a busy machine takes long.
+            // tshark ends with the file, but may take long on a busy machine.
             let ends = writes || command.starts_with("tshark ");
             let waits =
                 ends && !on_links(&command) && !LONG.iter().any(|part| command.contains(part));
@@ -312,7 +314,7 @@ fn run(name: &str) {
         let Some(printed) = desk.shell.output(&command, &desk.folder) else {
             continue;
         };
-        // Where it stands now: output before it may have become longer.
+        // Its current position: earlier output may have become longer.
         let at = |line: usize| line.checked_add_signed(moved).unwrap();
         let now = Shown {
             output: at(shown.output.start)..at(shown.output.end),
@@ -340,7 +342,7 @@ fn run(name: &str) {
     );
 }
 
-/// Pages of a folder of the repository; "" for those at its top.
+/// Runs the pages of a folder of the repository; "" for those at the top.
 fn run_those(begin: &str) {
     let pages = pages();
     let of_folder = |page: &&String| match begin {
@@ -356,7 +358,7 @@ fn run_those(begin: &str) {
     assert!(some, "no pages in {begin}");
 }
 
-/// Folders of pages, each with its test below.
+/// Folders of pages, each with a test below.
 const FOLDERS: [&str; 7] = [
     "",
     "captures/",
@@ -427,9 +429,9 @@ fn every_page_has_a_test() {
     assert!(idle.is_empty(), "no page has them: {idle:?}");
 }
 
-/// Links between pages lead somewhere, headings included.
+/// Links between pages have valid targets, headings included.
 #[test]
-fn links_lead_somewhere() {
+fn links_have_valid_targets() {
     let anchor = |heading: &str| -> String {
         let kept = heading.trim_start_matches('#').trim().to_lowercase();
         let kept = kept
@@ -454,7 +456,7 @@ fn links_lead_somewhere() {
                 "" => root().join(&page),
                 file => folder.join(file),
             };
-            // Part of a page that is put together.
+            // Part of an assembled page.
             if page.ends_with("/index.md") {
                 continue;
             }
@@ -474,7 +476,7 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn the_index_has_every_page_of_the_docs() {
+fn the_index_lists_every_page_of_the_docs() {
     let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
     for page in pages() {
         if let Some(name) = page.strip_prefix("docs/") {

@@ -1,12 +1,13 @@
-//! The Wireshark profile, with the real tshark and this build of the plugin: every field, filter, column and colour in it is
-//! there and says something.
+//! The Wireshark profile, tested with the real tshark and this build of the plugin: every field,
+//! filter, column and colour in it exists and matches something.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
 use xtask::{captures, packages, process, profile};
 
-/// tshark with the plugin and the profile; `None` where it cannot be built, which is said.
+/// Returns tshark with the plugin and the profile; `None`, with a message, if the plugin cannot be
+/// built.
 fn ready() -> Option<Tshark> {
     let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
@@ -24,7 +25,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(profile::source().unwrap().join(name)).unwrap()
 }
 
-/// The committed captures of that name, or that begin so.
+/// Returns the committed captures whose names begin with `beginning`.
 fn samples(beginning: &str) -> Vec<PathBuf> {
     let folder: PathBuf = captures::folder().unwrap();
     let mut files: Vec<PathBuf> = folder
@@ -42,7 +43,7 @@ fn samples(beginning: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What stands between quotes in a line of one of Wireshark's tables.
+/// Returns the quoted texts in a line of one of Wireshark's tables.
 fn columns(line: &str) -> Vec<String> {
     let line = line.trim().trim_matches('"');
     let columns = line.split("\",\"");
@@ -55,7 +56,7 @@ fn table(name: &str) -> Vec<Vec<String>> {
     lines.map(columns).collect()
 }
 
-/// Name and filter of every colouring rule.
+/// Returns name and filter of every colouring rule.
 fn colours() -> Vec<(String, String)> {
     let text = file("colorfilters");
     let lines = text.lines().filter(|line| line.starts_with('@'));
@@ -67,7 +68,7 @@ fn colours() -> Vec<(String, String)> {
     rules.collect()
 }
 
-/// Every filter of the profile, with what it belongs to.
+/// Returns every filter of the profile, with the name of its owner.
 fn filters() -> Vec<(String, String)> {
     let mut all = colours();
     for line in table("dfilter_buttons") {
@@ -86,7 +87,7 @@ fn filters() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_filter_is_one_and_every_field_is_there() {
+fn every_filter_is_valid_and_every_field_exists() {
     let Some(tshark) = ready() else {
         return;
     };
@@ -95,12 +96,12 @@ fn every_filter_is_one_and_every_field_is_there() {
         .lines()
         .filter_map(|line| line.split('\t').nth(2))
         .collect();
-    // All in one statistic, in which they stand between commas.
+    // All in one statistic, which separates them by commas.
     let mut statistic = "io,stat,0".to_owned();
     for (name, filter) in filters() {
         assert!(!filter.contains(','), "{name}: {filter}");
         statistic += &format!(",{filter}");
-        // A filter with a field that is not there is refused; the name of a whole protocol may be ours, too.
+        // A filter with an unknown field is refused; the name of a whole protocol may be ours, too.
         let ours = filter
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
             .filter(|word| word.starts_with("fcn") || word.starts_with("rocev2"));
@@ -126,7 +127,7 @@ fn every_filter_is_one_and_every_field_is_there() {
     assert!(count > 8, "{count} fields in columns");
 }
 
-/// A capture in which each colour is seen.
+/// A capture in which each colour appears.
 const SEEN: &[(&str, &str)] = &[
     ("Bad ICRC", "malformed-cnp"),
     ("Breaks a rule of a draft", "malformed-fast-cnp"),
@@ -152,9 +153,9 @@ const SEEN: &[(&str, &str)] = &[
     ("UDP", "formats-cut"),
 ];
 
-/// Wireshark colours by the first rule that fits; a rule that never comes to it is none.
+/// Wireshark uses the first rule that matches; a rule that is never reached is useless.
 #[test]
-fn every_colour_is_seen_in_a_sample_capture() {
+fn every_colour_appears_in_a_sample_capture() {
     let Some(tshark) = ready() else {
         return;
     };
@@ -170,7 +171,8 @@ fn every_colour_is_seen_in_a_sample_capture() {
     }
 }
 
-/// Titles of the columns that are shown, in their order, and of those that are filled in the packets that `filter` lets through.
+/// Returns the titles of the visible columns, in their order, and of those that are filled in the
+/// packets that match `filter`.
 fn filled(
     tshark: &Tshark,
     capture: &Path,
@@ -204,7 +206,7 @@ fn filled(
     (titles, filled)
 }
 
-/// Those that a screen of 1366 pixels has room for.
+/// Columns that fit a screen of 1366 pixels.
 const SHOWN: [&str; 8] = [
     "No.",
     "Time",
@@ -217,7 +219,7 @@ const SHOWN: [&str; 8] = [
 ];
 
 #[test]
-fn columns_fit_the_screen_and_name_kinds_as_people_do() {
+fn columns_fit_the_screen_and_use_names_of_kinds() {
     let Some(tshark) = ready() else {
         return;
     };
@@ -250,11 +252,11 @@ fn columns_fit_the_screen_and_name_kinds_as_people_do() {
         (hidden.len(), widths.next()),
         (formats.len() - SHOWN.len(), None)
     );
-    // Beside the map of colours and the scroll bar.
+    // Beside the colour map and the scroll bar.
     assert!((1200..=1366 - 51).contains(&sum), "{sum}");
 }
 
-/// The columns' formats, in their order.
+/// Returns the formats of the columns, in their order.
 fn formats() -> Vec<String> {
     let text = file("preferences");
     let lines = text
@@ -265,7 +267,7 @@ fn formats() -> Vec<String> {
     formats.collect()
 }
 
-/// The formats of hidden columns.
+/// Returns the formats of the hidden columns.
 fn hidden() -> BTreeSet<String> {
     let text = file("preferences");
     let mut lines = text.lines();
@@ -275,7 +277,7 @@ fn hidden() -> BTreeSet<String> {
 }
 
 #[test]
-fn columns_are_filled_and_nothing_is_complained_of() {
+fn columns_are_filled_without_errors() {
     let Some(tshark) = ready() else {
         return;
     };

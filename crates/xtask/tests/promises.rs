@@ -1,15 +1,17 @@
-//! docs/promises.md: every test that it names exists, is a test, and does not stand there for two promises of one table.
+//! docs/promises.md: every test named there exists, is a test, and is named for only one promise of
+//! a table.
 
 use std::collections::BTreeSet;
 
 use xtask::cargo;
 
-/// Whether a source has a test of this name.
+/// Returns true if a source has a test with this name.
 fn has_test(source: &str, name: &str) -> bool {
     let Some((before, _)) = source.split_once(&format!("fn {name}(")) else {
         return false;
     };
-    // Between its attribute and its name there are attributes at most; a property test's arguments stand behind.
+    // Only attributes are between its attribute and its name; a property test's arguments follow
+    // the name.
     let attributes = before.rsplit("\n\n").next().unwrap_or_default();
     attributes.lines().any(|line| line.trim() == "#[test]")
 }
@@ -46,7 +48,7 @@ fn the_tests_behind_promises_exist() {
 }
 
 #[test]
-fn what_only_looks_like_a_test_is_none() {
+fn functions_without_the_attribute_are_not_tests() {
     let source = "#[test]\nfn one() {}\n\nfn two() {}\n\n    #[test]\n    #[cfg(unix)]\n    fn three(x in any::<u8>()) {}\n";
     assert!(has_test(source, "one") && has_test(source, "three"));
     assert!(!has_test(source, "two") && !has_test(source, "four"));

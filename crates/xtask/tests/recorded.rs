@@ -1,10 +1,12 @@
-//! What tshark with this build of the plugin makes of packets that this project's emitter did not make: those of Linux's soft RoCE.
+//! Packets that do not come from this project's emitter, but from Linux's soft RoCE, in tshark with
+//! this build of the plugin.
 
 use xtask::captures::{self, Scene};
 use xtask::packages;
 use xtask::tshark::Tshark;
 
-/// The values of fields in each frame that has any of RoCEv2, by capture; `None`, said loudly, without tshark.
+/// Returns the values of fields in each frame with RoCEv2, by capture; `None`, with a conspicuous
+/// message, without tshark.
 fn recorded(fields: &[&str]) -> Option<Vec<(String, Vec<Vec<String>>)>> {
     let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
@@ -27,7 +29,7 @@ fn recorded(fields: &[&str]) -> Option<Vec<(String, Vec<Vec<String>>)>> {
 }
 
 #[test]
-fn every_icrc_is_right_and_nothing_breaks_a_rule() {
+fn every_icrc_is_correct_and_no_rule_is_violated() {
     let fields = [
         "frame.cap_len",
         "frame.len",
@@ -39,11 +41,11 @@ fn every_icrc_is_right_and_nothing_breaks_a_rule() {
     };
     assert_eq!(recorded.len(), captures::CASES.len());
     for (name, frames) in recorded {
-        // The receiver's has one connection of 20,016 octets.
+        // The receiver's capture has one connection of 20,016 octets.
         let least = if name == "soft-roce-receiver" { 40 } else { 80 };
         assert!(frames.len() > least, "{name}: {}", frames.len());
         for frame in frames {
-            // 1 is good, 2 not verified.
+            // 1 means good, 2 means not verified.
             let status = if frame[0] == frame[1] { "1" } else { "2" };
             assert_eq!(frame[2..], [status, ""], "{name}");
         }
@@ -64,7 +66,8 @@ fn notifications_find_the_qp_that_perftest_exchanged() {
                 [&[["cnp", "0x00001f", "0x00001f", "packet"]][..], &[fast; 5]].concat()
             }
             "soft-roce-switch-fast-cnp" => {
-                // The first comes before a packet of the other direction has shown the sender's QP.
+                // The first precedes the packet of the other direction that reveals the sender's
+                // QP.
                 vec![
                     ["fast_cnp_1", "0x000014", "", ""],
                     ["fast_cnp_1", "0x000014", "0x000012", "port"],

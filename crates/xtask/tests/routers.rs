@@ -1,4 +1,5 @@
-//! What a congestion point learns of proxies from routers that this project did not make: the sample captures of FRR and ExaBGP.
+//! Proxies that a congestion point learns from foreign routers: the sample captures of FRR and
+//! ExaBGP.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use fcn_node::{ProxyDirectory, Time};
 use fcn_wire::{Frame, LinkType, Profile};
 use xtask::{captures, packets};
 
-/// The proxy known after each packet of one link that changed it.
+/// Returns the known proxy after each packet of one link that changed it.
 fn learnt(case: &str, sender: &str, link: [u8; 5]) -> Vec<Option<IpAddr>> {
     let file = captures::folder()
         .unwrap()
@@ -37,7 +38,7 @@ fn learnt(case: &str, sender: &str, link: [u8; 5]) -> Vec<Option<IpAddr>> {
     known.split_off(1)
 }
 
-/// The MAC addresses of a link's ends, but for the last octet.
+/// Returns the MAC addresses of a link's ends, without the last octet.
 fn link(number: u8) -> [u8; 5] {
     [2, 0, 0, 0, number]
 }
@@ -52,16 +53,17 @@ fn the_directory_follows_flags_withdrawals_and_max_age() {
         ("ospf-area", "192.0.2.15", 3, vec![proxy, None]),
         ("ospf-domain", "192.0.2.15", 1, vec![proxy, None]),
         ("ospf-domain", "192.0.2.15", 3, vec![proxy, None]),
-        // With the flag, without, with it, purged; core never hears of it.
+        // With the flag, without, with it, purged; core never receives it.
         ("isis", "192.0.2.15", 1, vec![proxy, None, proxy, None]),
         ("isis", "192.0.2.15", 2, vec![proxy, None, proxy, None]),
         ("isis", "192.0.2.15", 3, vec![]),
         // With the characteristic, without, with it, withdrawn.
         ("bgp", "10.1.2.3", 1, vec![proxy, None, proxy, None]),
         ("bgp", "10.1.2.3", 2, vec![proxy, None, proxy, None]),
-        // Of another next hop.
+        // For a different next hop.
         ("bgp", "10.1.2.3", 3, vec![]),
-        // ExaBGP ends without a NOTIFICATION, by TCP alone, which is not followed; the reflector withdraws its routes.
+        // ExaBGP ends the session without a NOTIFICATION, only by TCP, which is not tracked; the
+        // reflector withdraws its routes.
         ("bgp", "192.0.2.15", 1, vec![proxy]),
         ("bgp", "192.0.2.15", 2, vec![proxy, None]),
     ] {

@@ -1,4 +1,5 @@
-//! Whether fcn-top is right about who obeys, in the scenario of `cargo xtask demo` and in the samples.
+//! Correctness of fcn-top's verdicts on senders, in the scenario of `cargo xtask demo` and in the
+//! samples.
 
 use serde_json::Value;
 use xtask::captures::{self, Generator};
@@ -20,7 +21,7 @@ fn the_demo_is_right_about_every_sender() {
         text.ends_with("3 obey, 1 does not, as the scenario has it"),
         "{text}"
     );
-    // With what stands around it, it is a screen.
+    // Together with its surroundings, it fills a screen.
     assert!(
         text.lines().count() <= 16 && text.lines().all(|line| line.chars().count() <= 76),
         "{text}"

@@ -1,5 +1,6 @@
-//! What tshark with this build of the plugin finds in simulated captures: every notification of the ground truth, and nothing to
-//! complain of. Over the samples, and over each built-in scenario as it is.
+//! Simulated captures in tshark with this build of the plugin: every notification of the ground
+//! truth is found, and no error is reported. Uses the samples, and each built-in scenario
+//! unchanged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ use xtask::captures::{self, Generator, Scene};
 use xtask::packages;
 use xtask::tshark::{TempDir, Tshark};
 
-/// What the plugin's protocols are called in expert info.
+/// Names of the plugin's protocols in expert info.
 const OURS: [&str; 6] = [
     "RoCEv2",
     "CNP",
@@ -18,7 +19,7 @@ const OURS: [&str; 6] = [
     "Proxy address option",
 ];
 
-/// tshark with the plugin; `None`, said loudly, where it cannot be had.
+/// Returns tshark with the plugin; `None`, with a conspicuous message, if it is not available.
 fn tshark() -> Option<Tshark> {
     let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
@@ -28,7 +29,7 @@ fn tshark() -> Option<Tshark> {
     Some(Tshark::with_this_plugin(false).unwrap())
 }
 
-/// What `tshark -z expert` lists: group, protocol and summary.
+/// Parses the list of `tshark -z expert`: group, protocol and summary.
 fn expert(text: &str) -> Vec<[String; 3]> {
     let row = |line: &str| {
         let (count, rest) = line.trim().split_once(char::is_whitespace)?;
@@ -44,15 +45,15 @@ fn is_ours([_, protocol, _]: &[String; 3]) -> bool {
     OURS.contains(&protocol.as_str())
 }
 
-/// What tshark tells of a capture.
+/// Results of tshark on a capture.
 struct Decoded {
     /// Notifications by kind.
     counts: BTreeMap<String, u64>,
-    /// How many frames pause a sender.
+    /// Number of frames that pause a sender.
     pauses: usize,
 }
 
-/// Has tshark tell everything at once, and checks that it has nothing to complain of.
+/// Runs tshark once for all results, and checks that there are no errors.
 fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
     let fields = [
         "cnp",
@@ -78,10 +79,11 @@ fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
         .decode(capture, &arguments)
         .unwrap_or_else(|e| panic!("{e}"));
     let name = capture.display();
-    // An empty line is before what is said of all frames, and has no separator.
+    // The part about all frames follows an empty line, and has no separator.
     let (frames, experts) = text.split_once("\n\n").unwrap_or((&text, ""));
     for found in expert(experts) {
-        // Spoofed and replayed notifications of `attack` are well-formed: who may say what is not for a decoder to know.
+        // Spoofed and replayed notifications of `attack` are well-formed: a decoder cannot know
+        // which nodes are authorised.
         assert!(!is_ours(&found), "{name}: {found:?}");
         assert_ne!(found[0], "Malformed", "{name}: {found:?}");
     }
@@ -93,7 +95,7 @@ fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
             panic!("{name}: {line}");
         };
         pauses += usize::from(!pause.is_empty());
-        // Packets are whole, so that Wireshark does not take cut ones for broken.
+        // Packets are complete, so Wireshark does not take truncated ones for malformed.
         assert!(!info.contains("[Malformed Packet]"), "{name}: {line}");
         let values: Vec<bool> = kinds.iter().map(|value| !value.is_empty()).collect();
         let option = kinds[2];
@@ -110,7 +112,7 @@ fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
     Decoded { counts, pauses }
 }
 
-/// Notifications by kind, as the ground truth has them.
+/// Returns the notifications by kind in the ground truth.
 fn in_truth(truth: &Path) -> BTreeMap<String, u64> {
     let truth: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
@@ -122,7 +124,7 @@ fn in_truth(truth: &Path) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Checks a capture against its truth; returns what tshark tells of it.
+/// Compares a capture with its ground truth; returns the results of tshark.
 fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> Decoded {
     let decoded = decoded(tshark, capture);
     assert_eq!(decoded.counts, in_truth(truth), "{}", capture.display());
@@ -161,7 +163,7 @@ fn scenarios_as_built_in_agree_with_their_truth() {
         if simulated.contains(&name.as_str()) {
             let capture = folder.path().join(format!("{name}.pcapng"));
             let truth = folder.path().join(format!("{name}.json"));
-            // Whole, and as much of it as has everything.
+            // Whole packets, for long enough to include everything.
             let options = ["--snap-len", "0", "--set", "duration=4ms"];
             generator
                 .write_default(&name, &options, &capture, &truth)
@@ -171,14 +173,14 @@ fn scenarios_as_built_in_agree_with_their_truth() {
     }
 }
 
-/// Else the tests above could not fail.
+/// Proves that the tests above can fail.
 #[test]
-fn what_is_broken_is_found() {
+fn broken_packets_are_found() {
     let Some(tshark) = tshark() else { return };
     let folder = captures::folder().unwrap();
     let malformed = captures::all()
         .into_iter()
-        // Wireshark shows routing itself, without the drafts' rules.
+        // Wireshark itself decodes routing messages, without the drafts' rules.
         .filter(|sample| sample.scenario == "malformed" && sample.name != "malformed-pnc");
     let mut checked = 0;
     for sample in malformed {

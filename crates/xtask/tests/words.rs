@@ -1,5 +1,5 @@
-//! docs/words.md: the names in it are those of the plugin, fcn-top, its metrics and the ground truth, and one quantity has one
-//! name.
+//! docs/words.md: the names in it are those of the plugin, fcn-top, its metrics and the ground
+//! truth, and each quantity has only one name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,17 +10,17 @@ fn file(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Names of Wireshark's own.
+/// Wireshark's own names.
 const STOCK: [&str; 1] = ["frame.interface_name"];
 
-/// Names in Wireshark and fcn-top that differ, for reasons that the page gives.
+/// Names that differ between Wireshark and fcn-top, for reasons given on the page.
 const APART: [(&str, &str); 3] = [
     ("fcn.rate_before", "data_rate"),
     ("fcn.finding", "what"),
     ("fcn.finding.severity", "severity"),
 ];
 
-/// The names in quotes of `text`, between `open` and `close`.
+/// Returns the quoted names in `text`, between `open` and `close`.
 fn quoted<'a>(text: &'a str, open: &str, close: char) -> BTreeSet<&'a str> {
     let parts = text.split(open).skip(1);
     parts
@@ -29,7 +29,7 @@ fn quoted<'a>(text: &'a str, open: &str, close: char) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Cells of the page's tables: Wireshark, fcn-top, Prometheus, ground truth.
+/// Returns the cells of the page's tables: Wireshark, fcn-top, Prometheus, ground truth.
 fn rows(page: &str) -> Vec<[Option<&str>; 4]> {
     let lines = page.lines().filter(|line| line.starts_with("| "));
     let lines = lines.filter(|line| !line.starts_with("| what |"));
@@ -82,7 +82,7 @@ fn one_quantity_has_one_name_in_every_tool() {
             assert_eq!(column, other, "in the ground truth");
         }
     }
-    // What has one name in the plugin and in rows and points of fcn-top is in the table.
+    // A name common to the plugin and to rows and points of fcn-top is in the table.
     let (_, of_rows) = columns.split_once("\n### `rows`\n").unwrap();
     let (of_rows, _) = of_rows.split_once("\n### `hops`\n").unwrap();
     let of_rows = quoted(of_rows, "\n| `", '`');
