@@ -1,5 +1,5 @@
-//! Locates the IP header in front of a known header: Wireshark tells a dissector where its own
-//! octets begin, not where the IP packet around them does.
+//! Locates the IP header in front of a known header: a dissector knows the offset of its own
+//! octets, but not that of the IP packet around them.
 //!
 //! The search goes backwards from the known header, so link types and tunnels need not be
 //! understood.

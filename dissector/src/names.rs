@@ -8,7 +8,7 @@ use fcn_wire::finding::{Family, Rule};
 /// Names of values: value, name.
 pub type Values = &'static [(u32, &'static str)];
 
-/// How Wireshark stores and prints a field.
+/// Type of a field, which determines how Wireshark stores and prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Has no value; opens a subtree.

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_keys_only_where_they_are() {
+    fn names_the_keys_only_if_present() {
         let line = source_line(
             "deb",
             "http://mirror.example/debian/",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_folder_of_apt_is_its_own() {
+    fn apt_uses_only_its_own_folders() {
         let words = options(Path::new("/own/apt"));
         for word in words {
             if word.starts_with("Dir::") {

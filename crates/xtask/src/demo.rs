@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_between_characters() {
+    fn long_lines_are_truncated_between_characters() {
         assert_eq!(shortened("a→b", 3), "a→b");
         assert_eq!(shortened("a→b→c", 3), "a→…");
         assert_eq!(shortened("ab", 0), "…");
     }
 
     #[test]
-    fn decodes_in_one_line_a_packet() {
+    fn decodes_one_line_per_packet() {
         if process::which("tshark").is_none() {
             println!("SKIPPED: tshark is not installed");
             return;

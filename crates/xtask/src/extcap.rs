@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_has_what_root_installs() {
+    fn root_installs_for_everyone() {
         let (home, lib) = (Some("/home"), Some("/lib"));
         assert_eq!(
             placed(home, lib, false).unwrap(),

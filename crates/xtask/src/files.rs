@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaces_and_leaves_nothing_else_behind() {
+    fn replacing_leaves_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("lib.so");
         let target = folder.path().join("deep/epan/fcn.so");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_in_the_list_is_as_spdx_writes_it() {
+    fn listed_names_are_valid_spdx() {
         for name in COMPATIBLE.split('|') {
             assert!(compatible(name), "{name}");
         }

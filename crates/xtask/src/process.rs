@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_what_a_shell_would_split() {
+    fn words_that_a_shell_would_split_are_quoted() {
         let mut command = Command::new("/opt/bin/tshark");
         command.args(["-r", "a b.pcapng", "-o", "x:\"it's\"", "-n", ""]);
         assert_eq!(

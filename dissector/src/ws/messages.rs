@@ -11,8 +11,8 @@ use crate::show::{self, PayloadAt, Scene, Shown};
 use core::ffi::c_int;
 use fcn_wire::{Claim, Profile};
 
-/// Returns the code points for reading a datagram that Wireshark passes to the dissector of
-/// `protocol`, if it is ours. Otherwise notes it, unless it belongs to another protocol.
+/// Notes a datagram that Wireshark passes to the dissector of `protocol`, unless it belongs to
+/// another protocol, and returns the code points for reading it if it is ours.
 ///
 /// A datagram of ours is shown in place. If it is broken, its own dissector refuses it, so that
 /// Wireshark tries the dissector of the other port and all heuristics; the postdissector shows it

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn structures_lie_as_in_epan_sys() {
+    fn structure_layouts_match_epan_sys() {
         same_places! {
             packet_info {
                 cinfo, dl_dst, net_src, net_dst, flags, destport, match_uint, can_desegment,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_are_those_of_epan_sys() {
+    fn constants_match_epan_sys() {
         assert_eq!(sys::COL_INFO, epan_sys::COL_INFO);
         assert_eq!(sys::COL_PROTOCOL, epan_sys::COL_PROTOCOL);
         assert_eq!(sys::FI_GENERATED, epan_sys::FI_GENERATED);

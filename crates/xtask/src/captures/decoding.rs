@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_lines_tell_how_many_more_there_are() {
+    fn first_lines_count_the_remaining_ones() {
         assert_eq!(first_lines("a\nb\n", 2), "a\nb\n");
         assert_eq!(
             first_lines("a\nb\nc\nd\n", 2),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_are_shown_twice_and_data_once_a_shape() {
+    fn notifications_are_shown_twice_and_data_once_per_shape() {
         const ROCE: &str = "eth:ethertype:ipv6:udp:infiniband";
         let data = |opcode: u8, ecn: u8| format!("|||||||2001:db8::1|{ROCE}||{opcode}|||{ecn}");
         let traced =
