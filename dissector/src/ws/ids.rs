@@ -35,8 +35,8 @@ pub(super) static RULE_IDS: [AtomicPtr<c_char>; RULES] =
 
 struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
 
-// SAFETY: written by Wireshark at startup, on its one thread, and only read by it afterwards; Rust
-// code only passes the address on.
+// SAFETY: written by Wireshark at startup, on its one thread, and only read afterwards, by
+// Wireshark and by `of_other_packets`.
 unsafe impl Sync for ExpertIds {}
 
 static EXPERT_IDS: ExpertIds =
