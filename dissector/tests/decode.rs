@@ -255,7 +255,7 @@ fn filters_summary_and_findings_match_fcn_wire() {
         "fastcnp.type.change",
         "proxycn.option.type",
     ];
-    assert_eq!(never, BTreeSet::from(forced), "what no capture shows");
+    assert_eq!(never, BTreeSet::from(forced), "rules without a capture");
     // A field that is present also matches as a filter; one check suffices.
     let path = capture("formats-unaware-sender");
     assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));

@@ -521,7 +521,7 @@ fn large_messages_are_shown_up_to_the_limit_and_the_rest_is_counted() {
         trees.iter().map(|tree| count(tree)).collect::<Vec<_>>(),
         [1024, 0, 0, 800]
     );
-    assert!(trees[0].contains("[Prefixes not listed: 1476]"), "not said");
+    assert!(trees[0].contains("[Prefixes not listed: 1476]"), "missing");
     // Each at its own prefix, up to the last.
     for i in [0, 1, 511, 1023] {
         let prefix = host(i);
