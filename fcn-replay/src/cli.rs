@@ -1,4 +1,4 @@
-//! The command line's options. `run.rs` carries them out.
+//! Command-line options, carried out by `run.rs`.
 
 use crate::rules::Rewriting;
 use crate::selection::Numbers;
@@ -25,34 +25,34 @@ pub struct Cli {
     /// The capture; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where frames go.
+    /// Target of frames.
     #[command(flatten)]
     pub link: LinkOptions,
     /// A second interface.
     #[command(flatten)]
     pub second: Second,
-    /// When.
+    /// Timing of frames.
     #[command(flatten)]
     pub timing: Timing,
-    /// How close to it.
+    /// Accuracy of timing.
     #[command(flatten)]
     pub manner: Manner,
-    /// How often.
+    /// Number of loops.
     #[command(flatten)]
     pub loops: Looping,
-    /// How many and how long.
+    /// Limits on number and time.
     #[command(flatten)]
     pub limits: Limits,
-    /// Which.
+    /// Selection of frames.
     #[command(flatten)]
     pub selection: Selecting,
-    /// What is changed in them.
+    /// Changes to frames.
     #[command(flatten)]
     pub rewriting: Rewriting,
     /// Memory.
     #[command(flatten)]
     pub memory: Memory,
-    /// What is printed.
+    /// Output.
     #[command(flatten)]
     pub printing: Printing,
 }
@@ -78,13 +78,14 @@ pub struct Second {
     /// Send one direction on this second interface
     #[arg(long, value_name = "IF", requires_all = ["iface", "split"], conflicts_with = "output")]
     pub iface2: Option<String>,
-    /// What leaves by --iface: first-seen (frames of the host that sends first in each conversation), prefixes
-    /// of source addresses (10.0.0.0/8,fd00::/8), or interface (what the capture's first interface saw)
+    /// How to choose the frames that leave by --iface: first-seen (frames of the host that sends
+    /// first in each conversation), prefixes of source addresses (10.0.0.0/8,fd00::/8), or
+    /// interface (frames captured on the capture's first interface)
     #[arg(long, value_name = "HOW", value_parser = Sides::read, requires = "iface2")]
     pub split: Option<Sides>,
 }
 
-/// When frames leave.
+/// Timing of frames.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Timing")]
 pub struct Timing {
@@ -102,7 +103,7 @@ pub struct Timing {
     pub max_gap: Option<Duration>,
 }
 
-/// How often the capture is sent.
+/// Number of loops.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Loops")]
 pub struct Looping {
@@ -112,12 +113,13 @@ pub struct Looping {
     /// Send it until stopped
     #[arg(long, conflicts_with_all = ["loops", "count"])]
     pub forever: bool,
-    /// Time between the last frame of a loop and the next loop [default: the capture's mean gap; none at a rate]
+    /// Time between the last frame of a loop and the next loop [default: the capture's mean gap;
+    /// none at a rate]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "top")]
     pub loop_gap: Option<Duration>,
 }
 
-/// How much is sent.
+/// Limits on what is sent.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
@@ -129,7 +131,7 @@ pub struct Limits {
     pub duration: Option<Duration>,
 }
 
-/// Which frames are sent.
+/// Selection of frames.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct Selecting {
@@ -151,7 +153,7 @@ pub struct Selecting {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Memory {
-    /// Whether the capture is read into memory before the first frame leaves
+    /// When to read the capture into memory
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub preload: Preload,
     /// Memory for frames, such as 500MB or 2GiB [default: a quarter of the machine's]
@@ -159,7 +161,7 @@ pub struct Memory {
     pub memory_limit: Option<u64>,
 }
 
-/// When the capture is read.
+/// Time of reading the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Preload {
     /// Before sending if it fits into --memory-limit, else while sending
@@ -170,7 +172,7 @@ pub enum Preload {
     No,
 }
 
-/// What is printed.
+/// Output.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Printing {

@@ -1,4 +1,5 @@
-//! What would be sent: the first frames in a table, and totals. Needs no interface and no rights.
+//! Shows what would be sent: the first frames in a table, and totals. Needs no interface and no
+//! permissions.
 
 use crate::cli::Cli;
 use crate::outcome::Outcome;
@@ -15,12 +16,12 @@ use fcn_wire::Profile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// A frame of the table.
+/// A row of the table.
 struct Row {
     number: u64,
     /// Seconds since the first frame; `None` at top speed.
     at: Option<f64>,
-    /// The capture's interface, and the queue that the frame leaves by.
+    /// Interface of the capture, and the queue by which the frame leaves.
     interface: u32,
     job: usize,
     octets: usize,
@@ -56,7 +57,7 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
     outcome.require_frames()
 }
 
-/// Seconds that a loop takes, without the gap to the next one; `None` at top speed.
+/// Returns the duration of a loop in seconds, without the gap to the next one; `None` at top speed.
 fn seconds(pipeline: &Pipeline) -> Option<f64> {
     let nothing = std::time::Duration::ZERO;
     (pipeline.by() != By::Nothing).then(|| pipeline.loops(Some(nothing)).lasting(1).as_secs_f64())
@@ -116,7 +117,8 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     lines.push(("timing", plan::say_timing(cli)));
     if let Some(seconds) = seconds(pipeline) {
         let mut what = format!("{seconds:.9} s a loop");
-        // At a rate, a loop lasts to the end of its last frame's share of time; else to its last frame.
+        // At a rate, a loop lasts to the end of the last frame's share of time; otherwise to its
+        // last frame.
         let frames = match pipeline.by() {
             By::Rate { .. } => tally.selected + 1,
             _ => tally.selected,
@@ -149,7 +151,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     text
 }
 
-/// The interface and queue of a job.
+/// Returns the interface and queue of a job.
 fn way(cli: &Cli, pipeline: &Pipeline, job: usize) -> String {
     let side = pipeline.splitting.side(job);
     let name = match side {

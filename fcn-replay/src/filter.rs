@@ -1,4 +1,5 @@
-//! The filter: libpcap's language, compiled for each link type that the capture has; and where in it a mistake is.
+//! The filter in libpcap's language, compiled for each link type of the capture, and the position
+//! of errors in it.
 
 use fcn_tool::failure::{Failure, Result};
 use pcap::{BpfProgram, Capture, Linktype};
@@ -7,12 +8,12 @@ use rustc_hash::FxHashMap;
 /// A filter in libpcap's language.
 pub struct Filter {
     text: String,
-    /// For each link type's number in the file.
+    /// Compiled programs by link type number in the file.
     programs: FxHashMap<u32, BpfProgram>,
 }
 
 impl Filter {
-    /// A filter that was not looked at yet.
+    /// Creates a filter that is not yet compiled.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self {
@@ -21,10 +22,10 @@ impl Filter {
         }
     }
 
-    /// Whether a packet of the link type with this number in its file matches.
+    /// Returns true if a packet of the link type with this number in its file matches.
     ///
     /// # Errors
-    /// The filter is none, or cannot be had for this link type.
+    /// The filter is invalid, or not supported for this link type.
     #[inline]
     pub fn matches(&mut self, link_number: u32, packet: &[u8]) -> Result<bool> {
         if !self.programs.contains_key(&link_number) {
@@ -36,7 +37,7 @@ impl Filter {
             .is_some_and(|program| program.filter(packet)))
     }
 
-    /// Compiles it for a link type.
+    /// Compiles the filter for a link type.
     ///
     /// # Errors
     /// As for [`matches`](Self::matches).
@@ -54,7 +55,7 @@ impl Filter {
     }
 }
 
-/// What libpcap says is wrong, where it is none.
+/// Compiles a filter, or returns libpcap's error message.
 fn compile(link_number: u32, text: &str) -> std::result::Result<BpfProgram, String> {
     let text_of = |error: pcap::Error| match error {
         pcap::Error::PcapError(text) => text,
@@ -65,7 +66,7 @@ fn compile(link_number: u32, text: &str) -> std::result::Result<BpfProgram, Stri
         .map_err(text_of)
 }
 
-/// libpcap's own number of a link type that files have another one for.
+/// Returns libpcap's own number of a link type whose number in files is different.
 fn dlt(link_number: u32) -> i32 {
     match link_number {
         101 => 12,
@@ -73,7 +74,7 @@ fn dlt(link_number: u32) -> i32 {
     }
 }
 
-/// What may make a whole filter of the beginning of one.
+/// Texts that may complete the beginning of a filter.
 const REST: [&str; 15] = [
     "",
     " ip",
@@ -92,8 +93,9 @@ const REST: [&str; 15] = [
     "-2",
 ];
 
-/// The column (from 1) and the word of the first mistake; `None` where the filter ends too soon. libpcap doesn't say where: the
-/// word that it names, else the first one behind which nothing makes a filter of what stands up to it.
+/// Returns the column (from 1) and the word of the first error; `None` if the filter ends too soon.
+/// libpcap does not report the position. The word is the one that it names, otherwise the first one
+/// after which no text completes the filter.
 fn mistake<'t>(link_number: u32, text: &'t str, message: &str) -> Option<(usize, &'t str)> {
     let column = |at: usize| {
         text.get(..at)
@@ -121,7 +123,8 @@ fn mistake<'t>(link_number: u32, text: &'t str, message: &str) -> Option<(usize,
         .map(|(at, word)| (column(at), word))
 }
 
-/// The words of a filter and where they begin: what stands between spaces, parentheses apart.
+/// Iterates over the words of a filter and their positions: text between spaces, split at
+/// parentheses and brackets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_inclusive([' ', '(', ')', '[', ']'])
         .scan(0, |at, piece| {
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_matches_what_it_says() {
+    fn a_filter_matches() {
         let mut frame = [0; 60];
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
         frame[14] = 0x45;
@@ -156,7 +159,7 @@ mod tests {
         assert!(filter.matches(1, &frame).unwrap());
         frame[23] = 6;
         assert!(!filter.matches(1, &frame).unwrap());
-        // Without an Ethernet header, by the number that files have for that.
+        // Without an Ethernet header, with the number that files have for that.
         frame[23] = 17;
         assert!(filter.matches(101, &frame[14..]).unwrap());
         assert!(!filter.matches(101, &frame).unwrap());
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn errors_are_reported_with_their_position() {
         for (text, place) in [
             ("udp prt 4791", "at column 5, `prt`"),
             ("udp and ) ip", "at column 9, `)`"),

@@ -1,33 +1,33 @@
-//! Why frames of a capture are not sent, and how many for each reason.
+//! Reasons why frames of a capture are not sent, with counts.
 
 use fcn_tool::quantity::{counted, grouped};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why a frame is not sent.
+/// Reason why a frame is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Its number is not among those chosen.
+    /// The number is not selected.
     Number,
-    /// It was seen at an interface that is not chosen.
+    /// The capture interface is not selected.
     Interface,
     /// The filter does not match.
     Filter,
-    /// The capture has only a part of it.
+    /// The capture has only a part of the frame.
     Cut,
-    /// Its link type is one that cannot be sent on Ethernet.
+    /// The link type cannot be sent on Ethernet.
     LinkType,
-    /// The capture has no Ethernet header for it, and no destination was given.
+    /// The capture has no Ethernet header for the frame, and no destination was given.
     NoEthernet,
-    /// It is shorter than an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Short,
-    /// It is longer than the interface sends.
+    /// The frame is longer than the interface permits.
     Long,
-    /// It would stop the link.
+    /// The frame would pause the link.
     Pause,
-    /// It cannot be rewritten as asked.
+    /// The frame cannot be rewritten as requested.
     Rewriting,
 }
 
@@ -46,7 +46,8 @@ impl Reason {
         Self::Rewriting,
     ];
 
-    /// Behind a number of frames: why they are left out, and what would send them.
+    /// Returns the text after a number of frames: why they are omitted, and the option that would
+    /// send them.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -64,30 +65,31 @@ impl Reason {
     }
 }
 
-/// What became of the frames read.
+/// Counts of the frames read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Frames read.
     pub read: u64,
     /// Frames to be sent.
     pub selected: u64,
-    /// Octets of them, as they are to be sent.
+    /// Octets of frames to be sent, after rewriting.
     pub octets: u64,
-    /// Frames to be sent whose time stamp is before that of the one before; they are sent right behind it.
+    /// Frames to be sent whose time stamp is before that of the previous frame; they are sent
+    /// immediately after it.
     pub went_back: u64,
-    /// Frames to be sent that have no time stamp; they are sent right behind the one before.
+    /// Frames to be sent without a time stamp; they are sent immediately after the previous frame.
     pub unstamped: u64,
     left_out: [u64; Reason::ALL.len()],
 }
 
 impl Tally {
-    /// One more is left out.
+    /// Counts an omitted frame.
     #[inline]
     pub const fn leave_out(&mut self, reason: Reason) {
         self.left_out[reason as usize] += 1;
     }
 
-    /// The reasons that there were, and how many frames each.
+    /// Returns the reasons that occurred, with the number of frames for each.
     pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
         Reason::ALL
             .into_iter()
@@ -95,7 +97,7 @@ impl Tally {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Lines for people: names and texts.
+    /// Returns lines for human readers: names and texts.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![(
@@ -125,7 +127,7 @@ impl Tally {
         lines
     }
 
-    /// In one line.
+    /// Returns a summary in one line.
     #[must_use]
     pub fn in_short(&self) -> String {
         let mut text = format!("{} read", counted(self.read, "frame"));
@@ -135,7 +137,7 @@ impl Tally {
         text
     }
 
-    /// For JSON.
+    /// Returns the counts as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let left_out: BTreeMap<Reason, u64> = self.reasons().collect();
@@ -155,14 +157,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_place_of_its_own() {
+    fn every_reason_has_its_own_index() {
         for (i, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, i);
         }
     }
 
     #[test]
-    fn what_is_counted_is_told() {
+    fn counts_are_reported() {
         let mut tally = Tally {
             read: 5_000,
             selected: 4_997,

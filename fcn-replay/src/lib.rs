@@ -1,9 +1,10 @@
 //! Replays captures onto a link.
 //!
-//! A frame's way: `pipeline.rs` reads it, chooses it (`selection.rs`, `filter.rs`), gives it an interface and a queue
-//! (`splitting.rs`), changes it (`rewriting.rs`, by `rules.rs`), and gives it a place in time (`timing.rs`). `loading.rs` keeps all of
-//! them in memory, where `source.rs` is the one that fcn-link's sender takes them from, `streaming.rs` hands them on as they are read;
-//! `run.rs` joins all that. Sockets, rates and waiting are fcn-link's business.
+//! For each frame, `pipeline.rs` reads it, selects it (`selection.rs`, `filter.rs`), assigns an
+//! interface and a queue (`splitting.rs`), rewrites it (`rewriting.rs`, by `rules.rs`), and assigns
+//! a time (`timing.rs`). `loading.rs` keeps all frames in memory, from where `source.rs` supplies
+//! them to fcn-link's sender; `streaming.rs` passes them on as they are read. `run.rs` combines
+//! these parts. fcn-link implements sockets, rates and waiting.
 #![forbid(unsafe_code)]
 
 pub mod cli;

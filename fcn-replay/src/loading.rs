@@ -1,4 +1,5 @@
-//! The whole capture into memory, selected and rewritten, a piece of memory for each queue.
+//! Loads the whole capture into memory, selected and rewritten, with a separate buffer for each
+//! queue.
 
 use crate::pipeline::Pipeline;
 use fcn_link::sender::Batch;
@@ -10,18 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Loaded {
     /// The frames of each queue.
     pub batches: Vec<Batch>,
-    /// The queue of each frame, in the order of the capture, where there are several.
+    /// Queue of each frame, in the order of the capture, if there are several queues.
     order: Vec<u16>,
-    /// Frames of all queues.
+    /// Number of frames of all queues.
     pub frames: u64,
 }
 
-/// Reads the capture into at most `limit` octets of memory; `None`: it needs more.
+/// Reads the capture into at most `limit` octets of memory; `None` if it needs more.
 ///
 /// # Errors
-/// It cannot be read, or someone stopped it.
+/// The capture cannot be read, or reading was interrupted.
 pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Option<Loaded>> {
-    /// How often someone's wish to stop is looked for, in frames.
+    /// Number of frames between checks of `stop`.
     const LOOK: u32 = 4_096;
     let jobs = pipeline.splitting.jobs();
     let mut batches: Vec<Batch> = (0..jobs).map(|_| Batch::default()).collect();
@@ -61,8 +62,8 @@ pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Op
 }
 
 impl Loaded {
-    /// How many frames each queue sends in `loops` loops (`None`: without end), but no more than `count` of all
-    /// together, the first in the capture's order.
+    /// Returns the number of frames that each queue sends in `loops` loops (`None`: without end),
+    /// limited to the first `count` of all queues together, in the capture's order.
     #[must_use]
     pub fn totals(&self, loops: Option<u64>, count: Option<u64>) -> Vec<u64> {
         let frames = self.frames.max(1);
@@ -89,7 +90,7 @@ impl Loaded {
         totals
     }
 
-    /// Octets of the longest frame.
+    /// Returns the length of the longest frame, in octets.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.batches.iter().map(Batch::longest).max().unwrap_or(0)
@@ -103,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn queues_send_what_the_limits_say_and_no_more(
+        fn queues_send_up_to_the_limits(
             order in proptest::collection::vec(0u16..3, 1..60),
             loops in 1u64..5,
             count in 1u64..400,

@@ -1,4 +1,4 @@
-//! `fcn-replay`: everything is in the library.
+//! `fcn-replay`: the implementation is in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What became of a capture's frames: part of the report, also if nothing was sent.
+//! Result of processing a capture: part of the report, even if nothing was sent.
 
 use crate::left_out::Tally;
 use crate::pipeline::Pipeline;
@@ -7,7 +7,7 @@ use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
 use serde_json::{Value, json};
 
-/// What became of the capture.
+/// Result of processing a capture.
 pub(crate) struct Outcome {
     tally: Tally,
     interfaces: Option<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Outcome {
     rewritten: Vec<String>,
     unopened: Option<u64>,
     streamed: bool,
-    /// Whether all of the capture was read.
+    /// True if all of the capture was read.
     is_whole: bool,
 }
 
@@ -32,7 +32,7 @@ impl Outcome {
         }
     }
 
-    /// Names and texts, for people.
+    /// Returns names and texts for human readers.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.tally.lines();
         if let Some(text) = &self.interfaces {
@@ -53,7 +53,7 @@ impl Outcome {
         lines
     }
 
-    /// For JSON, where `sent` frames were sent.
+    /// Returns the result as JSON, if `sent` frames were sent.
     pub(crate) fn json(&self, sent: u64) -> Value {
         let mut capture = self.tally.json();
         if let Value::Object(fields) = &mut capture {
@@ -65,7 +65,7 @@ impl Outcome {
         json!({ "capture": capture, "loops": loops })
     }
 
-    /// Loops that were sent wholly.
+    /// Returns the number of complete loops sent.
     pub(crate) const fn loops(&self, sent: u64) -> u64 {
         match sent.checked_div(self.tally.selected) {
             Some(loops) if self.is_whole => loops,
@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// Fails where there is nothing to send.
+    /// Fails if there is nothing to send.
     pub(crate) fn require_frames(&self) -> Result {
         if self.tally.selected > 0 {
             return Ok(());
@@ -85,7 +85,7 @@ impl Outcome {
         })
     }
 
-    /// What is read, in a line.
+    /// Describes the frames to send, in one line.
     pub(crate) fn in_short(&self) -> String {
         format!(
             "{}, {}",

@@ -1,5 +1,5 @@
-//! From the file to frames that can be sent: read, selected, rewritten, given a queue and a place in time, one at a time.
-//! Whether they are kept in memory or sent as they come is for others to say.
+//! From the file to frames that can be sent: read, selected, rewritten, and given a queue and a
+//! time, one at a time. Callers decide whether to keep them in memory or to send them immediately.
 
 use crate::left_out::{Reason, Tally};
 use crate::rewriting::Rewriting;
@@ -12,22 +12,22 @@ use fcn_tool::failure::{Failure, Result};
 use std::path::Path;
 use std::time::Duration;
 
-/// Octets of an Ethernet header.
+/// Length of an Ethernet header, in octets.
 pub const ETHERNET: usize = 14;
-/// Octets of a VLAN tag, which an MTU does not count.
+/// Length of a VLAN tag, in octets, which an MTU does not include.
 const TAG: usize = 4;
 
-/// The longest frame that can leave.
+/// Maximum length of frames that can be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// The MTU of each interface; `None` where there is no interface to ask.
+    /// MTU of each interface; `None` if there is no interface.
     pub mtu: [Option<u32>; 2],
-    /// Octets of the longest frame, without FCS, whatever the MTU.
+    /// Maximum length of a frame without FCS, in octets, regardless of the MTU.
     pub longest: usize,
 }
 
 impl Room {
-    /// Whether `frame` fits the interface `side`.
+    /// True if `frame` fits the interface `side`.
     #[inline]
     #[must_use]
     pub fn has(&self, frame: &[u8], side: usize) -> bool {
@@ -35,50 +35,50 @@ impl Room {
             frame.get(12..14),
             Some([0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00])
         );
-        // Linux lets one tag be beside the MTU.
+        // Linux permits one tag in addition to the MTU.
         let header = ETHERNET + if tagged { TAG } else { 0 };
         let mtu = self.mtu.get(side).copied().flatten();
         frame.len() <= self.longest && mtu.is_none_or(|mtu| frame.len() <= header + mtu as usize)
     }
 }
 
-/// A frame that is to be sent.
+/// A frame to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen<'a> {
-    /// Its number in the capture, from 1.
+    /// Number in the capture, from 1.
     pub number: u64,
-    /// The capture's interface.
+    /// Interface of the capture.
     pub interface: u32,
-    /// Its place in the loop.
+    /// Position in the loop, in the units of [`Places`].
     pub place: u64,
-    /// The queue that it leaves by.
+    /// Queue by which it leaves.
     pub job: usize,
     /// The frame, from its Ethernet header.
     pub octets: &'a [u8],
 }
 
-/// What is done to every frame of the file.
+/// Processing of every frame of the file.
 pub struct Pipeline {
-    /// Which are sent.
+    /// Selection of frames.
     pub selection: Selection,
-    /// What is changed in them.
+    /// Changes to frames.
     pub rewriting: Rewriting,
-    /// Which queue they leave by.
+    /// Assignment of queues.
     pub splitting: Splitting,
-    /// How long they may be.
+    /// Maximum length.
     pub room: Room,
-    /// The capture's interfaces, for a file that keeps them.
+    /// The capture's interfaces, for an output file that describes them.
     pub seen_at: SeenAt,
     by: By,
     reader: CaptureReader<'static>,
     places: Places,
     number: u64,
     tally: Tally,
-    /// Whether this is the first time through the file, of which alone frames are counted.
+    /// True in the first pass through the file, the only one in which frames are counted.
     counting: bool,
-    /// That the file ends inside a frame, and where.
+    /// Message that the file ends inside a frame, with the position.
     cut: Option<String>,
-    /// Whether all that can be chosen was read once.
+    /// True if all frames that can be selected were read once.
     is_whole: bool,
 }
 
@@ -86,7 +86,7 @@ impl Pipeline {
     /// Opens the capture file `path`; `-` is standard input.
     ///
     /// # Errors
-    /// It cannot be opened, or is none.
+    /// It cannot be opened, or is not a capture file.
     pub fn open(
         path: &Path,
         selection: Selection,
@@ -106,7 +106,7 @@ impl Pipeline {
             room,
             seen_at: SeenAt::default(),
             by,
-            // What is wrong with what was named is the caller's mistake, not the machine's.
+            // A wrong file is the user's mistake, not a failure of the machine.
             reader: reader.map_err(|error| Failure::usage(error.to_string()))?,
             places: Places::new(by),
             number: 0,
@@ -117,10 +117,12 @@ impl Pipeline {
         })
     }
 
-    /// Goes on by one frame of the file, which `take` is given if it is to be sent. `false`: there is none any more.
+    /// Processes the next frame of the file, and passes it to `take` if it is to be sent. Returns
+    /// false if there are no more frames.
     ///
     /// # Errors
-    /// The file cannot be read on, or the filter or an interface chosen makes no sense.
+    /// The file cannot be read further, the filter is invalid, or a selected interface does not
+    /// exist.
     #[inline]
     pub fn step(&mut self, take: impl FnOnce(Chosen<'_>)) -> Result<bool> {
         if self.selection.ends_at(self.number) {
@@ -221,7 +223,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Goes back to the start of the file as if nothing had been read.
+    /// Goes back to the start of the file, and resets the counts.
     ///
     /// # Errors
     /// As for [`again`](Self::again).
@@ -232,37 +234,38 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Whether the capture was read to its end, or to the last frame that can be chosen.
+    /// True if the capture was read to its end, or to the last frame that can be selected.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// What the frames are timed by.
+    /// Returns the time base of the frames.
     #[must_use]
     pub const fn by(&self) -> By {
         self.by
     }
 
-    /// The loop, when all of it was read; `gap` as for [`Places::end`].
+    /// Returns the loop, after all of it was read; `gap` as for [`Places::end`].
     #[must_use]
     pub fn loops(&self, gap: Option<Duration>) -> Loops {
         self.places.end(gap)
     }
 
-    /// As for [`Places::begins`].
+    /// Returns the first time stamp, as [`Places::begins`].
     #[must_use]
     pub fn begins(&self) -> u64 {
         self.places.begins()
     }
 
-    /// What became of the frames read so far.
+    /// Returns the counts of the frames read so far.
     #[must_use]
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Names of the capture's interfaces, and what is to be said about them.
+    /// Describes the number of the capture's interfaces and of the selected ones, if it has
+    /// several.
     #[must_use]
     pub fn about_interfaces(&self) -> Option<String> {
         let (there, chosen) = self.selection.interfaces();
@@ -275,13 +278,13 @@ impl Pipeline {
         }
     }
 
-    /// That the file ends inside a frame.
+    /// Returns a message if the file ends inside a frame.
     #[must_use]
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }
 
-    /// The name of an interface of the capture, else its number.
+    /// Returns the name of an interface of the capture, or its number if it has none.
     #[must_use]
     pub fn interface_name(&self, number: u32) -> String {
         match self.reader.interfaces().get(number as usize) {

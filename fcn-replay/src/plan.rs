@@ -1,4 +1,4 @@
-//! Turns the options into a plan: checked, with defaults filled in.
+//! Turns the options into a plan: checked, with defaults applied.
 
 use crate::cli::{Cli, Preload};
 use crate::filter::Filter;
@@ -15,18 +15,18 @@ use fcn_tool::sending::{LinkOptions, refuse_endless};
 use std::fs;
 use std::path::Path;
 
-/// Octets of a frame where nothing better is known.
+/// Assumed length of a frame, in octets, if no better value is known.
 const TYPICAL: usize = 500;
-/// Octets of the longest frame that is streamed into a file.
+/// Maximum length of a frame that is streamed to a file, in octets.
 pub(crate) const LONGEST_STREAMED: usize = 65_535 + 14 + 8;
 
-/// An interface, or a file, that frames leave by.
+/// An interface, or a file, by which frames leave.
 pub(crate) struct Target {
     pub(crate) options: LinkOptions,
     pub(crate) interface: Option<Interface>,
 }
 
-/// Refuses options that would do nothing, or never end.
+/// Refuses options that would have no effect, or never end.
 pub(crate) fn check(cli: &Cli) -> Result {
     cli.link.replacing.check([cli.link.output.as_deref()])?;
     let once = !cli.loops.forever && cli.loops.loops == 1;
@@ -53,7 +53,7 @@ pub(crate) fn check(cli: &Cli) -> Result {
     Ok(())
 }
 
-/// Refuses a limit of time where none passes.
+/// Refuses a time limit if no time passes.
 pub(crate) fn refuse_duration(cli: &Cli, why: &str) -> Result {
     if cli.limits.duration.is_none() {
         return Ok(());
@@ -63,7 +63,8 @@ pub(crate) fn refuse_duration(cli: &Cli, why: &str) -> Result {
         .and("say how many with --count, or how fast with --rate"))
 }
 
-/// Where frames go; two where there are two interfaces, none of them opened. Refuses what must not be sent on.
+/// Returns the targets of frames, one or two, not yet opened. Refuses interfaces that must not be
+/// sent on.
 pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
     let mut options = vec![cli.link.clone()];
     if let Some(second) = &cli.second.iface2 {
@@ -93,14 +94,14 @@ pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
         .collect()
 }
 
-/// The capture, ready to be read; nothing of it was read yet but its header.
+/// Opens the capture, and reads only its header.
 pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
     let to_interface = targets.iter().any(|target| target.interface.is_some());
     let mut selection = Selection::default();
     selection.numbers.clone_from(&cli.selection.frames);
     selection.interfaces.clone_from(&cli.selection.interface);
     selection.filter = cli.selection.filter.as_deref().map(Filter::new);
-    // In a file nothing is stopped by them.
+    // They do not stop anything in a file.
     selection.pause = cli.selection.send_pause || !to_interface;
     let mut mtu = [None; 2];
     let mut macs = [None; 2];
@@ -121,7 +122,7 @@ pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
     )
 }
 
-/// What the frames are timed by, sent by `jobs` queues.
+/// Returns the time base of frames that are sent by `jobs` queues.
 fn by(cli: &Cli, jobs: usize) -> By {
     if cli.timing.top {
         return By::Nothing;
@@ -129,7 +130,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
     match cli.timing.rate {
         Some(rate) => By::Rate {
             rate,
-            // With one queue the engine makes the bursts.
+            // With one queue, the sender forms the bursts.
             burst: match cli.manner.burst {
                 _ if jobs == 1 => 1,
                 Some(burst) => usize::from(burst),
@@ -146,7 +147,8 @@ fn by(cli: &Cli, jobs: usize) -> By {
     }
 }
 
-/// How the engine is to pace `jobs` queues of frames that have `mean` octets each, and how many leave at once.
+/// Returns the pace for `jobs` queues of frames with a mean length of `mean` octets, and the size
+/// of a burst.
 pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize) {
     let wanted = cli.manner.burst.map(usize::from);
     match (cli.timing.rate, cli.loops.loop_gap) {
@@ -159,14 +161,14 @@ pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize)
     }
 }
 
-/// How many loops; `None`: without end.
+/// Returns the number of loops; `None`: without end.
 pub(crate) fn loops(cli: &Cli) -> Option<u64> {
     (!cli.loops.forever).then_some(cli.loops.loops)
 }
 
-/// Octets that frames may take in memory.
+/// Returns the memory limit for frames, in octets.
 pub(crate) fn memory_limit(cli: &Cli) -> u64 {
-    /// Where the machine does not say how much it has.
+    /// Default if the size of the machine's memory is unknown.
     const SOME: u64 = 1 << 30;
     cli.memory.memory_limit.unwrap_or_else(|| {
         let kibibytes = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
@@ -179,7 +181,8 @@ pub(crate) fn memory_limit(cli: &Cli) -> u64 {
     })
 }
 
-/// Whether to try to read the capture into memory first, and whether it can be streamed instead.
+/// Returns whether to try loading the capture into memory first, and whether it can be streamed
+/// instead.
 pub(crate) fn ways(cli: &Cli, limit: u64) -> (bool, bool) {
     let file = fs::metadata(&cli.file)
         .ok()
@@ -188,13 +191,13 @@ pub(crate) fn ways(cli: &Cli, limit: u64) -> (bool, bool) {
         (Preload::Yes, _) => (true, false),
         (Preload::No, _) => (false, true),
         (Preload::Auto, Some(file)) => (file.len() <= limit, true),
-        // A pipe can be read once only.
+        // A pipe can be read only once.
         (Preload::Auto, None) if loops(cli) == Some(1) => (false, true),
         (Preload::Auto, None) => (true, false),
     }
 }
 
-/// How frames are timed, for people.
+/// Describes the timing for human readers.
 pub(crate) fn say_timing(cli: &Cli) -> String {
     let mut text = match (cli.timing.top, cli.timing.rate, cli.timing.speed) {
         (true, _, _) if cli.link.output.is_some() => "all at once".to_owned(),
@@ -209,7 +212,7 @@ pub(crate) fn say_timing(cli: &Cli) -> String {
     text
 }
 
-/// Until when frames are sent, for people.
+/// Describes the limits for human readers.
 pub(crate) fn say_extent(cli: &Cli) -> String {
     use fcn_tool::quantity::{counted, grouped};
     let mut text = match loops(cli) {
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_paces_one_queue_at_a_rate_and_we_all_else() {
+    fn the_sender_only_paces_one_queue_at_a_rate() {
         let rate = Rate::Packets(1_000_000);
         assert_eq!(pace(&cli("--top"), 1, None), (Pace::Top, BURST));
         let at_rate = cli("--rate 1Mpps");
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_told() {
+    fn options_are_described() {
         let wanted =
             cli("--speed 2 --max-gap 1s --loops 3 --loop-gap 5ms --count 2k --duration 1min");
         assert_eq!(
@@ -270,7 +273,7 @@ mod tests {
         );
         assert_eq!(say_extent(&cli("--forever")), "until stopped");
         assert!(memory_limit(&cli("")) > 0);
-        // There is no such file: what it is comes out later.
+        // The file does not exist; opening it reports that later.
         assert_eq!(ways(&cli("--loops 2"), 1), (true, false));
         assert_eq!(ways(&cli(""), 1), (false, true));
     }

@@ -1,4 +1,4 @@
-//! What is changed in frames, done by fcn-wire: once for all loops, and for each loop.
+//! Changes to frames, done by fcn-wire: the same for all loops, or different for each loop.
 
 use crate::left_out::Reason;
 use crate::rules::{self, Vary};
@@ -8,30 +8,30 @@ use fcn_tool::quantity::counted;
 use fcn_wire::rewrite::{IcrcWas, LoopVariation, RewriteError, Rules};
 use fcn_wire::{LinkType, Profile};
 
-/// Octets that a frame may become longer: a VLAN tag and an Ethernet header.
+/// Maximum growth of a frame in octets: a VLAN tag and an Ethernet header.
 const GROWTH: usize = 18;
 
-/// What is changed in frames before they are sent.
+/// Changes to frames before they are sent.
 #[derive(Debug)]
 pub struct Rewriting {
-    /// By interface; for all loops, and for the present one.
+    /// Rules for each interface: for all loops, and for the current one.
     sides: [(LoopVariation, Rules); 2],
-    /// Whether frames with an Ethernet header stay as they are in the present loop, in all loops.
+    /// True if frames with an Ethernet header are unchanged in the current loop, and in all loops.
     idle: (bool, bool),
     vary: Vec<Vary>,
     profile: Profile,
     out: Vec<u8>,
-    /// Frames whose ICRC could not be repaired, and whose ICRC was wrong, where that was seen.
+    /// Number of frames whose ICRC could not be repaired, and of frames found to have a wrong ICRC.
     unrepaired: u64,
     wrong: u64,
-    /// Frames in which addresses may have stayed; counted where they are mapped.
+    /// Number of frames that may retain addresses; counted if addresses are mapped.
     unopened: Option<u64>,
-    /// Whether they are counted: in the first loop.
+    /// True in the first loop, in which frames are counted.
     counting: bool,
 }
 
 impl Rewriting {
-    /// By the options; `own` are the interfaces' addresses.
+    /// Creates the changes from the options; `own` are the interfaces' addresses.
     ///
     /// # Errors
     /// The options contradict each other.
@@ -55,7 +55,7 @@ impl Rewriting {
         })
     }
 
-    /// The frames that follow are those of loop `loop_`, counted from 0.
+    /// Begins loop `loop_`, counted from 0.
     pub fn begin(&mut self, loop_: u64) {
         if loop_ == 0 {
             (self.unrepaired, self.wrong) = (0, 0);
@@ -71,7 +71,8 @@ impl Rewriting {
         self.idle.0 = self.idle.1 && loop_ == 0;
     }
 
-    /// What differs from loop to loop, for frames that went through [`apply`](Self::apply) in loop 0.
+    /// Returns the differences between loops, for frames that were processed by
+    /// [`apply`](Self::apply) in loop 0.
     ///
     /// # Errors
     /// The options contradict each other.
@@ -90,10 +91,10 @@ impl Rewriting {
         })
     }
 
-    /// `packet` as it is to be sent by the interface `side`.
+    /// Returns `packet` as it is to be sent by the interface `side`.
     ///
     /// # Errors
-    /// It cannot be sent, for this reason.
+    /// The reason why it cannot be sent.
     pub fn apply<'a>(
         &'a mut self,
         packet: &'a [u8],
@@ -134,13 +135,13 @@ impl Rewriting {
         self.out.get(..done.len).ok_or(Reason::Rewriting)
     }
 
-    /// Frames in which addresses may have stayed; `None` where they are not mapped.
+    /// Returns the number of frames that may retain addresses; `None` if addresses are not mapped.
     #[must_use]
     pub const fn unopened(&self) -> Option<u64> {
         self.unopened
     }
 
-    /// What is to be said of it, for people.
+    /// Returns remarks for human readers.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -160,7 +161,7 @@ impl Rewriting {
     }
 }
 
-/// What differs from loop to loop in frames that are in memory; nothing by default.
+/// Differences between loops, for frames in memory; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Variation {
     rules: Option<Box<Varied>>,
@@ -169,21 +170,21 @@ pub struct Variation {
 #[derive(Clone, Debug)]
 struct Varied {
     variation: LoopVariation,
-    /// Those of `loop_`.
+    /// Rules for `loop_`.
     rules: Rules,
     loop_: u64,
     profile: Profile,
 }
 
 impl Variation {
-    /// Whether the frames of loop `loop_` differ from those of loop 0.
+    /// True if the frames of loop `loop_` differ from those of loop 0.
     #[inline]
     #[must_use]
     pub fn differs(&self, loop_: u64) -> bool {
         loop_ > 0 && self.rules.is_some()
     }
 
-    /// Writes the frame that `frame` is in loop `loop_` to the start of `out`. Its length stays.
+    /// Writes `frame` as changed for loop `loop_` to the start of `out`. Its length is unchanged.
     pub fn write(&mut self, frame: &[u8], loop_: u64, out: &mut [u8]) {
         let varied = match self.rules.as_deref_mut().filter(|_| loop_ > 0) {
             None => false,

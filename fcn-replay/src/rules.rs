@@ -1,4 +1,4 @@
-//! Changes as people write them on the command line, and fcn-wire's rules for them.
+//! Changes in command-line notation, and fcn-wire's rules for them.
 
 use clap::Args;
 use fcn_tool::failure::{self, Failure};
@@ -8,10 +8,11 @@ use fcn_wire::pnc::Prefix;
 use fcn_wire::rewrite::{LoopVariation, Rules, RulesError, VlanTag};
 use std::str::FromStr;
 
-/// Source MAC address where neither the capture nor the command line nor the interface has one: locally administered.
+/// Source MAC address if neither the capture nor the command line nor the interface has one:
+/// locally administered.
 const SOMEONE: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 
-/// What is changed.
+/// Changes to frames.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Rewriting")]
 pub struct Rewriting {
@@ -27,8 +28,8 @@ pub struct Rewriting {
     /// Set the outermost tag's VLAN ID, remove all tags, replace one VLAN ID, or push a tag
     #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
     pub vlan: Vec<Vlan>,
-    /// Replace an IPv4 or IPv6 prefix in IP headers, also of tunnels, options, five-tuples and quoted packets; not in what
-    /// is not opened, which the report counts
+    /// Replace an IPv4 or IPv6 prefix in IP headers, also of tunnels, options, five-tuples and
+    /// quoted packets; the report counts frames with parts that are not searched
     #[arg(long, value_name = "PREFIX=PREFIX", value_parser = |text: &str| pair(text, quantity::prefix))]
     pub map_ip: Vec<Pair<Prefix>>,
     /// Change UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
@@ -46,16 +47,18 @@ pub struct Rewriting {
     /// Set all IPv6 flow labels
     #[arg(long, value_name = "LABEL", value_parser = number::<u32>)]
     pub flow_label: Option<u32>,
-    /// Correct checksums and ICRCs that were wrong in the capture; those that were right always stay right
+    /// Correct checksums and ICRCs that were wrong in the capture; those that were right always
+    /// stay right
     #[arg(long)]
     pub repair: bool,
-    /// Change fields with every loop: psn, flow (the UDP source port) or qp, each with =STEP, or address=PREFIX[+STEP]
+    /// Change fields with every loop: psn, flow (the UDP source port) or qp, each with =STEP, or
+    /// address=PREFIX[+STEP]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub vary: Vec<Vary>,
 }
 
 impl Rewriting {
-    /// Whether frames with an Ethernet header are changed, leaving loops aside.
+    /// True if frames with an Ethernet header are changed, regardless of loops.
     #[must_use]
     pub const fn changes_anything(&self) -> bool {
         self.dst_mac.is_some()
@@ -72,7 +75,7 @@ impl Rewriting {
     }
 }
 
-/// What a value becomes.
+/// A replacement of one value by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<T> {
     from: T,
@@ -93,7 +96,7 @@ fn qp(text: &str) -> Result<Qp, String> {
     Qp::new(number(text)?).ok_or_else(|| format!("`{text}`: a QP has 24 bits"))
 }
 
-/// What is added: a number, negative to take it off.
+/// Parses a difference: a number, negative to subtract.
 pub fn difference(text: &str) -> Result<i32, String> {
     match text.strip_prefix('-') {
         Some(less) => number::<i32>(less).map(|less| -less),
@@ -101,7 +104,7 @@ pub fn difference(text: &str) -> Result<i32, String> {
     }
 }
 
-/// A number, decimal or 0x….
+/// Parses a number, decimal or 0x….
 fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let value = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -112,7 +115,8 @@ fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
         .ok_or_else(|| format!("`{text}` is not a number that fits"))
 }
 
-/// A number, or one that becomes another: what the variants `set` and `map` have. Else one is told to `write` something.
+/// Parses a number, or a replacement of one number by another, into the variants `set` and `map`.
+/// The error message suggests `write`.
 fn set_or_map<T>(
     text: &str,
     set: fn(u16) -> T,
@@ -129,13 +133,13 @@ fn set_or_map<T>(
 /// A change of VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vlan {
-    /// The outermost tag gets this identifier.
+    /// Sets the identifier of the outermost tag.
     Set(u16),
-    /// All tags are taken off.
+    /// Removes all tags.
     Remove,
-    /// One identifier becomes another.
+    /// Replaces one identifier by another.
     Map(u16, u16),
-    /// A tag is put in front.
+    /// Pushes a tag.
     Push(u16),
 }
 
@@ -156,11 +160,11 @@ impl FromStr for Vlan {
 /// A change of the UDP source ports of RoCEv2 and tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
-    /// All become this.
+    /// Sets all ports.
     Set(u16),
-    /// One becomes another.
+    /// Replaces one port by another.
     Map(u16, u16),
-    /// So much is added.
+    /// Adds to ports.
     Add(u16),
 }
 
@@ -175,16 +179,16 @@ impl FromStr for Port {
     }
 }
 
-/// What moves on with every loop.
+/// A field that changes with every loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// PSNs.
     Psn(u32),
-    /// UDP source ports, by which paths choose flows.
+    /// UDP source ports, by which routers choose paths for flows.
     Flow(u16),
     /// QP numbers.
     Qp(i32),
-    /// The host part of addresses in a prefix.
+    /// Host part of addresses in a prefix.
     Addresses(Prefix, u64),
 }
 
@@ -214,14 +218,14 @@ impl FromStr for Vary {
     }
 }
 
-/// All source ports but 0, which is none.
+/// All source ports except 0, which means none.
 const PORTS: std::ops::RangeInclusive<u16> = 1..=u16::MAX;
 
 fn wrong(option: &str) -> impl Fn(RulesError) -> Failure + '_ {
     move |error| Failure::usage(option).and(error.to_string())
 }
 
-/// The rules for the frames of an interface that has the address `own`.
+/// Returns the rules for the frames of an interface with the address `own`.
 ///
 /// # Errors
 /// The options contradict each other.
@@ -286,7 +290,7 @@ pub fn rules(options: &Rewriting, own: Option<[u8; 6]>) -> failure::Result<Rules
     Ok(rules)
 }
 
-/// `rules`, and what moves on with every loop.
+/// Returns `rules`, with the fields that change with every loop.
 ///
 /// # Errors
 /// The options contradict each other.

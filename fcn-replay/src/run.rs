@@ -1,4 +1,5 @@
-//! From the command line to the exit code: reads the arguments, loads the capture, opens the link, has the frames sent.
+//! From the command line to the exit code: parses the arguments, loads the capture, opens the link,
+//! and sends the frames.
 
 use crate::cli::Cli;
 use crate::dry_run;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 const PROGRAM: &str = "fcn-replay";
 
-/// Does what `args` ask for (the first is the program's name); returns the exit code.
+/// Executes the command in `args` (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let done = match Cli::try_parse_from(args) {
         Ok(cli) => plan::check(&cli).and_then(|()| match cli.printing.dry_run {
@@ -99,7 +100,7 @@ fn from_memory(
     })
 }
 
-/// Slots that the frames of `batches`, each of one queue, do well with.
+/// Returns a suitable number of slots for the frames of `batches`, each of one queue.
 fn slots_for(batches: &[Batch], longest: usize) -> Option<usize> {
     let all = batches
         .iter()
@@ -119,7 +120,8 @@ fn common_multiple(a: usize, b: usize) -> usize {
     (a / x.max(1)).saturating_mul(b)
 }
 
-/// Slots of a capture file that is written while another is read: each has room for the longest frame there is.
+/// Number of slots for a capture file that is written while another is read: each has room for the
+/// longest frame.
 const STREAMED: usize = 256;
 
 fn streamed(
@@ -153,7 +155,7 @@ fn streamed(
             result.map(|()| outcome)
         };
         let Ok(begins) = begun.recv() else {
-            // All was read, and there was nothing, or reading failed.
+            // Everything was read without a frame to send, or reading failed.
             drop(sources);
             return read()?.require_frames();
         };
@@ -172,7 +174,8 @@ fn streamed(
     })
 }
 
-/// Opens what frames leave by; `room` says for each how many slots there are to be and how long the longest frame is.
+/// Opens the targets; `room` returns for each the number of slots and the maximum length of a
+/// frame.
 fn open(
     targets: &[Target],
     seen_at: &SeenAt,
@@ -219,7 +222,7 @@ fn settings(cli: &Cli, jobs: usize, mean: Option<usize>, epoch: u64) -> Settings
         burst,
         catch_up: cli.manner.catch_up(),
         waiting: cli.manner.waiting(),
-        // Sources count themselves, over all queues.
+        // Sources apply the limit themselves, over all queues.
         count: None,
         duration: cli.limits.duration,
         offset: Duration::ZERO,
@@ -227,7 +230,7 @@ fn settings(cli: &Cli, jobs: usize, mean: Option<usize>, epoch: u64) -> Settings
     }
 }
 
-/// Sends; `read` then tells what became of the capture.
+/// Sends the frames; then `read` returns the result of processing the capture.
 fn send<S: Source>(
     cli: &Cli,
     opened: Vec<Opened>,
@@ -237,7 +240,7 @@ fn send<S: Source>(
 ) -> Result {
     let quiet = cli.printing.quiet;
     let settings = vec![settings; sources.len()];
-    // Whoever reads the file stops when nobody takes its frames any more.
+    // The reader of the file stops when its frames are no longer taken.
     let (report, queues) = sending::send((opened, sources, settings), stop, quiet, console);
     let (outcome, failed) = match read() {
         Ok(outcome) => (Some(outcome), None),

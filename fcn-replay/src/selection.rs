@@ -1,4 +1,5 @@
-//! Which frames of a capture are sent: by number, by interface, by filter, and those that can be sent at all.
+//! Selection of frames of a capture: by number, by interface, by filter, and by whether they can be
+//! sent at all.
 
 use crate::filter::Filter;
 use crate::left_out::Reason;
@@ -8,15 +9,15 @@ use fcn_tool::failure::{Failure, Result};
 /// EtherType of MAC control frames: pause, and priority-based flow control.
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
-/// Numbers of frames, counted from 1: `1-100,205,300-`.
+/// Frame numbers, counted from 1: `1-100,205,300-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbers(Vec<(u64, u64)>);
 
 impl Numbers {
-    /// Reads them.
+    /// Parses frame numbers.
     ///
     /// # Errors
-    /// They are none; the text says how they are written.
+    /// The text is invalid; the message shows the notation.
     pub fn read(text: &str) -> std::result::Result<Self, String> {
         let number = |text: &str| text.trim().parse::<u64>().ok().filter(|n| *n >= 1);
         let range = |part: &str| {
@@ -35,7 +36,7 @@ impl Numbers {
             format!("`{text}` are no frame numbers: write 1-100,205,300- (the first frame is 1)")
         })?;
         ranges.sort_unstable();
-        // None touches another one then.
+        // Merges ranges, so that none touches another one.
         ranges.dedup_by(|next, before| {
             let touches = next.0 <= before.1.saturating_add(1);
             if touches {
@@ -46,37 +47,37 @@ impl Numbers {
         Ok(Self(ranges))
     }
 
-    /// Whether `number` is one of them.
+    /// True if `number` is included.
     #[must_use]
     pub fn have(&self, number: u64) -> bool {
         let behind = self.0.partition_point(|(_, to)| *to < number);
         self.0.get(behind).is_some_and(|(from, _)| *from <= number)
     }
 
-    /// Whether none of them is behind `number`.
+    /// True if no included number is greater than `number`.
     #[must_use]
     pub fn end_at(&self, number: u64) -> bool {
         self.0.last().is_none_or(|(_, to)| *to <= number)
     }
 }
 
-/// Which frames are sent; by default all that can be.
+/// Selection of frames; by default all that can be sent.
 #[derive(Default)]
 pub struct Selection {
-    /// Only these; `None`: all.
+    /// Only these numbers; `None`: all.
     pub numbers: Option<Numbers>,
-    /// Only those of these interfaces, by name or by number; empty: all.
+    /// Only frames of these interfaces, by name or by number; empty: all.
     pub interfaces: Vec<String>,
-    /// Only those that match.
+    /// Only frames that match.
     pub filter: Option<Filter>,
-    /// Also those that would pause the link.
+    /// Also frames that would pause the link.
     pub pause: bool,
-    /// For each interface of the file so far, whether it is chosen.
+    /// For each interface of the file so far, true if it is selected.
     chosen: Vec<bool>,
 }
 
 impl Selection {
-    /// Whether no frame behind `number` can be chosen.
+    /// True if no frame after `number` can be selected.
     #[must_use]
     pub fn ends_at(&self, number: u64) -> bool {
         self.numbers
@@ -84,7 +85,7 @@ impl Selection {
             .is_some_and(|numbers| numbers.end_at(number))
     }
 
-    /// Sees to the interfaces that the file has described so far.
+    /// Processes the interfaces that the file has described so far.
     pub fn learn(&mut self, interfaces: &[ReadInterface]) {
         while self.chosen.len() < interfaces.len() {
             let number = self.chosen.len();
@@ -98,17 +99,17 @@ impl Selection {
         }
     }
 
-    /// How many interfaces were seen, and how many of them chosen.
+    /// Returns the number of interfaces so far, and the number of selected ones.
     #[must_use]
     pub fn interfaces(&self) -> (usize, usize) {
         let chosen = self.chosen.iter().filter(|chosen| **chosen).count();
         (self.chosen.len(), chosen)
     }
 
-    /// Refuses interfaces that the whole file has none of.
+    /// Refuses interfaces that do not exist in the whole file.
     ///
     /// # Errors
-    /// There are such.
+    /// There are such interfaces.
     pub fn check_interfaces(&self, interfaces: &[ReadInterface]) -> Result {
         for wanted in &self.interfaces {
             let there = interfaces.iter().any(|interface| interface.name == *wanted)
@@ -130,10 +131,11 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether the frame with this number (from 1) is sent, as far as can be told from its octets in the capture.
+    /// Returns the reason why the frame with this number (from 1) is not sent, as far as its octets
+    /// in the capture determine it; `None` if it is sent.
     ///
     /// # Errors
-    /// The filter is none.
+    /// The filter is invalid.
     #[inline]
     pub fn choose(&mut self, number: u64, packet: &Packet<'_>) -> Result<Option<Reason>> {
         if let Some(numbers) = &self.numbers
@@ -158,7 +160,7 @@ impl Selection {
         Ok(packet.is_cut().then_some(Reason::Cut))
     }
 
-    /// Whether the frame, as it would be sent, would pause the link and is not to be sent therefore.
+    /// True if the frame, as it would be sent, would pause the link and is refused for that reason.
     #[inline]
     #[must_use]
     pub fn refuses_pause(&self, frame: &[u8]) -> bool {
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_not_chosen_and_the_filter_comes_first() {
+    fn unsendable_frames_are_not_selected() {
         let mut selection = Selection::default();
         let whole = packet(0, 60, &[0; 60]);
         let cut = packet(0, 61, &[0; 60]);

@@ -1,45 +1,46 @@
-//! Where the frames of one queue come from that are in memory: from there, as often as asked for.
+//! Source of the frames of one queue that are in memory, sent as often as requested.
 
 use crate::rewriting::Variation;
 use crate::timing::Loops;
 use fcn_link::sender::{Batch, Next, Source};
 
-/// Slots of a queue that a capture of `frames` frames does well with: where a number of loops fills all of them
-/// exactly, each slot comes to hold the same frame again, and nothing has to be copied. `None`: none are better than
-/// others.
+/// Returns a suitable number of slots for a queue with a capture of `frames` frames. If a whole
+/// number of loops fills the slots exactly, each slot always holds the same frame, and nothing has
+/// to be copied. `None` if no number is better than others.
 #[must_use]
 pub fn good_slots(frames: usize, longest: usize) -> Option<usize> {
-    /// More frames than this are copied.
+    /// Maximum number of frames; more are copied.
     const MOST: usize = 16_384;
-    /// Enough for every driver to have something to do.
+    /// Minimum number of slots, enough to keep every driver busy.
     const LEAST: usize = 256;
-    /// Octets that slots may take.
+    /// Maximum memory for slots, in octets.
     const MEMORY: usize = 64 << 20;
     if !(1..=MOST).contains(&frames) {
         return None;
     }
     let slots = frames * LEAST.div_ceil(frames);
-    // AF_XDP has pieces of 2 or 4 KiB.
+    // AF_XDP has chunks of 2 or 4 KiB.
     (slots * longest.next_multiple_of(4_096) <= MEMORY).then_some(slots)
 }
 
-/// The frames of one queue, in memory; sent loop after loop.
+/// The frames of one queue, in memory, sent loop after loop.
 #[derive(Debug)]
 pub struct Preloaded {
     batch: Batch,
     loops: Loops,
     variation: Variation,
-    /// The frame that is next, and the loop that it is in.
+    /// Index of the next frame, and its loop.
     next: usize,
     loop_: u64,
-    /// Frames to be sent still.
+    /// Number of frames still to be sent.
     left: u64,
-    /// What slots hold: the number of a frame, from 1, and the loop it is of (always 0 where loops do not differ).
+    /// Contents of slots: the number of a frame, from 1, and its loop (always 0 if loops do not
+    /// differ).
     holds: Vec<(usize, u64)>,
 }
 
 impl Preloaded {
-    /// The frames of `batch`, `total` of them over all loops.
+    /// Creates a source of the frames of `batch`, `total` of them over all loops.
     #[must_use]
     pub fn new(batch: Batch, loops: Loops, variation: Variation, total: u64) -> Self {
         Self {
@@ -117,7 +118,8 @@ mod tests {
         (batch, places.end(None))
     }
 
-    /// What comes out by way of `slots` slots that are taken in turn, of which now and then one is lost.
+    /// Returns the output through `slots` slots that are used in turn, of which one is lost now and
+    /// then.
     fn drain(source: &mut Preloaded, slots: usize, lose: usize) -> Vec<(u64, Vec<u8>)> {
         let mut memory = vec![vec![0xEE; 64]; slots];
         let (mut out, mut slot) = (Vec::new(), 0);
@@ -139,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_frame_comes_as_often_as_there_are_loops_and_in_order(
+        fn every_loop_sends_all_frames_in_order(
             frames in frames(),
             loops in 1u64..6,
             more in 0u64..40,
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_copied_is_nothing_changed() {
+    fn slots_with_the_same_frame_are_not_written() {
         let frames: Vec<Vec<u8>> = (0..3u8).map(|i| vec![i; 20]).collect();
         let (batch, times) = batch(&frames);
         let slots = good_slots(3, 20).unwrap();
@@ -173,7 +175,7 @@ mod tests {
         for (slot, octets) in memory.iter_mut().enumerate() {
             source.fill(slot, octets);
         }
-        // Were anything written now, it would not be this.
+        // If anything were written now, it would change this.
         memory[5] = vec![0xEE; 20];
         for (slot, octets) in memory.iter_mut().enumerate() {
             source.fill(slot, octets);
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn few_slots_are_good_for_few_frames_and_none_for_many() {
+    fn good_slots_depend_on_the_number_of_frames() {
         assert_eq!(good_slots(1, 100), Some(256));
         assert_eq!(good_slots(100, 100), Some(300));
         assert_eq!(good_slots(16_384, 1_514), Some(16_384));

@@ -1,5 +1,5 @@
-//! Which interface and which queue a frame leaves by: two interfaces by direction, several queues by flow, so that the
-//! frames of a flow stay in order.
+//! Assignment of frames to interfaces and queues: two interfaces by direction, several queues by
+//! flow, so that the frames of a flow keep their order.
 
 use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
@@ -8,26 +8,27 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-/// Conversations and flows that are remembered; of those behind them the addresses decide.
+/// Maximum number of conversations and flows remembered; beyond that, the addresses decide.
 const MOST: usize = 1 << 20;
 
-/// How frames are divided between two interfaces.
+/// Division of frames between two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// Who speaks first in a conversation of two hosts is a client: its frames leave by the first interface, the other
-    /// one's by the second.
+    /// The host that sends first in a conversation of two hosts is the client: its frames leave by
+    /// the first interface, those of the other by the second.
     FirstSeen,
-    /// What comes from these prefixes leaves by the first interface.
+    /// Frames from these prefixes leave by the first interface.
     Prefixes(Vec<Prefix>),
-    /// What was seen at the first interface of the capture leaves by the first, all else by the second.
+    /// Frames captured on the first interface of the capture leave by the first, all others by the
+    /// second.
     Interface,
 }
 
 impl Sides {
-    /// Reads `first-seen`, `interface`, or prefixes separated by commas.
+    /// Parses `first-seen`, `interface`, or prefixes separated by commas.
     ///
     /// # Errors
-    /// It is none of them.
+    /// The text is none of them.
     pub fn read(text: &str) -> Result<Self, String> {
         match text {
             "first-seen" => Ok(Self::FirstSeen),
@@ -42,25 +43,26 @@ impl Sides {
     }
 }
 
-/// Which interface and queue frames leave by.
+/// Assignment of frames to interfaces and queues.
 #[derive(Debug)]
 pub struct Splitting {
     sides: Option<Sides>,
-    /// Queues of each interface.
+    /// Number of queues of each interface.
     queues: usize,
     profile: Profile,
-    /// Who spoke first in each conversation: the hash of both ends, and that of the first speaker.
+    /// First sender of each conversation: the hash of both ends, and that of the first sender.
     first: FxHashMap<u64, u64>,
-    /// The side of each MAC address that IP packets came from, for frames without IP.
+    /// Side of each MAC address from which IP packets came, for frames without IP.
     macs: FxHashMap<[u8; 6], usize>,
-    /// The capture interface whose frames leave by the first interface.
+    /// Capture interface whose frames leave by the first interface.
     interface: Option<u32>,
-    /// The queue of each flow, given in turn.
+    /// Queue of each flow, assigned in turn.
     flows: FxHashMap<u64, usize>,
 }
 
 impl Splitting {
-    /// By `queues` queues of each interface, of which there are two where `sides` say how frames are divided.
+    /// Creates an assignment to `queues` queues of each interface, of which there are two if
+    /// `sides` is given.
     #[must_use]
     pub fn new(sides: Option<Sides>, queues: usize) -> Self {
         Self {
@@ -74,20 +76,20 @@ impl Splitting {
         }
     }
 
-    /// How many queues there are on all interfaces.
+    /// Returns the number of queues of all interfaces.
     #[must_use]
     pub fn jobs(&self) -> usize {
         self.queues * if self.sides.is_some() { 2 } else { 1 }
     }
 
-    /// The interface (0 or 1) of a queue that [`job`](Self::job) gives.
+    /// Returns the interface (0 or 1) of a queue returned by [`job`](Self::job).
     #[must_use]
     pub const fn side(&self, job: usize) -> usize {
         job / self.queues
     }
 
-    /// The queue that a frame leaves by, counted over the queues of the first and then of the second interface.
-    /// `interface` is where the capture saw it.
+    /// Returns the queue by which a frame leaves, counted over the queues of the first and then of
+    /// the second interface. `interface` is that of the capture.
     #[must_use]
     pub fn job(&mut self, packet: &[u8], link: LinkType, interface: u32) -> usize {
         if self.jobs() == 1 {
@@ -123,8 +125,9 @@ fn hash(what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What tells a flow from others, in one direction: addresses, ports, and of RoCEv2 the QP. Of fragments, of which only the first
-/// has ports, and of anything else but UDP, addresses and protocol; without IP, MAC addresses and EtherType.
+/// Returns a hash that identifies a flow, in one direction: addresses, ports, and the QP for
+/// RoCEv2. For fragments, of which only the first has ports, and everything other than UDP:
+/// addresses and protocol; without IP: MAC addresses and EtherType.
 fn flow(frame: &Frame<'_>) -> u64 {
     let Some(ip) = frame.ip() else {
         return hash(frame.bytes().get(..14));
@@ -145,7 +148,7 @@ fn flow(frame: &Frame<'_>) -> u64 {
     hash((addresses, ports, qp))
 }
 
-/// Source and destination of the outermost IP packet: those whom the link joins are nearest to it.
+/// Returns source and destination of the outermost IP packet, which are nearest to the link.
 fn ends(frame: &Frame<'_>) -> Option<(IpAddr, IpAddr)> {
     let bytes = frame.bytes();
     frame.spans().iter().find_map(|span| {
@@ -164,7 +167,7 @@ fn ends(frame: &Frame<'_>) -> Option<(IpAddr, IpAddr)> {
     })
 }
 
-/// Destination and source of an Ethernet header.
+/// Returns destination and source of an Ethernet header.
 fn macs(frame: &Frame<'_>) -> Option<([u8; 6], [u8; 6])> {
     let bytes = frame.bytes();
     let there = frame.spans().first()?.layer == Layer::Ethernet;
@@ -185,7 +188,7 @@ fn first_seen(first: &mut FxHashMap<u64, u64>, frame: &Frame<'_>) -> usize {
     let speaker = match first.get(&both) {
         Some(speaker) => *speaker,
         None if room => *first.entry(both).or_insert(source),
-        // The lower one, so that both directions still part.
+        // The lower one, so that both directions are still separated.
         None => source.min(destination),
     };
     usize::from(speaker != source)
@@ -215,7 +218,7 @@ fn by_prefix(
 mod tests {
     use super::*;
 
-    /// A UDP datagram in IPv4 without link header.
+    /// Builds a UDP datagram in IPv4 without a link header.
     fn packet(from: [u8; 4], to: [u8; 4], ports: (u16, u16), qp: u8) -> Vec<u8> {
         let mut bytes = vec![0x45, 0, 0, 48, 0, 0, 0x40, 0, 64, 17, 0, 0];
         bytes.extend(from);
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_take_turns_and_stay_where_they_are() {
+    fn flows_are_assigned_in_turn_and_keep_their_queue() {
         let mut splitting = Splitting::new(None, 2);
         let flows: Vec<Vec<u8>> = (0..6).map(|qp| packet(A, B, (50_700, 4791), qp)).collect();
         let queues: Vec<usize> = flows.iter().map(|f| job(&mut splitting, f)).collect();
@@ -255,14 +258,14 @@ mod tests {
             assert_eq!(again, queues);
         }
         let mut plain = Splitting::new(None, 2);
-        // No RoCEv2: what follows the UDP header is no QP.
+        // Not RoCEv2: there is no QP after the UDP header.
         let first = job(&mut plain, &packet(A, B, (700, 53), 1));
         assert_eq!(job(&mut plain, &packet(A, B, (700, 53), 2)), first);
         assert_eq!(job(&mut Splitting::new(None, 1), &flows[1]), 0);
     }
 
     #[test]
-    fn who_speaks_first_is_the_client() {
+    fn the_first_sender_is_the_client() {
         let mut splitting = Splitting::new(Some(Sides::FirstSeen), 1);
         let (there, back) = (packet(A, B, (1, 4791), 1), packet(B, A, (2, 4791), 9));
         assert_eq!(job(&mut splitting, &there), 0);

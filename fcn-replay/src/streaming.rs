@@ -1,4 +1,5 @@
-//! A capture that is larger than the memory it may have: read while it is sent, in batches that go round.
+//! Streams a capture that is larger than its memory limit: it is read while it is sent, in batches
+//! that are reused.
 
 use crate::pipeline::Pipeline;
 use crate::timing::Loops;
@@ -8,39 +9,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Batches of a queue: one is filled, one sent, the others wait between.
+/// Batches of a queue: one is filled, one is sent, the others wait in between.
 const BATCHES: usize = 8;
-/// Octets of the batches of one queue, together; more gives no better look ahead.
+/// Maximum total size of the batches of one queue, in octets; more does not improve the read-ahead.
 const MOST: u64 = 64 << 20;
-/// How often someone's wish to stop is looked for, in frames of the file.
+/// Number of frames of the file between checks of `stop`.
 const LOOK: u32 = 4_096;
 
-/// How much is read.
+/// Amount to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Loops; `None`: without end.
+    /// Number of loops; `None`: without end.
     pub loops: Option<u64>,
-    /// Frames, over all loops and queues.
+    /// Number of frames, over all loops and queues.
     pub count: Option<u64>,
-    /// Between loops; see [`crate::timing::Places::end`].
+    /// Gap between loops; see [`crate::timing::Places::end`].
     pub loop_gap: Option<Duration>,
-    /// Octets of memory.
+    /// Memory limit in octets.
     pub memory: u64,
 }
 
-/// Reads the file and hands out what it has.
+/// Reads the file and distributes its frames.
 pub struct Feeder {
     queues: Vec<Filling>,
     extent: Extent,
-    /// Octets of a batch of all queues together.
+    /// Size of a batch of all queues together, in octets.
     chunk: usize,
-    /// Octets of what is being filled.
+    /// Octets in the batches being filled.
     filling: usize,
     begun: Sender<u64>,
 }
 
-/// The sources of all queues, who feeds them, and what tells the capture's first time when there is something to send (or
-/// that there never will be).
+/// Creates the sources of all queues, their feeder, and a receiver of the capture's first time. The
+/// receiver gets the time when there is something to send, and is disconnected if there never will
+/// be.
 #[must_use]
 pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<u64>) {
     let (queues, sources) = (0..jobs).map(|_| stream(BATCHES)).unzip();
@@ -57,11 +59,11 @@ pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<
 }
 
 impl Feeder {
-    /// Reads the file through `pipeline`, as often as asked for, until all is handed out or nobody takes it any more, or
-    /// `stop` is true.
+    /// Reads the file through `pipeline`, as often as requested, until all frames are passed on,
+    /// they are no longer taken, or `stop` is true.
     ///
     /// # Errors
-    /// The file cannot be read on.
+    /// The file cannot be read further.
     pub fn feed(mut self, pipeline: &mut Pipeline, stop: &AtomicBool) -> Result {
         let (mut left, mut loops) = (
             self.extent.count.unwrap_or(u64::MAX),
@@ -78,7 +80,7 @@ impl Feeder {
                 return Ok(());
             }
             loop_ += 1;
-            // A loop without frames would go on for ever.
+            // A loop without frames would repeat for ever.
             let last = self.extent.loops.is_some_and(|loops| loop_ >= loops);
             if last || left == 0 || left == before {
                 break;
@@ -94,7 +96,7 @@ impl Feeder {
         Ok(())
     }
 
-    /// Once through the file.
+    /// Makes one pass through the file.
     fn pass(
         &mut self,
         pipeline: &mut Pipeline,
@@ -119,7 +121,8 @@ impl Feeder {
             if !more {
                 break;
             }
-            // All queues at once: none is to wait for frames that lie here because another has enough.
+            // All queues at once: none should wait for frames that are held here because another
+            // has enough.
             if self.filling >= self.chunk && self.hand_over(pipeline.begins()).is_err() {
                 return Ok(Err(Gone));
             }
@@ -133,7 +136,7 @@ impl Feeder {
                 continue;
             }
             queue.hand_over()?;
-            // Nobody listens behind the first time.
+            // Only the first time is received.
             let _ = self.begun.send(begins);
         }
         self.filling = 0;

@@ -1,9 +1,9 @@
-//! A frame in one line: what it is, who tells whom, about which QP.
+//! Summary of a frame in one line: its kind, source and destination, and QP.
 
 use fcn_wire::{End, Frame, LinkType, Message, Notification, Profile};
 use std::fmt::Write as _;
 
-/// The line for a frame that begins with an Ethernet header.
+/// Returns the line for a frame that begins with an Ethernet header.
 pub(crate) fn line(octets: &[u8], profile: &Profile) -> String {
     let frame = Frame::parse(octets, octets.len(), LinkType::Ethernet, profile);
     if let Some(notification) = Notification::from_frame(&frame) {
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn frames_are_told_in_a_line() {
+    fn frames_are_summarized_in_one_line() {
         let mut frame = vec![0; 12];
         frame.extend([0x08, 0x06]);
         let profile = Profile::default();
@@ -87,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_told(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_octets_have_a_summary(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(!line(&octets, &Profile::default()).contains('\n'));
         }
     }

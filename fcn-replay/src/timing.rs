@@ -1,26 +1,27 @@
-//! When frames are due: the capture's own timing, stretched or not, or a rate over all queues; within a loop of the
-//! capture, and over all loops. Waiting for it is fcn-link's business.
+//! Due times of frames: the capture's own timing, scaled or not, or a rate over all queues; within
+//! a loop of the capture, and over all loops. fcn-link implements waiting.
 
 use fcn_link::pacing::Rate;
 use std::time::Duration;
 
-/// How many times as fast, in trillionths: a float would let times that are computed from the start drift from the capture's.
+/// Speed factor in trillionths: with a float, times computed from the start would drift from the
+/// capture's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
 impl Speed {
     const WHOLE: u64 = 1_000_000_000_000;
-    /// As fast as captured.
+    /// The speed of the capture.
     pub const CAPTURED: Self = Self(Self::WHOLE);
 
-    /// The nearest to this factor, 0.000001 to 1000000.
+    /// Returns the nearest speed to this factor, 0.000001 to 1000000.
     #[must_use]
     pub const fn from_factor(factor: f64) -> Self {
         let trillionths = (factor * Self::WHOLE as f64).round() as u64;
         Self(if trillionths == 0 { 1 } else { trillionths })
     }
 
-    /// How long nanoseconds of the capture last, rounded down.
+    /// Returns the duration of nanoseconds of the capture at this speed, rounded down.
     #[inline]
     fn last(self, captured: u128) -> u64 {
         let exact = match self {
@@ -30,63 +31,63 @@ impl Speed {
         u64::try_from(exact).unwrap_or(u64::MAX)
     }
 
-    /// The nanoseconds of the capture that last so long, rounded down.
+    /// Returns the nanoseconds of the capture that have this duration, rounded down.
     fn captured(self, lasting: u64) -> u64 {
         let exact = u128::from(lasting) * u128::from(self.0) / u128::from(Self::WHOLE);
         u64::try_from(exact).unwrap_or(u64::MAX)
     }
 }
 
-/// By what frames are timed.
+/// Time base of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The capture's time stamps.
     Stamps {
-        /// How many times as fast.
+        /// Speed factor.
         speed: Speed,
-        /// Gaps that would be longer are made this long, in nanoseconds.
+        /// Maximum gap as sent, in nanoseconds; longer ones are shortened.
         max_gap: Option<u64>,
     },
     /// A rate, over all queues.
     Rate {
         /// The rate.
         rate: Rate,
-        /// So many frames are due at once.
+        /// Number of frames that are due at once.
         burst: usize,
     },
-    /// Nothing: top speed.
+    /// None: top speed.
     Nothing,
 }
 
-/// What was wrong with a time stamp.
+/// Check of a time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
-    /// Nothing.
+    /// Valid.
     Fine,
-    /// It is before that of the frame before.
+    /// Before that of the previous frame.
     WentBack,
-    /// There is none.
+    /// Missing.
     None,
 }
 
-/// Gives the frames of one loop their places in it, in order. A place is a time in nanoseconds of the capture, or at a rate
-/// what came before it, in the rate's units.
+/// Assigns places to the frames of one loop, in order. A place is a time in nanoseconds of the
+/// capture, or at a rate the sum of the preceding frames, in the rate's units.
 #[derive(Clone, Debug)]
 pub struct Places {
     by: By,
-    /// Frames placed.
+    /// Number of frames placed.
     frames: u64,
-    /// The first stamp, and that of the frame before.
+    /// The first time stamp, and that of the previous frame.
     first: Option<u64>,
     stamp: Option<u64>,
-    /// Nanoseconds of the capture, without what was cut from gaps.
+    /// Nanoseconds of the capture, without the parts cut from gaps.
     elapsed: u64,
-    /// The units of all frames, and of those in front of the burst.
+    /// Units of all frames, and of those before the current burst.
     units: (u64, u64),
 }
 
 impl Places {
-    /// No frame yet.
+    /// Creates places without any frame.
     #[must_use]
     pub const fn new(by: By) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl Places {
         }
     }
 
-    /// The place of the next frame, of `len` octets without FCS, stamped `at`.
+    /// Returns the place of the next frame, of `len` octets without FCS, with the time stamp `at`.
     #[inline]
     pub fn next(&mut self, at: Option<u64>, len: usize) -> (u64, Stamp) {
         let verdict = match (at, self.stamp) {
@@ -134,14 +135,14 @@ impl Places {
         (place, verdict)
     }
 
-    /// The first time stamp: nanoseconds since 1970; 0 where there is none.
+    /// Returns the first time stamp in nanoseconds since 1970; 0 if there is none.
     #[must_use]
     pub fn begins(&self) -> u64 {
         self.first.unwrap_or(0)
     }
 
-    /// The loop, when its last frame is placed. `gap` is the time between it and the next one; where none is given the
-    /// mean one between frames, in whole nanoseconds of the capture.
+    /// Returns the loop, after its last frame was placed. `gap` is the time between it and the next
+    /// loop. By default it is the mean gap between frames, in whole nanoseconds of the capture.
     #[must_use]
     pub fn end(&self, gap: Option<Duration>) -> Loops {
         let given = gap.map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
@@ -165,28 +166,29 @@ impl Places {
     }
 }
 
-/// From places in loops to times since the beginning.
+/// Converts places in loops to times since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loops {
     by: By,
-    /// From one loop's start to the next one's, as places are.
+    /// Distance between the starts of consecutive loops, in the units of places.
     len: u64,
-    /// Nanoseconds to be added for each loop.
+    /// Additional nanoseconds for each loop.
     gap: u64,
 }
 
 impl Loops {
-    /// Before the first loop has ended: good for the loop 0.
+    /// Creates loops before the end of the first one: valid only for loop 0.
     #[must_use]
     pub const fn first(by: By) -> Self {
         Self { by, len: 0, gap: 0 }
     }
 
-    /// When the frame at `place` of loop `loop_` (counted from 0) is due: nanoseconds since the beginning.
+    /// Returns the due time of the frame at `place` of loop `loop_` (counted from 0): nanoseconds
+    /// since the start.
     #[inline]
     #[must_use]
     pub fn due(&self, loop_: u64, place: u64) -> u64 {
-        // Both are of 64 bits: the sum fits.
+        // Both have 64 bits: the sum fits.
         let sum = u128::from(loop_) * u128::from(self.len) + u128::from(place);
         let due = match self.by {
             By::Stamps { speed, .. } => speed.last(sum),
@@ -196,7 +198,7 @@ impl Loops {
         due.saturating_add(loop_.saturating_mul(self.gap))
     }
 
-    /// From the first frame to the end of `loops` loops.
+    /// Returns the time from the first frame to the end of `loops` loops.
     #[must_use]
     pub fn lasting(&self, loops: u64) -> Duration {
         Duration::from_nanos(self.due(loops, 0))
@@ -214,7 +216,7 @@ mod tests {
         max_gap: None,
     };
 
-    /// When each frame of the first loop is due.
+    /// Returns the due time of each frame of the first loop.
     fn places(by: By, stamps: &[u64]) -> Vec<u64> {
         let mut places = Places::new(by);
         stamps
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_that_go_back_are_held_and_told() {
+    fn stamps_that_go_back_are_held_and_reported() {
         let mut places = Places::new(OWN);
         assert_eq!(places.next(Some(50), 1), (0, Stamp::Fine));
         assert_eq!(places.next(Some(90), 1), (40, Stamp::Fine));
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_begins_a_mean_gap_after_the_last_frame_or_as_asked() {
+    fn loops_are_separated_by_the_mean_or_the_given_gap() {
         let mut places = Places::new(OWN);
         for at in [0, 10, 40] {
             let _ = places.next(Some(at), 1);
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_due_at_once_and_the_rate_holds() {
+    fn bursts_are_due_at_once_at_the_mean_rate() {
         let rate = Rate::Packets(1_000);
         let by = By::Rate { rate, burst: 2 };
         let mut places = Places::new(by);
@@ -288,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rates_are_those_of_the_engine_over_any_loops(
+        fn rates_equal_those_of_the_sender_over_any_loops(
             lens in proptest::collection::vec(14usize..2_000, 1..40),
             value in 1u64..200_000_000_000,
             loops in 1u64..50,
@@ -327,7 +329,7 @@ mod tests {
             let mut since = 0;
             for (place, more) in placed.iter().zip(core::iter::once(&0).chain(&gaps)) {
                 since += more;
-                // Of all the time since the start, once.
+                // Rounded once, over the whole time since the start.
                 let captured = u128::from(loop_) * u128::from(elapsed + mean) + u128::from(since);
                 let exact = captured * u128::from(divisor) / u128::from(dividend)
                     + u128::from(loop_) * u128::from(gap.unwrap_or(0));

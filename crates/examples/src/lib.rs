@@ -1,5 +1,6 @@
-//! Runs the examples that stand in a tool's help and the commands that stand in pages, each in a shell, as a user would: in a
-//! folder with the captures that they name, and in a network namespace with the interfaces that they name.
+//! Runs the examples in a tool's help and the commands in pages, each in a shell, as a user would:
+//! in a folder with the captures that they name, and in a network namespace with the interfaces
+//! that they name.
 #![forbid(unsafe_code)]
 
 pub mod page;
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interfaces that examples name, each with the far end of its cable.
+/// Interfaces named by examples, each with the far end of its cable.
 const CABLES: [(&str, &str); 10] = [
     ("eth0", "far0"),
     ("eth1", "far1"),
@@ -25,15 +26,16 @@ const CABLES: [(&str, &str); 10] = [
     ("s1", "s2"),
 ];
 
-/// As many as examples use.
+/// Number of queues that examples use.
 const QUEUES: &str = "numtxqueues 4 numrxqueues 4";
 
-/// When an example that does not end by itself gets a Ctrl-C, after how long another one, and when it is given up.
+/// Time after which an example that does not end by itself gets a Ctrl-C, time to a second one, and
+/// time after which it is killed.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
 const AGAIN: Duration = Duration::from_secs(10);
 const TOO_LONG: Duration = Duration::from_secs(60);
 
-/// Lines of help that are examples.
+/// Returns the lines of help that are examples.
 pub fn of<'h>(help: &'h str, tool: &str) -> Vec<&'h str> {
     let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_default();
     let lines = examples.lines().take_while(|line| line.starts_with("  "));
@@ -41,11 +43,11 @@ pub fn of<'h>(help: &'h str, tool: &str) -> Vec<&'h str> {
     lines.map(str::trim).filter(named).collect()
 }
 
-/// Runs each in a folder of its own with these files. An example ends well if it ends with 0, or with 130
-/// behind Ctrl-C.
+/// Runs each example in a separate folder with these files. An example succeeds if it exits with 0,
+/// or with 130 after Ctrl-C.
 ///
 /// # Panics
-/// There is none, or one fails; with what it complained of.
+/// There are no examples, or one fails; the message contains its output.
 pub fn run(examples: &[&str], program: &Path, files: &[(&str, &Path)]) {
     assert!(!examples.is_empty(), "no examples");
     let shell = Shell::new(vec![program.parent().expect("a folder").to_owned()]);
@@ -59,16 +61,16 @@ pub fn run(examples: &[&str], program: &Path, files: &[(&str, &Path)]) {
     }
 }
 
-/// Where programs are looked for, and whether this process may make network namespaces.
+/// Folders with programs, and permission of this process to create network namespaces.
 #[derive(Debug)]
 pub struct Shell {
-    /// Before `PATH`.
+    /// Folders searched before `PATH`.
     bin: Vec<PathBuf>,
     namespaces: bool,
 }
 
 impl Shell {
-    /// One that looks for programs in these folders first.
+    /// Creates a shell that searches these folders first.
     #[must_use]
     pub fn new(bin: Vec<PathBuf>) -> Self {
         let namespaces = Command::new("unshare").args(["--net", "true"]).output();
@@ -78,9 +80,9 @@ impl Shell {
         }
     }
 
-    /// Why a command cannot run here.
+    /// Returns the reason why a command cannot run here, if any.
     fn lacks(&self, example: &str) -> Option<String> {
-        // A bar in quotes is no pipe.
+        // A bar in quotes is not a pipe.
         let unquoted: String = example.split('\'').step_by(2).collect();
         let mut programs = unquoted
             .split("| ")
@@ -92,26 +94,27 @@ impl Shell {
         refused.then(|| "needs a network namespace of its own".to_owned())
     }
 
-    /// Runs a command in a folder, on a terminal, with a Ctrl-C after a while where it may not end by itself. Says so where it
-    /// cannot run here.
+    /// Runs a command in a folder, on a terminal, with a Ctrl-C after a while if it may not end by
+    /// itself. Reports a skipped test if it cannot run here.
     ///
     /// # Panics
-    /// It fails; with what it complained of.
+    /// The command fails; the message contains its output.
     pub fn run(&self, example: &str, folder: &Path, interrupted: Option<Duration>) {
         if let Some(why) = self.lacks(example) {
             fcn_skip::skipped!("{why}: {example}");
             return;
         }
-        // A terminal, for what shows a screen.
+        // A terminal, for programs with a full-screen display.
         let shown = "exec script --quiet --return --flush --command \"stty rows 40 cols 120; $EXAMPLE\" /dev/null";
         let (code, shown) = to_the_end(&mut self.command(example, folder, shown), interrupted);
         assert!(ended_well(example, code), "{example}: {code:?}\n{shown}");
     }
 
-    /// What a command prints into a pipe, both outputs in one; `None`, and said so, where it cannot run here.
+    /// Returns what a command prints to a pipe, both outputs combined. If it cannot run here,
+    /// reports a skipped test and returns `None`.
     ///
     /// # Panics
-    /// It fails; with what it printed.
+    /// The command fails; the message contains its output.
     #[must_use]
     pub fn output(&self, example: &str, folder: &Path) -> Option<String> {
         if let Some(why) = self.lacks(example) {
@@ -144,7 +147,7 @@ impl Shell {
         command
     }
 
-    /// Whether a shell finds a program.
+    /// True if a shell finds a program.
     fn has(&self, program: &str) -> bool {
         self.path().any(|folder| folder.join(program).is_file())
     }
@@ -156,19 +159,19 @@ impl Shell {
     }
 }
 
-/// Whether a command names an interface, and so is run in a network namespace of its own.
+/// True if a command names an interface, and so needs a separate network namespace.
 #[must_use]
 pub fn on_links(example: &str) -> bool {
     [" --iface ", " -i "].iter().any(|o| example.contains(o))
 }
 
 fn ended_well(example: &str, code: Option<i32>) -> bool {
-    // A check finds no device; an audit of a capture with broken rules says so.
+    // A check finds no device; an audit of a capture with violations reports them.
     let may_fail = example.starts_with("fcn-gen check") || example.contains(" --audit");
     matches!(code, Some(0 | 130)) || (may_fail && code == Some(1))
 }
 
-/// Runs a command, with a Ctrl-C after that time, and returns its exit code and what it showed.
+/// Runs a command, with a Ctrl-C after that time, and returns its exit code and output.
 fn to_the_end(command: &mut Command, interrupted: Option<Duration>) -> (Option<i32>, String) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command
@@ -179,7 +182,7 @@ fn to_the_end(command: &mut Command, interrupted: Option<Duration>) -> (Option<i
     let mut screen = child.stdout.take().expect("a pipe");
     let reader = thread::spawn(move || {
         let mut shown = Vec::new();
-        // What was shown until then is all that is needed of it.
+        // The output up to an error is all that is needed.
         let _ = screen.read_to_end(&mut shown);
         String::from_utf8_lossy(&shown).into_owned()
     });
@@ -190,9 +193,9 @@ fn to_the_end(command: &mut Command, interrupted: Option<Duration>) -> (Option<i
             break status.code();
         }
         if let Some(after) = interrupted.filter(|after| begun.elapsed() > *after) {
-            // On a busy machine the first may come before there is anybody to take it.
+            // On a busy machine the first one may arrive before a program can receive it.
             interrupted = Some(after + AGAIN);
-            // It may end at this moment.
+            // The command may end at this moment.
             let _ = keys.write_all(b"\x03");
         }
         if begun.elapsed() > TOO_LONG {

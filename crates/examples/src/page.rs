@@ -1,12 +1,12 @@
-//! Commands in a page of Markdown, with what the page shows of their output.
-//! Commands stand behind `$ ` in blocks of the language `console`, and in indented blocks, there also without `$ `.
+//! Commands in a Markdown page, with the output that the page shows. Commands follow `$ ` in blocks
+//! of the language `console`, and in indented blocks, where `$ ` is optional.
 
 use std::ops::Range;
 
-/// What stands for lines left out, and within a line for what differs from run to run.
+/// Placeholder for omitted lines, and within a line for text that differs from run to run.
 const LEFT_OUT: &str = "…";
 
-/// Programs that indented lines without `$ ` begin with if they are commands.
+/// Programs that mark indented lines without `$ ` as commands.
 const PROGRAMS: [&str; 8] = [
     "cargo",
     "fcn-gen",
@@ -21,24 +21,24 @@ const PROGRAMS: [&str; 8] = [
 /// A command of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The command, without what is said about it behind `  #`.
+    /// The command, without the remark after `  #`.
     pub command: String,
-    /// Its line in the page, from 1.
+    /// Its line number in the page, from 1.
     pub line: usize,
     /// Lines of the page, from 0, that show its output.
     pub output: Range<usize>,
-    /// How far these are indented.
+    /// Indentation of these lines.
     pub indent: usize,
 }
 
-/// The commands of a page, in order.
+/// Returns the commands of a page, in order.
 ///
 /// # Errors
-/// A block has no language, or one that hides commands from here.
+/// A block has no language, or one that hides its commands from this function.
 pub fn commands(page: &str) -> Result<Vec<Shown>, String> {
     let mut found: Vec<Shown> = Vec::new();
     let mut fence: Option<&str> = None;
-    // Whether the last line belongs to the block of the last command.
+    // True if the last line belongs to the block of the last command.
     let mut goes_on = false;
     let mut blank = true;
     for (number, line) in page.lines().enumerate() {
@@ -78,14 +78,14 @@ pub fn commands(page: &str) -> Result<Vec<Shown>, String> {
         {
             last.output.end = number + 1;
         }
-        // A line within an indented block, which may go on with another command.
+        // A line within an indented block, in which another command may follow.
         blank = indent > 0 || is_blank;
     }
     Ok(found)
 }
 
 impl Shown {
-    /// The lines of the page that show the output.
+    /// Returns the lines of the page that show the output.
     #[must_use]
     pub fn lines<'p>(&self, page: &'p str) -> Vec<&'p str> {
         let lines = page.lines().skip(self.output.start).take(self.output.len());
@@ -94,7 +94,8 @@ impl Shown {
             .collect()
     }
 
-    /// The page with this output in place of the one that it shows: as many lines before and behind those left out.
+    /// Returns the page with its output replaced by this one: as many lines before and after the
+    /// omitted ones.
     #[must_use]
     pub fn with(&self, page: &str, output: &str) -> String {
         let shown = self.lines(page);
@@ -124,7 +125,7 @@ impl Shown {
     }
 }
 
-/// Whether what is shown is what was printed, but for what is left out.
+/// True if the output shown matches the printed one, apart from omissions.
 #[must_use]
 pub fn is_shown(shown: &[&str], printed: &str) -> bool {
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();

@@ -1,5 +1,5 @@
-//! Man pages and shell completions of the tools, made from their command lines, so that they cannot differ from `--help`.
-//! Not here: where packages put them (`cargo xtask dist`).
+//! Man pages and shell completions of the tools, generated from their command-line definitions, so
+//! that they cannot differ from `--help`. `cargo xtask dist` decides where packages put them.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use roff::{Roff, roman};
 /// A file to install.
 #[derive(Debug)]
 pub struct File {
-    /// Its path below `/usr/share`.
+    /// Path below `/usr/share`.
     pub path: String,
-    /// What it holds.
+    /// Contents.
     pub text: Vec<u8>,
 }
 
-/// The command lines of the three tools.
+/// Returns the command-line definitions of the three tools.
 #[must_use]
 pub fn tools() -> [Command; 3] {
     [
@@ -28,7 +28,7 @@ pub fn tools() -> [Command; 3] {
     ]
 }
 
-/// Every man page and completion.
+/// Returns every man page and completion.
 ///
 /// # Panics
 /// Never: everything is written to memory.
@@ -36,7 +36,7 @@ pub fn tools() -> [Command; 3] {
 pub fn files() -> Vec<File> {
     let mut files = Vec::new();
     for mut tool in tools() {
-        // Before `build`, which adds the `help` command that nobody looks up in a manual.
+        // Before `build`, which adds the `help` command that needs no man page.
         tool = tool.disable_help_subcommand(true);
         tool.build();
         add_pages(&tool, None, &mut files);
@@ -57,7 +57,7 @@ pub fn files() -> Vec<File> {
     files
 }
 
-/// The page of a command, and those of its subcommands.
+/// Adds the page of a command, and those of its subcommands.
 fn add_pages(command: &Command, above: Option<&str>, files: &mut Vec<File>) {
     let name = match above {
         Some(above) => format!("{above}-{}", command.get_name()),
@@ -74,10 +74,11 @@ fn add_pages(command: &Command, above: Option<&str>, files: &mut Vec<File>) {
     }
 }
 
-/// One man page. What help has behind the options becomes sections of its own: examples, exit codes.
+/// Writes one man page. Text after the options in the help becomes separate sections: examples,
+/// exit codes.
 fn page(command: &Command, name: &str, above: Option<&str>, to: &mut dyn Write) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
-    // The synopsis has the words as they are typed, the page's name joins them.
+    // The synopsis shows the words as they are typed; the page's name joins them.
     let typed = above.map(|above| format!("{above} {}", command.get_name()));
     let titled = (command.clone().name(name.to_owned())).bin_name(typed.unwrap_or(name.to_owned()));
     let man = Man::new(titled)
@@ -119,7 +120,8 @@ fn page(command: &Command, name: &str, above: Option<&str>, to: &mut dyn Write) 
     Ok(())
 }
 
-/// The parts of the text behind the options, each with its title: "Examples:" alone on a line, or "Exit codes: 0 done, …".
+/// Splits the text after the options into parts with their titles: "Examples:" alone on a line, or
+/// "Exit codes: 0 done, …".
 fn sections(text: &str) -> Vec<(String, Vec<String>)> {
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for part in text.split("\n\n").filter(|part| !part.trim().is_empty()) {

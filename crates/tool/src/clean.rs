@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// A text with every character replaced that a terminal would act on: control characters, and those that turn the direction
-/// of writing round.
+/// Replaces every character that a terminal would act on: control characters, and those that change
+/// the direction of text.
 pub fn clean(text: &str) -> Cow<'_, str> {
     without(text, acts)
 }
 
-/// The same of a text of several lines.
+/// Does the same for a text of several lines.
 pub fn clean_lines(text: &str) -> Cow<'_, str> {
     without(text, |c| c != '\n' && acts(c))
 }

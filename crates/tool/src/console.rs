@@ -9,19 +9,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the program talks to.
+/// The streams and settings with which the program communicates.
 pub struct Console<'a> {
     /// Standard output.
     pub out: &'a mut (dyn Write + Send),
     /// Standard error.
     pub err: &'a mut (dyn Write + Send),
-    /// Whether standard output is a terminal.
+    /// True if standard output is a terminal.
     pub out_is_terminal: bool,
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     pub err_is_terminal: bool,
-    /// Whether colour is wanted on a terminal.
+    /// True if colour is wanted on a terminal.
     pub colour: bool,
-    /// Has Ctrl-C caught from now on; what is returned becomes true with it.
+    /// Catches Ctrl-C from now on; the returned flag becomes true when it is pressed.
     pub catch_interrupt: &'a dyn Fn() -> Result<Arc<AtomicBool>>,
 }
 
@@ -43,7 +43,8 @@ pub fn main_with(
     ExitCode::from(code)
 }
 
-/// The first Ctrl-C (or SIGTERM, SIGHUP) asks the work to stop and clear up; a second one does not wait for that.
+/// Lets the first Ctrl-C (or SIGTERM, SIGHUP) ask the work to stop and clean up; a second one exits
+/// immediately.
 fn catch_interrupt() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let requested = Arc::clone(&stop);
@@ -56,7 +57,7 @@ fn catch_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The exit code of what a program named `name` came to, which it complains about where it is a failure.
+/// Returns the exit code for the result of a program named `name`, and prints a failure.
 pub fn conclude(name: &str, done: Result, console: &mut Console<'_>) -> u8 {
     let Err(failure) = done else { return 0 };
     complain(name, &failure, console);
@@ -67,10 +68,10 @@ fn complain(name: &str, failure: &Failure, console: &mut Console<'_>) {
     if failure.is_silent() {
         return;
     }
-    // It may name what is in a file, or a file.
+    // The message may contain text from a file, or a file name.
     let failure = failure.to_string();
     let failure = clean_lines(&failure);
-    // There is nobody left to tell where this fails.
+    // If this fails, there is no other way to report it.
     let _ = if console.err_is_terminal && console.colour {
         writeln!(console.err, "\x1b[1;31m{name}:\x1b[0m {failure}")
     } else {
@@ -78,10 +79,11 @@ fn complain(name: &str, failure: &Failure, console: &mut Console<'_>) {
     };
 }
 
-/// Help and version go to standard output; the rest is a failure in the words of the option parser.
+/// Prints help and version to standard output; everything else is a failure with the message of the
+/// option parser.
 ///
 /// # Errors
-/// It was no question for help or version, or standard output cannot be written.
+/// Neither help nor version was requested, or standard output cannot be written.
 pub fn usage(error: &clap::Error, console: &mut Console<'_>) -> Result {
     let text = error.render().to_string();
     if error.use_stderr() {
@@ -91,7 +93,7 @@ pub fn usage(error: &clap::Error, console: &mut Console<'_>) -> Result {
     say(console.out, &text)
 }
 
-/// Prints; that nobody reads on is no failure of a text.
+/// Prints a text; a closed pipe is not an error.
 ///
 /// # Errors
 /// It cannot be written for another reason.
@@ -110,10 +112,10 @@ pub fn say_json(to: &mut dyn Write, report: &impl Serialize) -> Result {
     say(to, &format!("{:#}\n", to_json(report)?))
 }
 
-/// A report, as JSON.
+/// Converts a report to JSON.
 ///
 /// # Errors
-/// It cannot be written so.
+/// It cannot be represented as JSON.
 pub fn to_json(report: &impl Serialize) -> Result<serde_json::Value> {
     serde_json::to_value(report)
         .map_err(|error| Failure::failed("cannot write the report as JSON").and(error.to_string()))

@@ -1,26 +1,27 @@
-//! How a command fails: what failed, on what, what to do about it, and the exit code. Not here: who prints it.
+//! Failures of a command: what failed, on what, what to do about it, and the exit code. They are
+//! printed elsewhere.
 
 use core::fmt;
 use std::io;
 use std::path::Path;
 
-/// How the program ends where it does not end well.
+/// Exit status of a program that does not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It could not be done.
+    /// The command failed.
     Failed,
-    /// It was asked for wrongly: options, or a scenario that is none.
+    /// The usage was wrong: options, or an invalid scenario.
     Usage,
-    /// It was done, but not with all that there was to take in.
+    /// The command succeeded, but not all of its input was processed.
     Incomplete,
-    /// It was done, and what was tested broke a rule.
+    /// The command succeeded, and what was tested violated a rule.
     Broken,
-    /// Someone stopped it.
+    /// The command was interrupted.
     Interrupted,
 }
 
 impl Exit {
-    /// The program's exit code.
+    /// Returns the program's exit code.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -40,7 +41,7 @@ pub struct Failure {
     parts: Vec<String>,
 }
 
-/// What a command, or a part of one, comes to.
+/// Result of a command or a part of one.
 pub type Result<T = ()> = core::result::Result<T, Failure>;
 
 impl Failure {
@@ -51,38 +52,38 @@ impl Failure {
         }
     }
 
-    /// Something could not be done.
+    /// Creates a failure of an operation.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::new(Exit::Failed, what)
     }
 
-    /// Something was asked for wrongly.
+    /// Creates a failure for wrong usage.
     pub fn usage(what: impl Into<String>) -> Self {
         Self::new(Exit::Usage, what)
     }
 
-    /// The scenario is none, or one that this command cannot take.
+    /// Creates a failure for a scenario that is invalid or unsuitable for this command.
     #[must_use]
     pub fn bad_scenario(error: &impl fmt::Display) -> Self {
         Self::usage("bad scenario").and(error.to_string())
     }
 
-    /// It was done, but something was missed: `what`.
+    /// Creates a failure for a command that succeeded but missed something: `what`.
     pub fn incomplete(what: impl Into<String>) -> Self {
         Self::new(Exit::Incomplete, what)
     }
 
-    /// It was done, and what was tested broke a rule: `what`.
+    /// Creates a failure for a command that succeeded and found a violated rule: `what`.
     pub fn broken(what: impl Into<String>) -> Self {
         Self::new(Exit::Broken, what)
     }
 
-    /// Someone stopped the command; `left` says what is left of its work.
+    /// Creates a failure for an interrupted command; `left` describes its partial result.
     pub fn interrupted(left: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, "interrupted").and(left)
     }
 
-    /// A failed operation on a file or folder.
+    /// Creates a failure of an operation on a file or folder.
     #[must_use]
     pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
         let failure = Self::failed(format!("cannot {doing}"))
@@ -97,7 +98,7 @@ impl Failure {
         }
     }
 
-    /// What is written went to a pipe that nobody reads any more. Nobody needs to be told.
+    /// Creates a silent failure for output to a pipe that its reader has closed.
     #[must_use]
     pub const fn closed_pipe() -> Self {
         Self {
@@ -106,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// Failed to write standard output.
+    /// Creates a failure to write standard output.
     #[must_use]
     pub fn stdout(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -118,20 +119,20 @@ impl Failure {
         }
     }
 
-    /// Adds on what it failed, or what to do.
+    /// Appends the object of the failure, or advice.
     #[must_use]
     pub fn and(mut self, part: impl Into<String>) -> Self {
         self.parts.push(part.into());
         self
     }
 
-    /// How the program ends.
+    /// Returns the exit status.
     #[must_use]
     pub const fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// Whether there is nothing to say about it.
+    /// True if there is nothing to print.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
         self.parts.is_empty()
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_on_what_and_what_to_do() {
+    fn message_names_operation_object_and_advice() {
         let failure = Failure::io(
             "write",
             Path::new("/a/b"),

@@ -1,8 +1,10 @@
-//! What the command-line tools share: what they talk to ([`console`]), how they fail ([`failure`]), text that no terminal acts on ([`mod@clean`]), a bar
-//! ([`progress`]), quantities as people write them ([`quantity`]), and sending: its options, safeguards and report
-//! ([`sending`]); pages to send, with charts ([`page`]); metrics for Prometheus (`metrics`, a feature); and which version of what they are ([`version`]).
+//! Common parts of the command-line tools: streams and interrupts ([`console`]), failures
+//! ([`failure`]), text that is safe for terminals ([`mod@clean`]), a progress bar ([`progress`]),
+//! quantities in human notation ([`quantity`]), sending with its options, safeguards and report
+//! ([`sending`]), standalone HTML pages with charts ([`page`]), metrics for Prometheus (`metrics`,
+//! a feature), and versions ([`version`]).
 //!
-//! Nothing of what one tool alone does; no packets.
+//! Contains nothing that is specific to one tool, and no packets.
 #![forbid(unsafe_code)]
 
 pub mod clean;
@@ -16,7 +18,8 @@ pub mod progress;
 pub mod quantity;
 pub mod sending;
 
-/// What `--version` prints behind a tool's name: the version, and the drafts that are followed.
+/// Returns the output of `--version` after a tool's name: the version, and the drafts that are
+/// followed.
 #[must_use]
 pub fn version() -> String {
     let drafts = fcn_wire::draft::ALL

@@ -1,5 +1,5 @@
-//! Metrics for Prometheus: pages in its text format 0.0.4 ([`Page`]), and where they are served ([`serve`]). What is counted is the
-//! tools' business.
+//! Metrics for Prometheus: pages in its text format 0.0.4 ([`Page`]), and a server for them
+//! ([`serve`]). The tools define what is counted.
 
 pub mod http;
 
@@ -10,20 +10,21 @@ use std::fmt::{Display, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-/// A page is made anew at most once in this time: who asks more often gets the same one, so that asking costs nothing.
+/// Minimum age before a page is generated anew: more frequent requests get the same page, so that
+/// they cost nothing.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// What a number does.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// It grows only.
+    /// A number that only increases.
     Counter,
-    /// It goes up and down.
+    /// A number that increases and decreases.
     Gauge,
 }
 
 impl Type {
-    /// What Prometheus calls it.
+    /// Returns the name of the type in Prometheus.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,17 +37,17 @@ impl Type {
 /// A metric.
 #[derive(Debug)]
 pub struct Family {
-    /// What it is called.
+    /// Name.
     pub name: &'static str,
-    /// What its number does.
+    /// Type.
     pub kind: Type,
-    /// What it means, for people.
+    /// Help text for human readers.
     pub help: &'static str,
-    /// Its labels; those with nothing in them are left out of a sample.
+    /// Labels; those with empty values are omitted from a sample.
     pub labels: &'static [&'static str],
 }
 
-/// The metrics of a tool: what each is called.
+/// Defines the metrics of a tool.
 #[macro_export]
 macro_rules! families {
     ($( $name:ident = $id:literal, $kind:ident, $labels:expr, $help:literal; )+) => {
@@ -54,7 +55,7 @@ macro_rules! families {
             name: $id, kind: $crate::metrics::Type::$kind, help: $help, labels: $labels,
         }; )+
 
-        /// All of them, in the order of the page.
+        /// All metrics, in the order of the page.
         #[cfg(test)]
         pub(crate) static FAMILIES: &[&$crate::metrics::Family] = &[$( &$name, )+];
     };
@@ -76,19 +77,19 @@ impl Page {
         Samples { text, family }
     }
 
-    /// A metric of one number.
+    /// Adds a metric with a single value.
     pub fn single(&mut self, family: &'static Family, value: impl Display) {
         self.family(family).add(&[""; 0], value);
     }
 
-    /// Its text.
+    /// Returns the text of the page.
     #[must_use]
     pub fn finish(self) -> String {
         self.text
     }
 }
 
-/// Where the samples of a metric go.
+/// Writer for the samples of a metric.
 #[derive(Debug)]
 pub struct Samples<'p> {
     text: &'p mut String,
@@ -96,7 +97,8 @@ pub struct Samples<'p> {
 }
 
 impl Samples<'_> {
-    /// A sample, with the values of the metric's labels. Those with nothing in them are the same as none, and left out.
+    /// Adds a sample, with the values of the metric's labels. Empty values are equivalent to absent
+    /// labels, and omitted.
     pub fn add(&mut self, labels: &[impl AsRef<str>], value: impl Display) {
         self.text.push_str(self.family.name);
         let mut joint = '{';
@@ -112,15 +114,16 @@ impl Samples<'_> {
     }
 }
 
-/// Escaped as the format wants it; in a label's value, quotation marks have to be, too.
+/// Escapes a text as the format requires; in a label's value, quotation marks must also be escaped.
 fn escaped(text: &str) -> String {
     clean(text).replace('\\', "\\\\")
 }
 
-/// Reads where to serve: `127.0.0.1:9464`, `[::1]:9464`; a port alone is one of this machine only.
+/// Parses the address to serve on: `127.0.0.1:9464`, `[::1]:9464`; a port alone means the loopback
+/// address.
 ///
 /// # Errors
-/// It is none of these.
+/// The text has none of these forms.
 pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
@@ -133,10 +136,11 @@ pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
     })
 }
 
-/// Opens `address` for [`serve`]: a port that needs rights has to be, before they are given up.
+/// Opens `address` for [`serve`]. A port that needs permissions must be opened before they are
+/// given up.
 ///
 /// # Errors
-/// The address cannot be had: in use, not of this machine, or a port that needs rights.
+/// The address is not available: in use, not of this machine, or a port that needs permissions.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         let hint = match error.kind() {
@@ -152,11 +156,12 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Serves a page at `/metrics`, in a thread of its own; `name` is the tool's. There is no encryption and nobody is asked who they
-/// are: other machines are served only where the address is one that they reach.
+/// Serves a page at `/metrics` in a separate thread; `name` is that of the tool. There is no
+/// encryption and no authentication: other machines have access only if the address is reachable
+/// for them.
 ///
 /// # Errors
-/// The system has no thread for it.
+/// The system cannot create the thread.
 pub fn serve(
     listener: TcpListener,
     name: &str,

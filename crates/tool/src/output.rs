@@ -1,24 +1,24 @@
-//! Files that a command writes: none that is there already is replaced, unless that was asked for. One rule for captures,
-//! ground truths, pages, drawings and tables alike.
+//! Files that a command writes: an existing file is only replaced on request. One rule for
+//! captures, ground truths, pages, drawings and tables.
 
 use crate::failure::{Failure, Result};
 use clap::Args;
 use std::path::Path;
 
-/// Whether files that are there may be replaced.
+/// Permission to replace existing files.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Replacing {
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 }
 
 impl Replacing {
-    /// Makes sure that none of these is a file that has to stay, before any work is done. Devices, pipes and `-`, which is
-    /// standard output, keep nothing that could be lost.
+    /// Checks, before any work is done, that none of these is an existing file that must be kept.
+    /// Devices, pipes and `-`, which is standard output, contain nothing that could be lost.
     ///
     /// # Errors
-    /// One is there.
+    /// One exists.
     pub fn check<'p>(self, paths: impl IntoIterator<Item = Option<&'p Path>>) -> Result {
         let mut paths = paths.into_iter().flatten();
         let there = paths.find(|path| *path != "-" && path.is_file());
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_stays_unless_forced() {
+    fn existing_files_are_kept_unless_forced() {
         // Cargo runs tests in the package's folder.
         let (there, new) = (Path::new("Cargo.toml"), Path::new("no-such-file"));
         let [gentle, forced] = [false, true].map(|force| Replacing { force });

@@ -1,14 +1,14 @@
-//! A bar on standard error for work that takes a while. Nothing is drawn in the first half second, nor where standard
-//! error is no terminal.
+//! A bar on standard error for work that takes a while. Nothing is drawn in the first half second,
+//! or if standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is over sooner needs no bar.
+/// Shorter work needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A bar that may come to be shown. It is gone when dropped.
+/// A bar that is shown only when needed. It disappears when dropped.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for work called `what`, shown only where `allowed`.
+    /// Creates a bar for work called `what`, which is shown only if `allowed`.
     #[must_use]
     pub fn new(what: String, allowed: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// So much of so much is done.
+    /// Reports progress: `done` of `of`.
     pub fn at(&self, done: u64, of: u64) {
         if !self.allowed {
             return;

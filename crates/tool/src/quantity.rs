@@ -1,5 +1,6 @@
-//! Quantities as people write them, on command lines and in scenario files: rates, times, counts, sizes, factors, MAC
-//! addresses, prefixes. Exact: what the smallest unit cannot hold is refused, not rounded. Showing quantities, too.
+//! Quantities in human notation, on command lines and in scenario files: rates, times, counts,
+//! sizes, factors, MAC addresses, prefixes. Parsing is exact: values that the smallest unit cannot
+//! represent are refused, not rounded. Quantities are also formatted here.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -8,10 +9,10 @@ use fcn_wire::pnc::Prefix;
 use serde::de::{Deserializer, Error, Visitor};
 use std::time::Duration;
 
-/// Names of units, and how many of the smallest unit each is.
+/// Names of units, each with its value in the smallest unit.
 pub type Units = &'static [(&'static str, u64)];
 
-/// Times, in picoseconds.
+/// Units of time, in picoseconds.
 pub const TIMES: Units = &[
     ("ps", 1),
     ("ns", 1_000),
@@ -20,7 +21,7 @@ pub const TIMES: Units = &[
     ("ms", 1_000_000_000),
     ("s", 1_000_000_000_000),
 ];
-/// Times as command lines take them beside [`TIMES`].
+/// Units of time that command lines accept in addition to [`TIMES`].
 const LONG_TIMES: Units = &[
     ("", 1_000_000_000_000),
     ("m", 60_000_000_000_000),
@@ -35,7 +36,7 @@ pub const PREFIXES: Units = &[
     ("G", 1_000_000_000),
     ("T", 1_000_000_000_000),
 ];
-/// Sizes, in octets.
+/// Units of size, in octets.
 pub const SIZES: Units = &[
     ("", 1),
     ("B", 1),
@@ -52,17 +53,17 @@ pub const SIZES: Units = &[
 /// A kind of quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// What it is, for refusals.
+    /// Name, for error messages.
     what: &'static str,
-    /// How it is written, for refusals.
+    /// Examples of the notation, for error messages.
     write: &'static str,
     units: &'static [Units],
-    /// Whether `KB` is also `kB`.
+    /// True if units are case-insensitive: `KB` is also `kB`.
     any_case: bool,
 }
 
 impl Kind {
-    /// A kind whose units are written as they are.
+    /// Creates a kind with case-sensitive units.
     #[must_use]
     pub const fn new(what: &'static str, write: &'static str, units: &'static [Units]) -> Self {
         Self {
@@ -80,10 +81,10 @@ impl Kind {
         }
     }
 
-    /// Reads a decimal number and its unit, in the smallest unit.
+    /// Parses a decimal number with a unit; returns it in the smallest unit.
     ///
     /// # Errors
-    /// It is none; the text says how it is written.
+    /// The text is invalid; the message shows the notation.
     pub fn read(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();
         let Self { what, write, .. } = self;
@@ -115,10 +116,10 @@ impl Kind {
     }
 }
 
-/// Reads a quantity from a file: text, or a whole number.
+/// Deserializes a quantity from a file: text, or a whole number.
 ///
 /// # Errors
-/// Neither, or what `read` refuses.
+/// The value is neither, or `read` refuses it.
 pub fn deserialize<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     read: fn(&str) -> Result<T, String>,
@@ -146,11 +147,11 @@ pub fn deserialize<'de, D: Deserializer<'de>, T>(
     deserializer.deserialize_any(Text(read))
 }
 
-/// Reads a rate: `100kpps`, `1.5Mpps`; `10Gbps` (bits of layer 2: frames with FCS), `10Gbps-l1` (with preamble and gap, as
-/// a link's speed is counted).
+/// Parses a rate: `100kpps`, `1.5Mpps`; `10Gbps` (bits of layer 2: frames with FCS), `10Gbps-l1`
+/// (with preamble and gap, as in a link's speed).
 ///
 /// # Errors
-/// It is none; the text says how rates are written.
+/// The text is invalid; the message shows the notation.
 pub fn rate(text: &str) -> Result<Rate, String> {
     const KIND: Kind = Kind::new(
         "rate",
@@ -181,10 +182,10 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Reads a count: `1000000`, `10k`, `1.5M`.
+/// Parses a count: `1000000`, `10k`, `1.5M`.
 ///
 /// # Errors
-/// It is none, or 0.
+/// The text is invalid, or 0.
 pub fn count(text: &str) -> Result<u64, String> {
     const KIND: Kind = Kind::new("number", "1000, 10k or 1.5M", &[PREFIXES]).in_any_case();
     match KIND.read(text)? {
@@ -193,19 +194,20 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads of how many one is taken: as [`count`], up to 2³² − 1.
+/// Parses N of "one in N": as [`count`], up to 2³² − 1.
 ///
 /// # Errors
-/// It is none.
+/// The text is invalid.
 pub fn one_in(text: &str) -> Result<NonZeroU32, String> {
     let value = u32::try_from(count(text)?).ok().and_then(NonZeroU32::new);
     value.ok_or_else(|| format!("it must be {} or less", u32::MAX))
 }
 
-/// Reads a span of time in whole nanoseconds: `500us`, `20ms`, `10s`, `5min`, `1h`; a number alone is seconds.
+/// Parses a duration, rounded down to nanoseconds: `500us`, `20ms`, `10s`, `5min`, `1h`; a number
+/// alone is seconds.
 ///
 /// # Errors
-/// It is none, or 0.
+/// The text is invalid, or 0.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const KIND: Kind =
         Kind::new("time", "500us, 20ms, 10s, 5min or 1h", &[TIMES, LONG_TIMES]).in_any_case();
@@ -215,10 +217,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads how many times as fast something is: `0.5`, `2`, `10x`; a millionth to a million.
+/// Parses a speed factor: `0.5`, `2`, `10x`; a millionth to a million.
 ///
 /// # Errors
-/// It is none.
+/// The text is invalid.
 pub fn factor(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix(['x', 'X']).unwrap_or(text);
     let factor = number.parse().ok();
@@ -229,10 +231,10 @@ pub fn factor(text: &str) -> Result<f64, String> {
         })
 }
 
-/// Reads a size in octets: `500MB`, `64MiB`, `1048576`.
+/// Parses a size in octets: `500MB`, `64MiB`, `1048576`.
 ///
 /// # Errors
-/// It is none, or 0.
+/// The text is invalid, or 0.
 pub fn size(text: &str) -> Result<u64, String> {
     const KIND: Kind =
         Kind::new("size", "64MiB, 500MB or 1048576", &[SIZES, PREFIXES]).in_any_case();
@@ -245,10 +247,10 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
+/// Parses a MAC address: `02:00:00:00:00:01`, also with hyphens.
 ///
 /// # Errors
-/// It is none.
+/// The text is invalid.
 pub fn mac(text: &str) -> Result<[u8; 6], String> {
     let octets: Option<Vec<u8>> = text
         .split([':', '-'])
@@ -264,15 +266,16 @@ pub fn mac(text: &str) -> Result<[u8; 6], String> {
         .ok_or_else(|| format!("`{text}` is not a valid MAC address: write 02:00:00:00:00:01"))
 }
 
-/// Reads an address prefix: `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
+/// Parses an address prefix: `10.0.0.0/8`, `fd00::/16`, or an address alone. Bits after the prefix
+/// are cleared.
 ///
 /// # Errors
-/// It is none.
+/// The text is invalid.
 pub fn prefix(text: &str) -> Result<Prefix, String> {
     text.parse().map_err(|no| format!("`{text}` is {no}"))
 }
 
-/// A number with a comma after every three digits.
+/// Formats a number with a comma after every three digits.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -286,14 +289,14 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// So many things: `what` is one of them.
+/// Formats a number of things; `what` is the singular.
 #[must_use]
 pub fn counted(number: u64, what: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {what}{s}", grouped(number))
 }
 
-/// Bits a second, with a prefix.
+/// Formats bits per second, with a prefix.
 #[must_use]
 pub fn bits_per_second(bits: f64) -> String {
     let (value, unit) = match bits {
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_is_no_plural() {
+    fn one_thing_is_singular() {
         assert_eq!(counted(1, "packet"), "1 packet");
         assert_eq!(counted(0, "packet"), "0 packets");
         assert_eq!(counted(1_234, "packet"), "1,234 packets");

@@ -1,5 +1,5 @@
-//! Sending: the options that all tools have for it, the safeguards before the first frame, and what is said during and
-//! after it. What is sent, and when, is the tool's own business.
+//! Sending: the options that all tools have for it, the safeguards before the first frame, and
+//! messages during and after it. The tools decide what is sent, and when.
 
 mod messages;
 mod open;

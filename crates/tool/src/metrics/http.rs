@@ -1,10 +1,13 @@
-//! A page of metrics over HTTP. One thread serves all connections side by side; HTTP itself is hyper's.
+//! A page of metrics over HTTP. One thread serves all connections concurrently; hyper implements
+//! HTTP.
 //!
-//! What watches a network must not be stopped from there: there is a limit to how many connections are open, to how long one is,
-//! and to what a request may have in its head. Past the first, the oldest connection ends, so that those who connect and say
-//! nothing keep nobody from the page.
+//! A network monitor must not be stopped from the network. So there are limits to the number of
+//! open connections, to the duration of each, and to the size of a request's head. When too many
+//! are open, the oldest connection is closed, so that idle connections do not block access to the
+//! page.
 //!
-//! `tiny_http` is smaller, but takes header lines of any length, and has a thread for each connection, without end.
+//! `tiny_http` is smaller, but accepts header lines of any length, and starts a thread for each
+//! connection without a limit.
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -24,23 +27,23 @@ use tokio::runtime::{self, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-/// Connections that are open at a time.
+/// Maximum number of open connections.
 pub const CONNECTIONS: usize = 64;
 
-/// What a whole request and its answer may take.
+/// Maximum duration of a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Octets of a request's head: as few as hyper can be told.
+/// Maximum length of a request's head in octets: the minimum that hyper accepts.
 pub const HEAD: usize = 8_192;
 
 /// A page.
 pub(super) struct Answer {
-    /// Its media type.
+    /// Media type.
     pub content: &'static str,
     pub body: String,
 }
 
-/// A page being served by a thread of its own, which ends, and all connections with it, when this is dropped.
+/// A page served by a separate thread. Dropping this ends the thread and all connections.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -48,7 +51,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers requests for a path (without its query) with what `answer` says; `None` is not found.
+    /// Answers requests for a path (without its query) with the result of `answer`; `None` means
+    /// not found.
     pub(super) fn start(
         listener: TcpListener,
         answer: impl FnMut(&str) -> Option<Answer> + Send + 'static,
@@ -71,7 +75,7 @@ impl Server {
         })
     }
 
-    /// Where it listens: the port is the one in use, where 0 was asked for.
+    /// Returns the address it listens on, with the actual port if 0 was requested.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -85,7 +89,7 @@ where
     let mut open: VecDeque<AbortHandle> = VecDeque::with_capacity(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is free, perhaps: it would be so at once again.
+            // Perhaps no descriptor is free: an immediate retry would fail again.
             sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -108,12 +112,12 @@ where
         let response = reply(&request, &mut *answer.lock());
         async { Ok::<_, Infallible>(response) }
     });
-    // Whoever asks and does not listen has not been answered; nobody else needs to know.
+    // A client that does not read its answer has no effect on others.
     let _ = http1::Builder::new()
         .keep_alive(false)
-        // Who has asked may say that nothing more comes.
+        // A client may close its sending side after the request.
         .half_close(true)
-        // All of a connection has a limit.
+        // The whole connection has a limit.
         .header_read_timeout(None)
         .max_buf_size(HEAD)
         .serve_connection(TokioIo::new(stream), service)

@@ -1,16 +1,17 @@
-//! A page to send: one HTML file with its data, scripts and style, which needs no network and may come from anywhere.
+//! A standalone page: one HTML file with its data, scripts and style, which needs no network and
+//! may come from any source.
 //!
-//! What is in the data may have been written by whoever sent the packets. So data is one block of JSON in which nothing
-//! can end it, scripts put it into the page as text alone, and the page's own policy (Content Security Policy) lets run
-//! only the scripts that were written here. `page.js` has what all pages share: charts by uPlot, tables, numbers with
-//! their units.
+//! The data may contain text written by the senders of the packets. So it is one block of JSON
+//! which no content can terminate, scripts insert it into the page only as text, and the page's
+//! Content Security Policy permits only the scripts written here. `page.js` has the common parts of
+//! all pages: charts by uPlot, tables, numbers with their units.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
-/// What draws the charts.
+/// Chart library.
 const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("uplot/LICENSE");
@@ -20,9 +21,9 @@ const STYLE: &str = include_str!("page.css");
 /// A page without its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Its title until its script sets another one: plain words, no markup.
+    /// Title until the script sets another one: plain words, no markup.
     pub title: &'static str,
-    /// The script that fills it, behind what all pages share.
+    /// Script that fills the page, after the common script.
     pub script: &'static str,
 }
 
@@ -30,10 +31,10 @@ impl Page {
     /// Writes the page with its data, which the script finds in the element `data`.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The page cannot be written.
     pub fn write(&self, data: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
         let style = [UPLOT_STYLE, STYLE].concat();
-        // The licence asks to be in every copy.
+        // The licence must be included in every copy.
         let uplot = format!("/*\n{}\n*/\n{UPLOT}", UPLOT_LICENCE.trim_end());
         let scripts = [uplot.as_str(), SCRIPT, self.script];
         let allowed = scripts.map(source).join(" ");
@@ -61,14 +62,14 @@ impl Page {
     }
 }
 
-/// How a policy names a script or style: by its hash.
+/// Returns the name of a script or style in a policy: its hash.
 fn source(text: &str) -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(text));
     format!("'sha256-{hash}'")
 }
 
-/// JSON on its way into an HTML element: what might end that, or begin another one, is in JSON's other spelling. These
-/// characters stand in strings alone.
+/// Writes JSON into an HTML element: characters that might end it, or begin another one, are
+/// escaped. They occur only in strings.
 struct Inert<W>(W);
 
 impl<W: Write> Write for Inert<W> {
@@ -112,7 +113,7 @@ mod tests {
         String::from_utf8(page).unwrap()
     }
 
-    /// What stands between the tags of the data.
+    /// Returns the text between the tags of the data.
     fn block(page: &str) -> &str {
         let begin = "<script type=\"application/json\" id=\"data\">";
         let (_, rest) = page.split_once(begin).unwrap();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_one_block_that_nothing_in_it_ends() {
+    fn data_cannot_end_its_block() {
         let data = json!({
             "</script><script>alert(1)</script>": "<!--<script>",
             "b": ["&lt;img src=x onerror=alert(1)>", "]]>", "\u{2028}\u{0}\u{1b}\u{7f}\"'`\\", "<svg/onload=x>"],
@@ -131,13 +132,13 @@ mod tests {
         assert!(!block.contains(['<', '>', '&']), "{block}");
         assert!(!block.chars().any(|c| c < ' '), "{block}");
         assert_eq!(serde_json::from_str::<Value>(block).unwrap(), data);
-        // As many elements as in a page without anything.
+        // The same number of elements as in a page without data.
         let tags = |page: &str| page.matches('<').count();
         assert_eq!(tags(&text), tags(&page(&Value::Null)));
     }
 
     #[test]
-    fn the_policy_allows_what_is_in_the_page_alone() {
+    fn the_policy_allows_only_the_pages_scripts_and_style() {
         let text = page(&Value::Null);
         let (_, rest) = text
             .split_once("Content-Security-Policy\" content=\"")
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(scripts, 3);
         let (_, rest) = text.split_once("<style>").unwrap();
         assert!(policy.contains(&source(rest.split_once("</style>").unwrap().0)));
-        // Known: what a browser takes for this text.
+        // The known hash of an empty text in browsers.
         let known = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
         assert_eq!(source(""), known);
     }
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn uplot_is_as_it_was_published() {
+    fn uplot_is_unmodified() {
         let notes = include_str!("uplot/README.md");
         assert!(notes.starts_with("# uPlot 1.6.32\n") && UPLOT.contains("(v1.6.32)"));
         for (text, hash) in [

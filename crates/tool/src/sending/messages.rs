@@ -1,4 +1,4 @@
-//! Messages about sending: before the first frame, each second, and at the end; and the exit code.
+//! Messages about sending: before the first frame, each second, and at the end; also the exit code.
 
 use super::open::Opened;
 use crate::console::{Console, say, say_json, to_json};
@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-/// Has each queue of what is `opened` send what its source has, by its settings, and says how it goes unless `quiet`. Returns the
-/// report, and the queues as they were left; nobody has the sources any more then.
+/// Sends the frames of each source by its queue in `opened`, according to its settings, and reports
+/// progress unless `quiet`. Returns the report, and the queues in their final state; the sources
+/// are dropped.
 pub fn send<S: Source>(
     (opened, sources, settings): (Vec<Opened>, Vec<S>, Vec<Settings>),
     stop: &AtomicBool,
@@ -39,7 +40,8 @@ pub fn send<S: Source>(
     (report, rest.into_iter().map(|(queue, _)| queue).collect())
 }
 
-/// Says what will be sent, to where, how fast and until when, on standard error, unless `quiet`: `details` are names and texts.
+/// Prints what will be sent, where, how fast and until when, to standard error, unless `quiet`:
+/// `details` are names and texts.
 ///
 /// # Errors
 /// Standard error cannot be written.
@@ -62,10 +64,10 @@ pub fn announce(
     say(console.err, &text)
 }
 
-/// Says how it goes, on standard error.
+/// Prints progress to standard error.
 fn tick(tick: &Tick, console: &mut Console<'_>) {
     if tick.at_once {
-        // Nobody asked how fast this machine writes.
+        // The speed of writing on this machine is of no interest.
         let _ = writeln!(
             console.err,
             "{:>7.1} s  {} written",
@@ -88,15 +90,16 @@ fn tick(tick: &Tick, console: &mut Console<'_>) {
         let _ = write!(text, ", source late {}", counted(tick.starved, "time"));
     }
     text.push('\n');
-    // That nobody reads it is no reason to stop.
+    // An unread message is no reason to stop.
     let _ = console.err.write_all(text.as_bytes());
 }
 
-/// Finishes a capture file, says what was done, as text or JSON on standard output, and decides how the tool ends: well
-/// only where something was sent and all of it was. `more` goes into the JSON, `lines` into the text.
+/// Finishes a capture file, prints the report, as text or JSON on standard output, and determines
+/// the result of the tool: success only if something was sent, and all of it was. `more` is added
+/// to the JSON, `lines` to the text.
 ///
 /// # Errors
-/// Nothing was sent, the link failed, someone stopped it, or the file cannot be finished.
+/// Nothing was sent, the link failed, the run was interrupted, or the file cannot be finished.
 pub fn conclude(
     report: &Report,
     queues: Vec<Queue>,
@@ -104,7 +107,7 @@ pub fn conclude(
     (quiet, as_json): (bool, bool),
     console: &mut Console<'_>,
 ) -> Result {
-    // Where the capture is on standard output, nothing else is.
+    // If the capture goes to standard output, nothing else does.
     let to_stdout = queues.iter().any(|queue| queue.mode().target == STDOUT);
     let mut written = None;
     for queue in queues {
@@ -134,13 +137,13 @@ pub fn conclude(
         Ended::Done | Ended::TimeUp if report.sent() == 0 => {
             Err(Failure::failed("nothing was sent"))
         }
-        // What samples may have chosen none of the packets.
+        // The sampler may have selected none of the packets.
         Ended::Done | Ended::TimeUp if written == Some(0) => Err(nothing_sampled()),
         Ended::Done | Ended::TimeUp => Ok(()),
     }
 }
 
-/// Samples have chosen none of the packets.
+/// Creates a failure because the sampler selected none of the packets.
 #[must_use]
 pub fn nothing_sampled() -> Failure {
     Failure::failed("no packet was sampled")
@@ -178,7 +181,7 @@ fn as_value(report: &Report, more: Vec<Value>) -> Result<Value> {
     Ok(value)
 }
 
-/// The report, for people.
+/// Formats the report for human readers.
 fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| {

@@ -1,5 +1,5 @@
-//! Opening a link for sending, after the safeguards: the interface is named, up, and not the one that the machine's own
-//! traffic leaves by.
+//! Opens a link for sending, after safeguards: the interface is named, up, and not used by the
+//! machine's own traffic.
 
 use super::options::{Backend, LinkOptions};
 use crate::failure::{Failure, Result};
@@ -11,19 +11,20 @@ use fcn_link::privilege::{self, Capability};
 use std::fs;
 use std::io::{self, IsTerminal};
 
-/// Octets of an Ethernet header, and of up to two VLAN tags, which the MTU does not count.
+/// Length of an Ethernet header with up to two VLAN tags, in octets, which the MTU does not
+/// include.
 const HEADER: usize = 14 + 2 * 4;
 
-/// A link, ready.
+/// An open link.
 pub struct Opened {
-    /// The interface; none for a capture file.
+    /// Interface; none for a capture file.
     pub interface: Option<Interface>,
-    /// Its queues.
+    /// Queues of the link.
     pub queues: Vec<Queue>,
 }
 
 impl Opened {
-    /// What is being sent to, in a few words.
+    /// Describes the target in a few words.
     #[must_use]
     pub fn describe(&self) -> String {
         match (&self.interface, self.queues.first()) {
@@ -34,7 +35,7 @@ impl Opened {
     }
 }
 
-/// Name and facts.
+/// Describes an interface by its name and properties.
 fn describe(interface: &Interface) -> String {
     let mut details = vec![interface.driver().unwrap_or("unknown driver").to_owned()];
     if let Some(mac) = interface.mac() {
@@ -51,17 +52,20 @@ fn describe(interface: &Interface) -> String {
     format!("{} ({})", interface.name(), details.join(", "))
 }
 
-/// The longest frame that `interface` sends, in octets without FCS: two VLAN tags of it are not counted by the MTU.
+/// Returns the maximum length of a frame on `interface`, in octets without FCS. The MTU does not
+/// include up to two VLAN tags.
 #[must_use]
 pub fn longest_frame(interface: &Interface) -> usize {
     interface.mtu() as usize + HEADER
 }
 
-/// Opens what `options` name, with room for `slots` frames of up to `longest` octets on each queue: by default as many as
-/// do, and as long as the interface's MTU allows. `program` is the tool's name.
+/// Opens the target of `options`, with room for `slots` frames of up to `longest` octets on each
+/// queue. Defaults are a suitable number, and the length permitted by the interface's MTU.
+/// `program` is the tool's name.
 ///
 /// # Errors
-/// There is no such interface, it must not be sent on, rights are missing, or the file cannot be written.
+/// There is no such interface, sending on it is refused, permissions are missing, or the file
+/// cannot be written.
 pub fn open(
     options: &LinkOptions,
     slots: Option<SlotCount>,
@@ -91,7 +95,8 @@ pub fn open(
     }
 }
 
-/// The failure to open an interface. Where rights are missing, the way to get them is more useful than what the kernel said.
+/// Explains the failure to open an interface. If permissions are missing, advice on how to get them
+/// is more useful than the kernel's message.
 #[must_use]
 pub fn explain(error: &OpenError, backend: Backend) -> Failure {
     let denied = match error {
@@ -115,8 +120,8 @@ pub fn explain(error: &OpenError, backend: Backend) -> Failure {
     }
 }
 
-/// Refuses to write into a file without end: nothing but a full disk would stop it soon. Somebody who reads a pipe does.
-/// `instead` says what to give in place of `--forever`, or with it.
+/// Refuses to write an endless file, which only a full disk would stop. The reader of a pipe can
+/// stop it. `instead` suggests an alternative or an addition to `--forever`.
 ///
 /// # Errors
 /// `options` name a file.
@@ -140,7 +145,7 @@ fn to_file(
     longest: Option<usize>,
     program: &str,
 ) -> Result<Opened> {
-    /// The longest frame where nothing is said: a jumbo frame.
+    /// Default for the maximum length: a jumbo frame.
     const LONGEST: usize = 9_000 + HEADER;
     let Some(path) = &options.output else {
         return Err(Failure::usage("nothing to send on").and("name an interface with --iface"));

@@ -8,16 +8,17 @@ use fcn_link::pacing::CatchUp;
 use fcn_link::xdp::Copying;
 use std::path::PathBuf;
 
-/// Where frames go.
+/// Target of frames.
 #[derive(Clone, Debug, Args)]
 pub struct LinkOptions {
     /// The interface to send on
     #[arg(long, value_name = "IF", required_unless_present = "output")]
     pub iface: Option<String>,
-    /// Write a capture file instead, at once, with each frame's due time as its time stamp; `-` is standard output
+    /// Write a capture file instead, at once, with each frame's due time as its time stamp; `-` is
+    /// standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "iface")]
     pub output: Option<PathBuf>,
-    /// What may be replaced.
+    /// Permission to replace files.
     #[command(flatten)]
     pub replacing: Replacing,
     /// Write each frame when it is due, for a program that reads the file as it grows
@@ -39,7 +40,7 @@ pub struct LinkOptions {
     pub allow_default_route: bool,
 }
 
-/// The ways out.
+/// Backends for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// AF_XDP in the best mode the driver supports, else AF_PACKET
@@ -66,7 +67,7 @@ impl From<Backend> for Wanted {
     }
 }
 
-/// How frames are timed.
+/// Timing of frames.
 #[derive(Clone, Debug, Args)]
 pub struct Manner {
     /// Hand over at most this many frames at once [default: depends on the rate]
@@ -80,7 +81,7 @@ pub struct Manner {
     pub spin: bool,
 }
 
-/// What happens to late frames.
+/// Treatment of late frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatchUpWanted {
     /// Shorten gaps by 5 % until back on schedule: small errors
@@ -92,7 +93,7 @@ pub enum CatchUpWanted {
 }
 
 impl Manner {
-    /// What happens to late frames.
+    /// Returns the treatment of late frames.
     #[must_use]
     pub const fn catch_up(&self) -> CatchUp {
         match self.catch_up {
@@ -103,7 +104,7 @@ impl Manner {
         }
     }
 
-    /// How to wait.
+    /// Returns the waiting strategy.
     #[must_use]
     pub const fn waiting(&self) -> Waiting {
         if self.spin {
