@@ -1,4 +1,5 @@
-//! Captures replayed into files: every frame, in order, as often as asked for; and what is left out, and why.
+//! Captures replayed to files: every frame, in order, as often as requested; and frames that are
+//! omitted, with reasons.
 
 mod common;
 
@@ -24,7 +25,7 @@ impl Files {
         self.folder.path().join(name)
     }
 
-    /// Replays `from` by `options` into a file, and returns the frames in it and the report.
+    /// Replays `from` with `options` to a file, and returns its frames and the report.
     #[track_caller]
     fn through(&self, from: &Path, options: &str) -> (Vec<Vec<u8>>, serde_json::Value) {
         let to = self.path("out.pcapng");
@@ -54,7 +55,7 @@ fn sample_captures() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_sample_capture_comes_out_as_it_is_in_memory_and_streamed() {
+fn sample_captures_are_unchanged_in_memory_and_streamed() {
     let files = Files::new();
     for capture in sample_captures() {
         let (all, whole) = (read(&capture), sendable(&capture));
@@ -72,7 +73,7 @@ fn every_sample_capture_comes_out_as_it_is_in_memory_and_streamed() {
     }
 }
 
-/// The name and description of each interface of a capture.
+/// Returns the name and description of each interface of a capture.
 fn interfaces(path: &Path) -> Vec<(String, String)> {
     let mut reader = CaptureReader::open(path).unwrap();
     while reader.next().unwrap().is_some() {}
@@ -99,7 +100,7 @@ fn a_copy_has_the_interfaces_and_times_of_the_original() {
         }
     }
     assert!(several > 20);
-    // One alone keeps its number and its name.
+    // A single selected interface keeps its number and its name.
     let capture = captures().join("attack.pcapng");
     files.through(&capture, "--interface 2");
     let copy = files.path("out.pcapng");
@@ -108,7 +109,7 @@ fn a_copy_has_the_interfaces_and_times_of_the_original() {
 }
 
 #[test]
-fn real_captures_come_out_as_they_are() {
+fn real_captures_are_unchanged() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
         fcn_skip::skipped!("real captures: FCN_CAPTURES names no folder");
         return;
@@ -265,7 +266,7 @@ fn frames_that_may_keep_their_addresses_are_counted() {
     assert!(!said(&[]).contains("warning"));
 }
 
-/// An Ethernet frame from a mapped address, with an IPv4 header that has `options`.
+/// Builds an Ethernet frame from a mapped address, with an IPv4 header that has `options`.
 fn ipv4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let header = 20 + options.len();
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
@@ -275,20 +276,20 @@ fn ipv4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     [&frame, options, payload].concat()
 }
 
-/// The same with an IPv6 header.
+/// Builds the same with an IPv6 header.
 fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xDD, 0x60, 0, 0];
     frame.extend([0, 0, payload.len() as u8, next, 64]);
     [&frame, &MAPPED_6[..], &[0xFE; 16], payload].concat()
 }
 
-/// A UDP datagram without a checksum.
+/// Builds a UDP datagram without a checksum.
 fn datagram(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let numbers = [ports.0, ports.1, 8 + payload.len() as u16, 0];
     [&numbers.map(u16::to_be_bytes).concat(), payload].concat()
 }
 
-/// A RoCEv2 packet to QP 1 with a message of communication management.
+/// Builds a RoCEv2 packet to QP 1 with a message of communication management.
 fn cm(attribute: u8, message: &[&[u8]]) -> Vec<u8> {
     let mut roce = vec![0x64, 0, 0xFF, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0];
     roce.extend([0x80, 1, 0, 0, 0, 0, 0, 1]);
@@ -414,7 +415,7 @@ fn options_and_messages_that_may_keep_addresses_are_counted() {
 }
 
 #[test]
-fn captures_without_ethernet_get_a_header_or_are_left_out() {
+fn captures_without_ethernet_get_a_header_or_are_omitted() {
     let files = Files::new();
     let frames: Vec<Vec<u8>> = traffic(4, 1_000)
         .into_iter()
@@ -478,7 +479,7 @@ fn frames_are_selected_by_number_interface_and_filter() {
     assert_eq!(report["capture"]["left_out"]["number"], 25);
     let (sent, report) = numbers("--interface spine --frames 1-6");
     assert_eq!(sent, [1, 3, 5]);
-    // Behind the last number nothing is read.
+    // Nothing is read after the last number.
     assert_eq!(report["capture"]["read"], 6);
     assert_eq!(report["capture"]["left_out"]["interface"], 3);
     let (sent, _) = numbers("--interface 0 --interface spine --frames 1-3");
@@ -502,7 +503,7 @@ fn frames_are_selected_by_number_interface_and_filter() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_are_reported_with_their_position() {
     let files = Files::new();
     let capture = files.path("in.pcapng");
     write(&capture, &["leaf"], &traffic(5, 1_000));
@@ -575,7 +576,7 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn a_file_that_ends_inside_a_frame_is_sent_as_far_as_it_goes() {
+fn complete_frames_of_a_truncated_file_are_sent() {
     let files = Files::new();
     let capture = files.path("in.pcapng");
     write(&capture, &[""], &traffic(5, 1_000));
@@ -607,14 +608,14 @@ fn times_that_go_back_are_held_and_counted() {
     assert_eq!(times, after.map(|after| 1_000_000_000 + after));
 }
 
-/// When the frame of a number is due, in nanoseconds after the first.
+/// Returns the due time of the frame with a number, in nanoseconds after the first.
 type Due<'a> = &'a dyn Fn(u64) -> u64;
 
 #[test]
-fn frames_are_written_at_once_with_the_times_when_they_are_due() {
+fn frames_are_written_at_once_with_their_due_times() {
     let files = Files::new();
     let capture = files.path("in.pcapng");
-    // Minutes, of which nobody waits for one.
+    // Minutes, none of which is waited for.
     const GAP: u64 = 60_000_000_000;
     let frames = traffic(20, GAP);
     write(&capture, &[""], &frames);
@@ -644,7 +645,7 @@ fn frames_are_written_at_once_with_the_times_when_they_are_due() {
             let times: Vec<u64> = read(&to).iter().map(|frame| frame.1).collect();
             let expected: Vec<u64> = (0..count).map(|i| begin + due(i)).collect();
             assert_eq!(times, expected, "{options} {way}");
-            // Nothing was measured but how long it took to write.
+            // Only the time of writing was measured.
             assert_eq!(report["sent"], count, "{options} {way}");
             for field in ["packets_per_second", "l2_bits_per_second", "timing"] {
                 assert!(report[field].is_null(), "{options} {way}: {field}");
@@ -665,7 +666,7 @@ fn frames_are_written_at_once_with_the_times_when_they_are_due() {
 }
 
 #[test]
-fn a_capture_on_standard_output_is_alone_there() {
+fn standard_output_contains_only_the_capture() {
     let capture = captures().join("fast-cnp.pcapng");
     let output = Command::new(common::PROGRAM)
         .arg(&capture)
@@ -695,7 +696,8 @@ fn compressed_captures_are_read() {
         assert!(output.status.success());
         let packed = files.path(tool);
         fs::write(&packed, output.stdout).unwrap();
-        // Larger unpacked than allowed: what began in memory is streamed, from the start again.
+        // Larger uncompressed than the limit: loading is abandoned, and the file is streamed from
+        // the start.
         for limit in ["", "--memory-limit 20KB"] {
             let (sent, report) = files.through(&packed, &format!("--top --loops 2 {limit}"));
             assert!(
@@ -769,7 +771,7 @@ fn a_dry_run_shows_what_would_be_sent() {
         })
         .collect();
     write(&two, &[""], &frames);
-    // No interface of this name is there; a queue is enough to see how flows are divided.
+    // There is no interface of this name; a queue is enough to show the division of flows.
     let done = replay([
         two.to_str().unwrap(),
         "--dry-run",

@@ -1,4 +1,5 @@
-//! Captures replayed over veth pairs: what arrives, by every backend, queue and interface; and what ends a run.
+//! Captures replayed over veth pairs: what arrives, with every backend, queue and interface; and
+//! conditions that end a run.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -18,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Generous: the machine may be busy. What hangs would never end.
+/// Generous, as the machine may be busy. A run that hangs would never end.
 const HANG: Duration = Duration::from_secs(30);
 const BACKENDS: [&str; 2] = ["xdp", "packet"];
 
@@ -36,7 +37,7 @@ fn octets(frames: &[Frame]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The program at the near end.
+/// Returns a command for the program at the near end.
 fn program(pair: &Pair, capture: &Path, options: &str) -> Command {
     let mut command = pair.command(End::Near, PROGRAM);
     command.arg(capture).args(["--iface", "near"]);
@@ -49,7 +50,7 @@ fn replay(pair: &Pair, capture: &Path, options: &str) -> Done {
     Done::from_output(&program(pair, capture, options).output().unwrap())
 }
 
-/// Runs `send`, and returns what arrives at the far end meanwhile, `count` frames at most.
+/// Runs `send`, and returns the frames that arrive at the far end meanwhile, at most `count`.
 fn arriving<T>(pair: &Pair, count: usize, send: impl FnOnce() -> T) -> (Vec<Vec<u8>>, T) {
     let (far, name) = (pair.entry(End::Far), pair.interface(End::Far));
     let (ready, is_ready) = channel();
@@ -57,7 +58,7 @@ fn arriving<T>(pair: &Pair, count: usize, send: impl FnOnce() -> T) -> (Vec<Vec<
     thread::scope(|scope| {
         let arrivals = scope.spawn(|| {
             far.enter();
-            // With room for all of them: however late this thread runs, nothing is lost.
+            // With room for all of them, so that nothing is lost even if this thread runs late.
             let mut socket = Capture::from_device(name)
                 .unwrap()
                 .promisc(true)
@@ -66,7 +67,7 @@ fn arriving<T>(pair: &Pair, count: usize, send: impl FnOnce() -> T) -> (Vec<Vec<
                 .buffer_size(32 << 20)
                 .open()
                 .unwrap()
-                // Else libpcap waits for ever where nothing comes.
+                // Otherwise libpcap waits for ever if nothing arrives.
                 .setnonblock()
                 .unwrap();
             ready.send(()).unwrap();
@@ -89,7 +90,7 @@ fn arriving<T>(pair: &Pair, count: usize, send: impl FnOnce() -> T) -> (Vec<Vec<
                     since = Instant::now();
                 }
             }
-            // One too many would come now.
+            // An excess frame would arrive now.
             thread::sleep(Duration::from_millis(100));
             while receive(&mut frames) {}
             frames
@@ -101,7 +102,7 @@ fn arriving<T>(pair: &Pair, count: usize, send: impl FnOnce() -> T) -> (Vec<Vec<
     })
 }
 
-/// Frames that the kernel has received there.
+/// Returns the number of frames that the kernel has received at that end.
 fn received(pair: &Pair, end: End) -> u64 {
     let name = pair.interface(end);
     pair.inside(end, || {
@@ -111,7 +112,7 @@ fn received(pair: &Pair, end: End) -> u64 {
 }
 
 #[test]
-fn what_is_sent_arrives_octet_by_octet_and_in_order() {
+fn every_octet_arrives_in_order() {
     let Some(pair) = Pair::new("contents") else {
         return;
     };
@@ -147,7 +148,7 @@ fn what_is_sent_arrives_octet_by_octet_and_in_order() {
 }
 
 #[test]
-fn loops_at_top_speed_lose_nothing_and_double_nothing() {
+fn loops_at_top_speed_lose_and_duplicate_nothing() {
     let options = Options {
         queues: 2,
         ..Options::default()
@@ -266,7 +267,7 @@ fn two_interfaces_send_a_direction_each() {
 }
 
 #[test]
-fn what_the_link_does_not_take_is_left_out_and_told() {
+fn unsendable_frames_are_omitted_and_reported() {
     let Some(pair) = Pair::new("left out") else {
         return;
     };
@@ -297,7 +298,8 @@ fn what_the_link_does_not_take_is_left_out_and_told() {
     assert_eq!(with_pause.json()["sent"], 6);
 }
 
-/// Has the program send without end, does `what` to it, and returns what it left and how long it took to end.
+/// Starts an endless run of the program, applies `what` to it, and returns its result and the time
+/// it took to end.
 fn interrupted(command: &mut Command, what: impl FnOnce(u32)) -> (Done, Duration) {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
@@ -384,7 +386,7 @@ fn a_time_limit_ends_well() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_a_wrong_option() {
+fn a_missing_interface_is_a_usage_error() {
     let (_folder, path) = capture(&traffic(2, 1));
     let path = path.to_str().unwrap();
     let done = common::replay([path, "--iface", "no-such-if0"]);

@@ -1,4 +1,5 @@
-//! The help as committed, and its examples, which run as a user would give them. Those of the README run with those of all pages.
+//! The help as committed, and its examples, which run as a user would run them. Those of the README
+//! run with those of all pages.
 
 mod common;
 

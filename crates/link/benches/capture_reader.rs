@@ -1,5 +1,6 @@
-//! What reading a packet of a capture file costs: our reader, pcap-file's, and the same octets read without any format.
-//! Medians of rounds that alternate between the ways, so that a disturbance hits all.
+//! Cost of reading a packet of a capture file: our reader, pcap-file's, and the same octets read
+//! without any format. Prints medians of rounds that alternate between the variants, so that a
+//! disturbance affects all of them.
 #![allow(missing_docs, reason = "a benchmark has no users")]
 
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
@@ -18,7 +19,8 @@ const BUFFER_LEN: usize = 1 << 20;
 /// A time in 2023, in nanoseconds since the epoch, so that the high half of the stamp is not zero.
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// Returns packets, and the sum of their stamps and lengths, so that nothing is left out.
+/// A variant: returns the number of packets, and the sum of their time stamps and lengths, so that
+/// nothing is optimized away.
 type Way = (&'static str, fn(&Path) -> (u64, u64));
 
 fn raw(path: &Path) -> (u64, u64) {
@@ -99,7 +101,7 @@ fn write_pcap(path: &Path, frame: &[u8]) {
     writer.into_inner().flush().expect("write");
 }
 
-/// Runs the ways in turn and prints the median of each.
+/// Runs the variants in turn and prints the median of each.
 fn measure(what: &str, path: &Path, ways: &[Way]) {
     let mut rounds: Vec<_> = ways.iter().map(|_| Vec::new()).collect();
     let want = ours(path);

@@ -1,5 +1,6 @@
-//! What writing a packet into a capture file costs: our writer, pcap-file's, and the same octets written without any
-//! format. Medians of rounds that alternate between the ways, so that a disturbance hits all.
+//! Cost of writing a packet to a capture file: our writer, pcap-file's, and the same octets written
+//! without any format. Prints medians of rounds that alternate between the variants, so that a
+//! disturbance affects all of them.
 #![allow(missing_docs, reason = "a benchmark has no users")]
 
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
@@ -22,7 +23,7 @@ const OCTETS_A_ROUND: usize = 24 << 20;
 const BUFFER_LEN: usize = 1 << 20;
 /// A time in 2023, in nanoseconds since the epoch, so that the high half of the stamp is not zero.
 const START: u64 = 1_700_000_000_000_000_000;
-/// Of an enhanced packet block around the packet.
+/// Overhead of an enhanced packet block, in octets.
 const BLOCK_OVERHEAD: usize = 32;
 
 type Way = (&'static str, fn(&Path, &[u8], u64));
@@ -98,7 +99,7 @@ fn theirs(path: &Path, frame: &[u8], packets: u64) {
     writer.into_inner().flush().expect("write");
 }
 
-/// Runs the ways in turn and prints the median of each.
+/// Runs the variants in turn and prints the median of each.
 fn measure(place: &str, path: &Path, len: usize) {
     let frame = vec![0x5A; len];
     let packets = (OCTETS_A_ROUND / (len + BLOCK_OVERHEAD)) as u64;
@@ -111,7 +112,8 @@ fn measure(place: &str, path: &Path, len: usize) {
             if round > 0 {
                 taken.push(start.elapsed().as_secs_f64() * 1e9 / packets as f64);
             }
-            // The next way must not pay for taking this one's file away; a device stays.
+            // The next variant must not include the time of removing this one's file; a device
+            // stays.
             if path.is_file() {
                 std::fs::remove_file(path).expect("remove");
             }

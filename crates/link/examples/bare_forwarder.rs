@@ -1,5 +1,6 @@
-//! A bare AF_XDP forwarder: what comes in by one interface goes out by the other, and back, as it is; with one interface, what comes
-//! in goes back with its MAC addresses exchanged. The yardstick of `cargo xtask bench link`: nobody who reads what passes is faster.
+//! A bare AF_XDP forwarder: frames received on one interface leave by the other unchanged, in both
+//! directions. With one interface, frames are returned with their MAC addresses swapped. The
+//! yardstick of `cargo xtask bench link`: a forwarder that also inspects frames cannot be faster.
 //!
 //!     bare_forwarder IF [IF] SECONDS
 

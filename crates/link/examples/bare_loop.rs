@@ -1,9 +1,10 @@
-//! A bare AF_XDP loop: one frame, again and again, from the same slots, as fast as the link takes it. The yardstick of
-//! `cargo xtask bench link`: whoever changes every frame cannot be faster than whoever changes none.
+//! A bare AF_XDP loop: sends one frame repeatedly, from the same slots, as fast as the link takes
+//! it. The yardstick of `cargo xtask bench link`: a sender that changes every frame cannot be
+//! faster than one that changes none.
 //!
 //!     bare_loop IF QUEUES OCTETS SECONDS [SLOTS]
 //!
-//! With as many slots as a capture has frames it goes through as much memory as a replay of that capture.
+//! With as many slots as a capture has frames, it uses as much memory as a replay of that capture.
 
 use fcn_link::backend::{self, Options, Queue, SlotCount, Wanted};
 use fcn_link::interface::Interface;
@@ -16,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const BURST: usize = 32;
-/// So few stay in the cache, as one frame would.
+/// A number of slots that fit in the cache, as one frame would.
 const FEW: usize = 64;
 
 fn main() -> ExitCode {
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn resend(mut link: impl Transmit, len: usize, for_: Duration) -> u64 {
-    // In turn, or the few that are back first would be used again and again.
+    // Slots are used in turn; otherwise the few that are returned first would always be reused.
     let mut all = VecDeque::new();
     while let Some(slot) = link.take() {
         let frame = &mut link.bytes(&slot)[..len];

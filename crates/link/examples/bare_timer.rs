@@ -1,5 +1,6 @@
-//! A bare timer: one frame, from the same slot, at equal gaps: looks at the clock, makes the call, nothing else. The
-//! yardstick of `cargo xtask bench link`: nobody who has more to do keeps time better on the same machine.
+//! A bare timer: sends one frame, from the same slot, at equal gaps; it only reads the clock and
+//! makes the call. The yardstick of `cargo xtask bench link`: a sender with more work cannot keep
+//! time better on the same machine.
 //!
 //!     bare_timer IF OCTETS COUNT GAP_NS
 
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-/// Until the first frame, in nanoseconds: what setting the socket up left to do is over by then.
+/// Time until the first frame, in nanoseconds: remaining work of the socket setup is done by then.
 const RUN_UP: u64 = 50_000_000;
 
 fn main() -> ExitCode {

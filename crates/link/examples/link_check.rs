@@ -1,10 +1,10 @@
-//! Checks AF_XDP on the interfaces of this machine that it is given: for drivers that the test suite does not meet, in an
-//! emulated guest for instance.
+//! Checks AF_XDP on interfaces of this machine given as arguments: for drivers that the test suite
+//! does not cover, for instance in an emulated guest.
 //!
-//!     link_check exchange NEAR FAR zero-copy|copy|best   # interfaces that are connected to each other
-//!     link_check send IF [program]                        # until it is killed; with an XDP program attached
+//!     link_check exchange NEAR FAR zero-copy|copy|best   # connected interfaces
+//!     link_check send IF [program]   # until killed; optionally with an XDP program
 //!
-//! Prints a line for each check; its exit code is 1 if one failed.
+//! Prints a line for each check. The exit code is 1 if one failed.
 
 #[path = "../tests/common/check.rs"]
 mod check;
@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Opening a queue that takes longer is done less often.
+/// If opening a queue takes longer than this, it is repeated less often.
 const SLOW: Duration = Duration::from_millis(400);
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn send(name: &str, with_program: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Kills a process that sends, and sends.
+/// Kills a process that is sending, then sends.
 fn killed(near: &str, copying: Copying) -> Result<String, String> {
     let this = std::env::current_exe().unwrap();
     let mut child = Command::new(this)
@@ -154,7 +154,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             );
         }
     }
-    // Where attaching a program takes the link down, each round takes more than a second.
+    // If attaching a program takes the link down, each round takes more than a second.
     let since = Instant::now();
     let mut sent = blast(near, Wanted::Xdp(copying), 1, 5, 94).sent();
     let rounds = if since.elapsed() < SLOW { 200 } else { 10 };

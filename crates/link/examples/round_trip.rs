@@ -1,5 +1,5 @@
-//! Sends the frames of a capture, one each millisecond, and spins until something comes back: how long that took. What comes back
-//! late, or never, is counted apart.
+//! Sends the frames of a capture, one each millisecond, and spins until a frame comes back;
+//! measures the time that takes. Late or missing answers are counted separately.
 //!
 //!     round_trip IF CAPTURE COUNT
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let mut unanswered = 0;
     for frame in frames.iter().cycle().take(count.parse().unwrap()) {
         std::thread::sleep(GAP);
-        // What came too late answers none of those that follow.
+        // Late answers must not count for the following frames.
         while port.receive(|_| {}) > 0 {}
         let sent = Instant::now();
         assert!(port.send(frame, &[]).unwrap());

@@ -1,5 +1,5 @@
-//! Writes the seeds of the fuzz target into `corpus/`: small files of every format, order and kind of record. Each run
-//! writes the same octets.
+//! Writes the seeds of the fuzz target to `corpus/`: small files of every format, byte order and
+//! record type. Each run writes the same octets.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

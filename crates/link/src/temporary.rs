@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_abandoned_files_are_removed() {
+    fn what_a_dead_writer_left_is_removed_and_a_living_ones_stays() {
         let folder = tempfile::tempdir().unwrap();
         let living = temporary_in(folder.path()).unwrap();
         let dead = folder.path().join(format!("{PREFIX}abc{SUFFIX}"));

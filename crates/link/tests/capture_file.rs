@@ -1,4 +1,4 @@
-//! Capture files written: read back by pcap-file, and never left half done.
+//! Writing capture files: they are read back by pcap-file, and never left incomplete.
 #![cfg(unix)]
 
 use fcn_link::capture_file::{
@@ -34,10 +34,10 @@ struct Packet {
     interface: u32,
     at: u64,
     bytes: Vec<u8>,
-    /// Octets on the wire beyond those given.
+    /// Difference between the length on the wire and the captured length, in octets.
     more: u32,
     comment: String,
-    /// Written by `packet_with`, which takes no comment.
+    /// True to write it by `packet_with`, which takes no comment.
     in_place: bool,
 }
 
@@ -112,7 +112,7 @@ fn interfaces<'a>(snap_lens: &[u32; 3], name: &'a str) -> [Interface<'a>; 3] {
     ]
 }
 
-/// The blocks that a reader should see in front of the packets.
+/// Returns the blocks that a reader should find before the packets.
 fn head(options: &Options<'_>, interfaces: &[Interface<'_>; 3]) -> Vec<Block<'static>> {
     let mut section = SectionHeaderBlock {
         endianness: Endianness::Little,
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// Packets of several buffers' worth, each of other octets.
+/// Returns packets that fill several buffers, each with different octets.
 fn many() -> Vec<Packet> {
     (0..3000u32)
         .map(|n| Packet {
@@ -217,7 +217,7 @@ fn many() -> Vec<Packet> {
 }
 
 #[test]
-fn a_capture_of_many_buffers_is_whole_and_always_the_same() {
+fn a_capture_of_many_buffers_is_complete_and_reproducible() {
     let packets = many();
     let octets = capture(&Options::default(), &[ETHERNET], &packets);
     assert!(octets.len() > 2 << 20);
@@ -313,7 +313,7 @@ fn a_link_stays_a_link_and_a_device_a_device() {
 }
 
 #[test]
-fn a_path_that_cannot_be_written_is_refused_at_once_with_what_to_do() {
+fn an_unwritable_path_is_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let inside = |name: &str| folder.path().join(name);
     fs::write(inside("file"), "").unwrap();
@@ -354,13 +354,13 @@ fn a_full_disk_is_named_and_the_capture_cannot_be_finished() {
         .iter()
         .filter_map(|p| p.write(&mut writer).err())
         .collect();
-    // Whoever asks last is told the cause, too.
+    // Later callers get the cause as well.
     let is_full = |error: &Error| matches!(error.kind(), ErrorKind::Write(e) if e.kind() == io::ErrorKind::StorageFull);
     assert!(failed.len() > 1 && failed.iter().all(is_full));
     assert!(is_full(&writer.finish().unwrap_err()));
 }
 
-/// Takes so many octets, then is full.
+/// A writer that takes this number of octets, then is full.
 struct Full(usize);
 
 impl Write for Full {
@@ -379,7 +379,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_reader_that_went_away_is_told_apart() {
+fn a_closed_pipe_is_distinguished() {
     let (reader, pipe) = io::pipe().unwrap();
     let writer = CaptureWriter::to(pipe, &Options::default(), &[ETHERNET]).unwrap();
     drop(reader);

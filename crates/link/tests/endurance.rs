@@ -1,4 +1,4 @@
-//! Many frames, many sockets, and a sender that is killed: nothing leaks, nothing stays behind.
+//! Many frames, many sockets, and a killed sender: nothing leaks, nothing stays behind.
 
 mod common;
 
@@ -42,7 +42,8 @@ fn two_million_packets_arrive_and_no_slot_is_lost() {
         assert_eq!((queue.counts.pushed, queue.counts.completed), (EACH, EACH));
     }
     assert_eq!(report.unfinished(), 0);
-    // A kernel that is short of time may drop some, but then it says so: nothing is lost without a trace.
+    // A kernel that is short of time may drop some, but then it reports that: no frame is lost
+    // without a trace.
     assert_eq!(report.sent() + report.dropped(), 2 * EACH);
     assert!(
         report.dropped() < EACH / 100,
@@ -73,7 +74,7 @@ fn a_queue_can_be_opened_and_closed_two_hundred_times() {
 }
 
 #[test]
-fn slots_come_back_whatever_was_pushed() {
+fn slots_are_returned_whatever_was_pushed() {
     let Some(pair) = Pair::new("slots") else {
         return;
     };
@@ -96,7 +97,8 @@ fn slots_come_back_whatever_was_pushed() {
                 let mut taken = 0;
                 while let Some(slot) = link.take() {
                     link.bytes(&slot)[..60].fill(0xFF);
-                    // Longer than the MTU now and then: the interface refuses those, and their slots come back, too.
+                    // Some are longer than the MTU: the interface refuses those, and their slots
+                    // are returned as well.
                     link.push(
                         slot,
                         if round % 5 == 4 {
@@ -122,7 +124,8 @@ fn slots_come_back_whatever_was_pushed() {
     });
 }
 
-/// The program that `cargo test` builds from `examples/link_check.rs`, unless it is told to run one test file alone.
+/// Returns the path of the program that `cargo test` builds from `examples/link_check.rs`; it is
+/// not built if a single test file is run.
 fn link_check() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();

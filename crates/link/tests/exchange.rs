@@ -1,4 +1,5 @@
-//! Frames over a veth pair between two namespaces, for real: every octet arrives, in order, by every backend.
+//! Real frames over a veth pair between two namespaces: every octet arrives, in order, with every
+//! backend.
 
 mod common;
 
@@ -8,7 +9,8 @@ use fcn_link::backend::Wanted;
 use fcn_link::transmit::ModeKind;
 use fcn_link::xdp::Copying;
 
-/// Lengths from the shortest to the longest frame of an MTU, with those at which pieces begin.
+/// Returns lengths from the shortest to the longest frame of an MTU, including the boundaries of
+/// chunks.
 fn lens(mtu: usize) -> Vec<usize> {
     let longest = mtu + 14;
     let mut lens = vec![60, 61, 94, 118, 257, 1086, longest - 1, longest];
@@ -40,7 +42,7 @@ fn across(pair: &Pair, plan: &Exchange) -> Outcome {
 const COPY: Wanted = Wanted::Xdp(Copying::Best);
 
 #[test]
-fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_off() {
+fn every_octet_arrives() {
     for (mtu, gro, queues) in [
         (1500, false, 1),
         (1500, true, 1),
@@ -91,7 +93,7 @@ fn nothing_is_lost_while_a_receiver_never_finds_its_ring_empty() {
         &Exchange {
             wanted: COPY,
             queues: 1,
-            // Several times what the receiver's ring holds.
+            // Several times the capacity of the receiver's ring.
             count: 3_000,
             lens: vec![94],
             by: COPY,

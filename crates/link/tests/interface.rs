@@ -1,4 +1,4 @@
-//! Interfaces of network namespaces: their facts, their routes, whether one may send there, what becomes of them.
+//! Interfaces of network namespaces: properties, routes, permission to send, and changes.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than the kernel takes to tell of anything.
+/// Longer than any notification from the kernel takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn near(pair: &Pair) -> Interface {
@@ -87,7 +87,7 @@ fn all_and_none() {
     };
     pair.inside(End::Near, || {
         let all = Interface::all().unwrap();
-        // A kernel may put more into each new namespace.
+        // A kernel may add others to each new namespace.
         let named = |name: &str| all.iter().find(|interface| interface.name() == name);
         assert_eq!(named("near"), Some(&Interface::named("near").unwrap()));
         let lo = named("lo").unwrap();
@@ -102,7 +102,7 @@ fn all_and_none() {
 }
 
 #[test]
-fn sysfs_of_another_namespace_is_not_believed() {
+fn sysfs_of_another_namespace_is_ignored() {
     let options = Options {
         queues: 2,
         ..Options::default()
@@ -113,7 +113,7 @@ fn sysfs_of_another_namespace_is_not_believed() {
     let namesake = "link add near numtxqueues 4 numrxqueues 4 type veth";
     let namesake: Vec<_> = namesake.split(' ').collect();
     pair.ip(End::Far, &namesake);
-    // A thread that goes there without a sysfs of its own, as a program may.
+    // A thread that goes there without its own sysfs, as a program may.
     let (far, near) = (pair.entry(End::Far), pair.entry(End::Near));
     let interface = thread::spawn(move || {
         far.enter();
@@ -189,7 +189,7 @@ fn default_routes_of_both_families() {
     );
     ip("route del default");
 
-    // A next hop object, told in full and by its number.
+    // A next hop object, reported in full and by its number.
     if pair.try_ip(
         End::Near,
         &[
@@ -212,7 +212,8 @@ fn default_routes_of_both_families() {
             let compatible = "/proc/sys/net/ipv4/nexthop_compat_mode";
             std::fs::write(compatible, "0").unwrap();
             let near = Interface::named("near").unwrap();
-            // Kernels differ in whether they then tell of the interface: either it counts, or nothing is known.
+            // Kernels differ in whether they then report the interface: either it counts, or it is
+            // unknown.
             match check_may_send(&near, false).unwrap_err().kind() {
                 RefusalKind::DefaultRoute(routes) => assert_eq!(routes.len(), 1),
                 e => assert!(format!("{e:?}").contains("next hop object 7"), "{e:?}"),
@@ -269,7 +270,7 @@ fn default_route_of_an_interface_above() {
         assert_eq!(in_words(&pair, "near"), ["IPv4 default dev bond0"]);
         ip("link del bond0");
     }
-    // The other end of a veth in the same namespace is not above it.
+    // The peer of a veth in the same namespace is not above it.
     ip("link add one type veth peer name two");
     ip("link set one up");
     ip("link set two up");
@@ -342,10 +343,10 @@ fn not_ethernet() {
     });
 }
 
-/// One more interface.
+/// Arguments of `ip` for another interface.
 const OTHER: [&str; 5] = ["link", "add", "other", "type", "veth"];
 
-/// The next event; there must be one.
+/// Returns the next event; there must be one.
 fn next(watch: &mut LinkWatch) -> LinkEvent {
     let begin = Instant::now();
     loop {
@@ -383,7 +384,7 @@ fn events() {
     pair.ip(End::Far, &["link", "set", "far", "up"]);
     assert_eq!(next(&mut watch), LinkEvent::Back);
 
-    // A port that leaves a bridge is still there.
+    // A port that leaves a bridge still exists.
     if pair.try_ip(End::Near, &["link", "add", "br0", "type", "bridge"]) {
         pair.ip(End::Near, &["link", "set", "near", "master", "br0"]);
         pair.ip(End::Near, &["link", "set", "near", "nomaster"]);
@@ -444,7 +445,7 @@ fn changed_before_the_watch() {
     assert_eq!(watch(&pair).poll(), Some(LinkEvent::Gone));
 }
 
-/// More changes than a socket can queue: what is lost is asked for.
+/// More changes than a socket can queue: the state is queried after a loss.
 #[test]
 fn lost_messages() {
     let Some(pair) = Pair::new("lost_messages") else {
@@ -453,7 +454,7 @@ fn lost_messages() {
     let mut watch = watch(&pair);
     assert_eq!(watch.poll(), None);
     pair.ip(End::Near, &OTHER);
-    // Of what is down the kernel tells nothing.
+    // The kernel reports nothing about an interface that is down.
     pair.ip(End::Near, &["link", "set", "other", "up"]);
     let flood = |first: &str, last: &str| {
         let changes: String = (0..3000)
@@ -466,7 +467,8 @@ fn lost_messages() {
         std::io::Write::write_all(&mut ip.stdin.take().unwrap(), text.as_bytes()).unwrap();
         assert!(ip.wait().unwrap().success());
     };
-    // What is kept says "up", what is lost says "down": it must not be told the other way round.
+    // The queued messages say "up", the lost ones "down": the result must not be the other way
+    // round.
     flood("link set dev near mtu 1400", "link set dev near down");
     assert_eq!(next(&mut watch), LinkEvent::Down);
     for _ in 0..100 {
@@ -498,7 +500,7 @@ fn counters() {
     pair.inside(End::Near, || {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         for _ in 0..10 {
-            // 86 octets on the wire; after the first, ARP is done.
+            // 86 octets on the wire; after the first frame, ARP is done.
             socket.send_to(&[0; 44], ("192.0.2.2", 9)).unwrap();
             thread::sleep(Duration::from_millis(5));
         }

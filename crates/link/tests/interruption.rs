@@ -1,4 +1,5 @@
-//! What ends a run from outside: someone who stops it, and an interface that goes away. Never a hang, always a report.
+//! External ends of a run: a stop request, and an interface that goes away. A run never hangs, and
+//! always returns a report.
 
 mod common;
 
@@ -14,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Generous: the machine may be busy. What hangs would never end.
+/// Generous, as the machine may be busy. A run that hangs would never end.
 const HANG: Duration = Duration::from_secs(20);
 
-/// Frames that left so far.
+/// Returns the number of frames sent so far.
 fn sent(pair: &Pair) -> u64 {
     pair.inside(End::Near, || {
         let interface = Interface::named(pair.interface(End::Near)).unwrap();
@@ -25,7 +26,7 @@ fn sent(pair: &Pair) -> u64 {
     })
 }
 
-/// Runs without end, has `interrupt` do its work a moment later, and returns the report.
+/// Starts an endless run, calls `interrupt` a moment later, and returns the report.
 fn interrupted(
     pair: &Pair,
     wanted: Wanted,

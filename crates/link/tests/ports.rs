@@ -1,4 +1,5 @@
-//! An interface both ways: what one end sends, the other reflects, by AF_XDP and by AF_PACKET.
+//! An interface in both directions: frames sent by one end are reflected by the other, by AF_XDP
+//! and by AF_PACKET.
 
 #[path = "common/netns.rs"]
 mod netns;
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const COUNT: usize = 3_000;
-/// A frame waits no longer than that for its answer, however busy the machine is.
+/// Maximum time that a frame waits for its answer, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn open(name: &str, wanted: Wanted) -> Port {
@@ -26,7 +27,8 @@ fn open(name: &str, wanted: Wanted) -> Port {
     Port::open(&interface, &options).unwrap()
 }
 
-/// Frame number `n` from `from` to `to`: lengths from the shortest to those of several chunks, and no, one or two VLAN tags.
+/// Builds frame number `n` from `from` to `to`: lengths from the shortest to those of several
+/// chunks, and no, one or two VLAN tags.
 fn frame(n: usize, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
     let len = [60, 61, 1_514, 2_048, 5_000, 9_014][n % 6];
     let mut frame = vec![n as u8; len];
@@ -42,7 +44,7 @@ fn frame(n: usize, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
     frame
 }
 
-/// Sends back what comes, with the addresses exchanged, until `over`.
+/// Returns received frames with swapped addresses until `over`.
 fn reflect(port: Port, over: &AtomicBool) {
     let mut ports = [port];
     let mut frames = Vec::new();
@@ -78,7 +80,7 @@ fn exchange(pair: &Pair, near: Wanted, far: Wanted) {
             let (mut sent, mut got) = (0, Vec::new());
             let mut heard = Instant::now();
             while got.len() < COUNT && heard.elapsed() < PATIENCE {
-                // Few at a time: a veth's queue holds 256.
+                // Only a few at a time: a veth's queue holds 256.
                 while sent < COUNT && sent < got.len() + 32 {
                     assert!(ports[0].send(&[], &frame(sent, macs[0], macs[1])).unwrap());
                     sent += 1;
@@ -97,14 +99,14 @@ fn exchange(pair: &Pair, near: Wanted, far: Wanted) {
         over.store(true, Ordering::Relaxed);
         assert_eq!(got.len(), COUNT, "{near:?}, {far:?}");
         for (n, got) in got.iter().enumerate() {
-            // In order; and none of the frames that this end has sent itself.
+            // In order, and without the frames that this end has sent itself.
             assert_eq!(*got, frame(n, macs[1], macs[0]), "{near:?}, {far:?}: {n}");
         }
     });
 }
 
 #[test]
-fn what_is_sent_comes_back_whole_and_in_order() {
+fn frames_come_back_complete_and_in_order() {
     let options = netns::Options {
         mtu: 9_000,
         ..netns::Options::default()
@@ -150,7 +152,8 @@ fn a_port_leaves_nothing_behind() {
     }
 }
 
-/// Uses a port until it has told so many things, and returns them; sends a frame each time.
+/// Uses a port until it has reported this number of messages, and returns them; sends a frame each
+/// time.
 fn told(ports: &mut [Port; 1], count: usize) -> Vec<String> {
     let (since, mut told) = (Instant::now(), Vec::new());
     while told.len() < count {
@@ -164,7 +167,7 @@ fn told(ports: &mut [Port; 1], count: usize) -> Vec<String> {
     told
 }
 
-/// Whether a frame that is sent now, again and again, gets to the other end.
+/// Returns true if a frame that is now sent repeatedly arrives at the other end.
 fn arrives(pair: &Pair, ports: &mut [Port; 1]) -> bool {
     let ready = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -220,7 +223,7 @@ fn a_port_that_was_down_without_carrier_or_gone_goes_on_when_it_is_back() {
                 assert!(arrives(&pair, &mut ports), "{wanted:?}");
             }
             let pushed = ports[0].counts().pushed;
-            // Another interface, of the same name.
+            // Another interface with the same name.
             pair.ip(End::Near, &["link", "set", "near", "name", "gone"]);
             assert_eq!(told(&mut ports, 1).len(), 1);
             pair.ip(End::Near, &["link", "set", "gone", "name", "near"]);

@@ -1,4 +1,4 @@
-//! Capture files read: what was written, by us and by others, of every format, and whatever else a file may hold.
+//! Reading capture files: of our writer and of others, in every format, and with unusual contents.
 #![cfg(unix)]
 
 use fcn_link::capture_file::{
@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A packet that outlives the next one.
+/// A copy of a packet that outlives the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
     interface: u32,
@@ -38,7 +38,7 @@ impl Kept {
         }
     }
 
-    /// A packet of an Ethernet interface, with a time and whole.
+    /// Creates a complete packet of an Ethernet interface, with a time.
     fn whole(interface: u32, at: u64, bytes: &[u8]) -> Self {
         Self {
             interface,
@@ -51,7 +51,7 @@ impl Kept {
     }
 }
 
-/// What is left in `reader`, and how it ends.
+/// Returns the remaining packets of `reader`, and its final error.
 fn rest(reader: &mut CaptureReader<'_>) -> (Vec<Kept>, Option<ReadError>) {
     let mut packets = Vec::new();
     loop {
@@ -81,7 +81,7 @@ fn read(octets: &[u8]) -> (Vec<Kept>, Option<ReadError>) {
     one_by_one
 }
 
-/// What is left in `reader`, and how it ends, where `most` are read at a time.
+/// Returns the remaining packets of `reader`, and its final error, reading `most` at a time.
 fn rest_together(reader: &mut CaptureReader<'_>, most: usize) -> (Vec<Kept>, Option<ReadError>) {
     let mut packets = Vec::new();
     loop {
@@ -108,7 +108,7 @@ fn read_whole(octets: &[u8]) -> Vec<Kept> {
     packets
 }
 
-/// How reading `octets` fails, in words.
+/// Returns the error message of reading `octets`.
 fn failure(octets: &[u8]) -> String {
     read(octets).1.expect("an error").to_string()
 }
@@ -123,7 +123,7 @@ fn zstd(octets: &[u8]) -> Vec<u8> {
     zstd::encode_all(octets, 1).unwrap()
 }
 
-/// Compressed in two members or frames, the second beginning `at`.
+/// Compresses in two members or frames, the second beginning at `at`.
 fn in_two(octets: &[u8], at: usize, pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (front, back) = octets.split_at(at);
     [pack(front), pack(back)].concat()
@@ -153,7 +153,7 @@ impl Order {
         octets.collect()
     }
 
-    /// A pcap file of these records: seconds, parts, length on the wire, octets.
+    /// Builds a pcap file with these records: seconds, fraction, length on the wire, octets.
     fn pcap(self, magic: u32, link: u32, records: &[(u32, u32, u32, &[u8])]) -> Vec<u8> {
         let mut file = self.words(&[magic]);
         file.extend([self.half(2), self.half(4)].concat());
@@ -209,7 +209,7 @@ impl Order {
         self.block(6, &body)
     }
 
-    /// A section with one interface of nanoseconds.
+    /// Builds a section with one interface that uses nanoseconds.
     fn start(self) -> Vec<u8> {
         let interface = self.interface(1, 0, &[(9, &[9])]);
         [self.section(), interface].concat()
@@ -223,7 +223,8 @@ fn pcap_of_micro_and_nanoseconds_in_both_orders() {
             (0xA1B2_C3D4, 1000, Resolution::MICROSECONDS),
             (0xA1B2_3C4D, 1, Resolution::NANOSECONDS),
         ] {
-            // The second one is earlier, the third cut, the fourth empty, and said to have been shorter than it is.
+            // The second one is earlier, the third truncated, the fourth empty, and one states a
+            // length on the wire below its own.
             let file = order.pcap(
                 magic,
                 1,
@@ -259,7 +260,7 @@ fn pcap_of_micro_and_nanoseconds_in_both_orders() {
 }
 
 #[test]
-fn packets_are_lent_together_as_far_as_the_buffer_has_them() {
+fn buffered_packets_are_returned_together() {
     let packets = [
         (0, 0, 3, &b"one"[..]),
         (0, 1, 3, b"two"),
@@ -267,14 +268,14 @@ fn packets_are_lent_together_as_far_as_the_buffer_has_them() {
     ];
     let file = Order::Little.pcap(0xA1B2_C3D4, 1, &packets);
     let mut reader = CaptureReader::from(&*file, "test").unwrap();
-    // One that was asked for alone is not lent again.
+    // A packet that was read alone is not returned again.
     assert_eq!(reader.next().unwrap().unwrap().bytes, b"one");
     let some = reader.next_some(9).unwrap().unwrap();
     let bytes: Vec<_> = some.iter().map(|packet| packet.bytes).collect();
     assert_eq!(bytes, [&b"two"[..], b"three"]);
     assert_eq!(reader.packets(), 3);
     assert!(reader.next_some(9).unwrap().is_none());
-    // What is wrong behind them waits for the next.
+    // An error after them is returned by the next call.
     let cut = &file[..file.len() - 1];
     let mut reader = CaptureReader::from(cut, "test").unwrap();
     assert_eq!(reader.next_some(9).unwrap().unwrap().iter().count(), 2);
@@ -283,7 +284,7 @@ fn packets_are_lent_together_as_far_as_the_buffer_has_them() {
 }
 
 #[test]
-fn the_link_type_is_told_apart_from_flags_and_may_be_unknown() {
+fn the_link_type_is_separated_from_flags_and_may_be_unknown() {
     for (number, link, known) in [
         (276, 276, Some(LinkType::LinuxCooked2)),
         (0x2400_0001, 1, Some(LinkType::Ethernet)),
@@ -317,7 +318,7 @@ fn pcapng_of_several_sections_interfaces_orders_resolutions_and_kinds_of_packets
                 (9, &[9]),
             ],
         ));
-        // Interfaces may be described between packets, blocks that nobody knows may stand anywhere.
+        // Interfaces may be described between packets; unknown blocks may be anywhere.
         file.extend(order.block(0x7777_7777, &[0xEE; 5]));
         file.extend(order.enhanced(0, 1_700_000_000_123_456, b"micro"));
         file.extend(order.enhanced(1, 3 << 9, b"2^-10 of a second"));
@@ -407,7 +408,7 @@ struct AnyPacket {
     interface: u32,
     at: u64,
     bytes: Vec<u8>,
-    /// Octets on the wire beyond those given.
+    /// Difference between the length on the wire and the captured length, in octets.
     more: u32,
     comment: String,
 }
@@ -488,7 +489,7 @@ fn write(packets: &[AnyPacket]) -> (Vec<u8>, Vec<Kept>) {
     (octets, want)
 }
 
-/// Gives its octets in pieces of changing length.
+/// Returns its octets in pieces of changing length.
 struct Piecemeal<'a> {
     octets: &'a [u8],
     piece: usize,
@@ -507,7 +508,7 @@ impl Read for Piecemeal<'_> {
 
 proptest! {
     #[test]
-    fn what_our_writer_wrote_is_read_back_however_it_comes(
+    fn output_of_the_writer_is_read_back(
         packets in vec(any_packet(), 0..20),
         at in any::<prop::sample::Index>(),
         piece in 0usize..97,
@@ -551,7 +552,7 @@ proptest! {
     }
 }
 
-/// Some packets, one of which is longer than what is in front of it.
+/// Returns some packets, one of which is longer than everything before it.
 fn some() -> Vec<AnyPacket> {
     let packet = |n: u32| AnyPacket {
         interface: n % 3,
@@ -564,7 +565,7 @@ fn some() -> Vec<AnyPacket> {
 }
 
 #[test]
-fn a_file_cut_at_any_octet_gives_the_packets_in_front_and_says_so() {
+fn a_file_cut_at_any_octet_returns_the_packets_before() {
     let (ng, want) = write(&some());
     let records: Vec<_> = want
         .iter()
@@ -596,7 +597,7 @@ fn a_file_cut_at_any_octet_gives_the_packets_in_front_and_says_so() {
         }
         assert_eq!(before, whole.len() - 1);
     }
-    // Compressed, no place is between two records.
+    // In compressed data, no position is between two records.
     for pack in [gzip, zstd] {
         let packed = pack(&ng);
         for len in 4..packed.len() {
@@ -612,7 +613,7 @@ fn a_file_cut_at_any_octet_gives_the_packets_in_front_and_says_so() {
 }
 
 #[test]
-fn a_cut_file_is_told_with_the_place() {
+fn a_cut_file_is_reported_with_the_position() {
     let file = Order::Little.pcap(0xA1B2_C3D4, 1, &[(0, 0, 3, b"one"), (0, 0, 3, b"two")]);
     let text = failure(&file[..file.len() - 1]);
     assert!(
@@ -640,7 +641,7 @@ fn packets_of_any_length_up_to_the_limit_are_read() {
 
         let mut file = order.start();
         file.extend(order.enhanced(0, 0, &largest));
-        // With options that make its block longer than any packet's.
+        // With options that make its block longer than the longest packet's.
         let mut body = order.words(&[0, 0, 0, MAX_PACKET as u32, MAX_PACKET as u32]);
         body.extend(&largest);
         body.extend(order.options(&[(1, &[b'c'; 65_535][..]); 20]));
@@ -655,7 +656,7 @@ fn packets_of_any_length_up_to_the_limit_are_read() {
 }
 
 #[test]
-fn a_block_that_nobody_knows_is_skipped_up_to_the_limit() {
+fn unknown_blocks_are_skipped_up_to_the_limit() {
     for order in BOTH {
         let mut file = order.start();
         file.extend(order.block(0xBAD, &vec![0; MAX_BLOCK - 12]));
@@ -711,7 +712,7 @@ fn interfaces_are_limited_over_all_sections_and_their_texts_too() {
 }
 
 #[test]
-fn what_breaks_the_format_is_told() {
+fn violations_of_the_format_are_reported() {
     let order = Order::Little;
     let block = |words: &[u32]| [order.start(), order.words(words)].concat();
     let interface = |options: &[u8]| {
@@ -783,7 +784,7 @@ fn what_breaks_the_format_is_told() {
 }
 
 #[test]
-fn a_time_that_does_not_fit_is_an_error_and_no_other_time() {
+fn an_out_of_range_time_is_an_error() {
     let order = Order::Little;
     for (options, stamp, want) in [
         (&[][..], u64::MAX, "times 10^-6 s plus 0 s"),
@@ -805,7 +806,7 @@ fn a_time_that_does_not_fit_is_an_error_and_no_other_time() {
 }
 
 #[test]
-fn what_cannot_be_decompressed_is_told_apart_from_what_is_cut() {
+fn decompression_errors_are_distinguished_from_truncation() {
     let (octets, want) = write(&some());
     for (pack, packing) in [
         (gzip as fn(&[u8]) -> _, Packing::Gzip),
@@ -829,7 +830,7 @@ fn what_cannot_be_decompressed_is_told_apart_from_what_is_cut() {
 }
 
 #[test]
-fn a_file_is_read_again_and_again_also_behind_an_error() {
+fn a_file_can_be_rewound_after_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     let (octets, want) = write(&some());
@@ -859,7 +860,7 @@ fn a_file_is_read_again_and_again_also_behind_an_error() {
 }
 
 #[test]
-fn a_pipe_gives_packets_as_they_come_and_cannot_go_back() {
+fn a_pipe_returns_packets_immediately_and_cannot_be_rewound() {
     let (pipe, mut writer) = io::pipe().unwrap();
     let (octets, want) = write(&some());
     let first = write(&some()[..1]).0.len();
@@ -881,7 +882,7 @@ fn a_pipe_gives_packets_as_they_come_and_cannot_go_back() {
 }
 
 #[test]
-fn a_path_that_cannot_be_read_is_told_with_what_to_do() {
+fn an_unreadable_path_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     for (path, want) in [
         (folder.path().join("missing"), "check the name"),
@@ -894,7 +895,7 @@ fn a_path_that_cannot_be_read_is_told_with_what_to_do() {
     }
 }
 
-/// The capture files in `folder`.
+/// Returns the capture files in `folder`.
 fn captures(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<_> = entries
@@ -908,7 +909,7 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What tshark says of each packet: time, length, captured length.
+/// Returns tshark's output for each packet: time, length, captured length.
 fn by_tshark(path: &Path) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-T", "fields", "-r"]).arg(path);
@@ -924,7 +925,7 @@ fn by_tshark(path: &Path) -> Option<Vec<String>> {
     Some(text.lines().map(str::to_owned).collect())
 }
 
-/// Reads the captures, and compares with what tshark reads in the file that holds them all.
+/// Reads the captures, and compares them with tshark's output for the file that contains them all.
 fn agrees_with_tshark(paths: &[PathBuf], all: &Path) {
     let Some(want) = by_tshark(all) else {
         fcn_skip::skipped!("comparing with tshark, which is not installed");
@@ -943,9 +944,9 @@ fn agrees_with_tshark(paths: &[PathBuf], all: &Path) {
     println!("{}: {} packets", all.display(), got.len());
 }
 
-/// As the sections of one file: tshark takes longer to start than to read one of them.
+/// Combined as sections of one file: starting tshark takes longer than reading one of them.
 #[test]
-fn our_captures_are_read_as_tshark_reads_them() {
+fn own_captures_are_read_as_by_tshark() {
     let paths = captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures"));
     let folder = tempfile::tempdir().unwrap();
     let all = folder.path().join("all.pcapng");
@@ -957,7 +958,7 @@ fn our_captures_are_read_as_tshark_reads_them() {
 }
 
 #[test]
-fn captures_of_others_are_read_as_tshark_reads_them() {
+fn foreign_captures_are_read_as_by_tshark() {
     match std::env::var_os("FCN_CAPTURES") {
         Some(folder) => {
             let paths = captures(Path::new(&folder));

@@ -1,4 +1,5 @@
-//! The pages and completions: all are there, they have what help has, and programs that read them do not complain.
+//! The pages and completions are complete, have the contents of the help, and programs that read
+//! them report no errors.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -28,7 +29,7 @@ fn every_command_has_a_page_and_every_tool_three_completions() {
     assert_eq!(written.len(), expected.len());
 }
 
-/// As roff writes them.
+/// Returns the options as roff writes them.
 fn options(command: &clap::Command) -> impl Iterator<Item = String> {
     let options = command.get_arguments().filter_map(|arg| arg.get_long());
     options.map(|long| format!("\\-\\-{}", long.replace('-', "\\-")))
@@ -71,7 +72,8 @@ fn a_page_has_every_option_and_example_of_the_help() {
     }
 }
 
-/// What a program complains of when it reads a text from standard input; nothing if it is not installed.
+/// Returns the messages of a program that reads a text from standard input; `None` if it is not
+/// installed.
 fn complaints(program: &str, arguments: &[&str], text: &[u8]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -90,7 +92,7 @@ fn complaints(program: &str, arguments: &[&str], text: &[u8]) -> Option<String> 
 }
 
 #[test]
-fn groff_and_the_shells_read_them_without_complaint() {
+fn groff_and_the_shells_report_no_errors() {
     for file in files() {
         let (program, arguments): (_, &[&str]) = match file.path.split('/').next() {
             Some("man") => ("groff", &["-man", "-ww", "-Tutf8", "-z", "-K", "utf8"]),

@@ -1,11 +1,11 @@
-//! The command lines are of one style: the same option is called, abbreviated and given the same way in every command, and help
-//! and exit codes read alike.
+//! The command lines have one style: the same option has the same name, abbreviation and form in
+//! every command, and help and exit codes are worded alike.
 
 use clap::{Arg, Command};
 use fcn_manual::tools;
 use std::collections::BTreeMap;
 
-/// Every command of every tool, with its name as it is typed.
+/// Returns every command of every tool, with its name as it is typed.
 fn commands() -> Vec<(String, Command)> {
     let mut commands = Vec::new();
     for mut tool in tools() {
@@ -22,7 +22,7 @@ fn commands() -> Vec<(String, Command)> {
     commands
 }
 
-/// How an option is given.
+/// Returns the form of an option.
 fn way(arg: &Arg) -> String {
     let values = arg.get_value_names().unwrap_or_default().join(" ");
     let takes = if arg.get_action().takes_values() {
@@ -33,24 +33,24 @@ fn way(arg: &Arg) -> String {
     format!("-{} {takes}", arg.get_short().unwrap_or('-'))
 }
 
-/// Options that are something else in these commands.
+/// Options with a different meaning in these commands.
 const OTHERS: [(&str, &str); 7] = [
-    // With the neighbour that the link leads to.
+    // With the neighbour at the other end of the link.
     ("iface", "fcn-gen emulate"),
     ("iface", "fcn-gen check"),
-    // Typed all the time, so it has a short form; what sends is to be typed in full.
+    // Typed all the time, so it has a short form; in commands that send it must be typed in full.
     ("iface", "fcn-top"),
     // A scenario.
     ("config", "fcn-gen emulate"),
     ("config", "fcn-gen check"),
     // A folder, for several files.
     ("output", "fcn-gen check"),
-    // A number of rows; what sends means "as fast as possible".
+    // A number of rows; in commands that send it means "as fast as possible".
     ("top", "fcn-top"),
 ];
 
 #[test]
-fn the_same_option_is_given_the_same_way_everywhere() {
+fn the_same_option_has_the_same_form_everywhere() {
     let mut ways: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for (name, command) in commands() {
         for arg in command.get_arguments() {
@@ -66,7 +66,7 @@ fn the_same_option_is_given_the_same_way_everywhere() {
 }
 
 #[test]
-fn help_is_of_one_style() {
+fn help_has_one_style() {
     for (name, command) in commands() {
         let about = command
             .get_about()

@@ -1,5 +1,5 @@
-//! Writes the seeds of every fuzz target into `corpus/`: frames of the sample captures, and series of steps in which the
-//! roles tell each other something. Each run writes the same octets.
+//! Writes the seeds of every fuzz target to `corpus/`: frames of the sample captures, and series of
+//! steps in which the roles notify each other. Each run writes the same octets.
 
 use fcn_node_fuzz::targets::{OWN_ADDRESS, SETTINGS, step};
 use fcn_wire::{Frame, LinkType, Message, Profile};
@@ -10,11 +10,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Largest seed, in octets.
+/// Maximum length of a seed, in octets.
 const LARGEST: usize = 3000;
-/// Everything on, small tables, marks from the first octet on, an interval of 10 µs, every packet above 256 octets.
+/// Everything enabled, small tables, marking from the first octet, an interval of 10 µs, every
+/// packet above 256 octets.
 const ALL_ON: [u8; OWN_ADDRESS] = [0x3F, 3, 1, 2, 255, 10, 255, 0xB4];
-/// What is learnt and told about: QP 5 at the active side, QP 6 at the passive one.
+/// A connection to be learnt and notified about: QP 5 at the active side, QP 6 at the passive one.
 const SET_UP: [&[u8]; 3] = [
     &[0, 0x10, 1, 0, 5],
     &[1, 0x01, 2, 1, 6],
@@ -57,7 +58,8 @@ fn settings(control: u8) -> Vec<u8> {
     octets
 }
 
-/// The frames of a capture that differ in kind or length, at a node with the address that they are sent to.
+/// Returns the frames of a capture that differ in kind or length, at a node with their destination
+/// address.
 fn of_capture(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut reader = PcapNgReader::new(bytes)?;
     let (mut seed, mut seen, mut own) = (settings(3), BTreeSet::new(), None);
@@ -95,12 +97,12 @@ fn of_capture(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(seed)
 }
 
-/// Steps by which the roles come to act upon each other.
+/// Returns series of steps in which the roles interact.
 fn series() -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for control in 0..4 {
         let mut seed = settings(control | 0x40);
-        // The flow that the connection is for, and one more.
+        // The flow of the connection, and one more.
         seed.extend([step::OPEN, 1, 5, 1, 6, 49, step::OPEN, 0, 7, 2, 8, 0]);
         for message in SET_UP {
             seed.extend([step::CM, 1]);
@@ -128,7 +130,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let set_up = SET_UP.concat();
     let down = [3, 0x10, 1, 2, 6];
     let down_by_passive = [3, 0x01, 2, 1, 5];
-    // More than may be half open, and more than may be open.
+    // More than the limit of half-open connections, and more than that of open ones.
     let flood = (0..40).flat_map(|id| {
         let qp = id % 60 + 2;
         [0, 0x10, id, 0, qp, 1, 0x01, id, id, qp]

@@ -1,6 +1,7 @@
-//! The committed corpus of every fuzz target, run through the target's function on a stable compiler.
+//! Runs the committed corpus of every fuzz target through the target's function on a stable
+//! compiler.
 //!
-//! `fuzz/Cargo.toml` says how the corpus is made and how to look for more.
+//! `fuzz/Cargo.toml` describes how the corpus is created and how to search for more.
 
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
@@ -8,7 +9,7 @@ mod targets;
 #[path = "../../wire/tests/harness/corpus.rs"]
 mod harness;
 
-/// Most files that a target keeps.
+/// Maximum number of files of a target.
 const MOST_FILES: usize = 96;
-/// Most octets of one.
+/// Maximum length of a file, in octets.
 const LARGEST: usize = 4096;

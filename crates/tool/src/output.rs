@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn existing_files_are_kept_unless_forced() {
+    fn a_file_that_is_there_stays_unless_forced() {
         // Cargo runs tests in the package's folder.
         let (there, new) = (Path::new("Cargo.toml"), Path::new("no-such-file"));
         let [gentle, forced] = [false, true].map(|force| Replacing { force });

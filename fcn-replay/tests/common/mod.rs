@@ -1,4 +1,5 @@
-//! The program run as a user runs it, captures made and read back, and texts compared with committed ones.
+//! Runs the program as a user does, writes captures and reads them back, and compares texts with
+//! committed ones.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a finished program leaves.
+/// Result of a finished program.
 #[derive(Debug)]
 pub struct Done {
     /// Exit code.
@@ -28,12 +29,12 @@ impl Done {
         }
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// It did what it was asked for.
+    /// Asserts success.
     #[track_caller]
     pub fn well(self) -> Self {
         assert_eq!(self.code, 0, "{self:?}");
@@ -41,10 +42,10 @@ impl Done {
     }
 }
 
-/// The program.
+/// Path of the program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fcn-replay");
 
-/// Runs it.
+/// Runs the program.
 pub fn replay<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
     let mut command = Command::new(PROGRAM);
     command
@@ -54,12 +55,12 @@ pub fn replay<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
     Done::from_output(&command.output().unwrap())
 }
 
-/// Words, where no path has a space.
+/// Splits a text into words; paths must not contain spaces.
 pub fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// The folder of the sample captures.
+/// Returns the folder of the sample captures.
 pub fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures")
 }
@@ -67,7 +68,7 @@ pub fn captures() -> PathBuf {
 /// A frame of a capture: interface, time, octets, length on the wire.
 pub type Frame = (u32, u64, Vec<u8>, u32);
 
-/// All frames of a capture, of all its interfaces.
+/// Returns all frames of a capture, of all its interfaces.
 pub fn read(path: &Path) -> Vec<Frame> {
     let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
@@ -82,7 +83,7 @@ pub fn read(path: &Path) -> Vec<Frame> {
     frames
 }
 
-/// The octets of those frames of a capture that are whole and begin with an Ethernet header.
+/// Returns the octets of the complete Ethernet frames of a capture.
 pub fn sendable(path: &Path) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
@@ -94,7 +95,7 @@ pub fn sendable(path: &Path) -> Vec<Vec<u8>> {
     frames
 }
 
-/// The octets of all frames of a capture.
+/// Returns the octets of all frames of a capture.
 pub fn octets(path: &Path) -> Vec<Vec<u8>> {
     read(path)
         .into_iter()
@@ -102,7 +103,7 @@ pub fn octets(path: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Writes a pcapng file of several Ethernet interfaces.
+/// Writes a pcapng file with several Ethernet interfaces.
 pub fn write(path: &Path, interfaces: &[&str], frames: &[Frame]) {
     let interfaces: Vec<Interface<'_>> = interfaces
         .iter()
@@ -120,7 +121,7 @@ pub fn write(path: &Path, interfaces: &[&str], frames: &[Frame]) {
     writer.finish().unwrap();
 }
 
-/// Writes a pcap file of a link type, a frame a microsecond.
+/// Writes a pcap file of a link type, with a frame each microsecond.
 pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, link] {
@@ -136,7 +137,8 @@ pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
     fs::write(path, file).unwrap();
 }
 
-/// An Ethernet frame with a UDP datagram in IPv4 from host `from` to host `to`, numbered in its payload.
+/// Builds an Ethernet frame with a UDP datagram in IPv4 from host `from` to host `to`, with a
+/// number in its payload.
 pub fn udp(from: u8, to: u8, ports: (u16, u16), number: u64, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0];
     let packet = (len - 14) as u16;
@@ -152,7 +154,7 @@ pub fn udp(from: u8, to: u8, ports: (u16, u16), number: u64, len: usize) -> Vec<
     frame
 }
 
-/// `count` frames of several flows and lengths, `gap` nanoseconds apart.
+/// Returns `count` frames of several flows and lengths, `gap` nanoseconds apart.
 pub fn traffic(count: u64, gap: u64) -> Vec<Frame> {
     (0..count)
         .map(|i| {

@@ -1,7 +1,7 @@
-//! What must hold for any octets. libFuzzer looks for octets for which it does not; the corpus test of `fcn-link`
-//! (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//! Properties that must hold for any octets. libFuzzer searches for octets that violate them; the
+//! corpus test of `fcn-link` (`tests/corpus.rs`) runs the same functions over the committed corpus.
 //!
-//! An input is a capture file. A function panics where the reader breaks a promise.
+//! An input is a capture file. A function panics if the reader breaks a promise.
 
 use fcn_link::capture_file::{
     CaptureReader, CaptureWriter, Interface, MAX_INTERFACES, MAX_PACKET, Options, Packet,
@@ -12,22 +12,22 @@ use pcap_file::pcap::PcapParser;
 use pcap_file::pcapng::{Block, PcapNgParser};
 use std::io::{self, Read};
 
-/// A target: something that must not panic, whatever the octets.
+/// A target: a function that must not panic for any octets.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is also that of its folder in `corpus/`.
+/// Every target with its name, which is also the name of its folder in `corpus/`.
 pub const ALL: &[(&str, Target)] = &[("capture", capture)];
 
-/// Packets looked at: a few octets of compressed data may hold millions.
+/// Maximum number of packets read: a few octets of compressed data may hold millions.
 const MOST: usize = 4_000;
-/// Octets of packets looked at.
+/// Maximum number of octets of packets read.
 const MOST_OCTETS: u64 = 1 << 20;
 
-/// A packet that outlives the next one.
+/// A copy of a packet that outlives the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
     interface: u32,
-    /// `None` where the file does not say.
+    /// `None` if the packet has no time stamp.
     at: Option<u64>,
     wire_len: u32,
     bytes: Vec<u8>,
@@ -44,18 +44,19 @@ impl Kept {
     }
 }
 
-/// What a reader gave: packets, how it ended, and the interfaces.
+/// Result of a reader: packets, final error, and interfaces.
 #[derive(Debug, Default)]
 struct Content {
     packets: Vec<Kept>,
     error: Option<ReadError>,
     interfaces: Vec<ReadInterface>,
-    /// Whether all of it was read.
+    /// True if all of it was read.
     ended: bool,
 }
 
-/// Reads a capture file: bounded and well-formed packets, the same however the octets come, the same as pcap-file's, and
-/// the same again from a file written of them, and the same where several are asked for at a time.
+/// Reads a capture file. Packets must be bounded and well-formed, and the same for any division of
+/// the input, in pcap-file, after writing them to a file and reading it again, and if several are
+/// requested at a time.
 pub fn capture(data: &[u8]) {
     let whole = read(data);
     let piecemeal = read(Piecemeal {
@@ -75,8 +76,8 @@ pub fn capture(data: &[u8]) {
     written_again(&whole);
 }
 
-/// Two readings of the same octets agree; how much is had in front of a place that cannot be decompressed is left to the
-/// decompressor, and differs with the pieces that it gets.
+/// Asserts that two readings of the same octets agree. The amount of data before an error of
+/// decompression is up to the decompressor, and depends on the pieces that it gets.
 fn assert_same(a: &Content, b: &Content) {
     let unpack = |content: &Content| {
         let kind = content.error.as_ref().map(ReadError::kind);
@@ -127,7 +128,7 @@ fn read<R: Read + Send>(octets: R) -> Content {
                 break;
             }
         }
-        // Every record has a header, and stands behind the one before.
+        // Every record has a header, and follows the previous one.
         assert!(reader.octets() >= behind + 16);
         behind = reader.octets();
     }
@@ -176,7 +177,7 @@ fn read_together(octets: &[u8]) -> Content {
     content
 }
 
-/// Errors are one line that names the file, and count the packets.
+/// Asserts that an error is one line that names the file, and counts the packets.
 fn check(e: &ReadError, packets: u64) {
     let text = e.to_string();
     assert!(text.starts_with("data: ") && text.len() < 400, "{text}");
@@ -184,7 +185,7 @@ fn check(e: &ReadError, packets: u64) {
     assert_eq!(e.packets(), packets);
 }
 
-/// Gives its octets in pieces of changing length.
+/// Returns its octets in pieces of changing length.
 struct Piecemeal<'a> {
     octets: &'a [u8],
     piece: usize,
@@ -204,8 +205,8 @@ impl Read for Piecemeal<'_> {
     }
 }
 
-/// The packets of an uncompressed file in the eyes of pcap-file, until it finds fault with one: time, length on the wire,
-/// octets.
+/// Returns the packets of an uncompressed file according to pcap-file, up to the first that it
+/// rejects: time, length on the wire, octets.
 fn by_pcap_file(data: &[u8]) -> Vec<(Option<u128>, u32, Vec<u8>)> {
     let mut packets = Vec::new();
     if let Ok((mut rest, parser)) = PcapParser::new(data) {
@@ -237,7 +238,7 @@ fn by_pcap_file(data: &[u8]) -> Vec<(Option<u128>, u32, Vec<u8>)> {
     packets
 }
 
-/// Our writer takes what our reader gives, and our reader gives it again.
+/// Asserts that our writer accepts the output of our reader, and our reader returns it again.
 fn written_again(content: &Content) {
     let interfaces: Option<Vec<_>> = content
         .interfaces
@@ -265,7 +266,7 @@ fn written_again(content: &Content) {
     }
     writer.finish().expect("written to memory");
     let again = read(&*octets);
-    // A copy may be longer, so that fewer of its packets are looked at.
+    // A copy may be longer, so that fewer of its packets are read.
     for (again, packet) in again.packets.iter().zip(&content.packets) {
         let at = Some(packet.at.unwrap_or_default());
         let want = Kept {

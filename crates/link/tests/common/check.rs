@@ -1,5 +1,6 @@
-//! Frames that a receiver can check: numbered, of any length, every octet of them known. And the exchange of them between
-//! two interfaces, which the tests in namespaces and the check in an emulated guest both make.
+//! Frames that a receiver can check: numbered, of any length, with every octet known. Also their
+//! exchange between two interfaces, which is used by the tests in namespaces and the check in an
+//! emulated guest.
 #![allow(dead_code, reason = "each program uses a part of it")]
 
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
@@ -12,19 +13,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A local experimental EtherType: nothing else on the link has it.
+/// A local experimental EtherType that nothing else on the link uses.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
-/// Addresses, EtherType, queue, number.
+/// Minimum length of a frame in octets: addresses, EtherType, queue, number.
 pub const SHORTEST: usize = 14 + 4 + 8;
-/// Frames, and octets of them, that are sent and not received, at most: what a socket holds by default.
+/// Maximum number of frames, and of their octets, that are sent and not yet received: the default
+/// capacity of a socket.
 const WINDOW: (u64, u64) = (128, 60_000);
-/// A receiver that is to find more waits for so many, so long: what was handed to a sender has not arrived yet.
+/// A receiver that should always find more waits for this many frames, at most this long: frames
+/// handed to a sender have not arrived yet.
 const MORE: u64 = 96;
 const MORE_WITHIN: Duration = Duration::from_millis(5);
-/// How long the last frames may take.
+/// Maximum time for the last frames.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A cheap stream of octets, different for every frame.
+/// Fills `body` with a cheap stream of octets, different for every frame.
 fn fill_body(body: &mut [u8], queue: u32, number: u64) {
     let mut state = number
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -37,7 +40,7 @@ fn fill_body(body: &mut [u8], queue: u32, number: u64) {
     }
 }
 
-/// Writes frame `number` of `queue` all over `frame`.
+/// Fills `frame` with frame `number` of `queue`.
 pub fn write(frame: &mut [u8], destination: [u8; 6], queue: u32, number: u64) {
     frame[..6].copy_from_slice(&destination);
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -47,7 +50,7 @@ pub fn write(frame: &mut [u8], destination: [u8; 6], queue: u32, number: u64) {
     fill_body(&mut frame[26..], queue, number);
 }
 
-/// Queue and number of a frame of ours, whose octets are as they were written.
+/// Returns queue and number of a frame of ours, after checking its octets.
 pub fn read(frame: &[u8]) -> Option<Result<(u32, u64), String>> {
     if frame.get(12..14) != Some(&ETHER_TYPE[..]) || frame.len() < SHORTEST {
         return None;
@@ -65,16 +68,17 @@ pub fn read(frame: &[u8]) -> Option<Result<(u32, u64), String>> {
     })
 }
 
-/// Numbered frames of several lengths, in turn.
+/// A source of numbered frames of several lengths, in turn.
 pub struct Numbered {
     pub destination: [u8; 6],
     pub queue: u32,
     pub next: u64,
     pub count: u64,
     pub lens: Vec<usize>,
-    /// How far those sent may be ahead of those that arrived.
+    /// Maximum number of frames sent ahead of those that arrived.
     pub window: u64,
-    /// What all queues have sent and what has arrived; none where nobody counts.
+    /// Counts of frames that all queues have sent and of those that arrived; `None` if they are not
+    /// counted.
     pub flow: Option<(Arc<AtomicU64>, Arc<AtomicU64>)>,
 }
 
@@ -115,7 +119,7 @@ impl Source for Numbered {
 }
 
 impl Numbered {
-    /// Frames of one length, as fast as they go.
+    /// Creates a source of frames of one length, without flow control.
     pub fn free(queue: u32, count: u64, len: usize) -> Self {
         Self {
             destination: [0xFF; 6],
@@ -129,7 +133,8 @@ impl Numbered {
     }
 }
 
-/// Sends `count` frames of `len` octets by each of `queues` queues of `interface`, as fast as they go.
+/// Sends `count` frames of `len` octets by each of `queues` queues of `interface`, as fast as
+/// possible.
 pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usize) -> Report {
     let interface = Interface::named(interface).unwrap();
     let options = Options {
@@ -151,35 +156,35 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
     sender::run(jobs, &[&interface], &AtomicBool::new(false), &mut |_| {}).0
 }
 
-/// An exchange.
+/// Parameters of an exchange.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub wanted: Wanted,
     pub queues: u32,
-    /// Frames of each queue.
+    /// Number of frames of each queue.
     pub count: u64,
     pub lens: Vec<usize>,
-    /// By what frames are received.
+    /// Backend of the receiver.
     pub by: Wanted,
-    /// Whether the receiver is slow enough to find another frame whenever it has taken one.
+    /// True if the receiver is slow enough to always find another frame after taking one.
     pub always_more: bool,
 }
 
-/// What came of it.
+/// Result of an exchange.
 pub struct Outcome {
     pub report: Report,
     pub arrived: u64,
-    /// How frames came in.
+    /// Mode of the receiver.
     pub received_by: String,
-    /// What was wrong, if anything.
+    /// Errors, if any.
     pub complaints: String,
 }
 
-/// What arrives, checked.
+/// Checks the frames that arrive.
 struct Arrivals {
     next: Vec<u64>,
     arrived: Arc<AtomicU64>,
-    /// What has been sent, where the receiver is to wait for more.
+    /// Count of frames sent, if the receiver is to wait for more.
     wait_for: Option<Arc<AtomicU64>>,
     complaints: String,
 }
@@ -223,7 +228,8 @@ impl Arrivals {
     }
 }
 
-/// Sends from `near` to `far`, interfaces of the namespaces that the `enter` functions go into, and checks what arrives.
+/// Sends from `near` to `far`, interfaces of the namespaces that the `enter` functions enter, and
+/// checks what arrives.
 pub fn exchange(
     plan: &Exchange,
     (near, enter_near): (&str, impl FnOnce() + Send),
@@ -312,7 +318,7 @@ fn receive(
         longest: longest + 64,
     };
     let mut ports = [Port::open(&interface, &options).unwrap()];
-    // Attaching a program may have taken the carrier away for a moment.
+    // Attaching a program may have taken the carrier down briefly.
     let since = Instant::now();
     while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(5));

@@ -1,3 +1,3 @@
-//! What several of the tests share.
+//! Common parts of several tests.
 pub mod check;
 pub mod netns;

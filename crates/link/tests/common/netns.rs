@@ -1,6 +1,6 @@
-//! Two network namespaces joined by a veth pair, and code run inside them.
+//! Two network namespaces joined by a veth pair, and code to run inside them.
 //!
-//! Nothing here touches an interface or a namespace that it did not make itself.
+//! Nothing here touches an interface or a namespace that it did not create.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -14,24 +14,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where iproute2 keeps the names of namespaces.
+/// Folder in which iproute2 keeps the names of namespaces.
 const NAMES: &str = "/run/netns";
-/// How our namespaces begin, so that those of a killed run can be told from others.
+/// Prefix of our namespaces, which identifies those of a killed run.
 const PREFIX: &str = "fcntest";
-/// How long a link may take to come up; it is a matter of milliseconds.
+/// Maximum time for a link to come up; it normally takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One of the two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Where a test sends.
+    /// The sending end.
     Near,
-    /// Where it receives.
+    /// The receiving end.
     Far,
 }
 
 impl End {
-    /// Both.
+    /// Both ends.
     pub const BOTH: [Self; 2] = [Self::Near, Self::Far];
 
     const fn name(self) -> &'static str {
@@ -42,18 +42,18 @@ impl End {
     }
 }
 
-/// How the pair is to be.
+/// Properties of a pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Transmit queues, and as many receive queues, of each end.
+    /// Number of transmit queues and of receive queues of each end.
     pub queues: u32,
     /// MTU of both ends, in octets.
     pub mtu: u32,
-    /// Whether both ends gather received frames.
+    /// Enables generic receive offload at both ends.
     pub gro: bool,
-    /// Whether IPv6 is on: then the kernel sends frames of its own.
+    /// Enables IPv6: the kernel then sends its own frames.
     pub ipv6: bool,
-    /// Whether both ends are set up, and waited for.
+    /// Sets both ends up, and waits for them.
     pub up: bool,
 }
 
@@ -69,7 +69,7 @@ impl Default for Options {
     }
 }
 
-/// Two namespaces joined by a veth pair. Dropped: both are gone.
+/// Two namespaces joined by a veth pair, removed when dropped.
 #[derive(Debug)]
 pub struct Pair {
     near: Namespace,
@@ -77,17 +77,18 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A pair as [`Options::default`] has it. `None`: this machine cannot, and that was said. `name` of the test, for
-    /// messages.
+    /// Creates a pair with [`Options::default`]. Returns `None`, after reporting a skipped test, if
+    /// this machine does not support it. `name` is that of the test, for messages.
     pub fn new(name: &str) -> Option<Self> {
         Self::with(name, &Options::default())
     }
 
-    /// A pair. `None`: this machine cannot, and that was said.
+    /// Creates a pair. Returns `None`, after reporting a skipped test, if this machine does not
+    /// support it.
     ///
     /// # Panics
     ///
-    /// When it can make namespaces, but not join them as asked.
+    /// Namespaces can be created, but not joined as requested.
     pub fn with(name: &str, options: &Options) -> Option<Self> {
         sweep();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +110,7 @@ impl Pair {
                 pair.inside(end, || {
                     for which in ["all", "default"] {
                         let switch = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
-                        // Without the file there is no IPv6 to switch off.
+                        // Without the file there is no IPv6 to disable.
                         if Path::new(&switch).exists() {
                             fs::write(&switch, "1").expect("IPv6 off");
                         }
@@ -123,7 +124,7 @@ impl Pair {
             let mut ethtool = pair.command(end, "ethtool");
             ethtool.args(["-K", end.name(), "gro", gro]);
             let done = ethtool.output();
-            // As made, it is off; a machine without ethtool can do that much.
+            // It is off by default, which suffices for a machine without ethtool.
             if options.gro || done.as_ref().is_ok_and(|o| o.status.success()) {
                 succeed(&format!("{ethtool:?}"), done);
             }
@@ -140,17 +141,17 @@ impl Pair {
         Some(pair)
     }
 
-    /// Name of the interface at that end, inside its namespace.
+    /// Returns the name of the interface at that end, inside its namespace.
     pub const fn interface(&self, end: End) -> &'static str {
         end.name()
     }
 
-    /// Name of the namespace, for `ip -n`.
+    /// Returns the name of the namespace, for `ip -n`.
     pub fn namespace(&self, end: End) -> &str {
         &self.at(end).name
     }
 
-    /// Hardware address of the interface at that end.
+    /// Returns the hardware address of the interface at that end.
     pub fn mac(&self, end: End) -> [u8; 6] {
         let text = self.inside(end, || {
             fs::read_to_string(format!("/sys/class/net/{}/address", end.name())).expect("address")
@@ -170,12 +171,13 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// When it fails.
+    /// It fails.
     pub fn ip(&self, end: End, args: &[&str]) {
         assert!(self.try_ip(end, args), "ip {args:?} at the {end:?} end");
     }
 
-    /// Runs `ip` in that namespace; says whether it could, for kinds of interface that a kernel may lack.
+    /// Runs `ip` in that namespace; returns true on success, for kinds of interface that a kernel
+    /// may lack.
     pub fn try_ip(&self, end: End, args: &[&str]) -> bool {
         let mut ip = Command::new("ip");
         ip.args(["-n", &self.at(end).name]).args(args);
@@ -186,7 +188,7 @@ impl Pair {
         output.status.success()
     }
 
-    /// Whether an XDP program is attached to the interface at that end.
+    /// True if an XDP program is attached to the interface at that end.
     pub fn has_xdp_program(&self, end: End) -> bool {
         let mut ip = self.command(end, "ip");
         let output = ip.args(["link", "show", "dev", end.name()]).output();
@@ -194,7 +196,7 @@ impl Pair {
         String::from_utf8_lossy(&output).contains("prog/xdp")
     }
 
-    /// A command that will run in that namespace, with its `/sys`.
+    /// Returns a command that will run in that namespace, with its `/sys`.
     pub fn command(&self, end: End, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.at(end).name]);
@@ -202,11 +204,12 @@ impl Pair {
         command
     }
 
-    /// Runs `f` on a thread inside that namespace, with its `/sys`. Sockets it opens stay there, wherever they go.
+    /// Runs `f` on a thread inside that namespace, with its `/sys`. Sockets that it opens stay in
+    /// the namespace, even if they are moved to other threads.
     ///
     /// # Panics
     ///
-    /// When `f` does, or when the namespace cannot be entered.
+    /// `f` panics, or the namespace cannot be entered.
     pub fn inside<T: Send>(&self, end: End, f: impl FnOnce() -> T + Send) -> T {
         let namespace = self.at(end);
         thread::scope(|scope| {
@@ -221,7 +224,7 @@ impl Pair {
         })
     }
 
-    /// A way into that namespace for threads that the test starts by itself.
+    /// Returns an entry to that namespace for threads started by the test.
     pub fn entry(&self, end: End) -> Entry {
         let handle = &self.at(end).handle;
         Entry(handle.try_clone().expect("one more descriptor"))
@@ -231,7 +234,7 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// When that takes too long.
+    /// It takes too long.
     pub fn wait_for_carrier(&self, end: End) {
         let file = format!("/sys/class/net/{}/operstate", end.name());
         self.inside(end, || {
@@ -251,31 +254,32 @@ impl Pair {
     }
 }
 
-/// A namespace to go into.
+/// A namespace to be entered.
 #[derive(Debug)]
 pub struct Entry(File);
 
 impl Entry {
-    /// Moves the calling thread there for good, with a `/sys` of that namespace.
+    /// Moves the calling thread into the namespace permanently, with its `/sys`.
     ///
     /// # Panics
     ///
-    /// When the namespace cannot be entered.
+    /// The namespace cannot be entered.
     pub fn enter(&self) {
         enter(&self.0);
     }
 
-    /// Moves the calling thread there for good, but leaves it the `/sys` that it had: that of another namespace.
+    /// Moves the calling thread into the namespace permanently, but keeps the thread's `/sys`,
+    /// which is that of another namespace.
     ///
     /// # Panics
     ///
-    /// When the namespace cannot be entered.
+    /// The namespace cannot be entered.
     pub fn enter_network_only(&self) {
         enter_network(&self.0);
     }
 }
 
-/// Why no namespace can be made here, if that is so.
+/// Returns the reason why no namespace can be created here, if any.
 pub fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
@@ -342,15 +346,15 @@ fn enter_network(handle: &File) {
 
 fn enter(handle: &File) {
     enter_network(handle);
-    // A mounted sysfs shows the interfaces of the namespace that it was mounted in: as `ip netns exec` does, this
-    // thread gets one of its own.
+    // A mounted sysfs shows the interfaces of the namespace in which it was mounted. As `ip netns
+    // exec` does, this thread gets its own.
     #[allow(
         deprecated,
         reason = "what makes it unsafe is UnshareFlags::FILES, which is not used"
     )]
     rustix::thread::unshare(UnshareFlags::NEWNS).expect("mounts of its own");
     let mounts = "mount --make-rslave / && umount -l /sys && mount -t sysfs sysfs /sys";
-    // A child begins in the namespaces of the thread that starts it.
+    // A child starts in the namespaces of the thread that starts it.
     succeed(mounts, Command::new("sh").args(["-c", mounts]).output());
 }
 
@@ -363,7 +367,7 @@ fn delete(name: &str) {
     }
 }
 
-/// Deletes what test processes left that were killed.
+/// Deletes namespaces left by killed test processes.
 fn sweep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,3 +1,3 @@
-//! libFuzzer's way in to [`roles`](fcn_node_fuzz::targets::roles).
+//! libFuzzer's entry point for [`roles`](fcn_node_fuzz::targets::roles).
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fcn_node_fuzz::targets::roles(data));

@@ -1,3 +1,4 @@
-//! The fuzz targets of `fcn-node`; what they demand is in [`targets`], which runs on stable too.
+//! The fuzz targets of `fcn-node`. The properties that they check are in [`targets`], which also
+//! runs on stable.
 
 pub mod targets;

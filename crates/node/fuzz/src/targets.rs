@@ -1,8 +1,9 @@
-//! What must hold for any octets. libFuzzer looks for octets for which it does not; the corpus test of `fcn-node`
-//! (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//! Properties that must hold for any octets. libFuzzer searches for octets that violate them; the
+//! corpus test of `fcn-node` (`tests/corpus.rs`) runs the same functions over the committed corpus.
 //!
-//! An input is a handful of settings and a series of steps, read from the front until it ends: [`roles`] for all roles
-//! together, [`connections`] for what is learnt from RDMA CM. A function panics where a role breaks a promise.
+//! An input is a set of settings and a series of steps, read from the front until it ends:
+//! [`roles`] for all roles together, [`connections`] for connections learnt from RDMA CM. A
+//! function panics if a role breaks a promise.
 
 use fcn_node::access::lists;
 use fcn_node::border::{Crossing, Side};
@@ -30,40 +31,40 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-/// A target: something that must not panic, whatever the octets.
+/// A target: a function that must not panic for any octets.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is also that of its folder in `corpus/`.
+/// Every target with its name, which is also the name of its folder in `corpus/`.
 pub const ALL: &[(&str, Target)] = &[("roles", roles), ("connections", connections)];
 
-/// Octets of settings in front of the steps of [`roles`].
+/// Number of octets of settings before the steps of [`roles`].
 pub const SETTINGS: usize = OWN_ADDRESS + 16;
-/// Where the node's own IPv6 address stands in them.
+/// Offset of the node's own IPv6 address in them.
 pub const OWN_ADDRESS: usize = 8;
 
-/// A step of [`roles`]: first octet, of which the rest by this many counts.
+/// Steps of [`roles`]: value of the first octet, modulo the number of steps.
 pub mod step {
-    /// Steps there are.
+    /// Number of steps.
     pub const ALL: u8 = 8;
     /// A frame: time (1), queue depth (1), dice (1), length (2), octets; Ethernet.
     pub const ETHERNET: u8 = 0;
-    /// The same, an IP packet.
+    /// The same with an IP packet.
     pub const IP: u8 = 1;
     /// A data packet: time, depth, dice, ends (1), QP (1), options (1).
     pub const DATA: u8 = 2;
     /// An RDMA CM message: time, and the octets of a step of [`connections`](super::connections).
     pub const CM: u8 = 3;
-    /// A notification: time, kind (1), ends (1), QP (1), length (1), octets that it quotes or its trace.
+    /// A notification: time, kind (1), ends (1), QP (1), length (1), octets of its quote or trace.
     pub const NOTIFICATION: u8 = 4;
-    /// A flow opens: time, own QP (1), receiver (1), receiver's QP (1), rate (1).
+    /// Opening of a flow: time, own QP (1), receiver (1), receiver's QP (1), rate (1).
     pub const OPEN: u8 = 5;
-    /// A flow closes: time, which (1).
+    /// Closing of a flow: time, index (1).
     pub const CLOSE: u8 = 6;
-    /// A flow has sent: time, which (1), octets (2).
+    /// Sending by a flow: time, index (1), octets (2).
     pub const SENT: u8 = 7;
 }
 
-/// Octets read from the front; nothing comes after the end.
+/// Reads octets from the front; returns nothing after the end.
 struct Octets<'a>(&'a [u8]);
 
 impl<'a> Octets<'a> {
@@ -77,7 +78,7 @@ impl<'a> Octets<'a> {
         Some(u16::from_be_bytes([self.next()?, self.next()?]))
     }
 
-    /// So many octets, or as many as there are.
+    /// Returns `len` octets, or as many as there are.
     fn some(&mut self, len: usize) -> &'a [u8] {
         let (some, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
@@ -95,7 +96,8 @@ fn v4(octet: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, low, low))
 }
 
-/// Two ends of one family, from an octet: the lower half one, the upper the other; the upper bit of the first: IPv4.
+/// Decodes two addresses of one family from an octet: the lower half is one, the upper half the
+/// other; bit 3 selects IPv4.
 fn ends(octet: u8) -> (IpAddr, IpAddr) {
     let address = if octet & 8 == 0 { v6 } else { v4 };
     (address(octet), address(octet >> 4))
@@ -137,12 +139,12 @@ const ROCE: Part<'_> = Part::Udp {
 };
 const ICRC: Part<'_> = Part::Icrc(Policy::Compute(Reading::Covered));
 
-/// The RDMA CM message that the octets describe, in an IP packet: kind, ends, own and other communication ID, QP. Beyond
-/// the five kinds, octets of any MAD.
+/// Builds the RDMA CM message that the octets describe, in an IP packet: kind, ends, own and other
+/// communication ID, QP. In addition to the five kinds, there are arbitrary octets of a MAD.
 fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
     let (kind, (source, destination)) = (octets.next()?, ends(octets.next()?));
     let (own, other) = (octets.next()?.into(), octets.next()?.into());
-    // A few more numbers than there are QPs: 0 and 1 are nobody's.
+    // A few more numbers than there are QPs: 0 and 1 belong to no connection.
     let number = u32::from(octets.next()? & 63);
     let message: MessageRepr = match kind % 6 {
         0 => {
@@ -202,7 +204,7 @@ fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
     packet.ok()
 }
 
-/// [`Connections`]: whatever the messages, it holds no more than it may, and nobody's QP is made up.
+/// Checks [`Connections`]: for any messages, it stays within its limit, and never invents a QP.
 pub fn connections(data: &[u8]) {
     let mut octets = Octets(data);
     let Some(capacity) = octets.next().map(|octet| usize::from(octet % 5)) else {
@@ -264,7 +266,7 @@ fn known(connections: &mut Connections, most: usize, announced: &HashSet<(IpAddr
     assert!(found <= most, "{found} directions of at most {most}");
 }
 
-/// All roles at one node, and what they promise about what they send and how fast a flow may be.
+/// Checks all roles at one node: their promises about what they send and how fast a flow may be.
 pub fn roles(data: &[u8]) {
     let Some((settings, rest)) = data.split_first_chunk::<SETTINGS>() else {
         return;
@@ -303,10 +305,10 @@ struct Node {
     pe: IngressPe,
     border: Border,
     open: Vec<Open>,
-    /// When a role last told about a flow: congestion point and notification point.
+    /// Time of the last notification about a flow, of congestion point and notification point.
     last_notified: [HashMap<FlowKey, Time>; 2],
     sent: u64,
-    /// Labels in use, that used longest ago first.
+    /// Labels in use, the least recently used first.
     labels: Vec<(FlowKey, u32)>,
 }
 
@@ -317,7 +319,7 @@ const CONFIGURED: FlowKey = FlowKey {
     receiver_qp: Qp::truncate(9),
 };
 
-/// Places in `Node::last_notified`.
+/// Indices into `Node::last_notified`.
 const BY_CONGESTION_POINT: usize = 0;
 const BY_NOTIFICATION_POINT: usize = 1;
 
@@ -505,7 +507,7 @@ impl Node {
         Some(())
     }
 
-    /// Time goes on, from 0 to 4 ms in ever larger steps; sometimes it seems to go back.
+    /// Advances the time, by 0 to 4 ms in ever larger steps; sometimes it seems to go back.
     fn pass(&mut self, octet: u8) {
         let step = u64::from(octet & 15) << (octet >> 4);
         let nanos = self.now.as_nanos() as u64;
@@ -530,7 +532,8 @@ impl Node {
         Some(())
     }
 
-    /// A notification as somebody would write it, and what it takes from the data packet.
+    /// Builds a notification from arbitrary fields, and the octets that it takes from the data
+    /// packet.
     fn notification(&self, octets: &mut Octets<'_>) -> Option<(Outgoing, Vec<u8>)> {
         let (kind, both, number) = (octets.next()?, octets.next()?, octets.next()?);
         let (source, destination) = ends(both);
@@ -585,7 +588,7 @@ impl Node {
         Some((outgoing, rest))
     }
 
-    /// Writes a notification and hands it to all roles.
+    /// Encodes a notification and delivers it to all roles.
     fn deliver(&mut self, outgoing: &Outgoing, rest: &[u8]) {
         let opt_type = match rest.first().copied().unwrap_or(0) & 1 {
             0 => OptType::Preallocated,
@@ -600,7 +603,7 @@ impl Node {
         }
     }
 
-    /// A frame arrives at all roles, and what they answer too.
+    /// Delivers a frame to all roles, and then their answers.
     fn frame(&mut self, bytes: &[u8], link: LinkType, depth: u8, dice: u8) {
         let frame = parse(bytes, link);
         self.receive(&frame);
@@ -636,7 +639,7 @@ impl Node {
         }
     }
 
-    /// What the draft and the settings demand of a congestion point.
+    /// Checks a verdict against the draft and the settings of a congestion point.
     fn judge(&mut self, packet: &DataPacket<'_>, verdict: &Verdict, depth: u64) {
         let config = &self.settings.congestion;
         assert!((1..=7).contains(&self.settings.marking.wan_level(depth)));
@@ -673,7 +676,7 @@ impl Node {
         self.may_tell(BY_CONGESTION_POINT, packet.flow(), kept);
     }
 
-    /// Not more often than the interval, as long as nothing had to be forgotten.
+    /// Checks that the interval is kept, as long as no flow had to be forgotten.
     fn may_tell(&mut self, role: usize, flow: FlowKey, kept: bool) {
         let last = self.last_notified[role].insert(flow, self.now);
         if let Some(last) = last.filter(|_| kept) {
@@ -684,7 +687,7 @@ impl Node {
         }
     }
 
-    /// A frame at the roles that hear, and what they send for it.
+    /// Delivers a frame to the receiving roles, and then the notifications that it causes.
     fn receive(&mut self, frame: &Frame<'_>) {
         self.congestion.on_transit(self.now, frame);
         let crossed = self.border.stops(Side::Outside, Side::Inside, frame);
@@ -730,7 +733,7 @@ impl Node {
         }
     }
 
-    /// A flow has one label, and a label one flow, among those used last.
+    /// Checks that a flow has one label, and a label one flow, among those used last.
     fn labelled(&mut self, flow: FlowKey, label: u32) {
         assert!((1..=fcn_wire::wan_fcn::MAX_FLOW_LABEL).contains(&label));
         let known = self.labels.iter().position(|(known, _)| *known == flow);
@@ -785,7 +788,8 @@ fn emitted(outgoing: &Outgoing, about: &About<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A data packet: ends, QP, and an octet of which the bits say: ECN field (2), trace (2), proxy address, tunnel (2).
+/// Builds a data packet from ends, QP, and an octet of bits: ECN field (2), trace (2), proxy
+/// address, tunnel (2).
 fn data_packet(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
     let ((source, destination), number) = (ends(octets.next()?), octets.next()?);
     let bits = octets.next()?;
@@ -797,7 +801,7 @@ fn data_packet(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
         flow_label: u32::from(bits >> 6),
         hop_limit: 64,
     };
-    // Two hops of hop limit and node, and queue depth.
+    // Two hops with hop limit and node, and queue depth.
     let mut trace = [0; 24];
     trace[..8].copy_from_slice(&[0, 1, 2 << 3, 0, 0x82, 0, 0, 0]);
     trace[8..].fill(number);

@@ -137,7 +137,7 @@ fn refusals_are_counted_by_reason() {
 }
 
 #[test]
-fn fcns_processed_are_limited() {
+fn no_more_fcns_are_read_than_the_limit_lets_in() {
     let mut pe = pe(|config| {
         config.limits.per_second = 1000;
         config.limits.burst = 2;
@@ -212,7 +212,7 @@ fn labels_are_stable_and_machine_independent() {
 }
 
 #[test]
-fn when_full_the_least_recently_used_flow_loses_its_label() {
+fn when_full_the_flow_labelled_longest_ago_loses_its_label() {
     let mut pe = pe(|config| config.flows = 2);
     let one = label6(&mut pe, 0x222);
     label6(&mut pe, 2);

@@ -253,7 +253,7 @@ fn without_an_ipv4_address_ipv4_senders_are_not_notified() {
 }
 
 #[test]
-fn notifications_processed_are_limited() {
+fn no_more_notifications_are_read_than_the_limit_lets_in() {
     let mut proxy = proxy(|config| {
         config.limits.per_second = 1000;
         config.limits.burst = 2;

@@ -481,7 +481,7 @@ fn the_end_of_a_bgp_session_removes_its_routes() {
 }
 
 #[test]
-fn a_full_directory_keeps_and_updates_its_entries() {
+fn when_full_what_is_known_stays_and_can_still_change() {
     let mut directory = ProxyDirectory::new(2, Reading::ProxyPrefix, Profile::DEFAULT);
     learn(
         &mut directory,

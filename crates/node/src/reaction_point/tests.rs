@@ -350,7 +350,7 @@ fn a_wrong_icrc_is_rejected_if_it_is_verified() {
 }
 
 #[test]
-fn a_full_table_refuses_and_keeps_open_flows() {
+fn a_full_table_refuses_and_keeps_what_is_open() {
     let (mut host, flow) = host(|config| config.flows = 2);
     let receiver = IpAddr::from(RECEIVER);
     let mut open = |own, peer| host.open(Qp::truncate(own), receiver, Qp::truncate(peer), LINE);
@@ -460,7 +460,7 @@ fn a_fixed_rate_does_not_change() {
 
 proptest! {
     #[test]
-    fn hostile_frames_slow_only_the_open_flow(
+    fn hostile_frames_are_survived_and_slow_only_the_open_flow(
         frames in proptest::collection::vec(mutated(vec![cnp(OWN), fast_cnp()]), 1..20), verify: bool)
     {
         let (mut host, flow) = host(|config| config.verify_icrc = verify);
