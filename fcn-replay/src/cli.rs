@@ -78,9 +78,9 @@ pub struct Second {
     /// Send one direction on this second interface
     #[arg(long, value_name = "IF", requires_all = ["iface", "split"], conflicts_with = "output")]
     pub iface2: Option<String>,
-    /// How to choose the frames that leave by --iface: first-seen (frames of the host that sends
-    /// first in each conversation), prefixes of source addresses (10.0.0.0/8,fd00::/8), or
-    /// interface (frames captured on the capture's first interface)
+    /// Frames that leave by --iface: first-seen (those of the host that sends first in each
+    /// conversation), prefixes of source addresses (10.0.0.0/8,fd00::/8), or interface (those
+    /// captured on the capture's first interface)
     #[arg(long, value_name = "HOW", value_parser = Sides::read, requires = "iface2")]
     pub split: Option<Sides>,
 }
@@ -153,7 +153,7 @@ pub struct Selecting {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Memory {
-    /// When to read the capture into memory
+    /// Read the capture into memory before the first frame leaves
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub preload: Preload,
     /// Memory for frames, such as 500MB or 2GiB [default: a quarter of the machine's]

@@ -28,8 +28,8 @@ pub struct Rewriting {
     /// Set the outermost tag's VLAN ID, remove all tags, replace one VLAN ID, or push a tag
     #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
     pub vlan: Vec<Vlan>,
-    /// Replace an IPv4 or IPv6 prefix in IP headers, also of tunnels, options, five-tuples and
-    /// quoted packets; the report counts frames with parts that are not searched
+    /// Replace an IPv4 or IPv6 prefix in IP headers, also of tunnels, options, five-tuples and quoted
+    /// packets; parts that are not opened stay unchanged, and the report counts such frames
     #[arg(long, value_name = "PREFIX=PREFIX", value_parser = |text: &str| pair(text, quantity::prefix))]
     pub map_ip: Vec<Pair<Prefix>>,
     /// Change UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
