@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_compared_but_for_what_is_left_out() {
+    fn output_is_compared_except_for_omissions() {
         assert!(is_shown(&["a", "…", "z"], "a\nb\nz\n") && is_shown(&["a", "…"], "a\n"));
         assert!(!is_shown(&["a", "…", "z"], "a\nb\n") && !is_shown(&["a"], "a\nb\n"));
         assert!(is_shown(&["took … ms, …"], "took 12 ms, or so\n"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_written_anew_as_far_as_it_is_shown() {
+    fn shown_output_is_replaced_and_omissions_are_kept() {
         let found = commands(PAGE).unwrap();
         let page = found[1].with(PAGE, "x\ny\n");
         assert!(page.contains("$ two\nx\ny\n```\n"), "{page}");

@@ -30,7 +30,7 @@ pub trait Clock {
     /// Notes that the thread is going to wait for something other than this clock.
     fn set_aside(&mut self) {}
 
-    /// Notes that the thread waits repeatedly for something other than this clock. At `now` it has
+    /// Notes that the thread waits repeatedly for something other than this clock: at `_now` it has
     /// waited for `_for` nanoseconds.
     fn rested(&mut self, _now: u64, _for: u64) {}
 }

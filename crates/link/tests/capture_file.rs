@@ -297,7 +297,7 @@ fn a_file_has_the_permissions_of_any_new_file() {
 }
 
 #[test]
-fn a_link_stays_a_link_and_a_device_a_device() {
+fn links_and_devices_are_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (file, link) = (folder.path().join("file"), folder.path().join("link"));
     fs::write(&file, "old").unwrap();
@@ -390,7 +390,7 @@ fn a_closed_pipe_is_distinguished() {
 }
 
 #[test]
-fn a_packet_that_cannot_be_written_is_refused_and_leaves_no_trace() {
+fn an_invalid_packet_is_refused_without_output() {
     let mut octets = Vec::new();
     let mut writer = CaptureWriter::to(&mut octets, &Options::default(), &[ETHERNET]).unwrap();
     let comment = "c".repeat(MAX_COMMENT + 1);

@@ -195,7 +195,7 @@ fn arrives(pair: &Pair, ports: &mut [Port; 1]) -> bool {
 }
 
 #[test]
-fn a_port_that_was_down_without_carrier_or_gone_goes_on_when_it_is_back() {
+fn a_port_recovers_after_an_outage() {
     let Some(pair) = Pair::new("a_port_that_was_down") else {
         return;
     };

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_as_default() {
+    fn routes_that_count_as_default() {
         for (destination, prefix_len, expected) in [
             ("0.0.0.0", 0, true),
             ("0.0.0.0", 1, true),

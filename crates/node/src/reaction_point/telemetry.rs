@@ -110,8 +110,8 @@ impl HopLoad {
 }
 
 /// Returns the utilisation of the most loaded hop in `trace`, if T is `t` seconds. `None` if no hop
-/// reports its load, or the length of the node list is not a multiple of the nodes' length, so that
-/// their boundaries are unknown.
+/// reports its load, or the lengths in the trace are inconsistent, so that the boundaries of its
+/// nodes are unknown.
 #[must_use]
 pub fn worst_hop(trace: &Trace<'_>, t: f64) -> Option<f64> {
     let mut worst: Option<f64> = None;
