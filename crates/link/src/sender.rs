@@ -89,7 +89,7 @@ pub struct Settings {
     pub duration: Option<Duration>,
     /// Delay of this queue's first frame: queues at a rate take turns.
     pub offset: Duration,
-    /// Begin of the run in the time stamps of a capture file: nanoseconds since 1970.
+    /// Start of the run in the time stamps of a capture file: nanoseconds since 1970.
     pub epoch: u64,
 }
 

@@ -59,7 +59,7 @@ fn rest(reader: &mut CaptureReader<'_>) -> (Vec<Kept>, Option<ReadError>) {
             Ok(Some(packet)) => packets.push(Kept::new(packet)),
             Ok(None) => return (packets, None),
             Err(e) => {
-                assert!(reader.next().unwrap().is_none(), "a packet behind an error");
+                assert!(reader.next().unwrap().is_none(), "a packet after an error");
                 return (packets, Some(e));
             }
         }
@@ -95,7 +95,7 @@ fn rest_together(reader: &mut CaptureReader<'_>, most: usize) -> (Vec<Kept>, Opt
             }
             Ok(None) => return (packets, None),
             Err(e) => {
-                assert!(reader.next().unwrap().is_none(), "a packet behind an error");
+                assert!(reader.next().unwrap().is_none(), "a packet after an error");
                 return (packets, Some(e));
             }
         }

@@ -17,7 +17,7 @@ const SOURCE_PAUSE: u64 = 20_000;
 const LAST_FRAMES: Duration = Duration::from_millis(900);
 
 /// Sends the frames of `source` through `link` according to `settings`, until there are no more or
-/// `stop` is true. `start` is the begin of the run by `clock`.
+/// `stop` is true. `start` is the start of the run by `clock`.
 ///
 /// # Errors
 /// The link is gone. `live` and `timing` then describe what was sent until then.

@@ -169,7 +169,7 @@ impl Sending {
         }
     }
 
-    /// Makes one system call; returns whether to call again immediately.
+    /// Makes one system call; returns the progress it made.
     fn kick(&mut self, socket: &Socket, interface: &str) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
         let before = self.transmit.outstanding();

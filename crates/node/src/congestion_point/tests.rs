@@ -573,7 +573,7 @@ fn plain_cnps_need_a_known_qp_and_have_the_configured_source() {
             config.cnp = Some(name);
             config.address4 = address4;
         });
-        assert_eq!(verdict(&mut node, &packet), (true, None), "not known");
+        assert_eq!(verdict(&mut node, &packet), (true, None), "unknown QP");
         // Two acknowledgements reveal the QP.
         for psn in [50_000, 50_001] {
             let (flow, now) = (packet.flow(), Time::from_nanos(psn.into()));

@@ -220,7 +220,7 @@ fn a_nodes_host_prefix_serves_the_senders_it_advertises() {
         assert_eq!(
             directory.proxy_for(address("2001:db8:3::5")),
             None,
-            "nobody's"
+            "not advertised"
         );
         let want = Counters {
             advertisements: 3,
@@ -429,11 +429,11 @@ fn purged_replaced_and_expired_information_is_removed() {
     let mut directory = directory(&[own.clone(), fragment((1, 0), 0, &[])]);
     assert_eq!((known(&directory), directory.len), (false, 0), "purged");
     learn(&mut directory, &own);
-    assert!(known(&directory), "and there again");
+    assert!(known(&directory), "learnt again");
     learn(&mut directory, &isis(1, &[net]));
     assert_eq!((known(&directory), directory.len), (false, 1), "replaced");
     learn(&mut directory, &own);
-    assert!(!known(&directory), "older than what is known");
+    assert!(!known(&directory), "older than the known edition");
 
     let mut directory = self::directory(&[own]);
     directory.expire(at(1199));
