@@ -1,4 +1,5 @@
-//! The figures by which mechanisms are compared: which, in which unit, and their median and range over seeds.
+//! The figures for comparing mechanisms: their definitions, units, and their median and range over
+//! seeds.
 //!
 //! One list serves the table and the JSON report.
 
@@ -11,7 +12,7 @@ use fcn_wire::Kind;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What a figure counts, and so how it is shown.
+/// Unit of a figure, which determines its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -26,16 +27,16 @@ pub enum Unit {
     Share,
     /// A change as a share of the greater value, -1 to 1, shown as a percentage with its sign.
     Change,
-    /// A number of things.
+    /// A number without unit.
     Count,
 }
 
 /// One figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Its name in JSON, with its unit.
+    /// Name in JSON, with the unit.
     pub id: Cow<'static, str>,
-    /// Its name in tables.
+    /// Name in tables.
     pub label: Cow<'static, str>,
     /// Its unit.
     pub unit: Unit,
@@ -66,28 +67,28 @@ impl Unit {
     }
 }
 
-/// From the onset of congestion to the first cut.
+/// Time from the onset of congestion to the first rate reduction.
 pub const REACTION_TIME: Figure = Nanoseconds.figure("reaction_time_ns", "reaction time", |m| {
     m.reaction_time().and_then(time)
 });
-/// The deepest queue, on average.
+/// Average depth of the queue at the port where it is highest.
 pub const MEAN_QUEUE: Figure =
     Octets.figure("mean_queue_octets", "mean queue", |m| Some(m.mean_queue));
-/// By how much it still changed within the time counted.
+/// Change of the mean queue within the measured time.
 pub const QUEUE_DRIFT: Figure = Change.figure("mean_queue_drift", "drift of queue", |m| {
     Some(m.drift(|half| half.queue))
 });
-/// When all flows were done.
+/// Time at which all flows were complete.
 pub const COMPLETION: Figure = Nanoseconds.figure("completion_ns", "all flows done", |m| {
     m.completion.and_then(time)
 });
-/// All flows' goodput.
+/// Goodput of all flows.
 pub const GOODPUT: Figure = BitsPerSecond.figure("goodput_bps", "goodput", |m| Some(m.goodput));
-/// By how much it still changed within the time counted.
+/// Change of goodput within the measured time.
 pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "drift of goodput", |m| {
     Some(m.drift(|half| half.goodput))
 });
-/// By how much the senders' rates did.
+/// Change of the senders' rates within the measured time.
 pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "drift of rates", |m| {
     Some(m.drift(|half| half.rate))
 });
@@ -95,21 +96,21 @@ pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "drift of rates", |m|
 pub const REPEATED: Figure =
     Count.figure("told_twice", "of these told twice", |m| count(m.repeated));
 
-/// A figure over several seeds.
+/// Spread of a figure over several seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Median: of two in the middle, their mean.
+    /// Median; for an even number of values the mean of the middle two.
     pub median: f64,
-    /// Least.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
-    /// How many seeds gave one.
+    /// Number of seeds that have a value.
     pub seeds: usize,
 }
 
 impl Spread {
-    /// Of these values; `None` where there are none.
+    /// Computes the spread of these values; `None` if there are none.
     #[must_use]
     pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
@@ -126,7 +127,7 @@ impl Spread {
         })
     }
 
-    /// With a range that is wider by this share of its ends.
+    /// Returns the spread with a range that is widened by this share at both ends.
     #[must_use]
     pub fn widened(self, share: f64) -> Self {
         Self {
@@ -136,9 +137,10 @@ impl Spread {
         }
     }
 
-    /// Whether the two ranges are apart by more than half of the wider one. Of many ranges of few seeds some do not touch by
-    /// chance: seen of five seeds, which twenty then denied. Measured in ratios, where all values are above 0: what takes three
-    /// times as long varies by three times as much.
+    /// Returns true if the gap between the two ranges is more than half of the wider one. With few
+    /// seeds, some of many ranges do not overlap by chance: this was observed with five seeds, and
+    /// disproved with twenty. Measured in ratios if all values are above 0, because a value three
+    /// times as large also varies three times as much.
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
         let are_ratios = self.min > 0.0 && other.min > 0.0;
@@ -151,14 +153,14 @@ impl Spread {
 }
 
 impl Figure {
-    /// Whether it counts notifications of one kind.
+    /// Returns true if it counts notifications of one kind.
     #[must_use]
     pub const fn is_of_notifications(&self) -> bool {
         matches!(self.source, Source::Notifications(_))
     }
 
-    /// Its values in one run: one, or one of each flow; none where the run has none, as a reaction time has none where
-    /// nobody reacted.
+    /// Returns its values in one run: one, or one per flow; none if the run has none, such as a
+    /// reaction time without reaction.
     fn values(&self, metrics: &Metrics) -> Vec<f64> {
         match &self.source {
             Source::Of(of) => of(metrics).into_iter().collect(),
@@ -173,13 +175,13 @@ impl Figure {
         }
     }
 
-    /// Its spread over the runs of one mechanism.
+    /// Returns its spread over the runs of one mechanism.
     #[must_use]
     pub fn spread(&self, runs: &[Metrics]) -> Option<Spread> {
         Spread::from_values(runs.iter().flat_map(|run| self.values(run)))
     }
 
-    /// For a table: the median, and the range where `runs` are several and differ.
+    /// Formats a table cell: the median, and the range if there are several different runs.
     #[must_use]
     pub fn cell(&self, runs: &[Metrics]) -> String {
         let Some(spread) = self.spread(runs) else {
@@ -188,7 +190,7 @@ impl Figure {
         let mut cell = show(self.unit, spread.median);
         let (min, max) = (show(self.unit, spread.min), show(self.unit, spread.max));
         if min != max {
-            // A unit that both have stands once.
+            // A common unit is shown only once.
             let alike = |(number, unit)| max.ends_with(&format!(" {unit}")).then_some(number);
             let min = min.split_once(' ').and_then(alike).unwrap_or(&min);
             cell += &format!("\n{min} to {max}");
@@ -200,7 +202,7 @@ impl Figure {
     }
 }
 
-/// Every figure, in the order of the table.
+/// Returns all figures, in the order of the table.
 #[must_use]
 pub fn all() -> Vec<Figure> {
     let kinds = Kind::ALL.into_iter().map(|kind| Figure {
@@ -241,7 +243,7 @@ fn goodput(id: &str, flow: &str, flows: Vec<usize>) -> Figure {
     }
 }
 
-/// Goodput of each flow, by its name, of runs of one scenario.
+/// Returns the goodput of each flow, by name, for runs of one scenario.
 #[must_use]
 pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
     let flows = run.by_flow.iter().enumerate();
@@ -250,7 +252,8 @@ pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
         .collect()
 }
 
-/// The same of flows that differ in their number alone, together: those of one entry of the file.
+/// Returns the combined goodput of flows whose names differ only in their number: those of one
+/// entry of the file.
 #[must_use]
 pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
     let mut entries: Vec<(&str, Vec<usize>)> = Vec::new();
@@ -274,7 +277,7 @@ pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
     entries.into_iter().map(figure).collect()
 }
 
-/// Kinds of flows that a table has a row for each of.
+/// Maximum number of groups of flows that have rows in a table.
 const MOST_ENTRIES: usize = 6;
 
 fn count(number: u64) -> Option<f64> {
@@ -285,7 +288,7 @@ fn time(span: Ps) -> Option<f64> {
     Some(span.0 as f64 / 1e3)
 }
 
-/// A value for people.
+/// Formats a value with its unit.
 #[must_use]
 pub fn show(unit: Unit, value: f64) -> String {
     match unit {
@@ -302,7 +305,7 @@ pub fn show(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Three significant digits: what is left of more is noise.
+/// Rounds to three significant digits, since further ones are noise.
 fn significant(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;
@@ -323,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_one_or_between_the_two() {
+    fn median_is_the_middle_or_the_mean_of_two() {
         let median = |values: &[f64]| Spread::from_values(values.iter().copied()).map(|s| s.median);
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[7.0]), Some(7.0));
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_unit_that_fits() {
+    fn values_are_shown_in_a_fitting_unit() {
         assert_eq!(show(Nanoseconds, 12_345.0), "12.3 µs");
         assert_eq!(show(Nanoseconds, 0.0), "0");
         assert_eq!(show(Octets, 512.0), "512 B");
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_tells_range_and_missing_seeds() {
+    fn cells_show_range_and_missing_seeds() {
         let figure = REACTION_TIME;
         assert_eq!(figure.cell(&[metrics(Some(3_000))]), "3 µs");
         let runs = [metrics(Some(3_000)), metrics(Some(5_000)), metrics(None)];
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_every_kind_is_there() {
+    fn names_are_unique_and_all_kinds_are_included() {
         let figures = all();
         let ids: std::collections::BTreeSet<_> = figures.iter().map(|f| &*f.id).collect();
         assert_eq!(ids.len(), figures.len());

@@ -1,5 +1,5 @@
-//! A comparison as a page to send: its figures, what they come to, and queue and rate over time. `compare.js` makes a page of
-//! that.
+//! A comparison as a self-contained page: its figures, its conclusion, and queue and rate over
+//! time. `compare.js` renders it.
 
 use super::figures::REACTION_TIME;
 use super::table::{heading, remarks, rows};
@@ -14,7 +14,7 @@ pub const PAGE: Page = Page {
     script: include_str!("compare.js"),
 };
 
-/// What a page is made of: the comparison as [`json()`] has it, and the same for people.
+/// Returns the data of the page: the comparison as in [`json()`], and as text.
 #[must_use]
 pub fn document(comparison: &Comparison) -> Value {
     let groups = comparison.groups.iter();
@@ -39,7 +39,7 @@ fn group(comparison: &Comparison, group: &Group) -> Value {
             "rate": rate.collect::<Vec<_>>(),
         }))
     });
-    // All runs of a group are sampled alike.
+    // All runs of a group have the same sampling interval.
     let mut runs = group.played().filter_map(|(_, runs)| runs.first());
     let step = runs.find_map(|run| Some(run.queue_over_time.get(1)?.0));
     let reactions = group.played().map(|(mechanism, runs)| {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_the_figures_of_the_table_and_all_mechanisms_over_time() {
+    fn page_has_the_table_and_all_mechanisms_over_time() {
         let document = document(&comparison());
         assert_eq!(document["comparison"], json(&comparison()));
         let group = &document["groups"][0];
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_made_of_it() {
+    fn page_is_built_from_the_document() {
         let mut page = Vec::new();
         let mut comparison = comparison();
         comparison.scenario = "</script><script>alert(1)</script>".to_owned();

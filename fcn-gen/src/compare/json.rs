@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// Name of the schema.
 pub const COMPARE_SCHEMA: &str = "fcn-gen/compare";
-/// Its version: raised when a field changes its meaning or goes away.
+/// Version of the schema: raised when a field changes its meaning or is removed.
 pub const COMPARE_VERSION: u32 = 3;
 
-/// The comparison for programs.
+/// Returns the comparison as JSON.
 #[must_use]
 pub fn json(comparison: &Comparison) -> Value {
     let figures = figures::all();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_apply_says_why_and_nothing_is_null() {
+    fn refused_mechanisms_have_a_reason_and_nothing_is_null() {
         let value = json(&comparison());
         let mechanisms = &value["groups"][0]["mechanisms"];
         assert_eq!(mechanisms[3]["not_applicable"], "no ingress PE");

@@ -1,6 +1,7 @@
-//! A scenario under several mechanisms: plays it under each, gathers the figures, shows them as text, JSON or a page.
+//! Compares a scenario under several mechanisms: plays it under each, collects the figures, and
+//! shows them as text, JSON or a page.
 //!
-//! `figures.rs` says which figures, `sentence.rs` what they come to; drawing them is in `plot.rs`.
+//! `figures.rs` defines the figures, `sentence.rs` their conclusion; `plot.rs` draws them.
 
 pub mod figures;
 pub mod html;
@@ -21,22 +22,22 @@ use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
 use figures::{Figure, Spread};
 
-/// What is to be compared.
+/// Parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The scenario.
     pub source: Source,
-    /// What to change in it: `key=value`.
+    /// Changed parameters: `key=value`.
     pub sets: Vec<String>,
-    /// Under which mechanisms, in this order.
+    /// Mechanisms to compare, in this order.
     pub mechanisms: Vec<Mechanism>,
-    /// Seeds to play each with, from the scenario's own upwards; at least 1.
+    /// Number of seeds to play each mechanism with, from the scenario's own upwards; at least 1.
     pub seeds: u32,
     /// A parameter to compare over.
     pub over: Option<Over>,
 }
 
-/// A parameter, and the values it takes in turn.
+/// A parameter and its successive values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Over {
     /// The parameter.
@@ -46,7 +47,7 @@ pub struct Over {
 }
 
 impl Over {
-    /// From `key=value,value`.
+    /// Parses `key=value,value`.
     ///
     /// # Errors
     /// There is no key, or no value, or the parameter is the mechanism or the seed.
@@ -79,10 +80,10 @@ impl Over {
 /// The parameter that a comparison sets itself.
 pub const MECHANISM: &str = "mechanism";
 
-/// Mechanisms by their names; all of them for an empty list.
+/// Returns mechanisms by name; all of them for an empty list.
 ///
 /// # Errors
-/// A name that is none, with those that there are.
+/// A name is unknown; the error lists the valid ones.
 pub fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>> {
     if names.is_empty() {
         return Ok(Mechanism::ALL.to_vec());
@@ -106,13 +107,13 @@ pub fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>> {
 /// A finished comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The seeds played: the first, and how many.
+    /// The seeds played: the first, and their number.
     pub seeds: (u64, u32),
     /// The parameter that differs between groups.
     pub over: Option<String>,
-    /// One for each value of it; one alone where there is none.
+    /// One group for each value of that parameter; a single one without parameter.
     pub groups: Vec<Group>,
 }
 
@@ -121,35 +122,37 @@ pub struct Comparison {
 pub struct Group {
     /// The value.
     pub value: Option<String>,
-    /// How long was played, and from when on goodput and the like were counted.
+    /// Duration of the runs, and the time from which goodput and other figures were measured.
     pub played_for: (Ps, Ps),
-    /// One for each mechanism.
+    /// One row for each mechanism.
     pub rows: Vec<Row>,
 }
 
-/// One mechanism.
+/// Results of one mechanism.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// The figures for each seed, or why the scenario cannot be played under it.
+    /// The figures for each seed, or the reason why the scenario cannot be played under the
+    /// mechanism.
     pub played: core::result::Result<Vec<Metrics>, String>,
 }
 
-/// What drifts and what timeouts leave to chance have this name in common.
+/// Name shared by drift of goodput and its uncertainty due to timeouts.
 const GOODPUT: &str = "goodput";
 
-/// The change of goodput that a longer run may bring where it has settled.
+/// Maximum change of goodput that a longer run may cause if it has settled.
 pub const TOLERANCE: f64 = 0.05;
 
 impl Row {
-    /// The figures for each seed, where it was played.
+    /// Returns the figures for each seed, if it was played.
     #[must_use]
     pub fn runs(&self) -> Option<&[Metrics]> {
         self.played.as_deref().ok()
     }
 
-    /// The retransmission timeouts (medians of the seeds), where they leave more than [`TOLERANCE`] of goodput to chance.
+    /// Returns the retransmission timeouts (medians over the seeds), if the uncertainty of goodput
+    /// that they cause exceeds [`TOLERANCE`].
     #[must_use]
     pub fn timeouts(&self) -> Option<Timeouts> {
         let median = |figure: fn(&Timeouts) -> f64| {
@@ -163,7 +166,8 @@ impl Row {
         (timeouts.chance() > TOLERANCE).then_some(timeouts)
     }
 
-    /// What has not settled: what [drifts](Self::drifts), and goodput that is left to [timeouts](Self::timeouts).
+    /// Returns the figures that have not settled: those that [drift](Self::drifts), and goodput if
+    /// it is uncertain because of [timeouts](Self::timeouts).
     #[must_use]
     pub fn unsettled(&self) -> Vec<&'static str> {
         let left_to_chance = self.timeouts().map(|_| GOODPUT);
@@ -173,9 +177,11 @@ impl Row {
         unsettled
     }
 
-    /// What still changed within the time counted, and by how much (most, of all seeds), where that is so much that a longer run
-    /// may turn a conclusion round: goodput by more than [`TOLERANCE`]; the mean queue or the senders' rates, which swing under
-    /// control that works, by more than 20 %. A single seed counts: where one drifts, a median of few seeds is chance.
+    /// Returns the figures that still changed within the measured time, and their change (the
+    /// largest of all seeds), if a longer run might reverse a conclusion: goodput by more than
+    /// [`TOLERANCE`]; the mean queue or the senders' rates, which oscillate even under working
+    /// control, by more than 20 %. A single seed suffices: if one drifts, the median of few seeds
+    /// depends on chance.
     #[must_use]
     pub fn drifts(&self) -> Vec<(&'static str, f64)> {
         let runs = self.runs().unwrap_or_default();
@@ -198,13 +204,13 @@ impl Row {
 }
 
 impl Group {
-    /// The mechanisms that were played, with their figures.
+    /// Returns the mechanisms that were played, with their figures.
     pub fn played(&self) -> impl Iterator<Item = (Mechanism, &[Metrics])> {
         let rows = self.rows.iter();
         rows.filter_map(|row| Some((row.mechanism, row.runs()?)))
     }
 
-    /// The mechanisms that the scenario cannot be played under, and why.
+    /// Returns the mechanisms under which the scenario cannot be played, with the reasons.
     pub fn refused(&self) -> impl Iterator<Item = (Mechanism, &str)> {
         self.rows
             .iter()
@@ -214,7 +220,7 @@ impl Group {
 
 #[cfg(test)]
 pub mod fixtures {
-    //! Figures made up for tests.
+    //! Invented figures for tests.
 
     use super::{Comparison, Group, Row};
     use crate::scenario::model::Mechanism;
@@ -223,7 +229,8 @@ pub mod fixtures {
     use fcn_wire::Kind;
     use std::collections::BTreeMap;
 
-    /// Halves of a run with this goodput that rose by this share; below 0 it fell.
+    /// Returns the halves of a run with this goodput, which rose by this share, or fell if it is
+    /// negative.
     pub fn halves(goodput: f64, drift: f64) -> [Half; 2] {
         [goodput * (1.0 - drift / 2.0), goodput * (1.0 + drift / 2.0)].map(|goodput| Half {
             goodput,
@@ -232,7 +239,8 @@ pub mod fixtures {
         })
     }
 
-    /// Figures of a run in which congestion began after 1 ms and a sender slowed down so many nanoseconds later.
+    /// Returns the figures of a run in which congestion began after 1 ms and a sender slowed down
+    /// `reaction` nanoseconds later.
     pub fn metrics(reaction: Option<u64>) -> Metrics {
         let onset = Ps::from_nanos(1_000_000);
         let over_time = |scale: u64| (0..5).map(move |n| (Ps::from_nanos(n * 500_000), n * scale));
@@ -267,7 +275,7 @@ pub mod fixtures {
         }
     }
 
-    /// A mechanism with these reaction times, one for each seed.
+    /// Returns a mechanism with these reaction times, one for each seed.
     pub fn row(mechanism: Mechanism, reactions: &[Option<u64>]) -> Row {
         Row {
             mechanism,
@@ -275,7 +283,7 @@ pub mod fixtures {
         }
     }
 
-    /// A mechanism that does not apply.
+    /// Returns a mechanism that does not apply.
     pub fn refused(mechanism: Mechanism, why: &str) -> Row {
         Row {
             mechanism,
@@ -283,7 +291,7 @@ pub mod fixtures {
         }
     }
 
-    /// A comparison of three mechanisms, of which one does not apply.
+    /// Returns a comparison of three mechanisms, of which one does not apply.
     pub fn comparison() -> Comparison {
         Comparison {
             scenario: "made-up".to_owned(),
@@ -302,7 +310,7 @@ pub mod fixtures {
         }
     }
 
-    /// The same over two distances, with two seeds.
+    /// Returns the same comparison over two distances, with two seeds.
     pub fn comparison_over() -> Comparison {
         let group = |value: &str, scale: u64| Group {
             value: Some(value.to_owned()),
@@ -330,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_and_its_values_are_read() {
+    fn parameter_and_values_are_parsed() {
         let over = Over::read("distance=1km, 100km").unwrap();
         assert_eq!(over.key, "distance");
         assert_eq!(over.values, ["1km", "100km"]);
@@ -351,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn mechanisms_are_known_by_name_once_each() {
+    fn mechanisms_are_selected_by_name_without_duplicates() {
         let named =
             |names: &[&str]| mechanisms(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(named(&[]).unwrap(), Mechanism::ALL);

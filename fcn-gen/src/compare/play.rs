@@ -1,4 +1,5 @@
-//! Plays the runs of a comparison, on as many threads as there are cores; the result does not depend on how many.
+//! Plays the runs of a comparison on one thread per core; the result does not depend on the number
+//! of threads.
 
 use super::{Comparison, Group, MECHANISM, Question, Row};
 use crate::scenario::model::{Mechanism, Simulation};
@@ -13,21 +14,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Gets how many of how many runs are done.
+/// Callback for progress: number of finished runs, and of all runs.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// A group whose scenarios are loaded but not played: for each mechanism the scenario with each
-/// seed, or why it does not apply.
+/// seed, or the reason why it does not apply.
 struct Loaded {
     value: Option<String>,
     rows: Vec<(Mechanism, Rows)>,
 }
 
-/// The simulations of a mechanism, or why there are none.
+/// The simulations of a mechanism, or the reason why there are none.
 type Rows = core::result::Result<Vec<Simulation>, String>;
 
 impl Loaded {
-    /// How long it is played, and counted from when on: the same under every mechanism.
+    /// Returns the duration, and the time from which figures are measured: the same under every
+    /// mechanism.
     fn played_for(&self) -> (Ps, Ps) {
         let mut simulations = self
             .rows
@@ -39,10 +41,11 @@ impl Loaded {
     }
 }
 
-/// Plays every run of `question`; stops where `stop` says so.
+/// Plays every run of `question`; ends with an error once `stop` is set.
 ///
 /// # Errors
-/// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it was stopped.
+/// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it
+/// was stopped.
 pub fn compare(
     question: &Question,
     stop: &AtomicBool,
@@ -94,7 +97,7 @@ pub fn compare(
     })
 }
 
-/// The question with the duration that the scenario has for comparisons, unless one is given.
+/// Returns the question with the scenario's duration for comparisons, unless a duration is given.
 fn with_its_duration(
     question: &Question,
     parameters: &[Parameter],
@@ -114,10 +117,10 @@ fn with_its_duration(
     question
 }
 
-/// The key that says how long to play.
+/// Key of the duration.
 const DURATION: &str = "duration";
 
-/// The key of `key=value`.
+/// Returns the key of `key=value`.
 fn key(set: &str) -> &str {
     set.split('=').next().unwrap_or_default().trim()
 }
@@ -136,7 +139,8 @@ fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> R
     };
     let rows: Vec<_> = question.mechanisms.iter().map(row).collect();
     if rows.iter().all(|(_, loaded)| loaded.is_err()) {
-        // A value that the scenario refuses whatever the mechanism has one reason, with its place.
+        // A value that the scenario refuses under every mechanism has one reason, with its
+        // position.
         scenario::load(&question.source, &sets)?;
         let reason = |(mechanism, loaded): &(Mechanism, Rows)| {
             Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
@@ -151,7 +155,7 @@ fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> R
     })
 }
 
-/// The scenario as `write` would play it with these settings.
+/// Loads the scenario as `write` does with these settings.
 fn load_under(
     question: &Question,
     sets: &[String],
@@ -176,7 +180,7 @@ fn load_under(
     }
 }
 
-/// The figures of each simulation, in their order; else the first failure in it.
+/// Returns the figures of each simulation, in their order, or the first failure in that order.
 fn play_all(
     name: &str,
     simulations: &[&Simulation],
@@ -231,7 +235,7 @@ mod tests {
     use crate::scenario::Source;
 
     #[test]
-    fn a_duration_asked_for_outranks_the_scenarios_own() {
+    fn given_duration_overrides_the_scenarios() {
         let sets = |set: Option<&str>, over: Option<&str>| {
             let question = Question {
                 source: Source::Builtin("incast".to_owned()),

@@ -1,6 +1,6 @@
-//! The conclusion of a comparison, in sentences computed from its figures. Nothing is taken for granted: a mechanism may be
-//! later than receiver CNPs, nobody may have reacted, a run may not have settled. What the ranges over the seeds do not bear
-//! out is not claimed.
+//! The conclusion of a comparison, in sentences computed from its figures. Nothing is assumed: a
+//! mechanism may be slower than receiver CNPs, no sender may have reacted, a run may not have
+//! settled. Claims are limited to those that the ranges over the seeds support.
 
 use super::Row;
 use super::figures::{Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, REPEATED, Spread, Unit, show};
@@ -9,10 +9,12 @@ use crate::sim::outcome::Half;
 use core::borrow::Borrow;
 use fcn_wire::Kind;
 
-/// Fewer seeds bear no comparison: one claimed that something was 53 % higher, which six denied.
+/// Minimum number of seeds for a comparison: with fewer, a difference of 53 % was claimed that did
+/// not hold with six.
 const SEEDS: usize = 3;
 
-/// How a reaction time compares with another: as a share, or so many times from 2 on; half a percent makes no difference.
+/// Compares a reaction time with a baseline: as a percentage, or as a factor from 2 on; up to half
+/// a percent counts as equal.
 fn compared(time: f64, baseline: f64) -> String {
     let times = |ratio: f64| {
         let decimals = usize::from(ratio < 10.0);
@@ -35,7 +37,7 @@ fn compared(time: f64, baseline: f64) -> String {
     }
 }
 
-/// The sentences about the mechanisms of one group.
+/// Returns the sentences about the mechanisms of one group.
 #[must_use]
 pub fn sentence(rows: &[Row]) -> String {
     let mut runs = rows.iter().flat_map(|row| &row.played).flatten();
@@ -81,12 +83,14 @@ fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.join(" ")
 }
 
-/// Who reacted when, and, where the seeds bear that, how that compares with receiver CNPs.
+/// Describes which mechanisms reacted when, and, if there are enough seeds, how that compares with
+/// receiver CNPs.
 fn reaction(rows: &[Row], compares: bool) -> String {
     let others = (rows.iter()).filter(|row| !compares || row.mechanism != Mechanism::Cnp);
     let played = others.filter_map(|row| Some((row.mechanism, REACTION_TIME.spread(row.runs()?))));
     let (reacted, unmoved): (Vec<_>, Vec<_>) = played.partition(|(_, time)| time.is_some());
-    // Under a mechanism that notifies nobody it is for another reason: a forged notification, for one.
+    // Under a mechanism without notifications the reaction has another cause, such as a forged
+    // notification.
     let (silent, others): (Vec<_>, Vec<_>) = reacted
         .into_iter()
         .filter_map(|(mechanism, time)| Some((mechanism, time?)))
@@ -117,7 +121,7 @@ fn reaction(rows: &[Row], compares: bool) -> String {
     text
 }
 
-/// A part for each mechanism, of its name and its median reaction time.
+/// Lists a part for each mechanism, formed from its name and its median reaction time.
 fn each(times: &[(Mechanism, Spread)], part: impl Fn(&str, &str) -> String) -> String {
     let part = |(mechanism, time): &(Mechanism, Spread)| {
         part(mechanism.id(), &show(Unit::Nanoseconds, time.median))
@@ -149,9 +153,9 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> S
     )
 }
 
-/// A figure of the time behind the warm-up against that of receiver CNPs, of mechanisms under which it has settled, as far as
-/// the ranges over the seeds do not overlap, those over both halves of each either: what half the time would deny is not
-/// claimed.
+/// Compares a figure of the time after the warm-up with that under receiver CNPs, for mechanisms
+/// under which it has settled. A difference is claimed only if the ranges over the seeds are apart,
+/// and also those over both halves of each run: a claim must hold for half the time, too.
 fn steady(
     rows: &[Row],
     name: &str,
@@ -182,11 +186,11 @@ fn steady(
         let (Some(this), id) = (spread(row), row.mechanism.id()) else {
             continue;
         };
-        // What timeouts leave to chance bears a direction at most, no figure.
+        // With uncertainty due to timeouts, at most a direction can be claimed, not a figure.
         let chance = row.timeouts().map_or(0.0, |timeouts| timeouts.chance());
         let this = this.widened(chance);
         let ratio = this.median / base.median;
-        // Where all flows were done there are no halves: the runs are whole.
+        // If all flows were complete, there are no halves, because the runs are complete.
         let overlap = halves(row)
             .zip(base_halves)
             .is_some_and(|(this, base)| !this.is_apart_from(&base));
@@ -210,7 +214,7 @@ fn steady(
     (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
 }
 
-/// Switches of one path notify of the same episode each.
+/// Describes repeated notifications: switches of one path each notify of the same episode.
 fn repeated(rows: &[Row]) -> Option<String> {
     let part = |row: &Row| {
         let runs = row.runs()?;
@@ -243,7 +247,7 @@ fn absolute(why: &str, mut others: Vec<(Mechanism, Spread)>) -> String {
     )
 }
 
-/// `a, b and c`.
+/// Joins a list: `a, b and c`.
 pub(super) fn listed<S: Borrow<str>>(parts: &[S]) -> String {
     match parts {
         [] => String::new(),
@@ -267,7 +271,7 @@ mod tests {
     use crate::sim::outcome::Timeouts;
 
     #[test]
-    fn sooner_later_and_the_same_are_told_from_the_figures() {
+    fn sooner_later_and_equal_follow_from_the_figures() {
         let rows = [
             row(Mechanism::None, &[None; 3]),
             row(Mechanism::Pfc, &[None; 3]),
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn few_seeds_bear_no_comparison() {
+    fn few_seeds_are_not_compared() {
         let few = |seeds: usize| {
             let row = |mechanism, time: Option<u64>, queue| {
                 let mut row = row(mechanism, &vec![time; seeds]);
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_slows_down_untold_of_congestion_does_not_react_to_it() {
+    fn slowing_down_without_notification_is_no_reaction() {
         let rows = [
             row(Mechanism::None, &[Some(60_000); 3]),
             row(Mechanism::Pfc, &[Some(60_000); 3]),
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_over_seeds_counts_where_the_ranges_are_well_apart() {
+    fn medians_are_compared_if_ranges_are_well_apart() {
         let rows = [
             row(Mechanism::Cnp, &[Some(9_500), Some(10_000), Some(11_000)]),
             row(Mechanism::FastCnp, &[Some(8_000), Some(7_900), Some(8_100)]),
@@ -359,7 +363,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("One seed"), "{text}");
-        // Ranges far apart as ratios, though each is wide.
+        // Ranges that are far apart as ratios, although each is wide.
         let rows = [
             row(Mechanism::Cnp, &[Some(24_100), Some(33_500), Some(48_300)]),
             row(
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_settled_is_compared_and_nothing_else() {
+    fn only_settled_figures_are_compared() {
         let steady = |mechanism, goodput: [f64; 2], drift: f64| {
             let mut row = row(mechanism, &[Some(1_000); 3]);
             let runs = row.played.as_mut().unwrap().iter_mut();
@@ -403,7 +407,8 @@ mod tests {
             text.contains("Goodput is not compared: under receiver CNPs goodput has not settled."),
             "{text}"
         );
-        // Goodput is what the link carries while its queue fills, or the senders still slow down.
+        // Goodput is determined by the link while its queue fills, or while the senders still slow
+        // down.
         for run in rows[0].played.as_mut().unwrap() {
             let [before, after] = halves(20e9, 0.0);
             let after = Half {
@@ -423,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_half_the_time_would_deny_is_not_claimed() {
+    fn claims_must_hold_for_both_halves() {
         let with = |mechanism, goodput: f64, drift: f64| {
             let mut row = row(mechanism, &[Some(1_000); 3]);
             for run in row.played.as_mut().unwrap() {
@@ -443,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_timeouts_decide_is_claimed_as_far_as_they_leave_it() {
+    fn claims_account_for_timeouts() {
         let with = |mechanism, queue: f64, timeouts| {
             let mut row = row(mechanism, &[Some(1_000); 3]);
             for run in row.played.as_mut().unwrap() {
@@ -479,7 +484,7 @@ mod tests {
         assert!(
             text(12e3, 0.5, 3.0).contains("the mean queue was not surely different under pfc.")
         );
-        // Seldom, or often enough.
+        // Timeouts that are rare, or numerous enough.
         for (share, rounds) in [(0.04, 0.5), (0.5, 201.0)] {
             let text = text(100e3, share, rounds);
             assert!(
@@ -507,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_that_tell_of_the_same_episode_are_named() {
+    fn repeated_notifications_are_reported() {
         let mut row = row(Mechanism::FastCnp, &[Some(1_000); 3]);
         for run in row.played.as_mut().unwrap() {
             run.notifications = [(Kind::FastCnp1, 200)].into();
@@ -523,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn without_receiver_cnps_times_stand_alone() {
+    fn times_are_absolute_without_receiver_cnps() {
         let rows = [
             refused(Mechanism::Cnp, "no ECN here"),
             row(Mechanism::Proxy, &[Some(4_000); 3]),
@@ -542,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_react_to_is_said() {
+    fn absence_of_congestion_is_reported() {
         let mut calm = metrics(None);
         calm.onset = None;
         let rows = [Row {
@@ -554,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_mechanism_is_not_compared() {
+    fn single_mechanism_is_not_compared() {
         assert_eq!(
             sentence(&[row(Mechanism::Cnp, &[Some(2_000); 3])]),
             "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut."
@@ -570,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reaction_without_delay_divides_by_nothing() {
+    fn zero_reaction_time_is_not_divided_by() {
         let rows = [
             row(Mechanism::Cnp, &[Some(2_000); 3]),
             row(Mechanism::FastCnp, &[Some(0); 3]),

@@ -1,11 +1,12 @@
-//! A comparison as text: a table a group, a column a mechanism, then what does not apply, then the sentence.
+//! A comparison as text: for each group a table with a column per mechanism, then remarks on
+//! mechanisms that do not apply, then the conclusion.
 
 use super::figures::{self, Figure};
 use super::sentence::{listed, sentence};
 use super::{Comparison, Group, TOLERANCE};
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
-/// How a figure went on, by a drift that is a share of the greater half.
+/// Describes the change of a figure, given a drift that is a share of the greater half.
 fn change(drift: f64) -> String {
     let grown = 1.0 / (1.0 - drift);
     match drift {
@@ -16,7 +17,7 @@ fn change(drift: f64) -> String {
     }
 }
 
-/// The comparison for people.
+/// Returns the comparison as text.
 #[must_use]
 pub fn text(comparison: &Comparison) -> String {
     let part = |group: &Group| {
@@ -36,7 +37,7 @@ pub fn text(comparison: &Comparison) -> String {
         .join("\n")
 }
 
-/// What has not settled, and what does not apply.
+/// Returns remarks on figures that have not settled, and on mechanisms that do not apply.
 pub(super) fn remarks(group: &Group) -> Vec<String> {
     let mut remarks = Vec::new();
     for row in &group.rows {
@@ -78,7 +79,8 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
     remarks
 }
 
-/// The figures that matter in a group: the label of each, and a cell for each mechanism that was played.
+/// Returns the relevant figures of a group: the label of each, and a cell for each mechanism that
+/// was played.
 pub(super) fn rows(group: &Group) -> Vec<(String, Vec<String>)> {
     let figures = figures(group).into_iter();
     let figures = figures.filter(|figure| matters(figure, group));
@@ -89,7 +91,7 @@ pub(super) fn rows(group: &Group) -> Vec<(String, Vec<String>)> {
     figures.map(row).collect()
 }
 
-/// Every figure, those of the flows behind that of all flows.
+/// Returns every figure, those of individual flows after that of all flows.
 fn figures(group: &Group) -> Vec<Figure> {
     let mut figures = figures::all();
     if let Some(run) = group.played().find_map(|(_, runs)| runs.first()) {
@@ -138,7 +140,8 @@ fn right(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// What never was is left out: notifications of a kind, those that came twice, the end of flows that have none.
+/// Returns false for events that never occurred: notifications of a kind, repeated ones, completion
+/// of flows without end.
 fn matters(figure: &Figure, group: &Group) -> bool {
     let rare = [figures::REPEATED.id, figures::COMPLETION.id];
     !figure.is_of_notifications() && !rare.contains(&figure.id)
@@ -155,7 +158,7 @@ mod tests {
     use crate::sim::outcome::Timeouts;
 
     #[test]
-    fn figures_stand_under_their_mechanism() {
+    fn figures_are_in_their_mechanisms_column() {
         let text = text(&comparison());
         let cells = |label: &str| -> Vec<&str> {
             let line = text
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_settled_is_said() {
+    fn unsettled_figures_are_reported() {
         let mut comparison = comparison();
         for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
             run.halves = Some(halves(93.2e9, -0.25));
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_that_decide_are_said_before_what_they_change() {
+    fn timeouts_are_reported_before_their_effects() {
         let mut comparison = comparison();
         for run in comparison.groups[0].rows[0].played.as_mut().unwrap() {
             run.halves = Some(halves(93.2e9, -0.25));

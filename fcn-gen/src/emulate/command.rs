@@ -1,4 +1,4 @@
-//! The command: opens the links of a node, runs it, and reports before, during and after.
+//! The `emulate` command: opens the links of a node, runs it, and reports before, during and after.
 
 use super::drive::{Drive, Ended, Measured, Passed};
 use super::metrics::{self, Names};
@@ -23,32 +23,34 @@ use std::time::Duration;
 
 /// Name of the report's schema.
 pub const EMULATE_SCHEMA: &str = "fcn-gen/emulate";
-/// Version of it: raised when a field changes its meaning or goes away.
+/// Version of the schema: raised when a field changes its meaning or is removed.
 pub const EMULATE_VERSION: u32 = 1;
 
-/// The scenario where none is named.
+/// The default scenario.
 const LINK: &str = include_str!("link.toml");
-/// Frames that can wait in each direction, on each queue.
+/// Number of frames that can wait in each direction, on each queue.
 const SLOTS: usize = 2_048;
-/// As good as for ever, and short enough for every sum of times: a hundred days.
+/// A duration that never ends in practice, but does not overflow in sums of times: a hundred days.
 const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
-/// Octets of a data packet around its payload at most, without options: Ethernet, IPv6, UDP, BTH, RETH, ICRC.
+/// Maximum length in octets of a data packet without payload and options: Ethernet, IPv6, UDP, BTH,
+/// RETH, ICRC.
 pub const AROUND: usize = 14 + 40 + 8 + 12 + 16 + 4;
 
-/// A link to be played.
+/// A link of the played node.
 pub struct Played {
-    /// The interface at it.
+    /// The local interface.
     pub interface: Interface,
-    /// Which link of the scenario.
+    /// Index of the scenario's link.
     pub link: usize,
-    /// The node at the other end.
+    /// Name of the node at the other end.
     pub peer: String,
 }
 
-/// Does what `options` ask for.
+/// Runs `emulate` with these options.
 ///
 /// # Errors
-/// The scenario is none, the role cannot be played, a link cannot be opened or fails, nothing happened, or someone stopped it.
+/// The scenario is invalid, the role cannot be played, a link cannot be opened or fails, no traffic
+/// passed, or the run was interrupted.
 pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     let (scenario, mut simulation) = load(options.config.as_deref(), &options.sets)?;
     let node = options.role.node(&simulation, options.node.as_deref())?;
@@ -119,7 +121,8 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
         let text = format!("metrics  http://{}/metrics", server.address());
         say(console.err, &text)?;
     }
-    // A build without optimisation works for most of its time: with precedence, several would starve who watches them.
+    // An unoptimised build works most of the time: with raised priority, several of them would
+    // starve other programs.
     let mut clock = match cfg!(debug_assertions) {
         true => Monotonic::new(Waiting::Sleep),
         false => Monotonic::preceding(Waiting::Sleep),
@@ -143,7 +146,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             if !options.quiet {
                 let text = news + &tick((at, options.speed), now, &before, node);
                 before.passed.clone_from(&now.passed);
-                // That nobody reads it is no reason to stop.
+                // A closed standard error is no reason to stop.
                 let _ = console.err.write_all(text.as_bytes());
             }
         },
@@ -209,7 +212,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     conclude(ended, &report, (begins_flows, opened))
 }
 
-/// Well only where something happened.
+/// Succeeds only if frames were received and, if the node begins flows, a connection was opened.
 fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
     let received: u64 = report.links.iter().map(|link| link.passed.received).sum();
     match ended {
@@ -230,10 +233,10 @@ fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool))
     }
 }
 
-/// The scenario of that name or file, else the plain one.
+/// Loads the scenario of that name or file, or the default one.
 ///
 /// # Errors
-/// It is none, or one without nodes.
+/// The scenario is invalid, or has no nodes.
 pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulation)> {
     let source = match config {
         Some(name) => Source::named(name),
@@ -254,7 +257,7 @@ pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulati
     }
 }
 
-/// The scenario lasts as long as the run.
+/// Extends the scenario to the duration of the run.
 fn bound(simulation: &mut Simulation, options: &Emulate) {
     let lasts = options.duration.map_or(FOREVER, |duration| {
         Ps((duration.as_nanos() as f64 * 1e3 * options.speed) as u64).min(FOREVER)
@@ -263,7 +266,7 @@ fn bound(simulation: &mut Simulation, options: &Emulate) {
     simulation.duration = lasts.max(Ps(1));
     simulation.warm_up = Ps(lasts.0 / 2);
     for flow in &mut simulation.flows {
-        // What lasted to the scenario's end lasts to the run's.
+        // Flows that last until the scenario's end last until the run's end.
         if flow.stop >= before {
             flow.stop = simulation.duration;
         }
@@ -272,18 +275,18 @@ fn bound(simulation: &mut Simulation, options: &Emulate) {
     simulation.snap_len = 0;
 }
 
-/// Whether a switch has all its links on one interface.
+/// Returns true if a switch has all its links on one interface.
 fn is_one(iface: &[String], simulation: &Simulation, node: NodeId) -> bool {
     matches!(simulation.nodes[node].kind, NodeKind::Switch(_))
         && iface.len() == 1
         && LiveNode::links(simulation, node).count() > 1
 }
 
-/// The interfaces named, each with the node's link that it is; one with the default route where that is allowed, and one for all
-/// links of a switch where that may be.
+/// Returns the named interfaces, each with its link of the node. An interface with the default
+/// route is accepted if allowed, and so is a single interface for all links of a switch.
 ///
 /// # Errors
-/// They are not as many as the links, or must not be sent on.
+/// Their number differs from that of the links, or sending on one is not allowed.
 pub fn interfaces(
     (iface, allow_default_route, may_be_one): (&[String], bool, bool),
     simulation: &Simulation,
@@ -350,10 +353,10 @@ pub fn interfaces(
     Ok(played.into_iter().flatten().collect())
 }
 
-/// Refuses to send frames that an interface does not take, up to so many octets.
+/// Refuses to send frames of up to `need` octets if an interface cannot carry them.
 ///
 /// # Errors
-/// It does not.
+/// The MTU of an interface is too small.
 pub fn refuse_longer(played: &[Played], need: usize) -> Result {
     let takes = |played: &Played| 14 + played.interface.mtu() as usize;
     let Some(short) = played.iter().find(|played| takes(played) < need) else {
@@ -368,10 +371,10 @@ pub fn refuse_longer(played: &[Played], need: usize) -> Result {
         )))
 }
 
-/// Opens them.
+/// Opens the interfaces.
 ///
 /// # Errors
-/// Rights are missing, or one cannot be opened so.
+/// Permissions are missing, or an interface cannot be opened with the backend.
 pub fn open(backend: Backend, played: &[Played]) -> Result<Vec<Port>> {
     let open = |played: &Played| {
         let wanted = Options {
@@ -384,7 +387,7 @@ pub fn open(backend: Backend, played: &[Played]) -> Result<Vec<Port>> {
     played.iter().map(open).collect()
 }
 
-/// What is going to be done, before it is.
+/// Describes the run before it starts.
 fn announcement(
     options: &Emulate,
     scenario: &Scenario,
@@ -449,7 +452,7 @@ fn announcement(
     text
 }
 
-/// How it goes.
+/// Formats the progress line.
 fn tick(
     (at, speed): (u64, f64),
     now: &Measured,

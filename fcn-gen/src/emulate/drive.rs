@@ -1,4 +1,4 @@
-//! The loop: frames in, timers, frames out, each at its time.
+//! The main loop: receives frames, runs timers, and sends frames at their times.
 
 use crate::sim::live::{Leaving, LiveNode};
 use crate::units::Ps;
@@ -11,50 +11,51 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The longest wait, so that stopping is never late.
+/// Maximum wait, so that interruptions are handled promptly.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// How long connections may take to be taken down at the end.
+/// Time limit for taking down connections at the end, in nanoseconds.
 const GRACE: u64 = 300_000_000;
-/// Nanoseconds between two looks at links that may have gone away or be back.
+/// Interval for checking links that may have gone down or come back, in nanoseconds.
 const TEND: u64 = 100_000_000;
-/// Nanoseconds between two ticks.
+/// Interval of progress ticks, in nanoseconds.
 const TICK: u64 = 1_000_000_000;
-/// The longest time that is told from longer ones, in nanoseconds: 100 s.
+/// Maximum value of the histograms in nanoseconds: 100 s.
 const LARGEST: u64 = 100_000_000_000;
 
-/// Links, by number, that frames come in and leave by.
+/// Numbered links that carry frames.
 pub trait Wire {
-    /// How many there are.
+    /// Returns the number of links.
     fn links(&self) -> usize;
 
-    /// Gives frames that are there at `link` to `take`; does not wait. Returns how many.
+    /// Passes the frames available at `link` to `take`, without waiting. Returns their number.
     ///
     /// # Errors
-    /// Why none comes any more.
+    /// The reason why no more frames can be received.
     fn receive(&mut self, link: usize, take: &mut dyn FnMut(&[u8])) -> Result<usize, String>;
 
-    /// Sends the frame that is `header` and `rest` with the next flush at the latest; false: it does not go out.
+    /// Sends the frame composed of `header` and `rest`, at the next flush at the latest; returns
+    /// false if it cannot be sent.
     ///
     /// # Errors
-    /// Why none goes out any more.
+    /// The reason why no more frames can be sent.
     fn send(&mut self, link: usize, header: &[u8], rest: &[u8]) -> Result<bool, String>;
 
-    /// Hands over what is to be sent.
+    /// Hands over pending frames to be sent.
     ///
     /// # Errors
-    /// Why none goes out any more.
+    /// The reason why no more frames can be sent.
     fn flush(&mut self) -> Result<(), String>;
 
     /// Waits for a frame, at most `for_`.
     ///
     /// # Errors
-    /// Why none comes any more.
+    /// The reason why no more frames can be received.
     fn wait(&mut self, for_: Duration) -> Result<(), String>;
 
-    /// Sees to links that go away and come back; returns what is new, for people.
+    /// Handles links that go down and come back; returns messages about changes.
     fn tend(&mut self) -> Vec<String>;
 
-    /// Whether a link cannot be used now.
+    /// Returns true if a link is unusable at present.
     fn is_away(&self, link: usize) -> bool;
 }
 
@@ -92,48 +93,49 @@ impl Wire for Vec<Port> {
     }
 }
 
-/// Why a run ended.
+/// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The time was up.
+    /// The duration has passed.
     TimeUp,
     /// Every message of the node's flows was acknowledged.
     Done,
-    /// Somebody stopped it.
+    /// It was interrupted.
     Interrupted,
     /// A link failed, or a packet could not be built.
     Failed(String),
 }
 
-/// What passed a link.
+/// Traffic of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
-    /// Frames that came in.
+    /// Frames received.
     pub received: u64,
-    /// Octets of them, without FCS.
+    /// Octets of these frames, without FCS.
     pub received_octets: u64,
-    /// Frames that left.
+    /// Frames sent.
     pub sent: u64,
-    /// Octets of them, without FCS.
+    /// Octets of these frames, without FCS.
     pub sent_octets: u64,
-    /// Frames that the link did not take: too long, no room, or it was away.
+    /// Frames that could not be sent: too long, no room, or the link was down.
     pub refused: u64,
-    /// Whether the link cannot be used now.
+    /// True if the link is unusable at present.
     #[serde(skip)]
     pub is_away: bool,
 }
 
-/// How it went.
+/// Measurements of a run.
 pub struct Measured {
-    /// By link.
+    /// Traffic by link.
     pub passed: Vec<Passed>,
-    /// By kind of notification: from the arrival of what it answers until it left, in nanoseconds.
+    /// Reaction times by kind of notification: from the arrival of the packet answered to the
+    /// sending of the notification, in nanoseconds.
     pub reactions: BTreeMap<Kind, Histogram<u64>>,
-    /// How late frames left, in nanoseconds.
+    /// Lateness of sent frames, in nanoseconds.
     pub late: Histogram<u64>,
-    /// How long it ran, in nanoseconds.
+    /// Duration of the run, in nanoseconds.
     pub ran: u64,
-    /// What has happened to links and was not told yet.
+    /// Messages about links that were not shown yet.
     pub news: Vec<String>,
 }
 
@@ -150,11 +152,11 @@ impl Default for Measured {
 }
 
 fn histogram() -> Histogram<u64> {
-    // Three digits are what a person reads. These bounds are always accepted.
+    // Three significant digits suffice for reading. These bounds are always accepted.
     Histogram::new_with_bounds(1, LARGEST, 3).unwrap_or_else(|e| unreachable!("{e}"))
 }
 
-/// Real time, in nanoseconds of a clock, and the node's.
+/// Converts between real time, in nanoseconds of a clock, and the node's time.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     start: u64,
@@ -170,30 +172,30 @@ impl Pace {
         (node.0 as f64 / 1e3 / self.speed) as u64
     }
 
-    /// Rounded up, so that what is due then is due.
+    /// Rounded up, so that events due at that time are due.
     fn to_real(self, node: Ps) -> u64 {
         let span = (node.0 as f64 / 1e3 / self.speed).ceil() as u64;
         self.start.saturating_add(span)
     }
 }
 
-/// A node on its links.
+/// Runs a node on its links.
 pub struct Drive<'a, 's, W, C> {
     wire: &'a mut W,
     clock: &'a mut C,
     node: LiveNode<'s>,
     pace: Pace,
-    /// Frames that are due later: by when, and of these the first.
+    /// Frames to send later, by due time and sequence number.
     held: BTreeMap<(u64, u64), Leaving>,
     held_so_far: u64,
     leaving: Vec<Leaving>,
-    /// What is going to be handed over: when it was due, and what its reaction took without lateness.
+    /// Frames to be handed over: their due time, and their reaction time without lateness.
     handed: Vec<(u64, Option<(Kind, u64)>)>,
     measured: Measured,
 }
 
 impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
-    /// Begins now, with the node's time running `speed` times as fast.
+    /// Creates a drive that begins now, with the node's time running `speed` times as fast.
     pub fn new(wire: &'a mut W, clock: &'a mut C, node: LiveNode<'s>, speed: f64) -> Self {
         let start = clock.now();
         let measured = Measured {
@@ -213,8 +215,9 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         }
     }
 
-    /// Goes on for so long, until `stop` is true, or the node's own flows are done where `until_done` says so; `tick` is told each
-    /// second how it goes. Then connections are taken down.
+    /// Runs for this duration, until `stop` is true, or, if `until_done` is set, until the node's
+    /// own flows are complete; `tick` is called each second with the measurements. Then connections
+    /// are taken down.
     pub fn run(
         mut self,
         for_: Option<Duration>,
@@ -270,7 +273,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         (ended, self.node, self.measured)
     }
 
-    /// Takes what is there, sends what is due, and waits, for nothing beyond `until`.
+    /// Receives available frames, sends due ones, and waits no longer than `until`.
     fn turn(&mut self, until: u64) -> Result<(), String> {
         let mut any = 0;
         for link in 0..self.wire.links() {
@@ -279,7 +282,8 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             any += self.wire.receive(link, &mut |frame| {
                 passed.received += 1;
                 passed.received_octets += frame.len() as u64;
-                // Each at a time of its own: all of a turn at once would be a burst that never came.
+                // Each frame has its own time: a common time for all frames of a turn would be a
+                // burst that never occurred.
                 node.on_frame(pace.to_node(clock.now()), link, frame);
             })?;
             self.deliver()?;
@@ -307,7 +311,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         Ok(())
     }
 
-    /// Sends what is due of what the node sends and of what is held, and holds the rest.
+    /// Sends the due frames among those held and those new from the node, and holds the rest.
     fn deliver(&mut self) -> Result<(), String> {
         let now = self.clock.now();
         while let Some(first) = self.held.first_entry().filter(|first| first.key().0 <= now) {

@@ -1,4 +1,4 @@
-//! What a role says of itself to Prometheus, while it plays.
+//! Prometheus metrics of a role while it runs.
 
 use super::drive::Measured;
 use crate::sim::live::LiveNode;
@@ -21,15 +21,15 @@ fcn_tool::families! {
     QUEUE = "fcn_gen_queue_octets", Gauge, &[], "Deepest queue of data now";
 }
 
-/// What stays the same.
+/// Labels that do not change.
 pub struct Names {
     /// Values of `role`, `node`, `scenario`, `mechanism`.
     pub role: [String; 4],
-    /// Of the links.
+    /// Names of the links' interfaces.
     pub interfaces: Vec<String>,
 }
 
-/// The page.
+/// Returns the page of metrics.
 pub fn page(names: &Names, measured: &Measured, node: &mut LiveNode<'_>) -> String {
     let mut page = Page::default();
     let version = env!("CARGO_PKG_VERSION");
@@ -81,7 +81,7 @@ pub fn page(names: &Names, measured: &Measured, node: &mut LiveNode<'_>) -> Stri
     page.finish()
 }
 
-/// Name and value in seconds.
+/// Returns quantiles: name, and value in seconds.
 fn quantiles(times: &Histogram<u64>) -> [(&'static str, f64); 2] {
     [("0.5", 0.5), ("0.99", 0.99)].map(|(name, quantile)| {
         let nanoseconds = times.value_at_quantile(quantile);

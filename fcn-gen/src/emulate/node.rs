@@ -1,4 +1,4 @@
-//! Which node of a scenario plays the role, and what of the drafts is switched on.
+//! Selects the node of a scenario for a role, and the enabled features of the drafts.
 
 use crate::scenario::model::{Node, NodeId, NodeKind, Simulation};
 use clap::ValueEnum;
@@ -10,9 +10,9 @@ fcn_wire::identified! {
     Role {
         /// A switch: forwards through queues, marks ECN, sends notifications
         CongestionPoint = "congestion-point",
-        /// A host that flows end at: acknowledges, answers CE with CNPs
+        /// A host at which flows end: acknowledges, answers CE with CNPs
         Receiver = "receiver",
-        /// A host that flows begin at: RDMA WRITE under DCQCN or telemetry control
+        /// A host at which flows begin: RDMA WRITE under DCQCN or telemetry control
         Sender = "sender",
         /// A switch that turns notifications to a proxy into CNPs
         Proxy = "proxy",
@@ -22,13 +22,13 @@ fcn_wire::identified! {
 }
 
 impl Role {
-    /// The roles that `node` of the simulation can play.
+    /// Returns the roles that `node` of the simulation can play.
     pub fn all_of(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = Self> {
         let roles = Self::value_variants().iter().copied();
         roles.filter(move |role| role.is_of(simulation, node))
     }
 
-    /// Whether `node` of the simulation can play it.
+    /// Returns true if `node` of the simulation can play the role.
     fn is_of(self, simulation: &Simulation, node: NodeId) -> bool {
         let flows = &simulation.flows;
         match (self, &simulation.nodes[node].kind) {
@@ -41,7 +41,7 @@ impl Role {
         }
     }
 
-    /// The node to play: the one of that `name`, or the only one that can.
+    /// Returns the node to play: the one named `name`, or the only one that can play the role.
     ///
     /// # Errors
     /// There is none, or there are several.
@@ -75,19 +75,20 @@ impl Role {
     }
 }
 
-/// What of the drafts is switched on. All of it is off by default, as they demand.
+/// Enabled features of the drafts. All are off by default, as the drafts require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enabled {
     /// Fast CNPs are sent and obeyed.
     pub fast_cnp: bool,
     /// Proxy nodes are notified, and translate.
     pub proxy: bool,
-    /// Ingress PEs are told, and translate.
+    /// Ingress PEs are notified, and translate.
     pub wan_fcn: bool,
 }
 
 impl Enabled {
-    /// Switches off in `node` what is not enabled; returns what the scenario had on, each with the option for it.
+    /// Disables features of `node` that are not enabled; returns the features that the scenario had
+    /// enabled, each with its option.
     pub fn restrict(self, node: &mut Node) -> Vec<(&'static str, &'static str)> {
         let mut off = Vec::new();
         let mut keep = |on: &mut bool, enabled: bool, what| {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_finds_its_node_or_says_which_there_are() {
+    fn role_finds_its_node_or_lists_candidates() {
         let simulation = simulation("proxy");
         let find = |role: Role, name| role.node(&simulation, name);
         let name = |role, name| simulation.nodes[find(role, name).unwrap()].name.clone();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_drafts_have_off_is_off() {
+    fn features_off_by_default_are_disabled() {
         for (scenario, role, node, option) in [
             (
                 "fast-cnp",

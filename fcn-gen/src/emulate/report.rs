@@ -1,4 +1,4 @@
-//! What is said of a run at its end, for people and as JSON. README.md describes the JSON.
+//! The report at the end of a run, as text and as JSON. README.md describes the JSON.
 
 use super::drive::{Ended, Passed};
 use crate::truth::{FlowTruth, SwitchTruth};
@@ -25,20 +25,20 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Notifications sent, by kind.
     pub notified: BTreeMap<&'static str, u64>,
-    /// By kind: from the arrival of what is answered until the answer left.
+    /// Times from the arrival of the packet answered to the sending of the answer, by kind.
     pub reactions: BTreeMap<&'static str, Times>,
-    /// How late frames left.
+    /// Lateness of sent frames.
     pub late: Times,
-    /// By role.
+    /// Counters by role.
     pub counters: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     pub passed_over: BTreeMap<&'static str, u64>,
-    /// A switch's.
+    /// Statistics of a switch.
     pub switch: Option<SwitchTruth>,
-    /// A host's: those that begin or end there.
+    /// Flows that begin or end at a host.
     pub flows: Vec<FlowTruth>,
 }
 
-/// What passed a link.
+/// Statistics of a link.
 #[derive(Debug, Serialize)]
 pub struct LinkReport {
     pub interface: String,
@@ -46,19 +46,19 @@ pub struct LinkReport {
     pub mode: String,
     #[serde(flatten)]
     pub passed: Passed,
-    /// Frames that came in and were lost because they were not fetched in time; null: not known.
+    /// Received frames lost because they were not read in time; null if unknown.
     pub lost: Option<u64>,
     pub outages: Outage,
 }
 
-/// When a link was down, without carrier or gone.
+/// Outages of a link: down, without carrier, or removed.
 #[derive(Debug, Serialize)]
 pub struct Outage {
     pub count: u64,
     pub seconds: f64,
-    /// Frames that were to leave meanwhile.
+    /// Frames that could not be sent in the meantime.
     pub lost: u64,
-    /// Why, where it still is.
+    /// The reason, if the link is still down.
     pub now: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Outage {
     }
 }
 
-/// Times, in nanoseconds.
+/// Statistics of times, in nanoseconds.
 #[derive(Debug, Serialize)]
 pub struct Times {
     pub count: u64,
@@ -104,7 +104,7 @@ impl Times {
     }
 }
 
-/// To three digits, which is what the histogram keeps.
+/// Rounds to three significant digits, the precision of the histogram.
 const fn rounded(ns: u64) -> u64 {
     let mut unit = 1;
     while ns / unit >= 1_000 {
@@ -125,7 +125,7 @@ impl Ended {
 }
 
 impl Report {
-    /// The report for people.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, what: String| {
@@ -209,7 +209,7 @@ impl Report {
     }
 }
 
-/// Counters that are not 0.
+/// Lists the counters that are not 0.
 fn counted_ones(counters: &BTreeMap<&'static str, u64>) -> String {
     let counters = counters.iter().filter(|(_, count)| **count > 0);
     let counters: Vec<_> = counters

@@ -1,5 +1,5 @@
-//! A capture: the scenario with what was chosen in the dialog, played into Wireshark's pipe. It ends without a word when
-//! nobody reads any more, and when it is stopped.
+//! A capture: the scenario with the settings of the dialog, played into Wireshark's pipe. It ends
+//! without an error when the pipe's reader is gone, and when it is stopped.
 
 use super::controls::{AT_ONCE, COUNT, PACE, RATE, SEED, UNTIL_STOPPED, VANTAGE};
 use super::{FILTER, Interface, NO_FILTER};
@@ -18,10 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Captures from `interface` into `fifo`; `chosen` has the value of a control, where there is one.
+/// Captures from `interface` into `fifo`; `chosen` returns the value of a control, if one was
+/// chosen.
 ///
 /// # Errors
-/// What was chosen is not allowed, or the pipe cannot be written.
+/// A chosen value is invalid, or the pipe cannot be written.
 pub fn capture(
     interface: &Interface,
     chosen: &dyn Fn(&str) -> Option<String>,
@@ -29,7 +30,8 @@ pub fn capture(
     console: &mut Console<'_>,
 ) -> Result {
     let choices = Choices { interface, chosen };
-    // What is wrong with the choices is reported once the pipe is open: before, Wireshark would complain of the pipe, too.
+    // Invalid choices are reported after opening the pipe: otherwise Wireshark would also complain
+    // about the pipe.
     watched(fifo, console, |mut pipe, stop, console| {
         if chosen(FILTER).is_some_and(|filter| !filter.trim().is_empty()) {
             return Err(Failure::usage(NO_FILTER));
@@ -47,13 +49,13 @@ pub fn capture(
     })
 }
 
-/// Has `work` done with the pipe opened, until someone stops it; that nobody reads the pipe any more is no failure.
+/// Calls `work` with the pipe opened, until it is stopped; a closed pipe is not an error.
 fn watched(
     fifo: &Path,
     console: &mut Console<'_>,
     work: impl FnOnce(&File, &AtomicBool, &mut Console<'_>) -> Result,
 ) -> Result {
-    // It waits for a reader; until then an interrupt ends the program as it does any other.
+    // Opening waits for a reader; until then an interrupt ends the program in the usual way.
     let pipe = File::create(fifo).map_err(|error| Failure::io("write", fifo, &error))?;
     let stop = (console.catch_interrupt)()?;
     let mut console = Console {
@@ -69,26 +71,27 @@ fn watched(
     done
 }
 
-/// What was chosen for an interface.
+/// The values chosen for an interface.
 struct Choices<'a> {
     interface: &'a Interface,
     chosen: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Choices<'_> {
-    /// The value of a control, where it is not the default.
+    /// Returns the value of a control, if it is not the default.
     fn changed(&self, name: &str) -> Option<String> {
         let control = self.interface.controls.iter().find(|c| c.name == name)?;
         (self.chosen)(name).filter(|value| *value != control.default)
     }
 
-    /// The value of a control, if there is one of that name.
+    /// Returns the value of a control, if the interface has it.
     fn value(&self, name: &str) -> Option<String> {
         let control = self.interface.controls.iter().find(|c| c.name == name)?;
         Some((self.chosen)(name).unwrap_or_else(|| control.default.clone()))
     }
 
-    /// The parameters that were changed. The others are left alone: one may set several keys, which differ.
+    /// Returns the changed parameters. Unchanged ones are omitted: a parameter may set several keys
+    /// with different values.
     fn sets(&self) -> Vec<String> {
         let parameters = self.interface.controls.iter().filter(|c| c.is_parameter);
         let changed = parameters.filter_map(|c| Some((&c.name, self.changed(&c.name)?)));
@@ -119,7 +122,7 @@ impl Choices<'_> {
         })
     }
 
-    /// How many times as fast as real time; none: at once.
+    /// Returns the speed relative to real time; `None`: all packets at once.
     fn speed(&self) -> Result<Option<f64>> {
         match self.value(PACE).as_deref() {
             None | Some(AT_ONCE) => Ok(None),
@@ -129,16 +132,16 @@ impl Choices<'_> {
         }
     }
 
-    /// The arguments of `fcn-gen run` that send such a stress into `fifo`.
+    /// Returns the arguments of `fcn-gen run` that send this stress into `fifo`.
     fn stress(&self, fifo: &Path) -> Vec<OsString> {
-        // Wireshark shows them as they come.
+        // Wireshark shows packets as they arrive.
         let words = [
             "fcn-gen",
             "run",
             self.interface.scenario,
             "--quiet",
             "--live",
-            // The file is made by who starts this, to be written to.
+            // The file was created by the calling program.
             "--force",
         ];
         let mut words: Vec<OsString> = words.map(OsString::from).into();

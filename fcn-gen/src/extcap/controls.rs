@@ -1,27 +1,28 @@
-//! The dialog of an interface: the scenario's parameters as the scenario's file gives them, and how to play it. Each control is
-//! an option of a capture, too.
+//! The dialog of an interface: the scenario's parameters as defined in its file, and how to play
+//! it. Each control is an option of a capture, too.
 
 use crate::scenario::{Parameter, Play, Scenario};
 use clap::Arg;
 use std::fmt::Write as _;
 
-/// Seed of everything that chance decides.
+/// Seed of all random decisions.
 pub const SEED: &str = "seed";
 /// Vantage points of a simulation.
 pub const VANTAGE: &str = "vantage";
-/// How fast a simulation is played.
+/// Speed at which a simulation is played.
 pub const PACE: &str = "pace";
-/// How fast frames of a stress come.
+/// Rate of a stress's frames.
 pub const RATE: &str = "rate";
-/// How many frames of a stress come.
+/// Number of a stress's frames.
 pub const COUNT: &str = "count";
 
-/// The pace that is none.
+/// Value without pacing.
 pub const AT_ONCE: &str = "at-once";
-/// The count that is none.
+/// Value without a limit.
 pub const UNTIL_STOPPED: &str = "until-stopped";
 
-/// Paces, and how to call them. Scenarios last milliseconds: in real time nobody sees packets come.
+/// Speeds with their labels. Scenarios last milliseconds: in real time, packets would appear all at
+/// once.
 const PACES: [(&str, &str); 6] = [
     (AT_ONCE, "all packets at once"),
     ("1", "in real time"),
@@ -44,25 +45,25 @@ const RATE_DEFAULT: &str = "1kpps";
 /// A control of the dialog.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// Its name: the option's without dashes.
+    /// Name: the option's without dashes.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// Its value where nobody changes it.
+    /// Default value.
     pub default: String,
-    /// Whether it is a parameter of the scenario, for `--set`.
+    /// True if it is a parameter of the scenario, for `--set`.
     pub is_parameter: bool,
     kind: Kind,
 }
 
-/// What a control looks like.
+/// Kind of a control.
 #[derive(Clone, Debug)]
 enum Kind {
     /// A value of this type.
     Value(&'static str),
-    /// One of these values, with what is shown for each.
+    /// One of these values, each with its label.
     OneOf(Vec<(String, String)>),
-    /// Any of these.
+    /// Any of these values.
     AnyOf(Vec<String>),
 }
 
@@ -109,7 +110,7 @@ impl Control {
         }
     }
 
-    /// The option of a capture. What its value may be is for the scenario to say, in its own words.
+    /// Returns the option of a capture. The scenario checks its value, with its own error messages.
     pub fn option(&self) -> Arg {
         Arg::new(self.name.clone())
             .long(self.name.clone())
@@ -125,7 +126,7 @@ fn pairs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(Strin
         .collect()
 }
 
-/// The controls of a scenario: first how to play it, which is what one changes again and again.
+/// Returns the controls of a scenario: first those for playing it, which are changed most often.
 pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
     let mut controls = Vec::new();
     match &scenario.play {
@@ -154,11 +155,11 @@ pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
 
 fn seed(seed: u64) -> Control {
     let about = "seed of everything that chance decides; the same seed gives the same packets";
-    // Text, since numbers of Wireshark's dialog are shorter.
+    // A string, because numbers in Wireshark's dialog are shorter.
     Control::own(SEED, about, &seed.to_string(), Kind::Value("string"))
 }
 
-/// The dialog in the protocol's words.
+/// Formats the dialog in the protocol's syntax.
 pub fn dialog(controls: &[Control]) -> String {
     let mut text = String::new();
     for (number, control) in controls.iter().enumerate() {
@@ -186,7 +187,7 @@ pub fn dialog(controls: &[Control]) -> String {
             }
         };
         let shown = name.replace('_', " ");
-        // Nothing can fail to be written into a string.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "arg {{number={number}}}{{call=--{name}}}{{display={shown}}}{{tooltip={about}}}{{type={kind}}}"

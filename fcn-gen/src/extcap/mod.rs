@@ -1,9 +1,10 @@
-//! Wireshark's extcap protocol: each built-in scenario is an interface in Wireshark's list, its parameters are the dialog, and
-//! a capture plays it.
+//! Wireshark's extcap protocol: each built-in scenario is an interface in Wireshark's list, its
+//! parameters are the dialog, and a capture plays it.
 //!
-//! Wireshark starts every program of its extcap folder with options of that protocol: for the interfaces, for an interface's
-//! link type, for its dialog, and for a capture into a pipe. `controls.rs` makes the dialog out of a scenario, `capture.rs`
-//! captures. What is played and written is `write`'s and `live`'s business.
+//! Wireshark starts every program in its extcap folder with options of that protocol: for the
+//! interfaces, for an interface's link type, for its dialog, and for a capture into a pipe.
+//! `controls.rs` builds the dialog from a scenario, `capture.rs` captures. `write` and `live` play
+//! the scenario.
 
 mod capture;
 mod controls;
@@ -17,47 +18,47 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What interfaces' names begin with: names of other programs' interfaces are in the same list.
+/// Prefix of the interfaces' names, since the list also has interfaces of other programs.
 const PREFIX: &str = "fcn-gen-";
-/// What every option of the protocol that stands first begins with, but for the next one.
+/// Prefix of all options of the protocol that may come first, except for [`CAPTURE`].
 const BEGINNING: &str = "--extcap-";
-/// The option that stands first for a capture.
+/// First option of a capture.
 const CAPTURE: &str = "--capture";
-/// The option with a capture filter.
+/// Option for a capture filter.
 const FILTER: &str = "filter";
-/// What to say to somebody who gives one.
+/// Answer to a capture filter.
 const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
-/// The one link type that is known beforehand; a gallery's capture names its own as well.
+/// The one link type that is known in advance; a gallery's capture also declares its other ones.
 const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 
-/// What Wireshark asks of a program in its extcap folder.
+/// Wireshark's requests to a program in its extcap folder.
 #[derive(Debug, Parser)]
 #[command(name = "fcn-gen", disable_help_flag = true)]
 struct Options {
     #[command(flatten)]
     step: Step,
-    /// The interface meant
+    /// The interface
     #[arg(long = "extcap-interface", value_name = "NAME")]
     interface: Option<String>,
-    /// The version of Wireshark that asks
+    /// The version of Wireshark
     #[arg(long = "extcap-version", value_name = "VERSION")]
     _version: Option<String>,
     /// A capture filter: to be checked, or with --capture to be applied
     #[arg(id = FILTER, long = "extcap-capture-filter", value_name = "FILTER")]
     filter: Option<String>,
-    /// The pipe to write packets into
+    /// The pipe to write packets to
     #[arg(long, value_name = "FILE", requires = "capture")]
     fifo: Option<PathBuf>,
 }
 
-/// What is to be done. With none of them, a capture filter is to be checked.
+/// The request. Without any of them, a capture filter is to be checked.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("step").multiple(false))]
 struct Step {
-    /// Name the interfaces
+    /// List the interfaces
     #[arg(long = "extcap-interfaces", group = "step")]
     interfaces: bool,
-    /// Name an interface's link types
+    /// List an interface's link types
     #[arg(long = "extcap-dlts", group = "step", requires = "interface")]
     dlts: bool,
     /// Describe an interface's dialog
@@ -68,7 +69,8 @@ struct Step {
     capture: bool,
 }
 
-/// Whether the program was started by Wireshark: its first argument is one of the protocol's.
+/// Returns true if the program was started by Wireshark: its first argument is one of the
+/// protocol's.
 #[must_use]
 pub fn is_extcap(args: &[OsString]) -> bool {
     args.get(1)
@@ -76,12 +78,12 @@ pub fn is_extcap(args: &[OsString]) -> bool {
         .is_some_and(|first| first.starts_with(BEGINNING) || first == CAPTURE)
 }
 
-/// Answers Wireshark.
+/// Answers a request of Wireshark.
 ///
 /// # Errors
-/// Something else was requested, or it could not be done; Wireshark shows standard error.
+/// The request is invalid, or it failed; Wireshark shows standard error.
 pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
-    // Which options there are depends on the interface.
+    // The valid options depend on the interface.
     let name = args.windows(2).find_map(|pair| match pair {
         [option, name] if option == "--extcap-interface" => Some(name),
         _ => None,
@@ -107,7 +109,7 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
             let chosen = |name: &str| matches.get_one::<String>(name).cloned();
             capture::capture(&interface, &chosen, &fifo, console)
         }
-        // Wireshark takes what is written for what is wrong with the filter.
+        // Wireshark shows the output as the filter's error message.
         _ => match options.filter.as_deref().map(str::trim) {
             Some("") => Ok(()),
             Some(_) => say(console.out, &format!("{NO_FILTER}\n")),
@@ -118,14 +120,14 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
     }
 }
 
-/// The options, with those of a dialog.
+/// Returns the options, including those of a dialog.
 fn command(controls: &[Control]) -> Command {
     Options::command().args(controls.iter().map(Control::option))
 }
 
 /// A built-in scenario as an interface.
 struct Interface {
-    /// The scenario's name.
+    /// Name of the scenario.
     scenario: &'static str,
     controls: Vec<Control>,
 }
@@ -157,7 +159,7 @@ fn interfaces_text() -> String {
         env!("CARGO_PKG_VERSION")
     );
     for (name, about) in builtin::list() {
-        // Nothing can fail to be written into a string.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "interface {{value={PREFIX}{name}}}{{display={about}}}"
@@ -177,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_every_interface_are_sound() {
+    fn options_of_all_interfaces_are_valid() {
         for interface in interfaces() {
             command(&interface.controls).debug_assert();
         }
     }
 
     #[test]
-    fn wireshark_is_told_from_people() {
+    fn wireshark_is_distinguished_from_users() {
         let is_one = |words: &str| {
             let args: Vec<_> = words.split(' ').map(OsString::from).collect();
             is_extcap(&args)
@@ -195,9 +197,10 @@ mod tests {
         assert!(!is_one("fcn-gen"));
     }
 
-    /// Wireshark ends a value at a brace, and makes preferences of options, with names of a few letters.
+    /// Wireshark ends a value at a brace, and derives preferences from options, with names of
+    /// lower-case letters, digits and underscores.
     #[test]
-    fn wireshark_can_read_every_sentence() {
+    fn wireshark_can_parse_all_texts() {
         let mut text = interfaces_text();
         for interface in interfaces() {
             text += &controls::dialog(&interface.controls);

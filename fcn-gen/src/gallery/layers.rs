@@ -1,5 +1,5 @@
-//! The layers of packets as the galleries' files write them, and packets made of them. `stacks.toml` has layers that many
-//! packets share; a file names them.
+//! The layers of packets as written in the galleries' files, and packets built from them.
+//! `stacks.toml` defines layers shared by many packets; a file refers to them by name.
 
 use super::EPOCH;
 use crate::routing::{self, ALL_L2, METRIC, carried, update};
@@ -34,23 +34,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// From the sender's side of a link to the other: what packets begin with that do not say it.
+/// Default Ethernet header of packets: from the sender's side of a link to the other.
 pub const ETHERNET: Part<'static> = Part::Ethernet {
     source: [0x02, 0, 0, 0, 0, 0x01],
     destination: [0x02, 0, 0, 0, 0, 0x02],
 };
 
-/// Layers by their name.
+/// Stacks of layers by name.
 static STACKS: LazyLock<BTreeMap<String, Vec<Layer>>> =
     LazyLock::new(|| super::document(include_str!("stacks.toml")));
 
-/// The addresses that have names: RFC 3849 and RFC 5737 set them aside.
+/// Addresses with names, from the ranges of RFC 3849 and RFC 5737.
 const HOSTS: [(&str, &str); 10] = [
     ("sender", "2001:db8:1::1"),
     ("receiver", "2001:db8:2::1"),
     // The congestion point.
     ("switch", "2001:db8:ffff::3"),
-    // Near the sender.
+    // The proxy node near the sender.
     ("proxy", "2001:db8:1::f"),
     ("ingress", "2001:db8:ee::1"),
     ("egress", "2001:db8:ee::2"),
@@ -59,15 +59,16 @@ const HOSTS: [(&str, &str); 10] = [
     ("switch4", "203.0.113.3"),
     ("proxy4", "192.0.2.15"),
 ];
-/// The sender and the receiver of the flow.
+/// Sender and receiver of the flow.
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
-/// UDP source port of the flow: its entropy.
+/// UDP source port of the flow, which carries its entropy.
 const ENTROPY: u16 = 49_321;
 /// QP of the flow at the receiver.
 const RECEIVER_QP: Qp = Qp::truncate(0x12);
 
-/// What three switches on the path wrote: the last one is congested. The fourth entry is the third with an opaque snapshot.
+/// Trace data written by three switches on the path, of which the last one is congested. The fourth
+/// entry is the third with an opaque snapshot.
 const PATH: [NodeValues<'static>; 4] = [
     hop(63, 0x00_0101, (1, 7), 820, 0),
     hop(62, 0x00_0201, (12, 3), 1_150, 4_096),
@@ -102,7 +103,7 @@ const fn hop(
     }
 }
 
-/// An address, or the name of one.
+/// An address, given as such or by name.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String", bound(deserialize = "T: FromStr<Err: Display>"))]
 pub struct Host<T>(T);
@@ -117,7 +118,7 @@ impl<T: FromStr<Err: Display>> TryFrom<String> for Host<T> {
     }
 }
 
-/// Octets in hexadecimal digits, which blanks may set apart.
+/// Octets in hexadecimal digits, optionally separated by blanks.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Hex(pub Vec<u8>);
@@ -138,7 +139,7 @@ fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Pr
     quantity::deserialize(deserializer, quantity::prefix)
 }
 
-/// The traffic class of an IP header: DSCP and ECN.
+/// Traffic class of an IP header: DSCP and ECN.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -151,7 +152,7 @@ pub enum Class {
     Ce = 26 << 2 | 0b11,
     /// A notification.
     Cnp = DEFAULT_TRAFFIC_CLASS,
-    /// Tunnels around notifications, and routing: DSCP 48, not ECN-capable.
+    /// Tunnels around notifications, and routing messages: DSCP 48, not ECN-capable.
     Control = 48 << 2,
 }
 
@@ -169,7 +170,7 @@ pub enum Port {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Icrc {
-    /// By the profile's reading.
+    /// Correct in the profile's reading.
     Right,
     Corrupt,
     Zero,
@@ -186,7 +187,7 @@ pub enum OptionType {
     FastCnp2,
     ProxyAddress,
     Ioam,
-    /// RFC 4727; its data may change on the way.
+    /// RFC 4727; its data may change in transit.
     Experimental,
 }
 
@@ -204,7 +205,7 @@ pub enum Ipv6Option {
     ProxyAddress(Host<Ipv6Addr>),
     Raw {
         code: OptionType,
-        /// Multiple and rest.
+        /// Alignment: multiple and remainder.
         align: (usize, usize),
         data: Vec<Layer>,
     },
@@ -232,7 +233,7 @@ pub enum Message {
     DisconnectReply,
 }
 
-/// What a router says about a prefix.
+/// A prefix announced by a router.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reach {
@@ -241,7 +242,7 @@ pub struct Reach {
     flags: Hex,
     /// Multi-topology ID.
     topology: Option<u16>,
-    /// An SRv6 locator.
+    /// True for an SRv6 locator.
     #[serde(default)]
     locator: bool,
     #[serde(default)]
@@ -260,7 +261,7 @@ pub struct Ospf {
     flags: Option<Hex>,
 }
 
-/// Where a prefix of OSPF comes from.
+/// Origin of an OSPF prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -269,13 +270,13 @@ pub enum Scope {
     External,
 }
 
-/// What a next hop can do.
+/// Capability of a next hop.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Characteristic {
     /// PNC, with this value.
     Pnc(Hex),
-    /// It processes entropy labels: the value is empty, or octets in its place.
+    /// Processing of entropy labels: the value is empty, or has these octets instead.
     EntropyLabel(Vec<Layer>),
 }
 
@@ -287,16 +288,16 @@ pub struct Characteristics {
     list: Vec<Characteristic>,
 }
 
-/// A layer, or several.
+/// A layer, or the name of several.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Layer {
-    /// Those of this name in `stacks.toml`.
+    /// The layers of this name in `stacks.toml`.
     Stack(String),
     One(Box<One>),
 }
 
-/// A layer. What is left out has the usual value.
+/// A layer. Fields that are left out have their usual values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum One {
@@ -306,7 +307,7 @@ pub enum One {
         #[serde(deserialize_with = "mac")]
         destination: [u8; 6],
     },
-    /// The packet's own Ethernet header again, in a tunnel.
+    /// The packet's own Ethernet header, repeated in a tunnel.
     InnerEthernet {},
     Vlan(u16),
     ServiceVlan(u16),
@@ -324,13 +325,14 @@ pub enum One {
         flow_label: u32,
         #[serde(default = "hop_limit")]
         hop_limit: u8,
-        /// Of IPv4.
+        /// Options of IPv4.
         #[serde(default)]
         options: Hex,
     },
     HopByHop(Vec<Ipv6Option>),
     DestinationOptions(Vec<Ipv6Option>),
-    /// On the way to the first of two segments, the last one first.
+    /// A segment routing header on the way to the first of two segments; the last segment comes
+    /// first.
     SegmentRouting([Host<Ipv6Addr>; 2]),
     Fragment {
         offset: u16,
@@ -344,7 +346,7 @@ pub enum One {
         checksum: bool,
     },
     Vxlan(u32),
-    /// A segment of a BGP session. The checksum is left 0, as capturing before offload shows it.
+    /// A segment of a BGP session. The checksum is 0, as in captures before checksum offload.
     BgpSegment(u32),
     Icmpv6 {
         kind: [u8; 2],
@@ -357,7 +359,8 @@ pub enum One {
     },
     /// The CNP about a QP, from its BTH to its reserved octets.
     Cnp(u32),
-    /// A data packet of the flow in the middle of a message, with this PSN, from its UDP header to its ICRC.
+    /// A data packet of the flow in the middle of a message, with this PSN, from its UDP header to
+    /// its ICRC.
     Data(u32),
     Icrc(Icrc),
     /// A message about one of the connections, from its BTH on.
@@ -379,15 +382,15 @@ pub enum One {
         reserved: u16,
     },
     Pfc(PfcRepr),
-    /// An IOAM trace: what nodes of [`PATH`] wrote, in the order passed.
+    /// An IOAM trace: the data of nodes of [`PATH`], in the order of the path.
     Trace {
         fields: u32,
-        /// Room left, in octets.
+        /// Remaining room in octets.
         #[serde(default)]
         free: usize,
         nodes: Vec<usize>,
     },
-    /// An LSP in its frame.
+    /// An LSP with its frame.
     Lsp {
         level: u8,
         system: u32,
@@ -395,7 +398,7 @@ pub enum One {
     },
     Ospf2(Ospf),
     Ospf3(Ospf),
-    /// A BGP UPDATE for a prefix, which is its next hop.
+    /// A BGP UPDATE for a prefix that is also its next hop.
     BgpUpdate {
         next_hop: Host<IpAddr>,
         characteristics: Characteristics,
@@ -408,7 +411,7 @@ pub enum One {
         octet: u8,
         len: usize,
     },
-    /// Octets that the layer in front announces.
+    /// Octets announced by the preceding layer.
     Payload {
         #[serde(default)]
         ether_type: u16,
@@ -416,7 +419,7 @@ pub enum One {
         protocol: u8,
         of: Vec<Layer>,
     },
-    /// The octets of other layers: some of them, or changed.
+    /// The octets of other layers: a part of them, or changed.
     Part {
         of: Vec<Layer>,
         #[serde(default)]
@@ -431,25 +434,25 @@ const fn hop_limit() -> u8 {
     DEFAULT_HOP_LIMIT
 }
 
-/// The proxy node's address in OSPF, and on the link.
+/// Addresses of the proxy node in OSPF, and on the link.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 15);
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0xf);
 
-/// Makes parts of layers, with the code points of a profile.
+/// Builds parts from layers, with the code points of a profile.
 #[derive(Clone, Copy)]
 pub struct Composer<'a> {
     pub profile: &'a Profile,
-    /// Holds what parts borrow.
+    /// Storage for data borrowed by parts.
     pub arena: &'a Bump,
 }
 
 impl<'a> Composer<'a> {
-    /// The octets of a packet.
+    /// Returns the octets of a packet.
     fn octets(self, layers: &[Layer]) -> Result<Vec<u8>> {
         packet(&self.parts(layers)?, self.profile)
     }
 
-    /// The parts of a packet.
+    /// Returns the parts of a packet.
     pub fn parts(self, layers: &[Layer]) -> Result<Vec<Part<'a>>> {
         let mut parts = Vec::new();
         for layer in layers {
@@ -815,7 +818,7 @@ const fn tag(id: u16, service: bool) -> Part<'static> {
     }
 }
 
-/// Puts octets in the place of others; those beyond the end stay out.
+/// Overwrites octets; changes beyond the end are ignored.
 pub fn change(bytes: &mut [u8], changes: &[(usize, Hex)]) {
     for (at, Hex(octets)) in changes {
         if let Some(place) = bytes.get_mut(*at..at + octets.len()) {
@@ -824,7 +827,8 @@ pub fn change(bytes: &mut [u8], changes: &[(usize, Hex)]) {
     }
 }
 
-/// A message about the connection of this number, from 1: it gives the identifiers and QPs of both sides.
+/// Builds a message about the connection of this number, from 1, which determines the identifiers
+/// and QPs of both sides.
 fn rdma_cm(connection: u32, message: Message) -> Result<MessageRepr> {
     let (sender_id, receiver_id) = (0x0A00_0000 + connection, 0x0B00_0000 + connection);
     let (sender_qp, receiver_qp) = (0x10 * connection + 1, 0x10 * connection + 2);

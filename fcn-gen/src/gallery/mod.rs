@@ -1,11 +1,11 @@
-//! Galleries: packets composed by hand, one after another, each with a comment that says what to look at.
+//! Galleries: sequences of packets composed by hand, each with a comment that explains it.
 //!
-//! Two of them: `formats` shows every message well-formed, `malformed` every defect that a rule names. Each has families,
-//! of which one or all are played. What simulated hosts and switches send to each other is `sim`'s business; formats and
-//! rules are the wire crate's.
+//! There are two: `formats` has every message well-formed, `malformed` has every defect for which
+//! there is a rule. Each has families, of which one or all are played. Traffic of simulated hosts
+//! and switches is in `sim`; formats and rules are in the wire crate.
 //!
-//! Their files, `formats.toml` and `malformed.toml`, say of what layers packets consist and what is changed in them;
-//! `layers.rs` makes packets of that.
+//! The files `formats.toml` and `malformed.toml` define the layers of packets and the changes to
+//! them; `layers.rs` builds packets from these definitions.
 
 mod layers;
 
@@ -18,12 +18,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use std::sync::LazyLock;
 
-/// The family name that stands for every family of a gallery, in order.
+/// Family name that selects all families of a gallery, in order.
 pub const ALL_FAMILIES: &str = "all";
 
-/// When the first packet passed, in nanoseconds since 1970: what the IOAM timestamps in the packets agree with.
+/// Time of the first packet in nanoseconds since 1970, consistent with the IOAM timestamps in the
+/// packets.
 pub const EPOCH: u64 = 1_767_225_600_000_000_000;
-/// Nanoseconds between two packets that follow each other directly.
+/// Nanoseconds between two consecutive packets.
 const STEP: u64 = 2_000;
 /// Nanoseconds between two families.
 const PAUSE: u64 = 1_000_000;
@@ -31,40 +32,40 @@ const PAUSE: u64 = 1_000_000;
 /// One packet of a gallery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Nanoseconds since the first packet; never less than the packet's before.
+    /// Nanoseconds since the first packet; never less than for the previous packet.
     pub at: u64,
-    /// What to look at.
+    /// Explanation of the packet.
     pub comment: String,
     /// The octets captured.
     pub bytes: Vec<u8>,
-    /// Octets on the wire: more than were captured, where a snap length has cut the packet.
+    /// Octets on the wire: more than captured if the packet was truncated by a snap length.
     pub wire_len: usize,
-    /// What the octets begin with.
+    /// Link type, which determines the first header.
     pub link: LinkType,
-    /// The rules that the packet is meant to break under the default profile, notes included, in the order in which
-    /// [`fcn_wire::Frame::check`] finds them.
+    /// Rules that the packet breaks on purpose under the default profile, including notes, in the
+    /// order in which [`fcn_wire::Frame::check`] reports them.
     pub breaks: Vec<Rule>,
 }
 
 impl Packet {
-    /// Whether all of it was captured.
+    /// Returns true if all of it was captured.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.bytes.len() == self.wire_len
     }
 }
 
-/// What playing a gallery gives.
+/// Result of playing a gallery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// What it shows, in a line.
+    /// Description in a line.
     pub about: &'static str,
     /// Its packets, in the order of time.
     pub packets: Vec<Packet>,
 }
 
 impl Capture {
-    /// The link types of the packets, an interface each, in the order in which they appear.
+    /// Returns the link types of the packets, one per interface, in order of appearance.
     #[must_use]
     pub fn links(&self) -> Vec<LinkType> {
         let mut links = Vec::new();
@@ -76,7 +77,7 @@ impl Capture {
         links
     }
 
-    /// The interface of a packet: the place of its link type among [`links`](Self::links).
+    /// Returns the interface of a packet: the index of its link type in [`links`](Self::links).
     #[must_use]
     pub fn interface_of(&self, packet: &Packet) -> usize {
         let links = self.links();
@@ -87,7 +88,7 @@ impl Capture {
     }
 }
 
-/// The name of the interface for packets of this link type.
+/// Returns the name of the interface for packets of this link type.
 #[must_use]
 pub const fn interface_name(link: LinkType) -> &'static str {
     match link {
@@ -101,13 +102,13 @@ pub const fn interface_name(link: LinkType) -> &'static str {
     }
 }
 
-/// What a gallery's parameter `family` may be, besides [`ALL_FAMILIES`].
+/// A family of a gallery, selected by its parameter `family`; see also [`ALL_FAMILIES`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// Its name: lower case, with hyphens.
+    /// Name: lower case, with hyphens.
     pub name: String,
-    /// What it shows, in a line.
+    /// Description in a line.
     pub about: String,
     packets: Vec<PacketFile>,
 }
@@ -116,26 +117,26 @@ pub struct Family {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gallery {
-    /// Its name: lower case.
+    /// Name: lower case.
     pub name: String,
-    /// What it shows, in a line.
+    /// Description in a line.
     pub about: String,
-    /// Its families, in the order in which they are played.
+    /// Families, in the order in which they are played.
     pub families: Vec<Family>,
 }
 
-/// A packet as the gallery's file has it.
+/// A packet as defined in the gallery's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PacketFile {
-    /// Nanoseconds more than usual since the packet before.
+    /// Additional nanoseconds since the previous packet.
     #[serde(default)]
     wait: u64,
     comment: String,
     #[serde(default = "ethernet", deserialize_with = "Link::deserialize")]
     link: LinkType,
     layers: Vec<Layer>,
-    /// Octets of the frame that are changed. The ICRC is computed anew, so that it is not what is wrong.
+    /// Changed octets of the frame. The ICRC is recomputed, so that it remains correct.
     #[serde(default)]
     change: Vec<(usize, Hex)>,
     /// The snap length.
@@ -144,7 +145,7 @@ struct PacketFile {
     breaks: Vec<Rule>,
 }
 
-/// The link types that packets of galleries have.
+/// Link types of packets in galleries.
 #[derive(Deserialize)]
 #[serde(remote = "LinkType", rename_all = "snake_case")]
 enum Link {
@@ -169,12 +170,12 @@ fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Err
     ids.iter().map(rule).collect()
 }
 
-/// What a file of this folder holds.
+/// Parses a file of this folder.
 fn document<T: DeserializeOwned>(text: &str) -> T {
     toml_edit::de::from_str(text).unwrap_or_else(|error| panic!("a gallery's file: {error}"))
 }
 
-/// Every gallery.
+/// Returns all galleries.
 #[must_use]
 pub fn all() -> &'static [Gallery] {
     static GALLERIES: LazyLock<[Gallery; 2]> = LazyLock::new(|| {
@@ -186,29 +187,29 @@ pub fn all() -> &'static [Gallery] {
     &*GALLERIES
 }
 
-/// What is played of a gallery, with which code points.
+/// A gallery or one of its families, with the code points.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The gallery.
     pub gallery: &'static Gallery,
-    /// A family of it; `None`: every one.
+    /// The selected family; `None`: all.
     pub family: Option<&'static Family>,
-    /// The code points. With those that the drafts forbid (a forced profile), packets break further rules than
-    /// [`Packet::breaks`] says.
+    /// The code points. With a forced profile, whose code points the drafts forbid, packets break
+    /// more rules than listed in [`Packet::breaks`].
     pub profile: Profile,
 }
 
 impl Selection {
-    /// The family's name, or [`ALL_FAMILIES`].
+    /// Returns the family's name, or [`ALL_FAMILIES`].
     #[must_use]
     pub fn family_name(&self) -> &'static str {
         self.family.map_or(ALL_FAMILIES, |family| &family.name)
     }
 
-    /// Its packets.
+    /// Composes the packets.
     ///
     /// # Errors
-    /// The wire crate refuses to write a packet, because of an unusual code point.
+    /// The wire crate refuses to write a packet because of an unusual code point.
     pub fn play(&self) -> Result<Capture, String> {
         let all = self.gallery;
         let (about, families) = match self.family {
@@ -265,7 +266,7 @@ impl PacketFile {
     }
 }
 
-/// Computes the ICRC of a RoCEv2 packet anew, where it can be found.
+/// Recomputes the ICRC of a RoCEv2 packet, if it can be located.
 fn fill_icrc(bytes: &mut [u8], profile: &Profile) {
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
     let Some(datagram) = frame.datagram().filter(|_| frame.is_roce()).copied() else {
@@ -280,7 +281,7 @@ fn fill_icrc(bytes: &mut [u8], profile: &Profile) {
 
 #[cfg(test)]
 impl Selection {
-    /// All of the gallery `name`.
+    /// Selects all of the gallery `name`.
     pub fn all_of(name: &str) -> Self {
         let gallery = all().iter().find(|gallery| gallery.name == name);
         Self {

@@ -24,7 +24,7 @@ fn broken(packet: &Packet, profile: &Profile) -> Vec<Rule> {
 }
 
 #[test]
-fn packets_break_what_they_say_and_nothing_else() {
+fn packets_break_exactly_the_listed_rules() {
     for gallery in all() {
         for (number, packet) in (1..).zip(&whole(&gallery.name).packets) {
             assert_eq!(
@@ -39,7 +39,7 @@ fn packets_break_what_they_say_and_nothing_else() {
 }
 
 #[test]
-fn formats_deserve_notes_at_most_and_are_read_to_their_end() {
+fn formats_break_no_rules_but_notes_and_are_parsed_completely() {
     for packet in whole("formats").packets {
         let about = &packet.comment;
         for rule in &packet.breaks {
@@ -60,7 +60,7 @@ fn formats_deserve_notes_at_most_and_are_read_to_their_end() {
 }
 
 #[test]
-fn what_breaks_nothing_in_malformed_says_so() {
+fn valid_packets_in_malformed_are_described_as_such() {
     for packet in whole("malformed").packets {
         assert_eq!(
             packet.breaks.is_empty(),
@@ -94,7 +94,7 @@ fn malformed_shows_every_rule() {
             &Rule::ProxyAddressType
         ]
     );
-    // Code points that the drafts forbid show the rest.
+    // The other rules are shown with code points that the drafts forbid.
     let text = "force = true\nfast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
     let forced = shown(&Profile::from_toml(text).unwrap());
     for rule in never {
@@ -103,7 +103,7 @@ fn malformed_shows_every_rule() {
 }
 
 #[test]
-fn families_are_what_the_whole_is_made_of() {
+fn families_make_up_the_whole_gallery() {
     for gallery in all() {
         let whole = whole(&gallery.name);
         assert_eq!(whole.about, gallery.about);
@@ -123,7 +123,7 @@ fn families_are_what_the_whole_is_made_of() {
 }
 
 #[test]
-fn names_are_unique_and_fit_for_files() {
+fn names_are_unique_and_valid_in_file_names() {
     let mut names: Vec<_> = all().iter().map(|gallery| gallery.name.clone()).collect();
     for gallery in all() {
         let families = gallery.families.iter();
@@ -141,7 +141,7 @@ fn names_are_unique_and_fit_for_files() {
 }
 
 #[test]
-fn time_goes_on() {
+fn time_increases() {
     for gallery in all() {
         let packets = whole(&gallery.name).packets;
         assert_eq!(packets[0].at, 0);
@@ -179,7 +179,7 @@ fn code_points_are_those_of_the_profile() {
 }
 
 #[test]
-fn connections_are_read_through_their_tunnels() {
+fn connections_are_parsed_in_tunnels() {
     let packets = play("formats", "rdma-cm", &Profile::DEFAULT)
         .unwrap()
         .packets;
@@ -204,7 +204,7 @@ fn connections_are_read_through_their_tunnels() {
 }
 
 #[test]
-fn entropy_labels_stand_behind_their_indicator_and_carry_the_flow_label() {
+fn entropy_labels_follow_their_indicator_and_carry_the_flow_label() {
     let labels = |packet: &Packet| -> Vec<u32> {
         let profile = Profile::DEFAULT;
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);

@@ -1,16 +1,16 @@
-//! The source of a gallery's frames, which are all made before the first is sent.
+//! The source of a gallery's frames, which are all built before the first is sent.
 
 use fcn_link::sender::{Next, Source};
 use std::collections::VecDeque;
 
-/// Sends frames that are at hand, once or again and again.
+/// A list of prebuilt frames, sent once or repeatedly.
 pub struct FrameList {
     frames: VecDeque<Vec<u8>>,
     forever: bool,
 }
 
 impl FrameList {
-    /// The `frames`, once, or `forever`.
+    /// Creates a source that sends `frames` once, or repeatedly if `forever`.
     pub fn new(frames: Vec<Vec<u8>>, forever: bool) -> Self {
         let frames = frames.into();
         Self { frames, forever }

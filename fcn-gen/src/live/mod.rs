@@ -1,8 +1,9 @@
-//! `fcn-gen run`: a scenario onto a link, or into a capture file in the link's place.
+//! `fcn-gen run`: sends a scenario on a link, or into a capture file instead of a link.
 //!
-//! `simulation.rs` plays a simulation ahead of its time and hands over its frames, `frames.rs` sends those of a gallery,
-//! `schedule.rs` turns options into what the sender understands. Frames of a stress are `stress`'s, the link's addresses in
-//! frames `macs`'s, sending is `fcn_link`'s, options and reports that all tools share are `fcn_tool`'s.
+//! `simulation.rs` plays a simulation ahead of time and hands over its frames, `frames.rs` sends
+//! those of a gallery, `schedule.rs` converts options to the sender's settings. Frames of a stress
+//! come from `stress`, the link's addresses in frames from `macs`, sending from `fcn_link`, and the
+//! options and reports shared by all tools from `fcn_tool`.
 
 mod frames;
 mod run;

@@ -1,4 +1,4 @@
-//! The command: sends a scenario, and reports before, during and after.
+//! The `run` command: sends a scenario, and reports before, during and after.
 
 use super::frames::FrameList;
 use super::schedule::{Schedule, refuse_given, until};
@@ -28,29 +28,30 @@ use std::thread;
 
 /// Name of the report's schema.
 pub const RUN_SCHEMA: &str = "fcn-gen/run";
-/// Version of it: raised when a field changes its meaning or goes away.
+/// Version of the schema: raised when a field changes its meaning or is removed.
 pub const RUN_VERSION: u32 = 1;
 
-/// The vantage point's name that stands for all.
+/// Name of the vantage point that stands for all.
 const ALL: &str = "all";
-/// Destination of a stress without an option: locally administered, so nobody's by chance.
+/// Default destination of a stress: locally administered, so not assigned to any device.
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Source where there is no interface whose own it could be.
+/// Source address if there is no interface to take it from.
 const FILE_SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Rate of galleries without an option.
+/// Default rate of galleries.
 const GALLERY_RATE: Rate = Rate::Packets(1_000);
-/// Octets in front of the payload of the shortest data packet: Ethernet, IPv4 or IPv6, UDP, BTH; and its ICRC.
+/// Headers and ICRC of the shortest data packet, in octets: Ethernet, IPv4 or IPv6, UDP, BTH, ICRC.
 const DATA_HEADERS: (usize, usize) = (14 + 20 + 8 + 12 + 4, 14 + 40 + 8 + 12 + 4);
-/// Frames of a capture file, at most: jumbo frames.
+/// Maximum length of frames in a capture file, in octets: jumbo frames.
 const LONGEST_IN_FILE: usize = 9_216 + 256;
 
-/// What is announced before sending, and lines of the report.
+/// Lines for the announcement before sending, and for the report.
 type Lines = Vec<(&'static str, String)>;
 
-/// Does what `options` ask for.
+/// Runs `run` with these options.
 ///
 /// # Errors
-/// The scenario is none, the link cannot be opened or fails, nothing was sent, or someone stopped it.
+/// The scenario is invalid, the link cannot be opened or fails, nothing was sent, or the run was
+/// interrupted.
 pub fn run(options: Run, console: &mut Console<'_>) -> Result {
     let files = [options.link.output.as_deref(), options.truth.as_deref()];
     options.link.replacing.check(files)?;
@@ -58,7 +59,7 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
         source: scenario::Source::named(&options.chosen.scenario),
         sets: options.chosen.sets.clone(),
         seed: options.seed,
-        // Whole frames are sent, whatever a capture would keep of them.
+        // Complete frames are sent, regardless of the scenario's snap length.
         snap_len: None,
         truth: options.truth.clone(),
         mirror: None,
@@ -102,16 +103,17 @@ fn only_simulations(options: &Run) -> Result {
     refuse_given(&given, "only a simulation has this", instead)
 }
 
-/// One run.
+/// A single run.
 struct Act {
     options: Run,
-    /// The scenario's name, and what it is.
+    /// Name and description of the scenario.
     name: String,
     about: String,
 }
 
 impl Act {
-    /// Opens what is sent into, with Ctrl-C caught before: a file begun is not left behind.
+    /// Opens the destination, after installing the handler for Ctrl-C, so that an interruption
+    /// leaves no partial file.
     fn open(
         &self,
         slots: Option<SlotCount>,
@@ -152,7 +154,7 @@ impl Act {
         Schedule::from_options(&self.options, speed, default)
     }
 
-    /// Reports, with `lines` and `more` beside the figures of sending.
+    /// Prints the report, with `lines` and `more` in addition to the figures of sending.
     fn conclude(
         &self,
         (report, queues): (Report, Vec<Queue>),
@@ -301,7 +303,7 @@ impl Act {
         self.one_queue()?;
         simulation.snap_len = 0;
         let (vantage, names) = self.vantage(&simulation)?;
-        // Taken before the work, as in `write`.
+        // Created before the work, as in `write`.
         let truth_file = options.truth.as_deref().map(Pending::create).transpose()?;
         let (mut opened, stop) = self.open(None, None, console)?;
         let schedule = self.schedule(&opened, Schedule::Own(1.0))?;
@@ -358,7 +360,7 @@ impl Act {
             let (plan, stop) = (&plan, &stop);
             let player = scope.spawn(move || player.play(plan, stop));
             played.wait(stop);
-            // Without its frames' receiver, the player ends.
+            // The player ends when the receiver of its frames is gone.
             let ways = (vec![opened], vec![frames], settings);
             let sent = send(ways, stop, options.quiet, console);
             let outcome = player.join();
@@ -377,7 +379,7 @@ impl Act {
             let text = format!("{packets} longer than the link takes, up to {longest} octets");
             lines.push(("left out", text));
         }
-        // The player is ahead: that it came to the end does not mean that the sender did.
+        // The player is ahead: it may have finished before the sender.
         let truth = truth.filter(|(_, frames)| sent.0.total.pushed >= *frames);
         let complete = truth.is_some() && options.truth.is_some();
         match (truth_file, truth) {
@@ -399,7 +401,8 @@ impl Act {
         self.conclude(sent, &lines, more, console)
     }
 
-    /// The vantage point meant (none: all), and the names of what is sent.
+    /// Returns the selected vantage point (`None`: all), and the names of the vantage points that
+    /// are sent.
     fn vantage(&self, simulation: &Simulation) -> Result<(Option<usize>, Vec<String>)> {
         let names = simulation.vantage_names();
         let Some(first) = names.first() else {
@@ -423,7 +426,7 @@ impl Act {
         }
     }
 
-    /// Which frames the link takes, and with which addresses.
+    /// Returns the frame length limits and new addresses for the link.
     fn link(&self, opened: &Opened) -> Link {
         let interface = opened.interface.as_ref();
         let rewrite = (!self.options.keep_macs).then(|| Rewrite {
@@ -439,13 +442,14 @@ impl Act {
     }
 }
 
-/// About how long the frames of a simulation are.
+/// Estimates the average frame length of a simulation, in octets.
 fn average_of(simulation: &Simulation) -> usize {
     let mtus = simulation.flows.iter().map(|flow| usize::from(flow.mtu));
     mtus.sum::<usize>() / simulation.flows.len().max(1) + DATA_HEADERS.0
 }
 
-/// The flow whose data packets are longest, and their octets, where a link of this MTU does not take them.
+/// Returns the flow with the longest data packets, and their length in octets, if it exceeds a link
+/// of this MTU.
 fn too_long(simulation: &Simulation, mtu: usize) -> Option<(&str, usize)> {
     let lengths = simulation.flows.iter().map(|flow| {
         let headers = if flow.source.is_ipv4() {
@@ -459,7 +463,7 @@ fn too_long(simulation: &Simulation, mtu: usize) -> Option<(&str, usize)> {
     (longest.1 > mtu + 14).then_some(longest)
 }
 
-/// How many of each kind went out, all queues together.
+/// Returns the number of frames sent of each kind, over all queues.
 fn kinds(stress: &Stress, report: &Report) -> Vec<(Kind, u64)> {
     let mut all: Vec<(Kind, u64)> = stress.mix.iter().map(|(kind, _)| (*kind, 0)).collect();
     for queue in &report.queues {

@@ -1,4 +1,4 @@
-//! When frames leave, and until when: from options to the settings of each queue's sender.
+//! Times and limits of sending: converts options to the settings of each queue's sender.
 
 use crate::cli::Run;
 use fcn_link::pacing::{Rate, burst_for};
@@ -7,23 +7,23 @@ use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
 use std::time::Duration;
 
-/// When the frames of all queues together leave.
+/// Schedule of the frames of all queues together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
-    /// As fast as the link takes them.
+    /// As fast as the link accepts them.
     Top,
     /// At a rate.
     Rate(Rate),
-    /// When a simulation says, so many times as fast.
+    /// At the simulation's own times, this many times as fast.
     Own(f64),
 }
 
 impl Schedule {
-    /// What `options` ask for; `speed` is the link's, in Mbit/s, where it is known, and `default` what is done
-    /// without an option.
+    /// Returns the schedule selected by `options`. `speed` is the link's in Mbit/s, if known;
+    /// `default` applies without an option.
     ///
     /// # Errors
-    /// The link's speed is asked for and not known.
+    /// The link's speed is requested but unknown.
     pub fn from_options(options: &Run, speed: Option<u32>, default: Self) -> Result<Self> {
         if let Some(rate) = options.rate {
             return Ok(Self::Rate(rate));
@@ -44,7 +44,7 @@ impl Schedule {
         })
     }
 
-    /// In words.
+    /// Describes the schedule.
     pub fn describe(&self, options: &Run) -> String {
         match self {
             Self::Top if options.link.output.is_some() => "all at once".to_owned(),
@@ -57,10 +57,11 @@ impl Schedule {
         }
     }
 
-    /// The settings of each of `queues` queues, for frames of `len` octets on average; in a file the run begins at `epoch`.
+    /// Returns the settings of each of `queues` queues, for frames of `len` octets on average; in a
+    /// file the run begins at `epoch`.
     ///
     /// # Errors
-    /// The rate is too low to be shared, or an option has nothing to act on.
+    /// The rate is too low to be shared, or an option has no effect.
     pub fn settings(
         &self,
         options: &Run,
@@ -109,7 +110,7 @@ impl Schedule {
     }
 }
 
-/// Refuses what takes times at which frames are due.
+/// Refuses options that require due times of frames.
 fn check_top(options: &Run) -> Result {
     let (link, manner) = (&options.link, &options.manner);
     let given = [
@@ -125,7 +126,7 @@ fn check_top(options: &Run) -> Result {
     refuse_given(&given, why, "leave it out, or say how fast with --rate")
 }
 
-/// Refuses the first option that is given, with the reason and what to do instead.
+/// Refuses the first given option, with the reason and the alternative.
 pub fn refuse_given(options: &[(&str, bool)], why: &str, instead: &str) -> Result {
     match options.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Failure::usage(*option).and(why).and(instead)),
@@ -141,13 +142,13 @@ fn shared(rate: Rate, queue: u32, queues: u32) -> Rate {
     }
 }
 
-/// The part of `whole` that falls to `queue`; all of them come to the whole.
+/// Returns the part of `whole` assigned to `queue`; the parts of all queues add up to it.
 fn part(whole: u64, queue: u32, queues: u32) -> u64 {
     let queues = u64::from(queues.max(1));
     whole / queues + u64::from(u64::from(queue) < whole % queues)
 }
 
-/// Until when, in words; `end` is how it ends by itself, where it does.
+/// Describes the end of a run; `end` is its own end, if it has one.
 pub fn until(options: &Run, end: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(end.map(str::to_owned));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_what_was_asked_for() {
+    fn pace_follows_the_options() {
         let schedule =
             |words: &str, speed| Schedule::from_options(&options(words), speed, Schedule::Top);
         assert_eq!(schedule("", None), Ok(Schedule::Top));
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_said() {
+    fn end_is_described() {
         assert_eq!(until(&options("--forever"), None), "Ctrl-C");
         let both = options("--count 1500 --duration 2s");
         assert_eq!(until(&both, None), "1,500 packets or 2s");

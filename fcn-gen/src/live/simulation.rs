@@ -1,4 +1,4 @@
-//! A simulation played ahead of its time: one thread plays, another sends.
+//! A simulation played ahead of time: one thread plays, another sends.
 
 use crate::macs::Link;
 use crate::scenario::model::Simulation;
@@ -10,53 +10,55 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Batches under way, and frames and octets of each, at most: some 16,000 frames, or 16 MiB.
+/// Maximum number of batches in flight, and of frames and octets in each: about 16,000 frames, or
+/// 16 MiB.
 const BATCHES: usize = 64;
 const FRAMES: usize = 256;
 const OCTETS: usize = 256 * 1024;
-/// How long the player gets to be ahead before the first frame leaves, at most.
+/// Maximum time for the player to get ahead before the first frame is sent.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-/// What is to be played.
+/// Parameters of playing a simulation.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The simulation.
     pub simulation: Simulation,
     /// The scenario's name.
     pub name: String,
-    /// Whose frames are sent: of this vantage point, or of all.
+    /// The vantage point whose frames are sent; `None`: all.
     pub vantage: Option<usize>,
-    /// How many times as fast.
+    /// Speed relative to the simulation's time.
     pub speed: f64,
-    /// Again and again.
+    /// True to repeat it endlessly.
     pub forever: bool,
-    /// What the link takes.
+    /// Limits and addresses of the link.
     pub link: Link,
 }
 
-/// What the player tells while it plays.
+/// State of the player, shared while it plays.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// Frames that are longer than the link takes.
+    /// Number of frames too long for the link.
     too_long: AtomicU64,
-    /// Octets of the longest of them.
+    /// Length of the longest of these, in octets.
     longest: AtomicU64,
-    /// Batches handed over, counted until the player is ahead.
+    /// Number of batches handed over, counted until the player is ahead.
     ahead: AtomicUsize,
     over: AtomicBool,
 }
 
 impl Played {
-    /// Frames that were left out because the link does not take them, and the longest of them, in octets.
+    /// Returns the number of frames skipped because they are too long for the link, and the length
+    /// of the longest in octets.
     pub fn too_long(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (load(&self.too_long), load(&self.longest))
     }
 
-    /// Waits until the player is well ahead, or has played everything; not for ever.
+    /// Waits until the player is well ahead, or has played everything; the time is limited.
     pub fn wait(&self, stop: &AtomicBool) {
         let until = Instant::now() + HEAD_START;
-        // The last batch is handed over once another is empty.
+        // The last batch is handed over when another one is empty.
         while self.ahead.load(Ordering::Acquire) < BATCHES - 1
             && !self.over.load(Ordering::Acquire)
             && !stop.load(Ordering::Relaxed)
@@ -67,21 +69,21 @@ impl Played {
     }
 }
 
-/// The player's side and the sender's side.
+/// Returns the player's side and the sender's side.
 pub fn pair(played: &Played) -> (Player<'_>, Streamed) {
     let (filling, frames) = stream(BATCHES);
     (Player { filling, played }, frames)
 }
 
-/// Plays.
+/// Plays a simulation for a sender.
 pub struct Player<'a> {
     filling: Filling,
     played: &'a Played,
 }
 
 impl Player<'_> {
-    /// Plays the plan to its end, or until the sender is gone; returns the truth of the simulation where it was played to
-    /// its end, and how many frames it had for the sender.
+    /// Plays the plan to its end, or until the sender is gone. Returns the truth of the simulation
+    /// if it was played to its end, and the number of frames passed to the sender.
     ///
     /// # Errors
     /// The simulation failed.
@@ -97,7 +99,7 @@ impl Player<'_> {
             let mut sink = LiveSink {
                 player: self,
                 plan,
-                // Passes follow one another without a pause.
+                // Passes follow each other without a pause.
                 offset: pass.saturating_mul(plan.simulation.duration.as_nanos()),
                 taken: 0,
             };
@@ -117,7 +119,7 @@ impl Player<'_> {
                 break;
             }
         }
-        // The last one need not be full.
+        // The last batch need not be full.
         let _ = self.filling.hand_over();
         Ok(truth)
     }
@@ -151,11 +153,11 @@ impl Player<'_> {
     }
 }
 
-/// Takes what passes the vantage points.
+/// Receives the packets captured at the vantage points.
 struct LiveSink<'p, 'a> {
     player: &'p mut Player<'a>,
     plan: &'p Plan,
-    /// Nanoseconds of the passes before this one.
+    /// Total duration of the previous passes, in nanoseconds.
     offset: u64,
     taken: u64,
 }
@@ -207,7 +209,7 @@ mod tests {
         }
     }
 
-    /// What a capture of the plan's vantage points has.
+    /// Collects the packets of a capture with the plan's vantage points.
     struct Kept(Vec<(u64, Vec<u8>)>, Plan);
 
     impl Sink for Kept {
@@ -231,7 +233,8 @@ mod tests {
         kept.0
     }
 
-    /// What the sender gets, at most `most` frames; how many were too long; whether there is a truth.
+    /// Returns the frames that the sender gets, at most `most`; the number of frames too long; and
+    /// whether there is a truth.
     fn sent(plan: &Plan, most: usize) -> (Vec<(u64, Vec<u8>)>, u64, bool) {
         let (played, stop) = (Played::default(), AtomicBool::new(false));
         let mut got = Vec::new();
@@ -258,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_a_capture_has() {
+    fn sent_frames_equal_a_capture() {
         for (vantage, sets) in [
             (Some(0), &["duration=200us"][..]),
             (Some(1), &["duration=200us"]),
             (None, &["duration=100us"]),
-            // More than there are batches for.
+            // More frames than fit the batches.
             (Some(0), &["duration=20ms", "mtu=256", "senders=20"]),
         ] {
             let mut plan = plan(sets);
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_stretched_and_passes_follow_one_another() {
+    fn time_is_scaled_and_passes_are_consecutive() {
         let mut plan = plan(&["duration=100us"]);
         let once = captured(&plan);
         plan.speed = 0.5;
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_link_does_not_take_is_counted_and_left_out() {
+    fn frames_too_long_are_counted_and_skipped() {
         let mut plan = plan(&["duration=100us", "mtu=1024"]);
         let all = captured(&plan);
         plan.link.mtu = Some(1_000);
@@ -310,12 +313,12 @@ mod tests {
         assert_eq!(too_long as usize, all.len() - expected.len());
         plan.link.mtu = Some(1);
         plan.forever = true;
-        // It does not go on for ever with nothing to send.
+        // It ends instead of repeating a simulation without frames.
         assert!(sent(&plan, usize::MAX).0.is_empty());
     }
 
     #[test]
-    fn a_sender_that_goes_ends_the_player() {
+    fn player_ends_with_the_sender() {
         let mut plan = plan(&["duration=50ms", "mtu=256"]);
         plan.forever = true;
         let (got, _, truth) = sent(&plan, 10);

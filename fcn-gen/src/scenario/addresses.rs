@@ -3,7 +3,7 @@
 //!
 //! | node | IPv6 | IPv4 |
 //! |---|---|---|
-//! | host `n` of the rack under switch `r` | `2001:db8:r::n` | `198.18.b.n`, blocks of 254 in the racks' order |
+//! | host `n`, rack of switch `r` | `2001:db8:r::n` | `198.18.b.n`, blocks of 254 in rack order |
 //! | switch `r` | `2001:db8:ffff::r` | in `198.19.240.0/20` |
 
 use super::error::{Refusal, refuse};

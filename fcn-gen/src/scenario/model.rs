@@ -249,7 +249,8 @@ pub enum Tunnel {
         /// Network identifier.
         vni: u32,
     },
-    /// SR-MPLS: transport label, entropy label indicator and entropy label (the flow label), service label.
+    /// SR-MPLS: transport label, entropy label indicator and entropy label (the flow label),
+    /// service label.
     SrMpls {
         /// Label of the egress PE.
         transport: u32,
@@ -451,7 +452,8 @@ pub enum Injected {
         /// Flow that they name.
         flow: FlowIndex,
     },
-    /// TCP segments to the receiver of `flow`, as long as its data packets and in their class: traffic that is not RoCEv2.
+    /// TCP segments to the receiver of `flow`, as long as its data packets and in their class:
+    /// traffic that is not RoCEv2.
     Tcp {
         /// Flow whose receiver they go to.
         flow: FlowIndex,

@@ -1,10 +1,13 @@
-//! Stress: frames of a mix of message kinds over many flows and queue pairs, made as fast as a link takes them.
+//! Stress: a mix of message kinds over many flows and queue pairs, generated as fast as a link
+//! accepts frames.
 //!
-//! `model.rs` has the parameters, `pattern.rs` in which order kinds follow one another, `walk.rs` which connection each
-//! frame is about, `prototype.rs` builds one frame of each kind, `stream.rs` changes what differs from frame to frame, and
-//! `source.rs` hands them to the sender. Reading a stress from a scenario file is `scenario`'s business, sending it `live`'s.
+//! `model.rs` has the parameters, `pattern.rs` the order of kinds, `walk.rs` the connection of each
+//! frame, `prototype.rs` builds one frame of each kind, `stream.rs` updates the fields that change
+//! from frame to frame, and `source.rs` passes frames to the sender. Scenario files are parsed by
+//! `scenario`, frames are sent by `live`.
 //!
-//! Everything is counted, nothing drawn by lot: the same stress and number of queues give the same frames.
+//! The frames are deterministic, not random: the same stress and number of queues give the same
+//! frames.
 
 mod model;
 mod pattern;

@@ -1,4 +1,5 @@
-//! What a stress is: the mix, and over which flows and queue pairs. Values only; all are within the ranges given here.
+//! Parameters of a stress: the mix, flows and queue pairs. Values only; all are within the ranges
+//! given here.
 
 use super::pattern::Pattern;
 use fcn_wire::bth::Opcode;
@@ -11,11 +12,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::scenario::model::IoamTrace;
 
-/// The first QP number of a connection: 0 and 1 are the management QPs.
+/// QP number of the first connection: 0 and 1 are the management QPs.
 const FIRST_QP: u32 = 2;
-/// Most connections: each has a QP number of its own, and the last number means multicast.
+/// Maximum number of connections: each has its own QP number, and the last number means multicast.
 pub const MOST_CONNECTIONS: u32 = 0x00FF_FFFF - FIRST_QP;
-/// Most nodes whose data find room in the trace of a Fast CNP.
+/// Maximum number of nodes whose data fit the trace of a Fast CNP.
 pub const MOST_TRACE_NODES: usize =
     (MAX_TRACE_LEN - TRACE_HEADER_LEN) / (IoamTrace::TYPE.node_len() * 4);
 
@@ -50,13 +51,13 @@ fcn_wire::identified! {
 }
 
 impl Kind {
-    /// Whether it is RoCEv2 data.
+    /// Returns true if it is RoCEv2 data.
     #[must_use]
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::DataIpv4)
     }
 
-    /// The family of its IP header.
+    /// Returns the family of its IP header.
     #[must_use]
     pub const fn family(self) -> Family {
         match self {
@@ -66,7 +67,7 @@ impl Kind {
     }
 }
 
-/// What data packets are: a part of which message.
+/// Opcode of data packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataOpcode {
@@ -74,14 +75,14 @@ pub enum DataOpcode {
     SendOnly,
     /// RC SEND Middle.
     SendMiddle,
-    /// RC RDMA WRITE Only: with a RETH.
+    /// RC RDMA WRITE Only, with a RETH.
     WriteOnly,
     /// RC RDMA WRITE Middle.
     WriteMiddle,
 }
 
 impl DataOpcode {
-    /// The opcode of the BTH.
+    /// Returns the opcode of the BTH.
     #[must_use]
     pub const fn opcode(self) -> Opcode {
         match self {
@@ -93,7 +94,7 @@ impl DataOpcode {
     }
 }
 
-/// Addresses of hosts: numbered upwards from the first one behind each base.
+/// Addresses of hosts, numbered upwards from the first one after each base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
     /// Base of the IPv6 addresses.
@@ -103,14 +104,14 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The IPv6 address of host `number`, from 0.
+    /// Returns the IPv6 address of host `number`, from 0.
     #[inline]
     #[must_use]
     pub fn v6(&self, number: u32) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.ipv6.to_bits().wrapping_add(u128::from(number) + 1))
     }
 
-    /// The address of host `number` in that family.
+    /// Returns the address of host `number` in that family.
     #[inline]
     #[must_use]
     pub fn at(&self, number: u32, family: Family) -> IpAddr {
@@ -120,7 +121,7 @@ impl Hosts {
         }
     }
 
-    /// The IPv4 address of host `number`, from 0.
+    /// Returns the IPv4 address of host `number`, from 0.
     #[inline]
     #[must_use]
     pub fn v4(&self, number: u32) -> Ipv4Addr {
@@ -128,46 +129,48 @@ impl Hosts {
     }
 }
 
-/// A stress.
+/// Parameters of a stress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stress {
-    /// Where entropy ports and flow labels begin.
+    /// Seed of entropy ports and flow labels.
     pub seed: u64,
     /// Code points.
     pub profile: Profile,
-    /// Kinds and their weights; none is 0, and there is one.
+    /// Kinds with their weights: at least one, none of weight 0.
     pub mix: Vec<(Kind, u32)>,
-    /// In which order kinds follow one another: indices into `mix`.
+    /// Order of the kinds: indices into `mix`.
     pub pattern: Pattern,
-    /// Pairs of a sender's and a receiver's address: 1 to `connections`.
+    /// Number of flows, each a pair of a sender's and a receiver's address: 1 to `connections`.
     pub flows: u32,
-    /// Connections over all flows, each with a QP number of its own: at most [`MOST_CONNECTIONS`].
+    /// Number of connections over all flows, each with its own QP number: at most
+    /// [`MOST_CONNECTIONS`].
     pub connections: u32,
-    /// Where data senders' addresses begin.
+    /// Bases of data senders' addresses.
     pub senders: Hosts,
-    /// Where data receivers' addresses begin.
+    /// Bases of data receivers' addresses.
     pub receivers: Hosts,
-    /// What data packets are.
+    /// Opcode of data packets.
     pub opcode: DataOpcode,
-    /// Octets of a data packet's payload, a multiple of 4.
+    /// Payload of a data packet in octets, a multiple of 4.
     pub payload: usize,
-    /// Nodes in the trace of Fast CNPs with option 2: 0 to [`MOST_TRACE_NODES`].
+    /// Number of nodes in the trace of Fast CNPs with option 2: 0 to [`MOST_TRACE_NODES`].
     pub trace_nodes: usize,
-    /// Congestion levels (0 to 7) that notifications take in turn; there is one.
+    /// Congestion levels (0 to 7) that notifications have in turn; at least one.
     pub levels: Vec<u8>,
     /// Share of the data packets that are marked CE, 0 to 1; the others are ECT(0).
     pub ce: f64,
 }
 
 impl Stress {
-    /// Hosts on each side: enough for every flow to be a pair of its own.
+    /// Returns the number of hosts on each side that suffices for every flow to be a different
+    /// pair.
     #[must_use]
     pub const fn hosts(flows: u32) -> u32 {
         let root = flows.isqrt();
         if root * root < flows { root + 1 } else { root }
     }
 
-    /// The share of each kind among the frames, in percent.
+    /// Returns the share of each kind among the frames, in percent.
     pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
         let weights = self.mix.iter().map(|(_, weight)| u64::from(*weight));
         let whole = weights.sum::<u64>() as f64;
@@ -175,14 +178,15 @@ impl Stress {
         mix.map(move |(kind, weight)| (*kind, f64::from(*weight) * 100.0 / whole))
     }
 
-    /// The QP number of connection `number`, from 0.
+    /// Returns the QP number of connection `number`, from 0.
     #[inline]
     #[must_use]
     pub const fn qp(number: u32) -> Qp {
         Qp::truncate(FIRST_QP + number)
     }
 
-    /// How many of the first `frames` frames of a queue are of each kind, in the order of the mix.
+    /// Returns the number of frames of each kind among the first `frames` frames of a queue, in the
+    /// order of the mix.
     #[must_use]
     pub fn kinds_of(&self, frames: u64) -> Vec<(Kind, u64)> {
         let counts = self.pattern.counts(frames);

@@ -1,9 +1,9 @@
-//! The order in which kinds follow one another: each as evenly spread as its weight allows, over and over.
+//! The order of kinds: each is spread as evenly as its weight permits, in a repeated pattern.
 
-/// Frames of a pattern, at most.
+/// Maximum length of a pattern in frames.
 pub const LONGEST_PATTERN: usize = 4096;
 
-/// Indices of kinds, to be repeated for ever.
+/// A sequence of kinds' indices, repeated endlessly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     order: Vec<u8>,
@@ -11,8 +11,9 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of kinds with these weights. `None`: there is none but 0, there are more than 255, or their sum, divided
-    /// by their common divisor, exceeds [`LONGEST_PATTERN`].
+    /// Creates the pattern of kinds with these weights. Returns `None` if all weights are 0, there
+    /// are more than 255, or their sum, divided by their common divisor, exceeds
+    /// [`LONGEST_PATTERN`].
     #[must_use]
     pub fn new(weights: &[u32]) -> Option<Self> {
         let divisor = weights.iter().copied().fold(0, gcd);
@@ -25,7 +26,7 @@ impl Pattern {
         if sum > LONGEST_PATTERN as i64 {
             return None;
         }
-        // Each step gives every kind its share; the one that is owed most is next.
+        // Each step credits every kind with its share; the kind with the highest credit is next.
         let mut owed = vec![0_i64; weights.len()];
         let mut order = Vec::with_capacity(sum as usize);
         for _ in 0..sum {
@@ -45,13 +46,13 @@ impl Pattern {
         })
     }
 
-    /// The kinds, in order.
+    /// Returns the kinds, in order.
     #[must_use]
     pub fn order(&self) -> &[u8] {
         &self.order
     }
 
-    /// How many of the first `frames` frames are of each kind.
+    /// Returns the number of frames of each kind among the first `frames` frames.
     #[must_use]
     pub fn counts(&self, frames: u64) -> Vec<u64> {
         let len = self.order.len() as u64;
@@ -63,7 +64,8 @@ impl Pattern {
         counts
     }
 
-    /// So many slots, about `wanted`, that a slot that is used again and again meets the same kind each time.
+    /// Returns a number of slots, about `wanted`, for which a slot always holds the same kind when
+    /// reused.
     #[must_use]
     pub fn slots(&self, wanted: usize) -> usize {
         let len = self.order.len();
@@ -71,7 +73,7 @@ impl Pattern {
     }
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub(super) const fn gcd(mut a: u32, mut b: u32) -> u32 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -115,7 +117,7 @@ mod tests {
             }
             prop_assert_eq!(&seen, &counts);
             for (weight, count) in weights.iter().zip(counts) {
-                // Never further from its share than there are kinds.
+                // The difference from its share is at most the number of kinds.
                 let share = frames as f64 * f64::from(*weight) / sum;
                 prop_assert!((count as f64 - share).abs() <= weights.len() as f64);
             }

@@ -1,5 +1,5 @@
-//! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `stream.rs`'s
-//! business; formats are the wire crate's.
+//! One complete frame of each kind, with the data needed to change it. `stream.rs` changes fields
+//! from frame to frame; the wire crate implements the formats.
 
 use super::model::{Hosts, Kind, Stress};
 use crate::scenario::model::IoamTrace;
@@ -22,14 +22,14 @@ use std::ops::Range;
 /// DSCP 26, ECT(0).
 const DATA_CLASS: u8 = 26 << 2 | 0b10;
 
-/// Switches of which notifications come: 64 addresses from here on.
+/// First of the 64 addresses of notifying switches.
 pub(super) const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
 const SWITCH4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 1, 0xf);
 const PROXY4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 250);
 const INGRESS_PE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
 
-/// One frame and how it changes.
+/// A frame and its way of changing.
 #[derive(Clone, Debug)]
 pub(super) enum Prototype {
     /// A CNP, a Fast CNP, or data.
@@ -38,21 +38,21 @@ pub(super) enum Prototype {
     ProxyCn(SummedFrame, Box<Template>),
     /// An FCN in the WAN.
     WanFcn(SummedFrame),
-    /// A pause.
+    /// A PFC frame.
     Pfc(Vec<u8>),
 }
 
-/// A frame whose UDP checksum changes with what it sums.
+/// A frame whose UDP checksum is updated with the fields that it covers.
 #[derive(Clone, Debug)]
 pub(super) struct SummedFrame {
     pub bytes: Vec<u8>,
-    /// Where its UDP header begins.
+    /// Offset of its UDP header.
     pub udp: usize,
     pub summed: Summed,
 }
 
 impl SummedFrame {
-    /// A frame in which these octets change.
+    /// Creates a frame in which these octets change.
     fn new(bytes: Vec<u8>, udp: usize, changing: [Range<usize>; 2]) -> Self {
         let summed = Summed::new(udp + udp::CHECKSUM, changing);
         Self { bytes, udp, summed }
@@ -60,7 +60,7 @@ impl SummedFrame {
 }
 
 impl Prototype {
-    /// The frame as it is before anything is changed.
+    /// Returns the frame before any changes.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Roce(template) => template.bytes(),
@@ -75,10 +75,10 @@ impl Prototype {
 pub struct Prototypes(pub(super) Vec<(Kind, Prototype)>);
 
 impl Prototypes {
-    /// The prototypes of what `stress` mixes.
+    /// Builds the prototypes for the mix of `stress`.
     ///
     /// # Errors
-    /// The wire crate refuses to write one of them, because of an unusual code point.
+    /// The wire crate refuses to write one of them because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
         let template = |&(kind, _): &(Kind, u32)| {
             let failed = |error| format!("a frame of kind {} cannot be made: {error}", kind.id());
@@ -88,14 +88,14 @@ impl Prototypes {
         all.map(Self)
     }
 
-    /// Octets of the longest frame, without FCS.
+    /// Returns the length of the longest frame in octets, without FCS.
     #[must_use]
     pub fn longest(&self) -> usize {
         let lengths = self.0.iter().map(|(_, prototype)| prototype.bytes().len());
         lengths.max().unwrap_or(0)
     }
 
-    /// Octets of a frame, without FCS, on average over the mix, rounded down.
+    /// Returns the average frame length over the mix in octets, without FCS, rounded down.
     #[must_use]
     pub fn average(&self, stress: &Stress) -> usize {
         let order = stress.pattern.order();
@@ -109,7 +109,7 @@ impl Prototypes {
 
 type Made<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Makes frames of a stress.
+/// Construction of a stress's frames.
 impl Stress {
     fn prototype(&self, kind: Kind) -> Made<Prototype> {
         let roce = |template| Prototype::Roce(Box::new(template));
@@ -154,7 +154,7 @@ impl Stress {
         })
     }
 
-    /// A CNP behind the parts `ip`.
+    /// Builds a CNP after the parts `ip`.
     fn cnp(&self, ip: &[Part<'_>], fields: &[Field]) -> Made<Template> {
         let profile = &self.profile;
         let mut parts = vec![frame()];
@@ -166,7 +166,7 @@ impl Stress {
         Ok(Template::new(bytes, LinkType::Ethernet, profile, fields)?)
     }
 
-    /// A data packet of `payload` octets, in an Ethernet frame or not.
+    /// Builds a data packet of `payload` octets, with or without an Ethernet header.
     fn data(
         &self,
         family: Family,
@@ -201,12 +201,12 @@ impl Stress {
         )?)
     }
 
-    /// Octets of the extended headers of data.
+    /// Returns the length of data packets' extended headers in octets.
     fn extended(&self) -> usize {
         self.opcode.opcode().extended_len().unwrap_or(0)
     }
 
-    /// The trace that Fast CNPs bring back, filled by every node.
+    /// Builds the trace that Fast CNPs return, filled by every node.
     fn trace(&self) -> Made<Vec<u8>> {
         let node = |node: u32| NodeValues {
             hop_limit: 64 - node as u8,
@@ -222,7 +222,8 @@ impl Stress {
         Ok(filled_trace(IoamTrace::TYPE, 0, nodes.iter())?)
     }
 
-    /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.
+    /// Builds a notification to a proxy node that quotes a complete data packet, with as much
+    /// payload as there is room for.
     fn proxy(&self, family: Family, fields: &[Field]) -> Made<Prototype> {
         let (ip_len, ip) = match family {
             Family::V6 => (ipv6::LEN, Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
@@ -271,14 +272,14 @@ impl Stress {
         ];
         let bytes = packet(&parts, profile)?;
         let (ip, udp) = (ethernet::LEN, ethernet::LEN + ipv6::LEN);
-        // The source address is a part of what UDP sums.
+        // The UDP checksum covers the source address.
         let source = ip + ipv6::SOURCE..ip + ipv6::DESTINATION;
         let changing = [source, udp..bytes.len()];
         Ok(Prototype::WanFcn(SummedFrame::new(bytes, udp, changing)))
     }
 }
 
-/// The IP header from the first host of one side to the first of the other.
+/// Returns the IP header from the first host of one side to the first of the other.
 fn ip(from: &Hosts, to: &Hosts, family: Family, class: u8) -> Part<'static> {
     match family {
         Family::V6 => Part::v6(from.v6(0), to.v6(0), class),
@@ -286,7 +287,7 @@ fn ip(from: &Hosts, to: &Hosts, family: Family, class: u8) -> Part<'static> {
     }
 }
 
-/// The UDP source port of prototypes.
+/// UDP source port of prototypes.
 const ENTROPY: u16 = 0xC000;
 
 const fn frame() -> Part<'static> {

@@ -1,4 +1,4 @@
-//! The frames of one queue, for the sender: made in the slot that they leave from.
+//! The frames of one queue, built in the sender's slots.
 
 use super::model::Stress;
 use super::prototype::Prototypes;
@@ -7,20 +7,21 @@ use super::walk::Share;
 use crate::macs::Rewrite;
 use fcn_link::sender::{Next, Source};
 
-/// No stream's number.
+/// A number that is not a stream's.
 const NOTHING: u8 = u8::MAX;
 
-/// The frames of one of several queues, without end.
+/// The endless frames of one of several queues.
 pub struct StressSource {
     streams: Vec<Stream>,
     order: Vec<u8>,
     at: usize,
-    /// Which stream's frame each slot holds.
+    /// Number of the stream whose frame each slot holds.
     held: Vec<u8>,
 }
 
 impl StressSource {
-    /// The frames of `queue`, from 0, of `queues` queues; for a link of at most `slots` slots.
+    /// Creates the frames of `queue`, from 0, of `queues` queues, for a link of at most `slots`
+    /// slots.
     ///
     /// # Errors
     /// There are fewer flows than queues.

@@ -1,4 +1,5 @@
-//! The frames of one kind on one queue: which fields change from one to the next, and to what.
+//! The frames of one kind on one queue: the fields that change from one to the next, and their
+//! values.
 
 use super::model::{Hosts, Kind, Stress};
 use super::prototype::{Prototype, SWITCH, SummedFrame};
@@ -12,18 +13,18 @@ use fcn_wire::template::{Change, Edit, Template, TemplateError};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Where dynamic ports begin, and how many there are.
+/// Start of the dynamic ports, and their number.
 const PORTS: (u16, u32) = (0xC000, 0x4000);
 const FLOW_LABELS: u32 = 1 << 20;
-/// Switches that send notifications.
+/// Number of switches that send notifications.
 const SWITCHES: u32 = 64;
 /// Fractional bits of the share of marked packets.
 const SHARE_BITS: u32 = 32;
 
-/// What all streams need to know about flows.
+/// Parameters of flows, shared by all streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flows {
-    /// Hosts on each side.
+    /// Number of hosts on each side.
     hosts: u32,
     senders: Hosts,
     receivers: Hosts,
@@ -31,7 +32,7 @@ pub(super) struct Flows {
     rocev2_port: u16,
 }
 
-/// What a connection's frames say.
+/// Values of a connection's frames.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     /// Numbers of its hosts.
@@ -55,7 +56,7 @@ impl Flows {
 
     #[inline]
     fn at(&self, step: Step) -> Connection {
-        // The finish of a good hash, which spreads neighbours over all bits.
+        // The finaliser of a good hash, which spreads consecutive values over all bits.
         let mut mixed = (u64::from(step.flow) ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed ^= mixed >> 32;
         Connection {
@@ -68,19 +69,19 @@ impl Flows {
 }
 
 impl Connection {
-    /// The flow's UDP source port.
+    /// Returns the flow's UDP source port.
     #[inline]
     const fn port(&self, more: u32) -> u16 {
         PORTS.0 | (self.entropy.wrapping_add(more) & (PORTS.1 - 1)) as u16
     }
 
-    /// The flow's label.
+    /// Returns the flow's label.
     #[inline]
     const fn label(&self, more: u32) -> u32 {
         (self.entropy >> 12).wrapping_add(more) & (FLOW_LABELS - 1)
     }
 
-    /// The switch that notifies about the flow.
+    /// Returns the switch that notifies about the flow.
     #[inline]
     fn switch(&self) -> Ipv6Addr {
         switch(self.step.flow % SWITCHES)
@@ -91,7 +92,7 @@ fn switch(number: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits(SWITCH.to_bits() + u128::from(number))
 }
 
-/// One kind's frames on one queue.
+/// Frames of one kind on one queue.
 pub(super) struct Stream {
     kind: Kind,
     prototype: Prototype,
@@ -100,9 +101,9 @@ pub(super) struct Stream {
     walk: Walk,
     flows: Flows,
     levels: Vec<u8>,
-    /// Frames made, modulo 2^32.
+    /// Number of frames generated, modulo 2^32.
     made: u32,
-    /// Share of the data packets to be marked, and what has come together since the last one.
+    /// Share of data packets to be marked, and the share accumulated since the last marked one.
     marked: u64,
     due: u64,
 }
@@ -114,7 +115,7 @@ impl Stream {
         share: Share,
         macs: Rewrite,
     ) -> Self {
-        // Kinds begin at different flows: a frame and the next are about different ones.
+        // Each kind begins at another flow, so that consecutive frames are about different flows.
         let start = (kind as u32).wrapping_mul(0x1F12_3BB5);
         Self {
             len: prototype.bytes().len(),
@@ -130,23 +131,24 @@ impl Stream {
         }
     }
 
-    /// Octets of a frame.
+    /// Returns the length of a frame in octets.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Goes on without a frame.
+    /// Advances without a frame.
     pub fn skip(&mut self) {
         self.walk.step();
         self.made = self.made.wrapping_add(1);
     }
 
-    /// Makes the next frame at the start of `out`, which holds an earlier one of this stream unless `anew`.
+    /// Writes the next frame to the start of `out`, which holds an earlier one of this stream
+    /// unless `anew` is set.
     #[inline]
     pub fn fill(&mut self, out: &mut [u8], anew: bool) {
         let Some(out) = out.get_mut(..self.len) else {
-            // The sender leaves out what does not fit.
+            // The sender skips frames that do not fit.
             return self.skip();
         };
         if anew {
@@ -196,8 +198,9 @@ impl Stream {
 
 type Done = Result<(), TemplateError>;
 
-/// Addresses, entropy and QP of a CNP or Fast CNP. With each lap another port, and in time another flow label or
-/// identification, for it has no PSN that would tell it from the one before.
+/// Sets addresses, entropy and QP of a CNP or Fast CNP. The port changes with each lap, and after
+/// some laps the flow label or identification, since there is no PSN to distinguish it from
+/// previous ones.
 #[inline]
 fn cnp(
     template: &Template,
@@ -226,7 +229,7 @@ fn cnp(
     edit.set(Change::DestQp(Stress::qp(connection.step.connection)))
 }
 
-/// A data packet: that of a frame, or one that is quoted.
+/// Sets the fields of a data packet: that of a frame, or a quoted one.
 #[inline]
 fn data<'a>(
     template: &'a Template,
@@ -268,7 +271,7 @@ fn proxy_cn(
         },
         level,
         reserved: 0,
-        // It is there already.
+        // The quoted packet is already in place.
         invoking: &[],
     };
     let mut done = Ok(());
@@ -283,7 +286,8 @@ fn proxy_cn(
     done
 }
 
-/// The flow label stands for the connection, which the WAN does not see; the rest of its number is in the switch's address.
+/// Sets the fields of an FCN. The flow label represents the connection, which is invisible in the
+/// WAN; the remaining part of its number is in the switch's address.
 #[inline]
 fn wan_fcn(frame: &SummedFrame, out: &mut [u8], step: &Step, level: u8) {
     let message = WanFcnRepr {
@@ -302,7 +306,7 @@ fn wan_fcn(frame: &SummedFrame, out: &mut [u8], step: &Step, level: u8) {
     });
 }
 
-/// Classes in turn, and all pause times but that which lets go.
+/// Sets the fields of a PFC frame: classes in turn, with all pause times except 0, which resumes.
 #[inline]
 fn pause(out: &mut [u8], made: u32) {
     let pause = PfcRepr::for_class(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);

@@ -1,4 +1,5 @@
-//! The frames of stresses: each as its format says, all different, and as many of each kind as the mix says.
+//! Frames of stresses: each conforms to its format, all are different, and kinds are distributed
+//! according to the mix.
 
 use super::*;
 use crate::macs::Rewrite;
@@ -15,7 +16,7 @@ const MACS: Rewrite = Rewrite {
     destination: Some([2, 0, 0, 0, 0, 2]),
 };
 
-/// `stress-mix` with these settings.
+/// Loads `stress-mix` with these settings.
 pub(super) fn stress(sets: &[&str]) -> Stress {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = load(&Source::Builtin("stress-mix".to_owned()), &sets);
@@ -25,13 +26,13 @@ pub(super) fn stress(sets: &[&str]) -> Stress {
     }
 }
 
-/// Only frames of `kind`.
+/// Loads a stress with only frames of `kind`.
 fn only(kind: Kind, sets: &[&str]) -> Stress {
     let mix = format!("stress.mix={{ {} = 1 }}", kind.id());
     stress(&[&[mix.as_str()], sets].concat())
 }
 
-/// A source with `slots` slots and their octets, as a backend would hold them.
+/// A source with `slots` slots and their octets, as in a backend.
 struct Link {
     source: StressSource,
     slots: Vec<Vec<u8>>,
@@ -61,7 +62,7 @@ impl Link {
     }
 }
 
-/// What is wrong with the frame, if anything is.
+/// Returns the defect of a frame, if it has one.
 fn complaint(stress: &Stress, bytes: &[u8]) -> Option<String> {
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &stress.profile);
     let mut findings = Findings::default();
@@ -81,7 +82,7 @@ fn complaint(stress: &Stress, bytes: &[u8]) -> Option<String> {
     None
 }
 
-/// The IPv4 and UDP checksums, by another's implementation.
+/// Checks IPv4 and UDP checksums with another implementation.
 fn checksums(packet: &[u8]) -> Option<&'static str> {
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     let sliced = SlicedPacket::from_ip(packet).ok()?;
@@ -110,7 +111,7 @@ fn checksums(packet: &[u8]) -> Option<&'static str> {
     (right != Ok(udp.checksum())).then_some("UDP checksum")
 }
 
-/// Which kind a frame is, seen from outside.
+/// Determines the kind of a frame from its octets.
 fn kind_of(stress: &Stress, bytes: &[u8]) -> Kind {
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &stress.profile);
     if let Upper::MacControl(..) = frame.upper() {
@@ -156,9 +157,9 @@ proptest! {
 }
 
 #[test]
-fn a_mix_has_as_many_of_each_kind_as_it_says_also_where_slots_change_kinds() {
+fn mix_is_kept_even_if_slots_change_kinds() {
     let stress = stress(&["stress.mix.pfc=2", "flows=37", "qps=1001"]);
-    // A number that has nothing in common with the pattern's length: every slot meets every kind.
+    // Coprime to the pattern's length, so that every slot gets every kind.
     let mut link = Link::new(&stress, (0, 1), 29);
     let mut seen: HashMap<Kind, u64> = HashMap::new();
     let frames = 5_000;
@@ -173,7 +174,7 @@ fn a_mix_has_as_many_of_each_kind_as_it_says_also_where_slots_change_kinds() {
 }
 
 #[test]
-fn slots_make_no_difference() {
+fn frames_do_not_depend_on_slots() {
     let stress = stress(&[]);
     let mut reference = Link::new(&stress, (1, 3), 1);
     for slots in [2, 31, 64] {
@@ -191,7 +192,7 @@ fn slots_make_no_difference() {
 }
 
 #[test]
-fn queues_share_the_flows_and_nothing_comes_twice() {
+fn queues_share_flows_without_duplicates() {
     let stress = only(Kind::Data, &["stress.flows=100", "stress.qps=1000"]);
     let mut flows: HashMap<(Vec<u8>, u16), u32> = HashMap::new();
     let mut frames = HashSet::new();
@@ -209,7 +210,7 @@ fn queues_share_the_flows_and_nothing_comes_twice() {
     assert!(StressSource::new(&stress, &prototypes, (0, 101), 8, MACS).is_err());
 }
 
-/// Of every kind, over a hundred laps, no two frames are alike. (A pause has no more than 524,280 values.)
+/// No two frames of a kind are equal within a hundred laps. (A pause has only 524,280 values.)
 #[test]
 fn frames_of_a_kind_differ() {
     let hasher = RandomState::new();
@@ -219,7 +220,7 @@ fn frames_of_a_kind_differ() {
             _ => (300, 100_000),
         };
         let flows = format!("stress.flows={flows}");
-        // Few QPs, so that it takes many laps.
+        // Few QPs, so that there are many laps.
         let stress = only(kind, &[&flows, "stress.qps=1000", "stress.payload=64"]);
         let mut link = Link::new(&stress, (0, 1), 64);
         let mut seen = HashSet::with_capacity(frames);
@@ -231,7 +232,7 @@ fn frames_of_a_kind_differ() {
 }
 
 #[test]
-fn a_million_qps_are_a_million() {
+fn a_million_qps_are_all_used() {
     for kind in [Kind::Data, Kind::FastCnp1] {
         let stress = only(
             kind,
@@ -246,7 +247,7 @@ fn a_million_qps_are_a_million() {
         let (mut qps, mut flows) = (HashSet::new(), HashSet::new());
         for n in 0..stress.connections {
             let bytes = link.frame();
-            // Where the kind has them, whatever stands before.
+            // Offsets for kinds that have these fields, after whatever headers precede them.
             let (ip, bth) = match kind {
                 Kind::Data => (22..54, 14 + 40 + 8),
                 _ => (22..54, 14 + 40 + 24 + 8),
@@ -261,7 +262,7 @@ fn a_million_qps_are_a_million() {
             }
         }
         assert_eq!(qps.len(), stress.connections as usize, "{kind:?}");
-        // A Fast CNP comes from a switch: its addresses do not tell flows apart.
+        // A Fast CNP comes from a switch, so its addresses do not identify flows.
         let pairs = if kind == Kind::FastCnp1 {
             1_600
         } else {
@@ -272,7 +273,7 @@ fn a_million_qps_are_a_million() {
 }
 
 #[test]
-fn laps_of_notifications_without_a_psn_are_told_apart_by_entropy() {
+fn laps_without_a_psn_differ_in_entropy() {
     let stress = only(Kind::CnpIpv4, &["stress.flows=1", "stress.qps=1"]);
     let mut link = Link::new(&stress, (0, 1), 4);
     let mut seen = HashSet::new();
@@ -290,7 +291,7 @@ fn laps_of_notifications_without_a_psn_are_told_apart_by_entropy() {
 }
 
 #[test]
-fn the_share_of_marks_is_kept() {
+fn share_of_marked_packets_is_kept() {
     for ce in [0.0, 0.25, 1.0] {
         let stress = only(Kind::Data, &[&format!("stress.ce={ce}")]);
         let mut link = Link::new(&stress, (0, 1), 8);
@@ -305,7 +306,7 @@ fn the_share_of_marks_is_kept() {
 }
 
 #[test]
-fn levels_come_in_turn_and_notifications_name_their_flow() {
+fn levels_alternate_and_notifications_name_their_flow() {
     for kind in [Kind::ProxyCn, Kind::ProxyCnIpv4, Kind::WanFcn] {
         let stress = only(kind, &["stress.levels=[0, 3, 7]"]);
         let mut link = Link::new(&stress, (0, 1), 8);
@@ -316,7 +317,7 @@ fn levels_come_in_turn_and_notifications_name_their_flow() {
             let read = Notification::from_frame(&frame).unwrap();
             levels.insert(read.level);
         }
-        // 0 in a WAN FCN: no level is given.
+        // 0 in a WAN FCN means that no level is given.
         let lowest = (kind != Kind::WanFcn).then_some(0);
         assert_eq!(
             levels,

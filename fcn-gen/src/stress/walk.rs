@@ -1,30 +1,31 @@
-//! Which connection each frame is about: a walk over all connections of a queue, so that frames next to each other are of
-//! different flows, and no connection comes again before every other one has been.
+//! The connection of each frame: a walk over all connections of a queue, in which consecutive
+//! frames belong to different flows, and no connection is repeated before all others have been
+//! used.
 
 use super::model::Stress;
 use super::pattern::gcd;
 
-/// The connections of one of several queues. A flow is one queue's alone.
+/// The connections of one of several queues. A flow belongs to a single queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The queue, from 0.
     pub queue: u32,
-    /// How many queues there are: at most as many as flows.
+    /// Number of queues: at most the number of flows.
     pub queues: u32,
 }
 
-/// A connection, in one of the walk's laps.
+/// A connection in one of the walk's laps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The flow, from 0.
     pub flow: u32,
     /// The connection, from 0.
     pub connection: u32,
-    /// How often the walk had been over all connections before.
+    /// Number of completed passes over all connections.
     pub lap: u32,
 }
 
-/// Flows to go through, in an order in which neighbours are far from each other.
+/// The flows of a round, in an order that places neighbours far from each other.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     flows: u32,
@@ -33,7 +34,7 @@ struct Round {
 
 impl Round {
     const fn new(flows: u32) -> Self {
-        // About the golden section, at which no few steps come back to where they began.
+        // Close to the golden ratio, so that a few steps never return near to the start.
         let mut stride = ((flows as u64 * 1_265) >> 11) as u32;
         if stride == 0 {
             stride = 1;
@@ -45,25 +46,25 @@ impl Round {
     }
 }
 
-/// The walk.
+/// A walk over connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     share: Share,
     all_flows: u32,
-    /// A round for each connection of a flow; in the last one, not every flow has one.
+    /// A round covers one connection of each flow; the last one may not have all flows.
     whole: Round,
     last: Round,
     rounds: u32,
     at: Step,
     round: u32,
-    /// Flows left in this round, this one included.
+    /// Flows left in this round, including this one.
     left: u32,
-    /// This flow's number among the queue's.
+    /// Number of this flow among the queue's flows.
     flow: u32,
 }
 
 impl Walk {
-    /// The walk over the connections of `share`; `start` shifts where it begins.
+    /// Creates the walk over the connections of `share`; `start` shifts its beginning.
     pub fn new(stress: &Stress, share: Share, start: u32) -> Self {
         let (flows, connections) = (stress.flows, stress.connections);
         let rounds = connections.div_ceil(flows);
@@ -109,7 +110,7 @@ impl Walk {
         self.at.connection = self.at.flow + self.round * self.all_flows;
     }
 
-    /// The connection at which the walk is; it goes on to the next.
+    /// Returns the present connection of the walk, and advances to the next.
     #[inline]
     pub fn step(&mut self) -> Step {
         let step = self.at;
@@ -125,7 +126,7 @@ impl Walk {
             return step;
         }
         let Round { flows, stride } = *self.current();
-        // Less than `flows`, both.
+        // Both are less than `flows`.
         let next = u64::from(self.flow) + u64::from(stride);
         let flows = u64::from(flows);
         self.flow = (if next >= flows { next - flows } else { next }) as u32;
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_of_different_flows() {
+    fn consecutive_steps_have_different_flows() {
         let mut stress = stress(&[]);
         for (flows, connections) in [(2, 2), (3, 10), (10, 35), (1_000, 7_500), (65_536, 100_000)] {
             (stress.flows, stress.connections) = (flows, connections);
@@ -193,7 +194,7 @@ mod tests {
                 same += u32::from(flow == last);
                 last = flow;
             }
-            // Where rounds meet, it may happen.
+            // It may happen between two rounds.
             assert!(same <= 3 * connections.div_ceil(flows), "{flows}: {same}");
         }
     }

@@ -1,4 +1,4 @@
-//! The loop on a wire that is none, by a clock that goes on by being waited for.
+//! The main loop on a simulated wire, with a clock that advances when waited for.
 
 use super::*;
 use crate::scenario::model::{NodeId, Simulation};
@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A clock that several have.
+/// A shared clock.
 #[derive(Clone, Default)]
 struct Hands(Rc<Cell<u64>>);
 
@@ -23,7 +23,7 @@ impl Clock for Hands {
     }
 }
 
-/// What is going to come in: when, by which link, and what. What left: when, by which link, and what.
+/// Frames to receive, or frames sent: time, link and octets.
 type Frames = VecDeque<(u64, usize, Vec<u8>)>;
 
 struct Fake {
@@ -31,7 +31,7 @@ struct Fake {
     links: usize,
     coming: Frames,
     left: Rc<RefCell<Frames>>,
-    /// How late one wakes up, in nanoseconds.
+    /// Oversleep of each wait, in nanoseconds.
     oversleeps: u64,
     takes: usize,
     fails_at: u64,
@@ -120,7 +120,8 @@ fn node(simulation: &Simulation, name: &str) -> NodeId {
     nodes.position(|node| node.name.starts_with(name)).unwrap()
 }
 
-/// Runs a node of `simulation`; what left, how it ended, and what was measured.
+/// Runs a node of `simulation`; returns the frames sent, the reason for the end, and the
+/// measurements.
 fn run(
     simulation: &Simulation,
     name: &str,
@@ -137,21 +138,23 @@ fn run(
     (left.take(), ended, measured)
 }
 
-/// What a sender without a receiver puts on its link, at line rate: data of flows without RDMA CM.
+/// Returns the frames that a sender without a receiver sends, at line rate: data of flows without
+/// RDMA CM.
 fn data(simulation: &Simulation, for_: Duration) -> Frames {
     let wire = Fake::new(1, Frames::new());
     let (left, ..) = run(simulation, "sender", wire, (for_, 1.0));
     until(left, for_)
 }
 
-/// What left in that time: afterwards a sender tries for a while to end well.
+/// Returns the frames sent within that time: afterwards a sender tries to close its connections.
 fn until(mut frames: Frames, for_: Duration) -> Frames {
     frames.retain(|(at, ..)| *at < for_.as_nanos() as u64);
     frames
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// Without RDMA CM a sender begins at once; a wide window lets it go on unheard.
+/// Without RDMA CM a sender begins at once; a wide window lets it continue without
+/// acknowledgements.
 const UNHEARD: &[&str] = &[
     "flow.load.rdma_cm=false",
     "flow.load.window=10000",
@@ -164,7 +167,7 @@ fn kind(frame: &[u8]) -> Option<Kind> {
 }
 
 #[test]
-fn a_sender_keeps_its_rate_however_late_it_wakes() {
+fn sender_keeps_its_rate_despite_late_wakeups() {
     let simulation = link(UNHEARD);
     let wire = |frame: &[u8]| (frame.len() + 24) as f64 * 8.0;
     for (oversleeps, speed) in [(0, 1.0), (70_000, 1.0), (0, 0.01)] {
@@ -176,7 +179,7 @@ fn a_sender_keeps_its_rate_however_late_it_wakes() {
         assert_eq!(measured.passed[0].sent, left.len() as u64);
         let left = until(left, for_);
         let bits: f64 = left.iter().map(|(.., frame)| wire(frame)).sum();
-        // 1 Gbit/s, times the speed; it begins a little later.
+        // 1 Gbit/s, times the speed; it begins slightly later.
         let expected = for_.as_secs_f64() * 1e9 * speed;
         let share = bits / expected;
         assert!((0.95..=1.0).contains(&share), "{bits} of {expected}");
@@ -190,7 +193,7 @@ fn a_sender_keeps_its_rate_however_late_it_wakes() {
 }
 
 #[test]
-fn a_switch_is_a_bump_in_the_wire_with_a_queue_that_tells_the_sender() {
+fn switch_is_a_bump_in_the_wire_that_notifies_the_sender() {
     let mut simulation = link(UNHEARD);
     let coming = data(&simulation, MILLISECOND * 4);
     let sent = coming.len();
@@ -228,7 +231,8 @@ fn a_switch_is_a_bump_in_the_wire_with_a_queue_that_tells_the_sender() {
         assert!(lasted.abs_diff(expected) < expected / 50, "{lasted}");
         let kinds: Vec<_> = back.iter().map(|(.., frame)| kind(frame)).collect();
         assert!(kinds.iter().all(|kind| *kind == Some(Kind::FastCnp1)));
-        // The sender is known to handle them: no marks where it is told, marks where it cannot be.
+        // The sender is configured as able to handle them: it is notified if possible, and
+        // otherwise packets are marked.
         assert_eq!((kinds.is_empty(), marked == 0), (!enabled, enabled));
         let reactions = measured.reactions.get(&Kind::FastCnp1);
         assert_eq!(reactions.map_or(0, Histogram::len), kinds.len() as u64);
@@ -240,7 +244,7 @@ fn a_switch_is_a_bump_in_the_wire_with_a_queue_that_tells_the_sender() {
 }
 
 #[test]
-fn what_is_not_roce_passes_unchanged_and_to_all_other_links() {
+fn non_roce_frames_are_flooded_unchanged() {
     let simulation = link(&["senders=2"]);
     let arp = [&[0xFF; 6][..], &[2; 6], &[8, 6], &[7; 46]].concat();
     let short = vec![1; 10];
@@ -255,7 +259,7 @@ fn what_is_not_roce_passes_unchanged_and_to_all_other_links() {
 }
 
 #[test]
-fn a_link_that_refuses_or_fails_is_said() {
+fn refusals_and_failures_of_links_are_reported() {
     let simulation = link(UNHEARD);
     let mut fake = Fake::new(1, Frames::new());
     fake.takes = 500;
@@ -269,7 +273,7 @@ fn a_link_that_refuses_or_fails_is_said() {
 }
 
 #[test]
-fn a_stop_ends_it() {
+fn stop_ends_the_run() {
     let simulation = link(&[]);
     let mut fake = Fake::new(1, Frames::new());
     let live = LiveNode::new(&simulation, node(&simulation, "sender"), vec![[2; 6]], None);
