@@ -1,5 +1,5 @@
-//! How often what is said of who made CNPs is right, wrong or undecided, by who made them, where one looks on, and by
-//! evidence.
+//! Share of right, wrong and undecided verdicts on the origin of CNPs, by true origin, capture
+//! point and evidence.
 
 #[path = "../tests/labelled/mod.rs"]
 mod labelled;
@@ -8,7 +8,7 @@ use fcn_top::record::Maker;
 use labelled::{Case, Judged, PLACES, Scene};
 use std::collections::BTreeMap;
 
-/// None that anything was tried on.
+/// Seeds that were not used during development.
 const SEEDS: core::ops::Range<u64> = 2_000..2_004;
 
 fn print<'a>(name: &str, judged: impl Iterator<Item = &'a Judged>) {

@@ -1,6 +1,8 @@
-//! How many packets a second the simulator plays and writes, on one core, and whether its memory stays flat.
+//! Packets per second that the simulator plays and writes on one core, and a check that its memory
+//! stays constant.
 //!
-//! `cargo bench -p fcn-gen`. Prints figures, judges none: machines differ. The peer is the simulation that writes nothing.
+//! `cargo bench -p fcn-gen`. Prints figures without a verdict, since machines differ. The baseline
+//! is the simulation without output.
 
 use fcn_gen::scenario::model::Simulation;
 use fcn_gen::scenario::{self, Play, Source};
@@ -11,10 +13,10 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-/// Rounds of each measurement, one after another in turn.
+/// Rounds of each measurement, alternating.
 const ROUNDS: usize = 5;
 
-/// Writes what it gets, and counts it.
+/// Writes packets, and counts them.
 struct File {
     writer: CaptureWriter<'static>,
     packets: u64,
@@ -32,16 +34,16 @@ impl Sink for File {
     }
 }
 
-/// One thing measured.
+/// A measured configuration.
 struct Way<'a> {
     name: &'static str,
-    /// Octets kept of a packet, and where they go; nothing where nothing is written.
+    /// Octets kept of a packet, and the output file; `None` if nothing is written.
     write: Option<(u32, &'a Path)>,
     seconds: Vec<f64>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` asks for a list of tests: there are none.
+    // `cargo test --benches` requests a list of tests: there are none.
     if std::env::args().any(|argument| argument == "--list") {
         return Ok(());
     }
@@ -144,7 +146,7 @@ fn measure(title: &str, simulation: &Simulation, file: &Path) -> Result<(), Box<
     Ok(())
 }
 
-/// Packets captured, and packets put on links.
+/// Returns the number of packets captured, and of packets put on links.
 fn run(simulation: &Simulation, write: Option<(u32, &Path)>) -> Result<(u64, u64), Box<dyn Error>> {
     let Some((snap_len, path)) = write else {
         let outcome = play(simulation, "bench", None, &mut |_| true)?;
@@ -171,7 +173,7 @@ fn run(simulation: &Simulation, write: Option<(u32, &Path)>) -> Result<(u64, u64
     Ok((file.packets, outcome.metrics.packets))
 }
 
-/// The most memory ever used, after a simulation and after one ten times as long.
+/// Prints the peak memory after a simulation, and after one ten times as long.
 fn memory(simulation: &Simulation) -> Result<(), Box<dyn Error>> {
     let null = Path::new("/dev/null");
     run(simulation, Some((128, null)))?;

@@ -1,6 +1,7 @@
-//! What a frame of each kind costs to make, and that beside copying one frame into the same slots.
+//! Time to generate a frame of each kind, compared with copying a frame into the same slots.
 //!
-//! `cargo bench -p fcn-gen --bench stress`. Prints figures, judges none: machines differ. Nothing is sent.
+//! `cargo bench -p fcn-gen --bench stress`. Prints figures without a verdict, since machines
+//! differ. Nothing is sent.
 
 use fcn_gen::macs::Rewrite;
 use fcn_gen::scenario::{self, Play, Source};
@@ -10,15 +11,15 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Rounds of each measurement, one after another in turn.
+/// Rounds of each measurement, alternating.
 const ROUNDS: usize = 7;
-/// Frames of a round.
+/// Number of frames per round.
 const FRAMES: usize = 1_000_000;
 const SLOTS: usize = 1024;
 const SLOT: usize = 2048;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` asks for a list of tests: there are none.
+    // `cargo test --benches` requests a list of tests: there are none.
     if std::env::args().any(|argument| argument == "--list") {
         return Ok(());
     }
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     measure("stress-mix", &stress(&[])?)
 }
 
-/// A frame's cost must not grow with its payload: two of them.
+/// Payload lengths: two where the cost must not depend on the payload.
 const fn payloads(kind: Kind) -> &'static [u32] {
     match kind {
         Kind::Data | Kind::DataIpv4 | Kind::ProxyCn => &[64, 1024],
@@ -82,8 +83,8 @@ fn measure(name: &str, stress: &Stress) -> Result<(), Box<dyn Error>> {
         }
         black_box(&mut memory);
         let copied = began.elapsed();
-        // The slots hold something else now, as the source does not know: for these figures it is all the same.
-        // The first round warms up.
+        // The slots now have other content, unknown to the source, which does not affect the
+        // figures. The first round is a warm-up.
         if round > 0 {
             fill.push(filled.as_secs_f64());
             copy.push(copied.as_secs_f64());
@@ -97,7 +98,7 @@ fn measure(name: &str, stress: &Stress) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds a frame.
+/// Returns the median in nanoseconds per frame.
 fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
     seconds[seconds.len() / 2] * 1e9 / FRAMES as f64

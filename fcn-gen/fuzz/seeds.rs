@@ -1,12 +1,12 @@
-//! Writes the seeds of the fuzz target into `corpus/`: the built-in scenarios, and a small one with something added, much
-//! of which is refused. Each run writes the same octets.
+//! Writes the seeds of the fuzz target into `corpus/`: the built-in scenarios, and a small one with
+//! additions, many of which are refused. Each run writes the same octets.
 
 use fcn_gen::scenario::builtin;
 use fcn_gen_fuzz::targets::SET;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// A small scenario that has every kind of entry.
+/// A small scenario with every kind of entry.
 const SMALL: &str = r#"about = "test"
 mechanism = "fast-cnp"
 duration = "1ms"
@@ -99,7 +99,7 @@ const SETTINGS: [&[&str]; 26] = [
     ],
 ];
 
-/// What is added to [`SMALL`].
+/// Additions to [`SMALL`].
 const MORE: [&str; 16] = [
     "[[fault]]\nlink = \"leaf1:spine1\"\nkind = \"loss\"\nprobability = 0.5\n",
     "[[fault]]\nlink = \"*:*\"\nkind = \"reorder\"\nprobability = 1\nby = \"1us\"\n",

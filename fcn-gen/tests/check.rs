@@ -1,4 +1,5 @@
-//! `fcn-gen check` on links: `fcn-gen emulate` in one namespace is the device, the check is in another.
+//! `fcn-gen check` on links: `fcn-gen emulate` in one namespace is the device, the check runs in
+//! another.
 
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
@@ -10,13 +11,13 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// Slow enough for any machine to keep up.
 const SPEED: [&str; 2] = ["--speed", "0.05"];
-/// What is told at times of its own has to be told in time.
+/// Slower still, for tests in which notifications have to be sent on time.
 const SLOW: [&str; 2] = ["--speed", "0.005"];
 
 /// The device's interfaces, in the order of its links.
 const BOTH_LINKS: &str = "--iface far --iface near";
 
-/// Two links between two namespaces: the check's has `near` and `far`, the device's `far` and `near`.
+/// Two links between two namespaces: the check has `near` and `far`, the device `far` and `near`.
 struct Bench(
     Pair,
     #[allow(
@@ -44,12 +45,12 @@ impl Bench {
         Some(Self(first, second))
     }
 
-    /// A congestion point that plays, once it says so.
+    /// Starts a congestion point, and waits until it runs.
     fn device(&self, words: &str) -> Child {
         self.plays(&format!("congestion-point {BOTH_LINKS} {words}"), SPEED)
     }
 
-    /// A role that plays, once it says so.
+    /// Starts a role, and waits until it runs.
     fn plays(&self, words: &str, speed: [&str; 2]) -> Child {
         let mut command = self.0.command(End::Far, env!("CARGO_BIN_EXE_fcn-gen"));
         command.args(["emulate", "--forever"]);
@@ -71,13 +72,13 @@ impl Bench {
         command
     }
 
-    /// The report of a check, and its exit code.
+    /// Returns the report of a check, and its exit code.
     fn check(&self, words: &str) -> (Value, Option<i32>) {
         report(self.command(words).args(SPEED).output().unwrap())
     }
 }
 
-/// Starts a command, and waits until it plays.
+/// Starts a command, and waits until it runs.
 fn once_ready(command: &mut Command) -> Child {
     command.stdin(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -123,7 +124,7 @@ fn with(report: &Value, result: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_congestion_point_is_passed_and_a_broken_one_is_caught_with_its_packets() {
+fn congestion_point_passes_and_a_broken_one_fails() {
     let Some(bench) = Bench::new("a_congestion_point_is_passed") else {
         return;
     };
@@ -182,7 +183,7 @@ fn a_congestion_point_is_passed_and_a_broken_one_is_caught_with_its_packets() {
 }
 
 #[test]
-fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
+fn missing_device_and_interrupt_are_reported() {
     let Some(bench) = Bench::new("without_a_device") else {
         return;
     };
@@ -201,7 +202,7 @@ fn without_a_device_nothing_is_tested_and_a_stop_ends_with_a_report() {
     );
 }
 
-/// A check that is in its main step.
+/// Starts a check, and waits until it is in its main step.
 fn begun(bench: &Bench) -> Child {
     let mut command = bench.command("--speed 0.001");
     command
@@ -239,7 +240,7 @@ fn report_of(child: Child) -> (Value, Option<i32>) {
 }
 
 #[test]
-fn every_other_role_is_passed_on_links_too() {
+fn other_roles_pass_on_links() {
     let Some(bench) = Bench::new("every_other_role_is_passed") else {
         return;
     };
@@ -270,7 +271,7 @@ fn every_other_role_is_passed_on_links_too() {
         assert_eq!(code, Some(0), "{role}: {report:#}");
         assert!(report["passed"].as_u64() > Some(5), "{role}: {report:#}");
     }
-    // A sender begins by itself: whoever it asks has to be there.
+    // A sender begins by itself, so its peer has to be started first.
     let sets = "--set flows=4 --set mechanism=fast-cnp";
     let mut command = bench.checks(&format!("sender --iface near {sets}"));
     let check = once_ready(command.args(SLOW).stdout(Stdio::piped()));

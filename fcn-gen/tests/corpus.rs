@@ -1,6 +1,6 @@
 //! The committed corpus of the fuzz target, run through the target's function on a stable compiler.
 //!
-//! `fuzz/Cargo.toml` says how the corpus is made and how to look for more.
+//! `fuzz/Cargo.toml` explains how the corpus is generated and extended.
 
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
@@ -8,7 +8,7 @@ mod targets;
 #[path = "../../crates/wire/tests/harness/corpus.rs"]
 mod harness;
 
-/// Most files that a target keeps.
+/// Maximum number of files of a target.
 const MOST_FILES: usize = 96;
-/// Most octets of one.
+/// Maximum length of a file in octets.
 const LARGEST: usize = 8192;

@@ -1,5 +1,6 @@
-//! SCENARIOS.md against the code: every key that the code knows and no other, and every default that it gives.
-//! TRUTH.md against the fields of a truth, README.md's list of scenarios against the built-in ones.
+//! SCENARIOS.md compared with the code: all keys of the code and no others, and all defaults.
+//! TRUTH.md compared with the fields of a truth, README.md's list of scenarios with the built-in
+//! ones.
 
 use fcn_gen::scenario::{Play, Source, builtin, load};
 use fcn_gen::sim::{Captured, Sink, play};
@@ -9,8 +10,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-/// A scenario in which the keys at their defaults have something to do: hosts of both controls, edges, proxies, a fault, an
-/// injection.
+/// A scenario in which keys at their defaults have an effect: hosts of both controls, edges,
+/// proxies, a fault, an injection.
 const BASE: &str = r#"
 about = "base"
 mechanism = "fast-cnp"
@@ -37,10 +38,10 @@ const STRESS: &str = "about = \"base\"\nstress = { flows = 1000, mix = { data_ip
 
 const GALLERY: &str = "about = \"base\"\ngallery = \"formats\"\n";
 
-/// Keys that are taken out of the document before it is read.
+/// Keys that are removed from the document before deserialisation.
 const TAKEN_OUT: [&str; 2] = ["parameters", "defaults"];
 
-/// A heading of SCENARIOS.md, the base that its keys are set in, and the path before them.
+/// A heading of SCENARIOS.md, the base scenario for its keys, and the path in front of them.
 const SECTIONS: [(&str, &str, &str); 20] = [
     ("Top of the file", BASE, ""),
     ("[parameters]", BASE, "parameters.p."),
@@ -75,7 +76,7 @@ fn source(text: &str) -> Source {
     }
 }
 
-/// The simulation, in every detail; nothing for a gallery.
+/// Returns the simulation in every detail; `None` for a gallery.
 fn played(text: &str, sets: &[String]) -> Option<String> {
     let scenario = load(&source(text), sets).unwrap_or_else(|error| panic!("{error}"));
     match scenario.play {
@@ -93,7 +94,7 @@ fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     rest.split("\n## ").next().unwrap()
 }
 
-/// The rows of the section's table of keys: the cells of each.
+/// Returns the rows of the section's table of keys, with the cells of each.
 fn rows(section: &str) -> Vec<Vec<&str>> {
     let (_, table) = section
         .split_once("| key | value | default | meaning |\n|---|---|---|---|\n")
@@ -108,12 +109,12 @@ fn rows(section: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The words in backticks.
+/// Returns the text of all pairs of backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// A TOML text with a key that nobody knows, at `path`.
+/// Returns a TOML text with an unknown key at `path`.
 fn with_unknown(base: &str, path: &str) -> String {
     match path.trim_end_matches('.') {
         "" => format!("nonsense = 1\n{base}"),
@@ -143,7 +144,7 @@ fn with_unknown(base: &str, path: &str) -> String {
     }
 }
 
-/// The keys that the refusal of an unknown one lists.
+/// Returns the keys listed in the error about an unknown one.
 fn known(base: &str, path: &str) -> BTreeSet<String> {
     let text = with_unknown(base, path);
     let Err(error) = load(&source(&text), &[]) else {
@@ -161,7 +162,7 @@ fn known(base: &str, path: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_key_is_described_and_no_other() {
+fn documented_keys_match_the_code() {
     let document = document("SCENARIOS.md");
     for (heading, base, path) in SECTIONS {
         let described: BTreeSet<String> = rows(section(&document, heading))
@@ -176,9 +177,10 @@ fn every_key_is_described_and_no_other() {
     }
 }
 
-/// A default that stands alone in backticks is the code's: giving it changes nothing, under any mechanism.
+/// A default that is alone in backticks is the code's: setting it changes nothing, under any
+/// mechanism.
 #[test]
-fn defaults_are_the_codes() {
+fn documented_defaults_match_the_code() {
     let document = document("SCENARIOS.md");
     let mut checked = 0;
     for (heading, base, path) in SECTIONS {
@@ -226,7 +228,7 @@ fn the_readme_lists_the_built_in_scenarios() {
     assert_eq!(listed, ours);
 }
 
-/// Takes packets, so that they are counted.
+/// A sink that discards packets, so that they are counted.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -236,7 +238,7 @@ impl Sink for Nowhere {
 }
 
 #[test]
-fn every_field_of_the_truth_is_described_and_no_other() {
+fn documented_fields_of_the_truth_match_the_code() {
     let scenario = load(&Source::Builtin("wan-fcn".to_owned()), &[]).unwrap();
     let Play::Simulation(simulation) = scenario.play else {
         panic!("no simulation");

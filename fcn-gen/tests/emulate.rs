@@ -1,4 +1,5 @@
-//! `fcn-gen emulate` on links: a sender, a bump in the wire and a receiver, each in a namespace of its own.
+//! `fcn-gen emulate` on links: a sender, a bump in the wire and a receiver, each in its own network
+//! namespace.
 
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
@@ -11,8 +12,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Where the roles are: the sender at `near` of the first pair, the switch at `far` of it, with the second pair's `near`, the
-/// receiver at the second pair's `far`.
+/// Interfaces of the roles: the sender at `near` of the first pair, the switch at its `far` and the
+/// second pair's `near`, the receiver at the second pair's `far`.
 struct Line(Pair, Pair);
 
 impl Line {
@@ -26,7 +27,7 @@ impl Line {
         Some(Self(first, second))
     }
 
-    /// Starts a role, and waits until it says that it has begun.
+    /// Starts a role, and waits until it reports that it has begun.
     fn start(&self, role: &str, words: &str) -> Role {
         let (pair, end, links) = match role {
             "sender" => (&self.0, End::Near, "--iface near"),
@@ -43,11 +44,11 @@ impl Line {
     }
 }
 
-/// Starts a role, and waits until it says that it has begun.
+/// Starts a role, and waits until it reports that it has begun.
 fn start(pair: &Pair, end: End, role: &str, words: &str) -> Role {
     let mut command = pair.command(end, env!("CARGO_BIN_EXE_fcn-gen"));
     command.args(["emulate", role]);
-    // A hundredth of the rates: any machine keeps up.
+    // At a hundredth of the rates, any machine keeps up.
     command.args(["--json", "--speed", "0.01"]);
     command.args(words.split_whitespace());
     command.stdin(Stdio::null());
@@ -62,7 +63,7 @@ fn start(pair: &Pair, end: End, role: &str, words: &str) -> Role {
             _ => said.push(octet[0]),
         }
     }
-    // Read on, or it would wait for somebody who does.
+    // Standard error is read to its end, otherwise the program would block.
     let rest = thread::spawn(move || {
         let mut rest = Vec::new();
         let _ = err.read_to_end(&mut rest);
@@ -84,7 +85,7 @@ impl Role {
         assert!(killed.unwrap().success());
     }
 
-    /// Its report, and its exit code.
+    /// Returns its report, and its exit code.
     fn end(self) -> (Value, Option<i32>) {
         let Output { status, stdout, .. } = self.child.wait_with_output().unwrap();
         let said = [self.said, self.rest.join().unwrap()].concat();
@@ -106,7 +107,7 @@ fn slowed(report: &Value, kind: &str) -> u64 {
 }
 
 #[test]
-fn congestion_at_a_bump_in_the_wire_slows_the_sender_by_each_mechanism_and_both_ways() {
+fn congestion_at_a_bump_in_the_wire_slows_the_sender() {
     let Some(line) = Line::new("congestion_at_a_bump_in_the_wire") else {
         return;
     };
@@ -128,7 +129,7 @@ fn congestion_at_a_bump_in_the_wire_slows_the_sender_by_each_mechanism_and_both_
         ),
         ("switch-cnp", "", "cnp", true, "auto"),
         ("cnp", "", "cnp", false, "auto"),
-        // Off unless it is switched on: the switch marks, and the receiver answers.
+        // Off by default: the switch marks, and the receiver answers.
         ("fast-cnp", "", "cnp", false, "auto"),
     ] {
         let what = format!("{mechanism} {enable} {backend}");
@@ -151,7 +152,7 @@ fn congestion_at_a_bump_in_the_wire_slows_the_sender_by_each_mechanism_and_both_
         assert!(sum(&receiver, "octets_delivered") > 0, "{what}");
         let marked = sum(&receiver, "ce_received");
         assert_eq!(marked > 0, !by_switch, "{what}");
-        // What the sender sent is what passed. Of what comes back to it, it need not hear the last.
+        // All packets of the sender pass. It need not receive the last of those sent back to it.
         let link = |report: &Value, what: &str| report["links"][0][what].as_u64();
         assert_eq!(link(&sender, "sent"), link(&switch, "received"), "{what}");
         assert!(link(&sender, "received") <= link(&switch, "sent"), "{what}");
@@ -160,7 +161,7 @@ fn congestion_at_a_bump_in_the_wire_slows_the_sender_by_each_mechanism_and_both_
 }
 
 #[test]
-fn a_sender_without_a_receiver_fails_and_says_so() {
+fn sender_without_receiver_fails_with_a_reason() {
     let Some(line) = Line::new("a_sender_without_a_receiver") else {
         return;
     };
@@ -174,7 +175,7 @@ fn a_sender_without_a_receiver_fails_and_says_so() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_and_started_again_serves_the_next_sender() {
+fn restarted_receiver_serves_the_next_sender() {
     let Some(line) = Line::new("a_receiver_that_is_killed") else {
         return;
     };
@@ -195,11 +196,12 @@ fn a_receiver_that_is_killed_and_started_again_serves_the_next_sender() {
     line.leaves_nothing();
 }
 
-/// Waits until the report of a link's state, which a role writes to standard error each second, would have been written.
+/// Time after which the next report of a link's state, written to standard error each second, is
+/// available.
 const A_WHILE: Duration = Duration::from_millis(1_500);
 
 #[test]
-fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take_part_again() {
+fn links_and_restarted_roles_recover() {
     let Some(line) = Line::new("a_link_that_goes_down_and_up") else {
         return;
     };
@@ -208,12 +210,12 @@ fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take
     let mut switch = line.start("congestion-point", &format!("{words} --forever"));
     let sender = line.start("sender", &format!("{words} --duration 20s"));
     thread::sleep(A_WHILE);
-    // The sender's interface, and so the switch's: it is without carrier.
+    // The sender's interface goes down, so the switch's loses its carrier.
     line.0.ip(End::Near, &["link", "set", "near", "down"]);
     thread::sleep(A_WHILE);
     line.0.ip(End::Near, &["link", "set", "near", "up"]);
     thread::sleep(A_WHILE);
-    // A receiver that knows nothing of what was before.
+    // A restarted receiver without state.
     let mut receiver = receiver;
     receiver.child.kill().unwrap();
     receiver.child.wait().unwrap();
@@ -231,7 +233,7 @@ fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take
     assert_eq!(link["count"], 1, "{sender:#}");
     assert!(link["seconds"].as_f64().unwrap() > 1.0, "{sender:#}");
     assert_eq!(link["now"], Value::Null, "{sender:#}");
-    // All of them took part again.
+    // All of them participated again.
     assert!(sum(&receiver, "octets_delivered") > 0, "{receiver:#}");
     let told = switch["notified"]["fast_cnp_1"].as_u64().unwrap_or(0);
     assert!(told > 0, "{switch:#}");
@@ -239,7 +241,8 @@ fn a_link_that_goes_down_and_up_and_roles_that_are_killed_and_started_again_take
     line.leaves_nothing();
 }
 
-/// The metrics that a role in this namespace serves, once they have this line; as often as it takes, within a bound.
+/// Returns the metrics of a role in this namespace once they contain this line; polls a limited
+/// number of times.
 fn metrics_with(pair: &Pair, end: End, line: &str) -> String {
     pair.inside(end, || {
         let mut page = String::new();
@@ -302,7 +305,7 @@ fn a_switch_on_one_interface_serves_hosts_on_one_link() {
         .mac(End::Far)
         .map(|octet| format!("{octet:02x}"))
         .join(":");
-    // Both hosts have the interface at the other end: each takes what has its address.
+    // Both hosts use the interface at the other end: each accepts frames to its own address.
     let host = format!("--iface near --backend packet --peer-mac {mac} --enable-fast-cnp");
     let receiver = start(&pair, End::Near, "receiver", &format!("{host} --forever"));
     let switch = "--iface far --enable-fast-cnp --forever";

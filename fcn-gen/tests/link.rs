@@ -1,4 +1,5 @@
-//! `fcn-gen run` on a link: what arrives at the other end of a veth pair, and how a run ends.
+//! `fcn-gen run` on a link: the frames received at the other end of a veth pair, and the end of a
+//! run.
 
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The program in the near namespace.
+/// Returns the program in the near namespace.
 fn program(pair: &Pair, words: &str) -> Command {
     let mut command = pair.command(End::Near, env!("CARGO_BIN_EXE_fcn-gen"));
     command
@@ -26,7 +27,7 @@ fn program(pair: &Pair, words: &str) -> Command {
     command
 }
 
-/// Runs it, and gathers what arrives at the far end meanwhile.
+/// Runs it, and collects the frames received at the far end in the meantime.
 fn sent(pair: &Pair, words: &str) -> (Output, Vec<Vec<u8>>) {
     let over = AtomicBool::new(false);
     let ready = AtomicBool::new(false);
@@ -77,7 +78,7 @@ fn flawless(frames: &[Vec<u8>]) {
 }
 
 #[test]
-fn every_frame_of_a_stress_arrives_by_both_ways() {
+fn all_frames_of_a_stress_arrive_with_each_backend() {
     let options = Options {
         queues: 2,
         ..Options::default()
@@ -87,7 +88,7 @@ fn every_frame_of_a_stress_arrives_by_both_ways() {
     };
     let mac = pair.mac(End::Near);
     for (backend, queues) in [("xdp-copy", 1), ("packet", 1), ("xdp-copy", 2)] {
-        // Slow enough for the receiving socket's buffer of some 90 frames, on a busy machine, too.
+        // Slow enough for the receiving socket's buffer of about 90 frames, even on a busy machine.
         let words = format!(
             "run stress-mix --iface near --backend {backend} --queues {queues} --rate 1kpps --count 3200 --json"
         );
@@ -121,7 +122,7 @@ fn a_simulation_arrives_as_it_was_written() {
     assert_eq!(report["left_out"], 0);
     assert!(frames.len() > 20);
     flawless(&frames);
-    // What does not fit is said before, and counted.
+    // Frames that do not fit are announced before, and counted.
     pair.ip(End::Near, &["link", "set", "near", "mtu", "1100"]);
     let words =
         "run incast --iface near --speed 0.001 --set senders=2 --set mtu=4096 --set duration=200us";
@@ -181,7 +182,7 @@ fn an_interrupt_and_a_lost_link_end_it() {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),
         );
-        // Not a figure, but what tells an end from a hang.
+        // Not a measurement, but a bound that distinguishes an end from a hang.
         assert!(stopped.elapsed() < Duration::from_secs(10), "{words} hung");
         let code = if lost { 1 } else { 130 };
         assert_eq!(output.status.code(), Some(code), "{words}: {err}");

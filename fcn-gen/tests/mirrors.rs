@@ -1,5 +1,5 @@
-//! What fcn-top says of a scenario is the same whether its frames were captured as they are or as mirrors copy them, and so is
-//! what tshark finds in them.
+//! fcn-top reports the same for a scenario whether its frames were captured directly or as copies
+//! of a mirror, and tshark finds the same in them.
 
 use fcn_link::capture_file::CaptureReader;
 use fcn_top::monitor::{Monitor, Settings};
@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Writes a capture by these words; those about mirrors come last.
+/// Writes a capture with these arguments, plus those for the mirror.
 fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
     let path = folder.join(mirror.unwrap_or("plain"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_fcn-gen"));
@@ -29,7 +29,8 @@ fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
     path
 }
 
-/// Switches on a tunnel's way queue by its own header, to which [`fcn_wire::emit::Copied`] gives traffic class 0 and no tag.
+/// Switches on a tunnel's path queue by its outer header, to which [`fcn_wire::emit::Copied`] gives
+/// traffic class 0 and no tag.
 fn put_into_a_tunnel(row: &mut QpRecord) {
     (row.dscp, row.ecn, row.vlan_priority) = (Some(0), Some(Ecn::NotCapable), None);
     row.data_dscp = row.data_packets.map(|_| 0);
@@ -37,8 +38,8 @@ fn put_into_a_tunnel(row: &mut QpRecord) {
     row.class = row.data_packets.map(|_| Company::WithData);
 }
 
-/// All that is said of a capture, but for where packets were seen and how long copies are; and whether places were told apart
-/// as mirrors.
+/// Returns the report of a capture, except for capture points and the lengths of copies; and
+/// whether capture points were distinguished as mirrors.
 fn report(path: &Path) -> (Tables, bool) {
     let mut monitor = Monitor::new(Settings::default());
     let mut reader = CaptureReader::open(path).unwrap();
@@ -79,14 +80,14 @@ fn report(path: &Path) -> (Tables, bool) {
     (tables, mirrored)
 }
 
-/// A path with the names of what copies were captured on.
+/// Returns a path with the names of the interfaces whose frames were copied.
 fn path_without_mirrors(path: &str, interfaces: &[InterfaceRecord]) -> String {
     let mut path = path.replace(", as copies came in", "");
     let mut names: Vec<&str> = interfaces
         .iter()
         .map(|interface| &*interface.name)
         .collect();
-    // What begins like another comes first.
+    // Longer names first, since one may be a prefix of another.
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for name in names {
         if let Some((own, _)) = name.split_once("/erspan") {
@@ -96,7 +97,7 @@ fn path_without_mirrors(path: &str, interfaces: &[InterfaceRecord]) -> String {
     path
 }
 
-/// The tables, to be compared.
+/// Returns the tables as lines, for comparison.
 fn lines(tables: &Tables) -> Vec<String> {
     let mut lines: Vec<String> = (tables.qps.iter())
         .map(|(_, row)| format!("{row:?}"))
@@ -108,8 +109,8 @@ fn lines(tables: &Tables) -> Vec<String> {
     lines
 }
 
-/// Leaves out what cannot be the same in a tunnel: who made CNPs, as it does not show which way a packet came, and the notes about
-/// classes, with what counts them.
+/// Removes data that differ in a tunnel: the origin of CNPs, since the path of a packet is hidden,
+/// and the notes about classes, with their counters.
 fn without_signs(mut tables: Tables) -> Tables {
     for (_, row) in &mut tables.qps {
         (row.made_by, row.made_by_evidence) = (None, None);
@@ -129,7 +130,7 @@ fn without_signs(mut tables: Tables) -> Tables {
 }
 
 #[test]
-fn copies_are_reported_as_what_they_are_copies_of() {
+fn copies_are_reported_like_their_originals() {
     let folder = tempfile::tempdir().unwrap();
     for words in [
         "write fast-cnp --set duration=2ms --snap-len 0",
@@ -161,7 +162,7 @@ fn copies_are_reported_as_what_they_are_copies_of() {
     }
 }
 
-/// The monitor that has seen a capture, with every row, and how many datagrams it had.
+/// Returns the monitor after reading a capture, with all rows.
 fn watched(path: &Path, settings: Settings) -> (Monitor, Vec<QpRecord>) {
     let mut monitor = Monitor::new(settings);
     let mut reader = CaptureReader::open(path).unwrap();
@@ -182,8 +183,8 @@ fn watched(path: &Path, settings: Settings) -> (Monitor, Vec<QpRecord>) {
     (monitor, rows)
 }
 
-/// What samples of every packet show of a row: Fast CNPs name their flow, of others it takes more than the first 128 octets of
-/// packets, and no part of when they came.
+/// Returns the part of a row that samples of every packet show: Fast CNPs name their flow, other
+/// kinds need more than the first 128 octets of packets. Times are never shown.
 fn shown_by_samples(row: &QpRecord) -> String {
     let names = (row.kind, row.told, row.notifier, row.notifiers);
     let classes = (row.dscp, row.ecn, row.vlan_priority);
@@ -197,7 +198,7 @@ fn shown_by_samples(row: &QpRecord) -> String {
 }
 
 #[test]
-fn samples_of_every_packet_show_what_there_was() {
+fn samples_of_every_packet_give_exact_counts() {
     let folder = tempfile::tempdir().unwrap();
     let one = "--set vantage=[\"leaf1:s1\"]";
     for words in [
@@ -227,7 +228,7 @@ fn samples_of_every_packet_show_what_there_was() {
             let total = Some(row.total);
             let interval = (row.total_low, row.total_high, row.sampled);
             assert_eq!(interval, (total, total, Some(1)), "{words}");
-            // When each packet came, the datagrams do not say.
+            // Datagrams do not have the time of each packet.
             let timing = (row.gap_p50, row.rate_peak, row.measured);
             assert_eq!(timing, (None, None, 0), "{words}");
             let unclear = row.verdict.map(|_| (Answer::Unclear, Evidence::Sampled));
@@ -239,7 +240,7 @@ fn samples_of_every_packet_show_what_there_was() {
 }
 
 #[test]
-fn estimates_have_the_truth_within_their_intervals() {
+fn estimates_contain_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     let (mut known, mut within, mut ratios) = (0, 0, Vec::new());
     for seed in 1..=8 {
@@ -268,7 +269,7 @@ fn estimates_have_the_truth_within_their_intervals() {
 }
 
 #[test]
-fn data_is_estimated_as_well() {
+fn data_is_estimated() {
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=6 {
         let words = format!(
@@ -294,7 +295,7 @@ fn data_is_estimated_as_well() {
 }
 
 #[test]
-fn what_is_known_to_be_sampled_is_estimated() {
+fn known_sampling_is_estimated() {
     let folder = tempfile::tempdir().unwrap();
     let words = "write fast-cnp --set vantage=[\"leaf2:r1\"]";
     let path = write(folder.path(), words, Some("erspan2"));
@@ -328,7 +329,7 @@ fn tshark_opens_the_same() {
     let found = |path: &Path| {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(path).args(["-Y", "infiniband"]);
-        // The innermost of each.
+        // The innermost occurrence of each field.
         command.args(["-T", "fields", "-E", "occurrence=l"]);
         for field in [
             "frame.number",
@@ -348,7 +349,7 @@ fn tshark_opens_the_same() {
         let copied = found(&write(folder.path(), "write fast-cnp", Some(name)));
         assert_eq!(copied, plain, "{name}");
     }
-    // Several samples are in one datagram, and come in the order in which they wait for others.
+    // A datagram has several samples, whose order depends on the times that they wait for others.
     let qps = |path: &Path| {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(path).args(["-T", "fields"]);

@@ -1,4 +1,5 @@
-//! Whether senders obey, as fcn-top says of the built-in scenarios, against what the scenarios have them do.
+//! fcn-top's verdict on senders' obedience in the built-in scenarios, compared with the scenarios'
+//! configuration.
 
 mod watched;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use watched::watch;
 
-/// Answers about flows with 1,000 data packets and 20 notifications at least.
+/// Returns the verdicts on flows with at least 1,000 data packets and 20 notifications.
 fn answers(source: &Source, sets: &[&str]) -> BTreeMap<(IpAddr, IpAddr, u32), Answer> {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let (monitor, _) = watch(source, &sets, |_| {});
@@ -22,7 +23,7 @@ fn answers(source: &Source, sets: &[&str]) -> BTreeMap<(IpAddr, IpAddr, u32), An
     .collect()
 }
 
-/// How often each answer is given, for senders that obey as they do by default, or stay at their line's rate.
+/// Counts the verdicts, for senders that obey as by default, or stay at line rate.
 fn count(obeys: bool) -> BTreeMap<Answer, usize> {
     let mut counts = BTreeMap::new();
     let scenarios = [
@@ -33,7 +34,7 @@ fn count(obeys: bool) -> BTreeMap<Answer, usize> {
         ("incast", &["duration=20ms"]),
         ("wan-fcn", &["duration=60ms"]),
     ];
-    // In the last one, who does not slow down is not left in peace by the network either.
+    // The last one is skipped for disobedient senders, since the network also interferes with them.
     let many = if obeys { 6 } else { 5 };
     for (name, sets) in scenarios.into_iter().take(many) {
         let mut text = builtin::text(name).unwrap().to_owned();
@@ -67,18 +68,18 @@ fn senders_of_scenarios_obey() {
 fn senders_of_fixed_rate_do_not() {
     let counts = count(false);
     assert_eq!(counts.get(&Answer::Obeys), None, "{counts:?}");
-    // What is seen behind the queue that marks it does not tell.
+    // Captures after the queue that marks the packets allow no verdict.
     assert!(counts[&Answer::DoesNotObey] >= 4, "{counts:?}");
 }
 
-/// Rows that the built-in scenarios whose senders obey give as they are, by answer.
+/// Rows of the built-in scenarios with obedient senders, unchanged, by verdict.
 #[test]
-fn built_in_scenarios_last_long_enough_to_tell() {
+fn built_in_scenarios_last_long_enough_for_a_verdict() {
     let mut counts = BTreeMap::<Answer, usize>::new();
     for (name, _) in builtin::list() {
         let text = builtin::text(name).unwrap();
         let obey = !text.contains("control = \"fixed\"") && !text.contains("[[inject]]");
-        // A flow that has found another path is notified no more.
+        // A flow that has found another path gets no more notifications.
         if builtin::kind(name) != "simulation" || !obey || name == "detour" {
             continue;
         }

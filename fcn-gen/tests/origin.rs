@@ -1,4 +1,4 @@
-//! Who made CNPs, as fcn-top infers, against the ground truth.
+//! The origin of CNPs as inferred by fcn-top, compared with the ground truth.
 
 mod labelled;
 
@@ -10,7 +10,7 @@ fn part(judged: &[&Judged], holds: impl Fn(&Judged) -> bool) -> f64 {
 }
 
 #[test]
-fn who_made_cnps_is_seldom_said_wrongly() {
+fn origin_of_cnps_is_seldom_wrong() {
     let all: Vec<Judged> = Case::all(1).flat_map(labelled::judged).collect();
     let known: Vec<&Judged> = all.iter().filter(|judged| judged.truth.is_some()).collect();
     assert!(known.len() > 1_000, "{}", known.len());
@@ -22,7 +22,8 @@ fn who_made_cnps_is_seldom_said_wrongly() {
             .filter(|judged| judged.case.scene == scene && judged.truth == Some(scene.maker()))
             .collect()
     };
-    // Who speaks in its own name is nearer, which tells where paths are of one length; who imitates hides its hop limit.
+    // Switches that use their own address are nearer, which is evident if paths have equal lengths;
+    // an imitator hides its hop limit.
     for scene in Scene::ALL {
         assert!(!scene_of(scene).is_empty(), "{}", scene.about());
     }
@@ -38,7 +39,8 @@ fn who_made_cnps_is_seldom_said_wrongly() {
     );
     let nearer = |judged: &Judged| matches!(judged.evidence, Evidence::Nearer { .. });
     assert_eq!(part(&scene_of(Scene::Imitates), nearer), 0.0);
-    // Where all agrees, that is said; of another address, what speaks for the receiver's NIC.
+    // If all evidence agrees, a verdict is given; for a second address it is based on evidence of
+    // the receiver's NIC.
     let is = |scene, maker| part(&scene_of(scene), |judged| judged.maker == maker);
     assert!(is(Scene::Bridged, Maker::ReceiverOrImitation) > 0.5);
     assert!(is(Scene::BridgedSecond, Maker::Receiver) > 0.5);

@@ -1,5 +1,5 @@
-//! Every built-in scenario, in all its variants: what a decoder finds in the packets is what the ground truth says, and
-//! no packet breaks a rule.
+//! All built-in scenarios, in all variants: a decoder's results match the ground truth, and no
+//! packet breaks a rule.
 
 use fcn_gen::scenario::model::{Node, NodeKind, Simulation};
 use fcn_gen::scenario::{self, Play, Source};
@@ -16,20 +16,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::net::IpAddr;
 
-/// What tells notifications apart.
+/// Key of notifications.
 type Counted = (usize, String, IpAddr, IpAddr, Option<u32>, Option<u32>, u64);
 
 /// A flow at a vantage point: sender, receiver, receiver's QP.
 type Flow = (usize, IpAddr, IpAddr, u32);
 
-/// What a decoder counts.
+/// Counts of a decoder.
 #[derive(Default)]
 struct Decoder {
     last: u64,
     packets: BTreeMap<usize, (u64, u64)>,
     /// Packets, octets, CE.
     data: BTreeMap<Flow, (u64, u64, u64)>,
-    /// Queue depths that the last node of a Fast CNP's trace tells.
+    /// Queue depths reported by the last node of Fast CNPs' traces.
     depths: Vec<u32>,
     notified: BTreeMap<Counted, u64>,
     levels: BTreeMap<(usize, u8), u64>,
@@ -152,7 +152,7 @@ impl Decoder {
     }
 }
 
-/// The trace that a Fast CNP with option 2 carries.
+/// Returns the trace in a Fast CNP with option 2.
 fn told_trace<'a>(frame: &Frame<'a>) -> Option<Trace<'a>> {
     match frame.message() {
         Message::FastCnp(message) => message.parsed.ok()?.trace(),
@@ -186,14 +186,14 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     }
 }
 
-/// How long a scenario is played at most.
+/// Maximum duration of a scenario.
 const LONGEST: Ps = Ps::from_nanos(4_000_000);
 
 fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
     let what = format!("{name} {sets:?}");
     let mut simulation = simulation(name, sets);
     simulation.snap_len = 0;
-    // Everything has happened by then; what follows is more of it.
+    // All kinds of events have occurred by then.
     simulation.duration = simulation.duration.min(LONGEST);
     let mut decoder = Decoder::default();
     let outcome = play(&simulation, name, Some(&mut decoder), &mut |_| true)
@@ -203,7 +203,7 @@ fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
     (outcome, decoder)
 }
 
-/// The least Kmin of a congestion point.
+/// Returns the minimum Kmin of a congestion point.
 fn least_kmin(simulation: &Simulation) -> u64 {
     let kmin = |node: &Node| match &node.kind {
         NodeKind::Switch(switch) => switch.ports.values().map(|port| port.marking.kmin).min(),
@@ -226,7 +226,7 @@ fn receiver_cnp() {
 }
 
 #[test]
-fn fast_cnp_by_what_is_known_of_the_sender() {
+fn fast_cnp_depends_on_the_configured_sender_ability() {
     let (outcome, _) = played("fast-cnp", &[]);
     assert_eq!(kinds(&outcome), [Kind::Cnp, Kind::FastCnp1]);
     let slowed: Vec<Vec<&str>> = outcome
@@ -247,7 +247,7 @@ fn fast_cnp_by_what_is_known_of_the_sender() {
 }
 
 #[test]
-fn a_stubborn_sender_is_told_and_is_not_slowed() {
+fn fixed_rate_sender_is_notified_but_not_slowed() {
     for (control, stubborn_obeys) in [("stubborn=fixed", false), ("stubborn=dcqcn", true)] {
         let (outcome, _) = played("stubborn-sender", &[control, "duration=2ms"]);
         for flow in &outcome.truth.flows {
@@ -341,7 +341,7 @@ fn qps_exchanged_out_of_band_are_inferred_or_configured() {
 }
 
 #[test]
-fn a_wan_fcn_need_not_give_a_level() {
+fn wan_fcn_without_level() {
     let simulation = simulation("wan-fcn", &["level=false"]);
     let outcome = play(&simulation, "wan-fcn", None, &mut |_| true).unwrap();
     assert!(kinds(&outcome).contains(&Kind::WanFcn));
@@ -350,7 +350,7 @@ fn a_wan_fcn_need_not_give_a_level() {
 }
 
 #[test]
-fn flows_of_other_transports_are_notified_to_the_proxy_and_end_there() {
+fn other_transports_are_notified_to_the_proxy_only() {
     let base = scenario::builtin::text("proxy").unwrap();
     let text = format!(
         r#"{base}
@@ -384,7 +384,7 @@ interval = "5us"
             .map(|entry| entry.total)
             .sum();
         assert!(foreign > 0, "{ip}: the proxy is told");
-        // Every CNP is about a QP of a flow: none is made up for what has none.
+        // Every CNP is about a QP of a flow: none is invented for traffic without QPs.
         let cnps = entries.iter().filter(|entry| entry.kind == "cnp");
         let flows = &outcome.truth.flows;
         assert!(
@@ -404,7 +404,7 @@ fn levels_of_proxy_notifications_begin_at_0() {
     assert!(levels.contains(&0) && levels.contains(&7), "{levels:?}");
 }
 
-/// A congested switch outside the domain of proxy and ingress PE, behind a border.
+/// Plays a congested switch outside the domain of proxy and ingress PE, behind a border.
 fn across_the_border(mechanism: &str, more: &str) -> Outcome {
     let (near, far) = match mechanism {
         "wan-fcn" => ("edge = \"srv6\"", "edge = \"srv6\""),
@@ -445,7 +445,7 @@ flow = [{{ from = "s*", to = "r" }}]
 }
 
 #[test]
-fn the_border_stops_every_kind_and_the_lists_hold_for_all() {
+fn border_stops_all_kinds_and_access_lists_apply() {
     for (mechanism, kind) in [
         ("fast-cnp", Kind::FastCnp1),
         ("proxy", Kind::ProxyCn),
@@ -472,7 +472,7 @@ fn the_border_stops_every_kind_and_the_lists_hold_for_all() {
 }
 
 #[test]
-fn access_lists_and_limits_hold_at_proxies_and_ingress_pes() {
+fn access_lists_and_limits_apply_at_proxies_and_ingress_pes() {
     for (name, node, congested, kind) in [
         ("proxy", "leaf1", "leaf2", Kind::ProxyCn),
         ("wan-fcn", "pe1", "p1", Kind::WanFcn),
@@ -528,7 +528,7 @@ fn fast_cnp_with_both_traces() {
 }
 
 #[test]
-fn proxies_known_in_every_way() {
+fn proxies_announced_in_every_way() {
     let by = ["config", "option", "isis", "ospfv2", "ospfv3", "bgp"].map(|by| (by, "proxy"));
     let other = ["isis", "ospfv2", "ospfv3"].map(|by| (by, "sender"));
     for (known, at) in by.into_iter().chain(other) {
@@ -575,7 +575,7 @@ fn wan_in_every_tunnel_and_with_both_families_inside() {
 }
 
 #[test]
-fn pauses_step_back() {
+fn pauses_propagate_upstream() {
     let (outcome, decoder) = played("pfc", &[]);
     assert!(outcome.metrics.notifications.is_empty());
     assert!(decoder.pauses > 0);
@@ -585,7 +585,7 @@ fn pauses_step_back() {
 }
 
 #[test]
-fn every_mechanism_where_it_fits() {
+fn every_mechanism_in_applicable_scenarios() {
     for name in ["incast", "victim-flow", "all-to-all"] {
         for mechanism in ["none", "pfc", "cnp", "fast-cnp", "fast-cnp-ioam", "proxy"] {
             let (outcome, _) = played(name, &[&format!("mechanism={mechanism}")]);
@@ -598,7 +598,7 @@ fn every_mechanism_where_it_fits() {
 }
 
 #[test]
-fn attacks_end_at_the_border_and_pass_where_nobody_filters() {
+fn attacks_end_at_a_filtering_border() {
     let (held, _) = played("attack", &[]);
     let stopped: u64 = held
         .truth

@@ -1,3 +1,4 @@
-//! The fuzz target of `fcn-gen`; what it demands is in [`targets`], which runs on stable too.
+//! The fuzz target of `fcn-gen`. Its requirements are in [`targets`], which also runs on stable
+//! Rust.
 
 pub mod targets;

@@ -1,7 +1,8 @@
-//! What must hold for any text, one function a reader. libFuzzer looks for text for which it does not; the corpus test of
-//! `fcn-gen` (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//! Requirements that hold for any text, one function per parser. libFuzzer searches for text that
+//! violates them; the corpus test of `fcn-gen` (`tests/corpus.rs`) runs the same functions over the
+//! committed corpus.
 //!
-//! A function panics where a promise is broken. That nothing takes too long or too much memory is libFuzzer's to watch
+//! A function panics if a requirement is violated. Limits on time and memory are left to libFuzzer
 //! (`-timeout`, `-rss_limit_mb`): no test measures time.
 
 use fcn_gen::scenario::model::Simulation;
@@ -11,23 +12,24 @@ use fcn_gen::units::Ps;
 use fcn_wire::{Frame, LinkType};
 use std::error::Error;
 
-/// A target: something that must not panic, whatever the octets.
+/// A target: a function that must not panic for any octets.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name, which is also that of its folder in `corpus/`.
+/// All targets with their names, which are also those of their folders in `corpus/`.
 pub const ALL: &[(&str, Target)] = &[("scenario", scenario)];
 
-/// Lines in front of a scenario that begin so are settings, as if given beside the file.
+/// Prefix of lines in front of a scenario that are settings, as on the command line.
 pub const SET: &str = "#--set ";
 
-/// Largest simulation that is played.
+/// Maximum size of a simulation that is played.
 const SMALL: usize = 32;
-/// How long it is played.
+/// Duration of playing.
 const SHORT: Ps = Ps::from_nanos(50_000);
-/// How many packets are looked at.
+/// Maximum number of packets checked.
 const LOOKED_AT: usize = 256;
 
-/// A scenario file and settings for it: refused at a place that is named, or it can be drawn and played.
+/// Loads a scenario file with settings: it is refused with a position, or it can be drawn and
+/// played.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else {
         return;
@@ -54,7 +56,8 @@ pub fn scenario(data: &[u8]) {
     }
 }
 
-/// A refusal names a line that there is, or one of the settings; what is missing altogether has no place.
+/// Checks that a refusal names an existing line, or one of the settings; an error about missing
+/// entries has no position.
 fn refused(error: &scenario::Error, text: &str, sets: &[String]) {
     let shown = error.to_string();
     assert!(shown.starts_with("t.toml") && !error.message.is_empty());
@@ -68,7 +71,7 @@ fn refused(error: &scenario::Error, text: &str, sets: &[String]) {
             );
         }
         Place::Set(set) => assert!(sets.contains(set), "{shown}"),
-        // The TOML parser does not say where something is nested too deeply.
+        // The TOML parser reports no position for excessive nesting.
         Place::Whole => assert!(
             error.message.starts_with("there are no ") || error.message == "recursion limit",
             "{shown}"
@@ -94,15 +97,15 @@ fn play(simulation: &Simulation) {
         left: LOOKED_AT,
         before: 0,
     };
-    // The first word about progress comes after a bounded number of events; that is enough.
+    // Progress is first reported after a bounded number of events, which is enough.
     let outcome = sim::play(simulation, "t", Some(&mut sink), &mut |_| false);
     if let Err(failure) = outcome {
-        // It may be too short for one.
+        // The simulation may be too short for a connection.
         assert!(failure.is::<sim::NoConnection>(), "{failure}");
     }
 }
 
-/// Looks at captured packets, and keeps none.
+/// Checks captured packets, and discards them.
 struct Looks<'s> {
     simulation: &'s Simulation,
     left: usize,

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! frame in   → node.on_frame(now, link, octets)   \
-//! timer due  → node.on_timer(now)                  → frames, each with its link and its time of arrival at the other end
+//! timer due  → node.on_timer(now)                  → frames, each with link and time of arrival
 //! otherwise wait for a frame, or for the next of these times
 //! ```
 //!

@@ -1,11 +1,11 @@
-//! The program run as a user runs it, and texts compared with committed ones.
+//! Runs the program as a user does, and helps to check its output.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a finished program leaves.
+/// Result of a finished program.
 pub struct Done {
     /// Exit code.
     pub code: i32,
@@ -16,18 +16,18 @@ pub struct Done {
 }
 
 impl Done {
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.out).unwrap()
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.out).unwrap()
     }
 }
 
-/// The program, to be given arguments.
+/// Returns the program, without arguments.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fcn-gen"));
     command
@@ -37,7 +37,7 @@ pub fn program() -> Command {
     command
 }
 
-/// Runs it.
+/// Runs the program.
 pub fn fcn_gen<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
     let output = program().args(args).output().unwrap();
     Done {
@@ -47,12 +47,12 @@ pub fn fcn_gen<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
     }
 }
 
-/// The folder of these tests, in which the program runs.
+/// Returns the folder of these tests, in which the program runs.
 pub fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// The names in a folder, in order.
+/// Returns the sorted names in a folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries
@@ -62,7 +62,8 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Starts the program, interrupts it as soon as `folder` holds `temporaries` hidden files, and waits for its end.
+/// Starts the program, interrupts it as soon as `folder` contains `temporaries` hidden files, and
+/// waits for its end.
 #[cfg(unix)]
 pub fn interrupt<S: AsRef<OsStr>>(
     args: impl IntoIterator<Item = S>,
@@ -75,7 +76,7 @@ pub fn interrupt<S: AsRef<OsStr>>(
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Temporary files are there only once interrupts are caught.
+    // Temporary files exist only after the interrupt handler is installed.
     let hidden = || {
         names(folder)
             .iter()

@@ -1,4 +1,5 @@
-//! `compare`: every mechanism that applies has its figures, the others their reason, whatever the number of threads.
+//! `compare`: every applicable mechanism has its figures, the others their reason, regardless of
+//! the number of threads.
 
 #[cfg(unix)]
 use crate::common::interrupt;
@@ -19,8 +20,8 @@ fn fast_cnp_is_not_compared_over_ipv4() {
     assert!(done.text().contains(why), "{}", done.text());
 }
 
-/// Of eight senders that lose packets all but a few stand still, and timeouts decide which. With 12 ms goodput was 25 % lower
-/// under `none`, with 24 ms a third: neither half of either run told.
+/// Of eight senders that lose packets most stall, and timeouts decide which. With 12 ms goodput was
+/// 25 % lower under `none`, with 24 ms by a third: the halves of neither run showed that.
 #[test]
 fn goodput_that_timeouts_decide_is_not_compared() {
     let compare = |timeout: &str, duration: &str| {
@@ -49,7 +50,7 @@ fn goodput_that_timeouts_decide_is_not_compared() {
             "{text}"
         );
     }
-    // Timeouts that are longer than the run are waited for all the same.
+    // Waiting for timeouts that are longer than the run is reported, too.
     let text = compare("flow.load.retransmit_timeout=1s", "duration=4ms");
     assert!(
         text.contains("waited for retransmission timeouts; 0 of these fit into it"),
@@ -58,7 +59,7 @@ fn goodput_that_timeouts_decide_is_not_compared() {
 }
 
 #[test]
-fn mechanisms_are_compared_and_what_does_not_apply_says_why() {
+fn mechanisms_are_compared_or_refused_with_a_reason() {
     let done = fcn_gen(["compare", "tiny.toml"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     let text = done.text();
@@ -119,9 +120,9 @@ fn json_has_a_group_for_each_value_and_a_spread_over_seeds() {
     assert!(groups[0]["mechanisms"][1]["not_applicable"].is_string());
 }
 
-/// The seeds of a comparison are those of `write`: the truth of each has the same figures.
+/// The seeds of a comparison are those of `write`: each truth has the same figures.
 #[test]
-fn a_seed_means_what_it_means_elsewhere() {
+fn seeds_are_the_same_as_for_write() {
     let folder = tempfile::tempdir().unwrap();
     let truth = folder.path().join("a.json");
     let marks = |seed: &str| {
@@ -159,7 +160,7 @@ fn a_seed_means_what_it_means_elsewhere() {
 }
 
 #[test]
-fn the_drawing_is_written_whole_or_not_at_all() {
+fn drawing_is_written_completely_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.svg");
     let draw = |file: &std::path::Path| {
@@ -194,7 +195,7 @@ fn the_drawing_is_written_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_page_has_the_figures_that_are_printed_and_is_the_same_each_time() {
+fn page_has_the_printed_figures_and_is_reproducible() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.html");
     let name = file.to_str().unwrap();
@@ -225,7 +226,7 @@ fn a_page_has_the_figures_that_are_printed_and_is_the_same_each_time() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_every_thread_and_leaves_nothing() {
+fn interrupt_ends_all_threads_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.svg");
     let args = ["compare", "tiny.toml", "--set", "duration=100s", "--svg"];

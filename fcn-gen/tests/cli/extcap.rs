@@ -1,4 +1,5 @@
-//! What Wireshark asks of a program in its extcap folder. That Wireshark itself is content: `crates/xtask/tests/extcap.rs`.
+//! Requests of Wireshark to a program in its extcap folder. `crates/xtask/tests/extcap.rs` tests
+//! with Wireshark itself.
 
 use crate::common::{Done, fcn_gen, program};
 use fcn_gen::scenario::builtin;
@@ -13,7 +14,8 @@ fn config(name: &str) -> Done {
     fcn_gen(["--extcap-config", "--extcap-interface", &interface])
 }
 
-/// What a user who changes nothing has Wireshark pass: every control with its default.
+/// Returns the arguments that Wireshark passes for an unchanged dialog: every control with its
+/// default.
 fn untouched(name: &str) -> Vec<String> {
     let done = config(name);
     let lines: Vec<_> = done.text().lines().collect();
@@ -151,7 +153,7 @@ fn a_stress_has_an_end_or_none() {
     assert_eq!(packets, 1_000);
 }
 
-/// The packets of a capture that need not be whole.
+/// Counts the packets of a capture that may be incomplete.
 fn packets(octets: &[u8]) -> usize {
     let mut rest = octets;
     let mut packets = 0;
@@ -164,7 +166,7 @@ fn packets(octets: &[u8]) -> usize {
     packets
 }
 
-/// A pipe with a name, as Wireshark makes it, and a capture into it.
+/// Creates a named pipe like Wireshark, and starts a capture into it.
 fn start(name: &str, args: &[&str], folder: &Path) -> (Child, File) {
     let fifo = folder.join("fifo");
     assert!(
@@ -190,7 +192,7 @@ fn start(name: &str, args: &[&str], folder: &Path) -> (Child, File) {
     (child, File::open(&fifo).unwrap())
 }
 
-/// Reads until a packet has come, which is long before the end.
+/// Reads until a packet has arrived, which is long before the end.
 fn first_packet(pipe: &mut File) {
     let (mut octets, mut some) = (Vec::new(), [0; 4_096]);
     while packets(&octets) == 0 {
@@ -207,7 +209,7 @@ fn ended_well(child: Child) {
     assert!(output.stdout.is_empty());
 }
 
-/// A thousand seconds for a simulation; a stress without end.
+/// A thousand seconds for a simulation; an endless stress.
 const LONG: [(&str, &[&str]); 2] = [
     ("incast", &["--pace", "0.000001"]),
     ("stress-cnp", &["--count", "until-stopped"]),
@@ -238,7 +240,7 @@ fn a_capture_that_is_stopped_ends_without_a_word() {
                 .unwrap()
                 .success()
         );
-        // The rest has to go somewhere.
+        // The remaining packets have to be read.
         std::io::copy(&mut pipe, &mut std::io::sink()).unwrap();
         ended_well(child);
     }
@@ -324,7 +326,7 @@ fn what_is_wrong_is_said_on_standard_error() {
     }
 }
 
-/// Wireshark asks while one types; no answer is a good filter.
+/// Wireshark asks while the user types; an empty answer means that the filter is valid.
 #[test]
 fn capture_filters_are_refused_where_they_are_checked() {
     let check = |filter| {

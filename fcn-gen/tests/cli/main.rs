@@ -1,4 +1,4 @@
-//! The program from outside: what it prints, what it writes, how it ends.
+//! Tests of the program from outside: its output, its files, its exit code.
 
 mod common;
 mod compare;

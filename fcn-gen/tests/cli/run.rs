@@ -1,4 +1,5 @@
-//! `fcn-gen run` into capture files: what is sent, and what is said of it. On a link it is in `tests/link.rs`.
+//! `fcn-gen run` into capture files: the frames sent, and the reports. `tests/link.rs` tests it on
+//! a link.
 
 use crate::common::{fcn_gen, interrupt, names};
 use fcn_link::capture_file::CaptureReader;
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The packets of a capture file.
+/// Returns the packets of a capture file.
 fn packets(file: &Path) -> Vec<Vec<u8>> {
     let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
     let mut packets = Vec::new();
@@ -21,7 +22,7 @@ fn packets(file: &Path) -> Vec<Vec<u8>> {
     packets
 }
 
-/// When they are due: nanoseconds since 1970.
+/// Returns the due times of the packets: nanoseconds since 1970.
 fn times(file: &Path) -> Vec<u64> {
     let mut reader = CaptureReader::open(file).unwrap();
     let mut times = Vec::new();
@@ -31,7 +32,7 @@ fn times(file: &Path) -> Vec<u64> {
     times
 }
 
-/// The name of the interface that each was seen at.
+/// Returns the name of each packet's interface.
 fn seen_at(file: &Path) -> Vec<String> {
     let mut reader = CaptureReader::open(file).unwrap();
     let mut names = Vec::new();
@@ -42,7 +43,7 @@ fn seen_at(file: &Path) -> Vec<String> {
     names
 }
 
-/// Asserts that nothing is wrong with them.
+/// Asserts that the packets break no rule.
 fn flawless(packets: &[Vec<u8>]) {
     for (n, bytes) in packets.iter().enumerate() {
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
@@ -57,7 +58,7 @@ fn flawless(packets: &[Vec<u8>]) {
 }
 
 #[test]
-fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
+fn stress_has_the_requested_length_and_mix() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stress.pcapng");
     let path = file.to_str().unwrap();
@@ -85,7 +86,7 @@ fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
     assert_eq!(sent.len(), 3_200);
     flawless(&sent);
     assert_eq!(sent.iter().collect::<HashSet<_>>().len(), 3_200);
-    // The same again.
+    // The same output again.
     let again = folder.path().join("again.pcapng");
     let macs = [
         "--peer-mac",
@@ -109,7 +110,7 @@ fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
 }
 
 #[test]
-fn a_stress_keeps_its_rate_and_its_time() {
+fn stress_keeps_its_rate_and_duration() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stress.pcapng");
     let args = [
@@ -133,7 +134,7 @@ fn a_stress_keeps_its_rate_and_its_time() {
     let begin = 1_767_225_600_000_000_000;
     let expected: Vec<u64> = (0..3_000).map(|i| begin + i * 100_000).collect();
     assert_eq!(times(&file), expected);
-    // An hour takes no hour, and the same again is the same.
+    // An hour is written without waiting, and the output is reproducible.
     let octets = std::fs::read(&file).unwrap();
     let mut args = args.to_vec();
     args.push(file.to_str().unwrap());
@@ -199,7 +200,7 @@ fn a_simulation_is_sent_as_it_is_captured() {
     assert_eq!(packets(&live), packets(&written));
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     assert_eq!(read(&live_truth), read(&truth));
-    // Cut short, there is no truth of it.
+    // If the run is cut short, no truth is written.
     std::fs::remove_file(&live_truth).unwrap();
     args.extend([
         "--count",
@@ -239,7 +240,7 @@ fn all_vantage_points_have_interfaces_as_in_a_capture() {
     assert_eq!(seen_at(&sent), seen_at(&written));
     let places: HashSet<_> = seen_at(&sent).into_iter().collect();
     assert_eq!(places.len(), 2);
-    // The run lasts until its last frame, also where that is one of several handed over together.
+    // The run lasts until its last frame, even if that is one of several handed over together.
     let last = times(&sent).last().unwrap() - 1_767_225_600_000_000_000;
     assert_eq!(report["due_seconds"], last as f64 / 1e9);
     run("sw:r");
@@ -247,7 +248,7 @@ fn all_vantage_points_have_interfaces_as_in_a_capture() {
 }
 
 #[test]
-fn a_gallery_goes_out_at_a_rate() {
+fn gallery_is_sent_at_a_rate() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gallery.pcapng");
     let args = [
@@ -264,12 +265,12 @@ fn a_gallery_goes_out_at_a_rate() {
     let sent = packets(&file);
     assert_eq!(done.json()["sent"], sent.len() as u64);
     assert!(sent.len() > 50, "{}", sent.len());
-    // A frame each microsecond, several handed over together: the last one's time counts.
+    // A frame each microsecond, several handed over together: the due time is that of the last one.
     assert_eq!(done.json()["due_seconds"], (sent.len() - 1) as f64 / 1e6);
 }
 
 #[test]
-fn an_interrupt_ends_it_with_a_report() {
+fn interrupted_run_prints_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     let args = [
@@ -287,7 +288,7 @@ fn an_interrupt_ends_it_with_a_report() {
     assert_eq!(done.code, 130, "{}", done.err);
     assert!(done.text().contains("interrupted"), "{}", done.text());
     assert!(began.elapsed() < Duration::from_secs(20), "it hung");
-    // What was sent until then is in the file.
+    // The frames sent until then are in the file.
     assert_eq!(names(folder.path()), ["a.pcapng"]);
 }
 
@@ -295,7 +296,7 @@ fn an_interrupt_ends_it_with_a_report() {
 fn nothing_sent_is_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
-    // Nothing has reached the vantage point by then.
+    // No packet has reached the vantage point by then.
     let args = [
         "run",
         "tiny.toml",

@@ -1,4 +1,5 @@
-//! Help, lists and descriptions, as committed in `snapshots/`; and what wrong options lead to.
+//! Help, lists and descriptions, compared with the committed ones in `snapshots/`; and the effect
+//! of invalid options.
 
 use crate::common::{fcn_gen, names};
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! `write`: what is written is whole, agrees with what is reported, and is not there at all where something failed.
+//! `write`: output is complete, agrees with the report, and does not exist after a failure.
 
 #[cfg(unix)]
 use crate::common::interrupt;
@@ -12,7 +12,8 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Packets and octets on the wire for each interface of a capture, and its notifications by kind.
+/// Returns packets and octets on the wire for each interface of a capture, and its notifications by
+/// kind.
 fn read(capture: &[u8]) -> (Vec<(u64, u64)>, BTreeMap<String, u64>) {
     let mut reader = PcapNgReader::new(Cursor::new(capture)).unwrap();
     let (mut interfaces, mut links, mut kinds) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -94,7 +95,7 @@ fn capture_truth_and_report_agree() {
 }
 
 #[test]
-fn the_truth_of_a_gallery_names_what_its_frames_break() {
+fn truth_of_a_gallery_names_broken_rules() {
     let folder = tempfile::tempdir().unwrap();
     let (_, _, truth) = write(folder.path(), &["malformed"]);
     assert!(
@@ -107,7 +108,7 @@ fn the_truth_of_a_gallery_names_what_its_frames_break() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_octets_and_the_seed_option_is_the_parameter() {
+fn equal_seeds_give_equal_octets() {
     let folder = tempfile::tempdir().unwrap();
     let capture = |args: &[&str]| write(folder.path(), &[&["tiny.toml"], args].concat()).1;
     assert_eq!(capture(&[]), capture(&["--seed", "3"]));
@@ -116,7 +117,7 @@ fn the_same_seed_gives_the_same_octets_and_the_seed_option_is_the_parameter() {
 }
 
 #[test]
-fn standard_output_gets_the_capture_and_nothing_else() {
+fn standard_output_gets_only_the_capture() {
     let folder = tempfile::tempdir().unwrap();
     let (_, capture, _) = write(folder.path(), &["tiny.toml"]);
     let done = fcn_gen(["write", "tiny.toml", "-o", "-"]);
@@ -134,7 +135,7 @@ fn standard_output_gets_the_capture_and_nothing_else() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_met_quietly() {
+fn closed_pipe_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let truth = folder.path().join("a.json");
     let mut child = program()
@@ -168,7 +169,7 @@ fn a_reader_that_leaves_is_met_quietly() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing_of_either() {
+fn unwritable_output_leaves_neither_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let here = folder.path().to_str().unwrap().to_owned();
@@ -261,7 +262,7 @@ fn a_capture_without_a_packet_is_a_failure() {
 }
 
 #[test]
-fn files_that_are_there_stay_unless_forced() {
+fn existing_files_are_kept_unless_forced() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (capture, truth, drawing) = (at("a.pcapng"), at("a.json"), at("a.svg"));
@@ -301,7 +302,7 @@ fn files_that_are_there_stay_unless_forced() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_leaves_what_was_there_before() {
+fn interrupt_keeps_existing_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     std::fs::write(&file, "old").unwrap();

@@ -1,4 +1,4 @@
-//! CNPs of which it is known who made them, and what fcn-top says of them.
+//! CNPs with a known origin, and fcn-top's verdict on them.
 
 #[path = "../watched/mod.rs"]
 mod watched;
@@ -11,24 +11,24 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use watched::watch;
 
-/// Who makes the CNPs of a scenario.
+/// Node that generates a scenario's CNPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scene {
     /// Receivers.
     Receiver,
-    /// The same, from a second address of theirs.
+    /// Receivers, from a second address of theirs.
     SecondAddress,
-    /// Receivers in one network with the senders: no router is between them.
+    /// Receivers in the same network as the senders, without a router between them.
     Bridged,
-    /// The same, from a second address of theirs.
+    /// Receivers in the same network, from a second address of theirs.
     BridgedSecond,
-    /// Another host of that network, in the receiver's name.
+    /// Another host of that network, with the receiver's address.
     Forged,
-    /// A switch, in its own name.
+    /// A switch, with its own address.
     OwnName,
-    /// A switch, in the receiver's name.
+    /// A switch, with the receiver's address.
     InName,
-    /// The same, with the receiver's hop limit.
+    /// A switch, with the receiver's address and hop limit.
     Imitates,
     /// A proxy node.
     Proxy,
@@ -65,7 +65,7 @@ impl Scene {
         }
     }
 
-    /// Who that is.
+    /// Returns the true origin.
     pub const fn maker(self) -> Maker {
         match self {
             Self::Receiver | Self::SecondAddress | Self::Bridged | Self::BridgedSecond => {
@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// Where one looks on: at the sender, twice on the way, at the receiver, at two places at once.
+/// Capture points: at the sender, two on the path, at the receiver, and two at once.
 pub const PLACES: [(&str, &str); 5] = [
     ("the sender's link", r#"["leaf1:s1"]"#),
     ("a link between switches", r#"["leaf1:spine1"]"#),
@@ -105,21 +105,22 @@ pub const PLACES: [(&str, &str); 5] = [
     ),
 ];
 
-/// One capture.
+/// Parameters of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub scene: Scene,
     pub place: usize,
     pub ipv4: bool,
-    /// True if connections are set up by RDMA CM; else the QPs have to be learnt from acknowledgements.
+    /// True if connections are set up by RDMA CM; otherwise the QPs have to be learnt from
+    /// acknowledgements.
     pub rdma_cm: bool,
-    /// True if paths of equal cost have one, two or three routers more.
+    /// True if equal-cost paths have one, two or three additional routers.
     pub uneven: bool,
     pub seed: u64,
 }
 
 impl Case {
-    /// The captures of that seed.
+    /// Returns the captures for that seed.
     pub fn all(seed: u64) -> impl Iterator<Item = Self> {
         let scenes = Scene::ALL.into_iter();
         scenes.flat_map(move |scene| {
@@ -135,18 +136,20 @@ impl Case {
     }
 }
 
-/// What is said of the CNPs about one QP, of which it is known who made them.
+/// Verdict on the CNPs about one QP, with the true origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
     pub case: Case,
-    /// Who made at least 31 of 32, by the ground truth; nothing where nobody did.
+    /// True origin of at least 31 of 32 CNPs, by the ground truth; `None` if there is no such
+    /// origin.
     pub truth: Option<Maker>,
     pub maker: Maker,
     pub evidence: origin::Evidence,
 }
 
 impl Judged {
-    /// Returns whether it names the receiver where that made none, or another where the receiver made all.
+    /// Returns true if it names the receiver although that sent none, or another origin although
+    /// the receiver sent all.
     pub fn is_wrong(&self) -> bool {
         match (self.maker, self.truth) {
             (Maker::Unknown, _) | (_, None) => false,
@@ -160,8 +163,8 @@ impl Judged {
     }
 }
 
-/// Has hosts be in one network, as if no packet had passed a router: with the MAC address of the host that it comes from. A
-/// CNP is that of `forger`, if there is one.
+/// Makes hosts appear to be in one network, as if no packet had passed a router: frames have the
+/// MAC address of their source host. A CNP has that of `forger`, if there is one.
 fn bridge(bytes: &mut [u8], forger: Option<[u8; 6]>) {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
@@ -180,7 +183,7 @@ fn bridge(bytes: &mut [u8], forger: Option<[u8; 6]>) {
     bytes[6..12].copy_from_slice(&mac);
 }
 
-/// Has a CNP come from a second address of its host.
+/// Gives a CNP a second address of its host.
 fn readdress(bytes: &mut [u8]) {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
@@ -188,7 +191,7 @@ fn readdress(bytes: &mut [u8]) {
     let Some(ip) = (frame.ip()).filter(|ip| is_cnp && ip.start == ethernet::LEN) else {
         return;
     };
-    // Words of an IPv4 header may change places without a new checksum.
+    // Words of an IPv4 header can be swapped without changing the checksum.
     match ip.source {
         IpAddr::V4(_) => {
             let (high, low) = (ip.start + 12, ip.start + 14);
@@ -200,7 +203,7 @@ fn readdress(bytes: &mut [u8]) {
     }
 }
 
-/// Has a CNP begin with another hop limit than acknowledgements, as some NICs may.
+/// Gives a CNP another initial hop limit than acknowledgements have, as some NICs do.
 fn start_higher(bytes: &mut [u8]) {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
@@ -211,7 +214,7 @@ fn start_higher(bytes: &mut [u8]) {
     }
 }
 
-/// Takes up to three from the hop limit of a packet that has passed a router, by its addresses and entropy.
+/// Reduces the hop limit of a routed packet by up to three, depending on its addresses and entropy.
 fn lengthen(bytes: &mut [u8], seed: u64) {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
@@ -235,7 +238,7 @@ fn lengthen(bytes: &mut [u8], seed: u64) {
     ip::set_hop_limit(&mut bytes[start..], hops);
 }
 
-/// What is said of every QP in a capture.
+/// Returns the verdicts on all QPs of a capture.
 pub fn judged(case: Case) -> Vec<Judged> {
     let (name, sets) = case.scene.scenario();
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();

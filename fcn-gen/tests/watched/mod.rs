@@ -1,4 +1,4 @@
-//! A simulation as fcn-top sees it, packet by packet, without a file in between.
+//! A simulation monitored by fcn-top, packet by packet, without a file in between.
 
 use fcn_gen::scenario::{self, Play, Source};
 use fcn_gen::sim::outcome::Outcome;
@@ -33,7 +33,8 @@ impl<F: FnMut(&mut [u8])> Sink for Watcher<F> {
     }
 }
 
-/// Plays a scenario with those settings; `change` may do something to each frame before it is seen.
+/// Plays a scenario with those settings; `change` may modify each frame before the monitor receives
+/// it.
 pub fn watch(
     source: &Source,
     sets: &[String],
