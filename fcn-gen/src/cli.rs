@@ -295,7 +295,7 @@ pub struct Emulate {
     /// Send FCNs to ingress PEs, or translate them, if the node does so in the scenario
     #[arg(long)]
     pub enable_wan_fcn: bool,
-    /// How to send and receive
+    /// Method of sending and receiving
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,
     /// Continue even if a default route uses the interface
@@ -359,7 +359,7 @@ pub struct Check {
     /// List the tests and the packets that would be sent; send nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// How to send and receive
+    /// Method of sending and receiving
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,
     /// Continue even if a default route uses the interface
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read() {
+    fn options_are_parsed() {
         let Command::Write(write) =
             parse("fcn-gen write x --set a=1 --set b=2 -o - --seed 7 --snap-len 64")
                 .unwrap()
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_run_are_read() {
+    fn options_of_run_are_parsed() {
         let words = "fcn-gen run x --iface i --speed 2x --peer-mac 02-00-00-00-00-fF --queues 2 --duration 5";
         let Command::Run(run) = parse(words).unwrap().command else {
             panic!("not run");
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_refused() {
+    fn invalid_options_are_refused() {
         for words in [
             "fcn-gen",
             "fcn-gen write x",

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_in_a_column() {
+    fn names_are_aligned() {
         assert_eq!(
             list([("a", "first"), ("long", "second")]),
             "a     first\nlong  second\n"
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_can_be_pasted() {
+    fn command_is_quoted_for_a_shell() {
         let sets = ["family=it's".to_owned()];
         assert_eq!(
             command(&gallery(), ("my file.toml", &sets)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn show_has_every_part() {
+    fn show_has_all_parts() {
         let text = show(&gallery(), ("broken", &[]));
         assert!(
             text.starts_with("broken: Packets that are wrong\n\n"),

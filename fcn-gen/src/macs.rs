@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mtu_does_not_count_headers_and_tags() {
+    fn mtu_excludes_headers_and_tags() {
         let mut frame = vec![0; 14 + 1500];
         assert!(fits(&frame, 1500) && !fits(&frame, 1499));
         frame.extend([0; 4]);

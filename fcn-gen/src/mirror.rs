@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read() {
+    fn names_are_parsed() {
         assert_eq!(
             Mirroring::read("sflow"),
             Ok(Mirroring::Sflow(NonZeroU32::MIN))

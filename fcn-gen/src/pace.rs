@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_do_not_stay_in_the_buffer_for_long() {
+    fn packets_are_flushed_in_time() {
         let (_reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 1.0, &stop);

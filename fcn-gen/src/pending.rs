@@ -80,7 +80,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_symbolic_link_is_followed() {
+    fn symbolic_link_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::write(&target, "old").unwrap();

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn both_panels_have_title_units_and_legend() {
+    fn panels_have_title_units_and_legend() {
         let svg = svg(&comparison()).unwrap();
         let texts = texts(&svg);
         for label in [
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mechanism_has_a_colour_of_its_own() {
+    fn mechanisms_have_different_colours() {
         let colours: std::collections::BTreeSet<_> = Mechanism::ALL
             .map(colour)
             .into_iter()

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fact_has_a_line() {
+    fn each_fact_has_a_line() {
         assert_eq!(
             report().text(),
             "\
@@ -145,7 +145,7 @@ truth          a.json
     }
 
     #[test]
-    fn a_gallery_has_neither_mechanism_nor_seed() {
+    fn gallery_has_neither_mechanism_nor_seed() {
         let mut report = report();
         (report.mechanism, report.seed, report.truth) = (None, None, None);
         report.notifications.clear();
@@ -155,7 +155,7 @@ truth          a.json
     }
 
     #[test]
-    fn json_reads_back() {
+    fn json_round_trips() {
         let report = report();
         let read: Report = serde_json::from_str(&report.json().unwrap()).unwrap();
         assert_eq!(read, report);

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_end_with_2_and_our_name() {
+    fn invalid_options_exit_with_2_and_the_program_name() {
         for words in [
             "fcn-gen frobnicate",
             "fcn-gen write no-such-scenario -o x",

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_is_at_a_vantage_point() {
+    fn each_packet_has_a_vantage_point() {
         for gallery in gallery::all() {
             let (capture, truth) = truth_of(&gallery.name);
             let packets: u64 = truth.vantage_points.iter().map(|point| point.packets).sum();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_notify_in_every_way() {
+    fn formats_have_all_kinds_of_notification() {
         let (_, truth) = truth_of("formats");
         for kind in Kind::ALL {
             let entries: Vec<_> = truth

@@ -285,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_numbers_keep_their_value_in_every_unit(number in 0u64..1_000, unit in 0usize..TIMES.len()) {
+        fn whole_numbers_are_exact_in_all_units(number in 0u64..1_000, unit in 0usize..TIMES.len()) {
             let (name, factor) = TIMES[unit];
             prop_assert_eq!(duration(&format!("{number}{name}")), Ok(Ps(number * factor)));
         }
@@ -297,12 +297,12 @@ mod tests {
         }
 
         #[test]
-        fn a_kilometre_is_a_thousand_metres(km in 0u64..200_000) {
+        fn kilometre_equals_1000_metres(km in 0u64..200_000) {
             prop_assert_eq!(delay(&format!("{km}km")), delay(&format!("{}m", km * 1_000)));
         }
 
         #[test]
-        fn sizes_and_rates_keep_their_value(number in 1u64..1_000_000) {
+        fn sizes_and_rates_are_exact(number in 1u64..1_000_000) {
             prop_assert_eq!(size(&number.to_string()), Ok(number));
             prop_assert_eq!(size(&format!("{number}KiB")), Ok(number << 10));
             prop_assert_eq!(rate(&format!("{number}Mbit/s")).map(Rate::bits_per_second), Ok(number * 1_000_000));

@@ -219,7 +219,7 @@ fn begun(bench: &Bench) -> Child {
 }
 
 #[test]
-fn a_link_that_goes_down_ends_a_check() {
+fn link_down_ends_a_check() {
     let Some(bench) = Bench::new("a_link_that_goes_down_ends") else {
         return;
     };

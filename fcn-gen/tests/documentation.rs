@@ -209,7 +209,7 @@ fn documented_defaults_match_the_code() {
 }
 
 #[test]
-fn the_first_example_is_a_scenario() {
+fn first_example_is_a_valid_scenario() {
     let document = document("SCENARIOS.md");
     let (_, rest) = document.split_once("```toml\n").unwrap();
     let example = rest.split("```").next().unwrap();
@@ -217,7 +217,7 @@ fn the_first_example_is_a_scenario() {
 }
 
 #[test]
-fn the_readme_lists_the_built_in_scenarios() {
+fn readme_lists_the_built_in_scenarios() {
     let document = document("README.md");
     let listed: Vec<&str> = section(&document, "Scenarios")
         .lines()

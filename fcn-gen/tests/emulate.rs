@@ -175,7 +175,7 @@ fn sender_without_receiver_fails_with_a_reason() {
 }
 
 #[test]
-fn restarted_receiver_serves_the_next_sender() {
+fn a_receiver_that_is_killed_and_started_again_serves_the_next_sender() {
     let Some(line) = Line::new("a_receiver_that_is_killed") else {
         return;
     };
@@ -263,7 +263,7 @@ fn metrics_with(pair: &Pair, end: End, line: &str) -> String {
 }
 
 #[test]
-fn metrics_are_served_over_http_while_a_role_plays() {
+fn metrics_are_served_while_a_role_runs() {
     let Some(line) = Line::new("metrics_are_served") else {
         return;
     };
@@ -297,7 +297,7 @@ fn metrics_are_served_over_http_while_a_role_plays() {
 }
 
 #[test]
-fn a_switch_on_one_interface_serves_hosts_on_one_link() {
+fn single_interface_switch_serves_hosts_on_one_link() {
     let Some(pair) = Pair::new("a_switch_on_one_interface") else {
         return;
     };

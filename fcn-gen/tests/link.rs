@@ -107,7 +107,7 @@ fn all_frames_of_a_stress_arrive_with_each_backend() {
 }
 
 #[test]
-fn a_simulation_arrives_as_it_was_written() {
+fn simulation_arrives_unchanged() {
     let options = Options {
         mtu: 9_000,
         ..Options::default()
@@ -144,7 +144,7 @@ fn a_simulation_arrives_as_it_was_written() {
 }
 
 #[test]
-fn an_interrupt_and_a_lost_link_end_it() {
+fn interrupt_and_lost_link_end_the_run() {
     let Some(pair) = Pair::new("an_interrupt_and_a_lost_link") else {
         return;
     };

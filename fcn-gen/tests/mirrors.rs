@@ -319,7 +319,7 @@ fn known_sampling_is_estimated() {
 }
 
 #[test]
-fn tshark_opens_the_same() {
+fn tshark_finds_the_same() {
     let tshark = Command::new("tshark").arg("--version").output();
     if !tshark.is_ok_and(|output| output.status.success()) {
         fcn_skip::skipped!("tshark is not installed");

@@ -24,7 +24,7 @@ fcn_wire::identified! {
     }
 }
 
-/// How a statement can be observed from outside.
+/// Way of observing a statement from outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
     /// By its own test, for these roles.
@@ -48,7 +48,7 @@ pub struct Info {
     pub force: Force,
     /// The requirement.
     pub text: &'static str,
-    /// How it is observed.
+    /// Way of observing it.
     pub seen: Seen,
 }
 

@@ -355,7 +355,7 @@ fn translator_is_not_blamed_for_frames_read_late() {
 
 /// Also checks that every test of the list applies to one of the cases.
 #[test]
-fn our_roles_pass_every_test() {
+fn own_roles_pass_all_tests() {
     let mut passed = BTreeSet::new();
     for case in CASES {
         for off in [false, true] {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_has_its_own_table_with_its_range() {
+    fn each_value_has_its_own_table() {
         let text = text(&comparison_over());
         assert!(text.starts_with("made-up, distance 1km, seeds 7 to 8: median"));
         assert!(text.contains("\nmade-up, distance 100km, seeds 7 to 8"));

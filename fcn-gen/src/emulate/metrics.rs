@@ -97,7 +97,7 @@ mod tests {
     use fcn_wire::Kind;
 
     #[test]
-    fn a_page_has_every_metric() {
+    fn page_has_all_metrics() {
         let scenario = load(&Source::Builtin("fast-cnp".to_owned()), &[]).unwrap();
         let Play::Simulation(simulation) = &scenario.play else {
             panic!("not a simulation");

@@ -72,7 +72,7 @@ fn valid_packets_in_malformed_are_described_as_such() {
 }
 
 #[test]
-fn malformed_shows_every_rule() {
+fn malformed_covers_all_rules() {
     let shown = |profile: &Profile| -> BTreeSet<Rule> {
         let capture = play("malformed", ALL_FAMILIES, profile).unwrap();
         capture
@@ -150,7 +150,7 @@ fn time_increases() {
 }
 
 #[test]
-fn code_points_are_those_of_the_profile() {
+fn code_points_follow_the_profile() {
     let other = "fast_cnp_option1 = 0x9A\nfast_cnp_option2 = 0x9B\nproxy_address_option = 0x1A\n\
          proxy_cn_port = 901\nwan_fcn_port = 902\nbgp_pnc_characteristic = 40000\nicrc_reading = \"A2\"";
     let other = Profile::from_toml(other).unwrap();

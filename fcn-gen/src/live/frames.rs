@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_once_or_for_ever() {
+    fn frames_are_sent_once_or_repeatedly() {
         let frames = vec![vec![1; 3], vec![2; 5]];
         let mut out = [0; 9];
         let mut once = FrameList::new(frames.clone(), false);

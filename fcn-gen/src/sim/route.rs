@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_go_from_edge_to_edge_in_both_directions() {
+    fn tunnels_connect_edges_in_both_directions() {
         let simulation = simulation("wan-fcn", &[]);
         let (routes, tunnels) = Routes::new(&simulation);
         let node = |name| number(&simulation, name);

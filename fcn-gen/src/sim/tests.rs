@@ -291,7 +291,7 @@ fn fast_cnps_replace_marks_for_capable_senders() {
 }
 
 #[test]
-fn without_congestion_control_the_queue_grows() {
+fn queue_grows_without_congestion_control() {
     let (outcome, recording) = run(&star(4, Mechanism::None));
     well_formed(&outcome, &recording);
     assert!(outcome.metrics.notifications.is_empty());
@@ -300,7 +300,7 @@ fn without_congestion_control_the_queue_grows() {
 }
 
 #[test]
-fn sent_packets_arrive_or_are_counted_as_lost() {
+fn what_is_sent_arrives_or_is_counted_as_lost() {
     let mut simulation = star(3, Mechanism::None);
     for flow in &mut simulation.flows {
         flow.messages = Some(3);

@@ -87,7 +87,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn kinds_are_spread() {
+    fn kinds_are_spread_evenly() {
         let order = |weights: &[u32]| Pattern::new(weights).unwrap().order().to_vec();
         assert_eq!(order(&[7]), [0]);
         assert_eq!(order(&[2, 2]), [0, 1]);

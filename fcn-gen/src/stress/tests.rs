@@ -135,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_frame_is_as_its_format_says(
+    fn frames_conform_to_their_format(
         kind in 0usize..10, flows in 1u32..5_000, more in 0u32..100_000, seed in 0u32..1 << 30, payload in 0u32..600, nodes in 0usize..=MOST_TRACE_NODES,
         ce in 0.0f64..=1.0, opcode in prop::sample::select(&["send-only", "send-middle", "write-only", "write-middle"][..]),
     ) {

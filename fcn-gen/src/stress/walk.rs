@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_connection_comes_once_a_lap_and_on_one_queue(
+        fn each_connection_is_used_once_per_lap_by_one_queue(
             flows in 1u32..300, more in 0u32..900, queues in 1u32..9, start: u32,
         ) {
             let queues = queues.min(flows);

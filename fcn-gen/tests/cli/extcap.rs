@@ -47,7 +47,7 @@ fn capture(name: &str, args: &[&str], fifo: &Path) -> Done {
 }
 
 #[test]
-fn sentences_are_as_committed() {
+fn texts_match_snapshots() {
     let done = fcn_gen(["--extcap-interfaces", "--extcap-version=4.0"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     assert_snapshot!("interfaces", done.text());
@@ -64,7 +64,7 @@ fn sentences_are_as_committed() {
 }
 
 #[test]
-fn a_capture_has_what_write_writes() {
+fn capture_equals_output_of_write() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (folder.path().join("one"), folder.path().join("other"));
     for (name, capture_args, write_args) in [
@@ -117,7 +117,7 @@ fn a_capture_has_what_write_writes() {
 }
 
 #[test]
-fn a_dialog_that_nobody_touched_changes_nothing() {
+fn unchanged_dialog_uses_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (folder.path().join("one"), folder.path().join("other"));
     for (name, _) in builtin::list().filter(|(name, _)| builtin::kind(name) != "stress") {
@@ -141,7 +141,7 @@ fn a_dialog_that_nobody_touched_changes_nothing() {
 }
 
 #[test]
-fn a_stress_has_an_end_or_none() {
+fn stress_ends_or_runs_until_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let args = [
@@ -216,7 +216,7 @@ const LONG: [(&str, &[&str]); 2] = [
 ];
 
 #[test]
-fn packets_come_before_the_end_and_a_reader_that_leaves_ends_it() {
+fn packets_arrive_immediately_and_closing_the_pipe_ends_it() {
     for (name, args) in LONG {
         let folder = tempfile::tempdir().unwrap();
         let (child, mut pipe) = start(name, args, folder.path());
@@ -227,7 +227,7 @@ fn packets_come_before_the_end_and_a_reader_that_leaves_ends_it() {
 }
 
 #[test]
-fn a_capture_that_is_stopped_ends_without_a_word() {
+fn stopped_capture_ends_silently() {
     for (name, args) in LONG {
         let folder = tempfile::tempdir().unwrap();
         let (child, mut pipe) = start(name, args, folder.path());
@@ -247,7 +247,7 @@ fn a_capture_that_is_stopped_ends_without_a_word() {
 }
 
 #[test]
-fn what_is_wrong_is_said_on_standard_error() {
+fn errors_are_reported_on_standard_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     for (name, args, text) in [
@@ -328,7 +328,7 @@ fn what_is_wrong_is_said_on_standard_error() {
 
 /// Wireshark asks while the user types; an empty answer means that the filter is valid.
 #[test]
-fn capture_filters_are_refused_where_they_are_checked() {
+fn capture_filters_are_refused_on_check() {
     let check = |filter| {
         let args = [
             "--extcap-capture-filter",

@@ -145,7 +145,7 @@ fn stress_keeps_its_rate_and_duration() {
 }
 
 #[test]
-fn a_simulation_is_sent_as_it_is_captured() {
+fn simulation_is_sent_as_captured() {
     let folder = tempfile::tempdir().unwrap();
     let (live, written) = (
         folder.path().join("live.pcapng"),
@@ -223,7 +223,7 @@ fn a_simulation_is_sent_as_it_is_captured() {
 }
 
 #[test]
-fn all_vantage_points_have_interfaces_as_in_a_capture() {
+fn vantage_points_have_interfaces_as_in_a_capture() {
     let folder = tempfile::tempdir().unwrap();
     let [sent, written] = ["sent.pcapng", "written.pcapng"].map(|name| folder.path().join(name));
     let sets = ["--set", "vantage=[\"sw:s1\", \"sw:r\"]"];
@@ -293,7 +293,7 @@ fn interrupted_run_prints_a_report() {
 }
 
 #[test]
-fn nothing_sent_is_a_failure() {
+fn sending_nothing_is_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     // No packet has reached the vantage point by then.

@@ -10,7 +10,7 @@ const COMMANDS: [&str; 7] = [
 ];
 
 #[test]
-fn help_is_as_committed() {
+fn help_matches_snapshots() {
     for command in COMMANDS {
         for flag in ["-h", "--help"] {
             let done = fcn_gen([command, flag]);
@@ -26,7 +26,7 @@ fn help_is_as_committed() {
 }
 
 #[test]
-fn the_list_is_as_committed() {
+fn list_matches_snapshot() {
     let list = fcn_gen(["list"]);
     assert_eq!((list.code, list.err.as_str()), (0, ""));
     assert_snapshot!("list", list.text());
@@ -42,7 +42,7 @@ fn the_list_is_as_committed() {
 }
 
 #[test]
-fn every_scenario_of_the_list_can_be_shown_and_read_back() {
+fn listed_scenarios_can_be_shown_and_reloaded() {
     let folder = tempfile::tempdir().unwrap();
     for scenario in fcn_gen(["list", "--json"]).json()["scenarios"]
         .as_array()
@@ -75,7 +75,7 @@ fn every_scenario_of_the_list_can_be_shown_and_read_back() {
 }
 
 #[test]
-fn a_scenario_is_shown_as_committed() {
+fn shown_scenario_matches_snapshot() {
     let shown = fcn_gen([
         "show",
         "tiny.toml",
@@ -95,7 +95,7 @@ fn a_scenario_is_shown_as_committed() {
 }
 
 #[test]
-fn a_check_says_what_it_would_do_and_sends_nothing() {
+fn dry_run_of_check_prints_plan() {
     for (name, words) in [
         ("check-switch", "congestion-point"),
         ("check-receiver", "receiver --only cnp,rocev2.icrc"),
@@ -140,7 +140,7 @@ fn a_check_says_what_it_would_do_and_sends_nothing() {
 }
 
 #[test]
-fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
+fn invalid_options_and_scenarios_exit_with_2_and_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     let file = file.to_str().unwrap();
@@ -253,7 +253,7 @@ fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
 }
 
 #[test]
-fn a_bad_scenario_says_where_and_what_to_do() {
+fn invalid_scenario_reports_position_and_remedy() {
     let done = fcn_gen(["show", "tiny.toml", "--set", "mechanism=hope"]);
     assert_snapshot!("error-mechanism", &done.err);
     let done = fcn_gen(["show", "no-such-scenario"]);
@@ -261,7 +261,7 @@ fn a_bad_scenario_says_where_and_what_to_do() {
 }
 
 #[test]
-fn the_examples_of_the_help_run() {
+fn examples_in_the_help_run() {
     let mut helps = vec![fcn_gen(["--help"]).text().to_owned()];
     helps.extend(COMMANDS.map(|command| fcn_gen([command, "--help"]).text().to_owned()));
     let mut examples = Vec::new();

@@ -169,7 +169,7 @@ fn closed_pipe_is_no_error() {
 }
 
 #[test]
-fn unwritable_output_leaves_neither_file() {
+fn what_cannot_be_written_leaves_nothing_of_either() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let here = folder.path().to_str().unwrap().to_owned();
@@ -196,7 +196,7 @@ fn unwritable_output_leaves_neither_file() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_device_fails_both_ways() {
+fn full_device_fails_for_capture_and_truth() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let done = fcn_gen([
@@ -233,7 +233,7 @@ fn a_full_device_fails_both_ways() {
 }
 
 #[test]
-fn a_capture_without_a_packet_is_a_failure() {
+fn capture_without_packets_is_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     let done = fcn_gen([
@@ -302,7 +302,7 @@ fn existing_files_are_kept_unless_forced() {
 
 #[cfg(unix)]
 #[test]
-fn interrupt_keeps_existing_files() {
+fn an_interrupt_leaves_what_was_there_before() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pcapng");
     std::fs::write(&file, "old").unwrap();

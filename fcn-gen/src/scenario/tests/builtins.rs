@@ -16,7 +16,7 @@ fn values(parameter: &Parameter) -> Vec<String> {
 }
 
 #[test]
-fn every_built_in_scenario_loads_under_every_mechanism_and_variant() {
+fn built_in_scenarios_load_in_all_variants() {
     let mut variants = 0;
     for (name, about) in builtin::list() {
         assert!(about.len() > 10, "{name}");
@@ -73,7 +73,7 @@ fn large_topologies_are_drawn_in_groups() {
 }
 
 #[test]
-fn galleries_offer_the_families_that_there_are() {
+fn galleries_list_their_families() {
     for gallery in crate::gallery::all() {
         let scenario = load(&Source::Builtin(gallery.name.clone()), &[]).unwrap();
         let families = gallery.families.iter().map(|family| &*family.name);

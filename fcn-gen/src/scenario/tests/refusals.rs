@@ -570,7 +570,7 @@ fn unused_default_is_refused() {
 }
 
 #[test]
-fn excessive_time_or_memory_is_refused() {
+fn what_would_take_too_long_or_too_much_memory_is_refused() {
     let many = FINE.replacen("count = 2", "count = 50_000", 1);
     let listed = many.replacen("attach", "access_list = [\"*\"]\nattach", 1);
     let message = refusal(&listed, &[]);
