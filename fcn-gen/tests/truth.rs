@@ -383,7 +383,7 @@ interval = "5us"
             .filter(|entry| entry.kind == "proxy_cn" && entry.qp.is_none())
             .map(|entry| entry.total)
             .sum();
-        assert!(foreign > 0, "{ip}: the proxy is told");
+        assert!(foreign > 0, "{ip}: the proxy is notified");
         // Every CNP is about a QP of a flow: none is invented for traffic without QPs.
         let cnps = entries.iter().filter(|entry| entry.kind == "cnp");
         let flows = &outcome.truth.flows;
@@ -493,7 +493,7 @@ fn access_lists_and_limits_apply_at_proxies_and_ingress_pes() {
         let (sent, cnps) = count(&[format!("switch.{node}.access_list=[\"2001:db8:9::/48\"]")]);
         assert!(
             sent > 0 && cnps == 0,
-            "{name}: who is not on the list is not believed"
+            "{name}: a notifier not on the access list was accepted"
         );
         let (sent, cnps) = count(&[
             format!("switch.{node}.limits.burst=1"),
@@ -501,7 +501,7 @@ fn access_lists_and_limits_apply_at_proxies_and_ingress_pes() {
         ]);
         assert!(sent > 1 && cnps == 1, "{name}: {sent} sent, {cnps} CNPs");
         let (sent, _) = count(&[format!("switch.{congested}.tells=[\"2001:db8:9::/48\"]")]);
-        assert_eq!(sent, 0, "{name}: who may not be told is not");
+        assert_eq!(sent, 0, "{name}: a sender outside of `tells` was notified");
     }
 }
 
