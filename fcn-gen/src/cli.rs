@@ -262,9 +262,9 @@ pub struct Emulate {
     /// The role to play
     #[arg(value_enum)]
     pub role: Role,
-    /// The interface of one of the node's links: assigned in the order of the links in the
-    /// scenario, or to the named neighbour. Give one for each link; a switch may have a single one,
-    /// on which it also sends back
+    /// The interface of a link of the node, in the order of its links in the scenario, or of the
+    /// link to the named neighbour; give one for each, or for a switch a single one, on which it
+    /// also sends back
     #[arg(long, value_name = "IF[=NODE]", required = true)]
     pub iface: Vec<String>,
     /// The scenario that contains the node: a built-in one, or a file [default: senders, a switch
@@ -323,8 +323,8 @@ pub struct Check {
     /// The role of the device
     #[arg(value_enum)]
     pub role: Role,
-    /// The interface connected to one of the device's links: assigned in the order of the links in
-    /// the scenario, or to the named neighbour, which is played. Give one for each link
+    /// The interface connected to a link of the device, in the order of its links in the scenario,
+    /// or to its link to the named neighbour, which is played; give one for each link
     #[arg(long, value_name = "IF[=NODE]", required_unless_present = "dry_run")]
     pub iface: Vec<String>,
     /// The scenario that contains the device as a node: a built-in one, or a file [default: as for

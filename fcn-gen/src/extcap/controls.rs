@@ -16,9 +16,9 @@ pub const RATE: &str = "rate";
 /// Number of a stress's frames.
 pub const COUNT: &str = "count";
 
-/// Value without pacing.
+/// Value of [`PACE`] for a capture without pacing.
 pub const AT_ONCE: &str = "at-once";
-/// Value without a limit.
+/// Value of [`COUNT`] for a capture without a limit.
 pub const UNTIL_STOPPED: &str = "until-stopped";
 
 /// Speeds with their labels. Scenarios last milliseconds: in real time, packets would appear all at

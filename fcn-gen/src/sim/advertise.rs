@@ -14,9 +14,9 @@ use fcn_wire::pnc::{Level, Prefix, bgp, isis, ospf2, ospf3};
 use fcn_wire::{Frame, LinkType, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// MAC address of the OSPF routers' IPv4 group (AllSPFRouters).
+/// MAC address of the OSPF routers' IPv4 group.
 const ALL_SPF4_MAC: [u8; 6] = [0x01, 0x00, 0x5E, 0x00, 0x00, 0x05];
-/// MAC address of the OSPF routers' IPv6 group (AllSPFRouters).
+/// MAC address of the OSPF routers' IPv6 group.
 const ALL_SPF6_MAC: [u8; 6] = [0x33, 0x33, 0x00, 0x00, 0x00, 0x05];
 /// The OSPF area: the backbone.
 const AREA: Ipv4Addr = Ipv4Addr::UNSPECIFIED;

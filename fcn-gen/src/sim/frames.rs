@@ -24,7 +24,7 @@ use std::net::Ipv6Addr;
 
 /// Maximum payload of a packet in octets: the largest path MTU of InfiniBand.
 const LONGEST_PAYLOAD: usize = 4_096;
-/// Payload of messages: each octet shows its offset in the packet.
+/// Payload of messages: each octet is its offset in the packet's payload, modulo 256.
 static PAYLOAD: [u8; LONGEST_PAYLOAD] = {
     let mut payload = [0; LONGEST_PAYLOAD];
     let mut i = 0;
