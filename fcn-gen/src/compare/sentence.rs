@@ -9,8 +9,8 @@ use crate::sim::outcome::Half;
 use core::borrow::Borrow;
 use fcn_wire::Kind;
 
-/// Minimum number of seeds for a comparison: with fewer, a difference of 53 % was claimed that did
-/// not hold with six.
+/// Minimum number of seeds for a comparison: with a single one, a figure was claimed to be 53 %
+/// higher, which six disproved.
 const SEEDS: usize = 3;
 
 /// Compares a reaction time with a baseline: as a percentage, or as a factor from 2 on; up to half

@@ -1,12 +1,11 @@
 //! One node of a simulation on real links: the same states as in virtual time, but the rest of the
 //! network is reached by frames that are received and sent as octets.
 //!
-//! The node's own packets leave as [`Leaving`] frames, each with the time of its arrival at the
-//! other end of the scenario's link (its rate, queue and delay are simulated, and faults too).
-//! Received frames are passed to [`LiveNode::on_frame`]. A switch forwards octets as received,
-//! regardless of their sender, marks them in place, and takes the data for its roles from the
-//! octets. A host plays the scenario's flows that begin or end at it. Neither waits nor reads a
-//! clock.
+//! The node sends [`Leaving`] frames, each with the time of its arrival at the other end of the
+//! scenario's link (its rate, queue and delay are simulated, and faults too). Received frames are
+//! passed to [`LiveNode::on_frame`]. A switch forwards octets as received, regardless of their
+//! sender, marks them in place, and takes the data for its roles from the octets. A host plays the
+//! scenario's flows that begin or end at it. Neither waits nor reads a clock.
 //!
 //! The state of the scenario's other nodes is unknown here: their figures stay 0.
 
