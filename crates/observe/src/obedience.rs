@@ -330,6 +330,7 @@ pub struct Obedience {
     /// as well; 0 if none are.
     awaited: u8,
     datagrams: bool,
+    read_responses: bool,
     /// True if earlier notifications about it could not be attributed, so that it began anew.
     known_late: bool,
     /// The answer at the last evaluation, and the number of measured notifications for the next
@@ -544,7 +545,10 @@ impl Obedience {
                     _ => order,
                 }
             }
-            Sequence::Answer(_) => Order::New,
+            Sequence::Answer(_) => {
+                self.read_responses = true;
+                Order::New
+            }
             Sequence::Datagram => {
                 self.datagrams = true;
                 Order::New

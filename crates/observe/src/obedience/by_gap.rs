@@ -25,6 +25,10 @@ const SURE: [(f64, f64); 3] = [(4.0, 0.03), (6.0, 0.02), (8.0, 0.01)];
 /// The same after a queue that marks the flow, as other traffic changes the flow's share of the
 /// link there. With six errors, one in 70 senders that never slow down was reported to obey there.
 const SURE_BEHIND: [(f64, f64); 2] = [(4.0, 0.1), (7.0, 0.01)];
+/// The same for responses to RDMA READs: a requester with a fixed number outstanding receives them
+/// more slowly while the queue is long, which is when there are notifications. With [`SURE`], one
+/// in six storage servers that never slow down was reported to obey.
+const SURE_READ: [(f64, f64); 1] = [(4.0, 0.1)];
 /// Minimum number of packets in a window: notifications in step with an application's messages have
 /// a longer gap after the next packet or two. With one, 12 % of the senders of messages with think
 /// times were reported to obey.
@@ -141,17 +145,23 @@ impl ByGap {
         self.before = Batches::default();
     }
 
-    /// Returns the answer, its evidence, and advice; data captured after a queue that marks it
-    /// needs more evidence.
-    pub fn judge(&self, is_behind_queue: bool) -> (Answer, Evidence, Option<Advice>) {
+    /// Returns the answer, its evidence, and advice; data captured after a queue that marks it, and
+    /// responses to RDMA READs, need more evidence.
+    pub fn judge(
+        &self,
+        is_behind_queue: bool,
+        responds_to_reads: bool,
+    ) -> (Answer, Evidence, Option<Advice>) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         let Some(notified) = self.notified.as_ref().filter(|_| self.measured > 0) else {
             return (Unclear, Evidence::TooFew, None);
         };
-        let sure = notified.surest(|effect| match is_behind_queue {
-            true => is_sure(effect, &SURE_BEHIND),
-            false => is_sure(effect, &SURE),
-        });
+        let limits: &[_] = match (is_behind_queue, responds_to_reads) {
+            (true, _) => &SURE_BEHIND,
+            (false, true) => &SURE_READ,
+            (false, false) => &SURE,
+        };
+        let sure = notified.surest(|effect| is_sure(effect, limits));
         if let Some((unit, effect)) = sure {
             return (
                 Obeys,
@@ -171,7 +181,10 @@ impl ByGap {
             }
             (_, Some((unit, effect))) if is_sure(&effect, &SURE) => {
                 let less = slower(unit, &effect);
-                return (Unclear, Evidence::AfterQueue(less), Some(Advice::AtSender));
+                return match is_behind_queue {
+                    true => (Unclear, Evidence::AfterQueue(less), Some(Advice::AtSender)),
+                    false => (Unclear, Evidence::ReadResponses(less), None),
+                };
             }
             (_, Some((unit, effect))) => {
                 let more = more((SURE[0].0 / effect.errors).powi(2), &effect);

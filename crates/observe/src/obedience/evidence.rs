@@ -186,6 +186,10 @@ pub enum Evidence {
     /// cause.
     #[display("{_0} ({:.1} σ), but it was seen after the queue that marks it: others may take so much of the line", _0.errors)]
     AfterQueue(Slower),
+    /// Slower after notifications, but the data responds to RDMA READs, which come more slowly while
+    /// the queue is long.
+    #[display("{_0} ({:.1} σ), but these are responses to READs, which are asked for more slowly while the queue is long", _0.errors)]
+    ReadResponses(Slower),
     /// Slower while notified than before, but not particularly after notifications.
     #[display("less data while it was notified than before, but no more so after notifications")]
     SlowedDown,
@@ -268,6 +272,7 @@ impl Evidence {
             self,
             Self::Hint(_)
                 | Self::AfterQueue(_)
+                | Self::ReadResponses(_)
                 | Self::SlowedDown
                 | Self::Varies { .. }
                 | Self::Fewer { .. }

@@ -36,6 +36,9 @@ const HINTED: f64 = 1.25;
 /// that swings by itself looks the same if notifications come in step with it.
 const SOON: u64 = 64;
 
+/// Minimum reduction for an answer by two methods that are both less than sure.
+const LEAST_BY_BOTH: f32 = 0.01;
+
 /// Statistics of a bin.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
@@ -286,8 +289,8 @@ impl Obedience {
         }
         let (by_time, time) = self.judge();
         let is_behind_queue = self.is_behind_queue();
-        let (by_gap, gap, advice) = self.by_gap.judge(is_behind_queue);
-        let is_both = !is_behind_queue && time.hints_at_less();
+        let (by_gap, gap, advice) = self.by_gap.judge(is_behind_queue, self.read_responses);
+        let may_be_both = !is_behind_queue && !self.read_responses && time.hints_at_less();
         match (by_gap, by_time) {
             (Obeys, _) | (DoesNotObey, DoesNotObey) => (by_gap, gap, None),
             // A full window slows a sender down while the queue is long, notified or not.
@@ -301,7 +304,9 @@ impl Obedience {
             }
             (Unclear, DoesNotObey) => (Unclear, gap, advice),
             (Unclear, Unclear) => match gap {
-                Evidence::Hint(slower) if is_both => (Obeys, Evidence::SlowerByBoth(slower), None),
+                Evidence::Hint(slower) if may_be_both && slower.at_least >= LEAST_BY_BOTH => {
+                    (Obeys, Evidence::SlowerByBoth(slower), None)
+                }
                 Evidence::TooFew => (Unclear, time, advice),
                 _ => (Unclear, gap, advice),
             },
