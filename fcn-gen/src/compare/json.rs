@@ -1,4 +1,4 @@
-//! A comparison as JSON. README.md describes it.
+//! A comparison as JSON. docs/compare.md describes it.
 
 use super::figures::{self, Figure};
 use super::{Comparison, Group, Row, sentence};

@@ -1,4 +1,4 @@
-//! The report at the end of a run, as text and as JSON. README.md describes the JSON.
+//! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
 use super::drive::{Ended, Passed};
 use crate::truth::{FlowTruth, SwitchTruth};
