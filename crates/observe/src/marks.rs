@@ -12,7 +12,7 @@
 //!   the switch and marked behind it, at the next capture point. This assumes that no other switch
 //!   stands between the two, which no capture can tell;
 //! - ignored, if the packet was already marked before the switch, or came only after the Fast CNP;
-//! - [unclear](Rule::FastCnpMarkUnclear) otherwise: the packet was captured behind the switch only,
+//! - [unclear](Rule::FastCnpMarkUnclear) otherwise: the packet was captured after the switch only,
 //!   or others may have caused the Fast CNP; and with a single capture point, each mark.
 
 use crate::sightings::{Look, Place};

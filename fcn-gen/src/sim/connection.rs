@@ -143,8 +143,8 @@ pub struct Counts {
 /// Packets that an acknowledgement or NAK acknowledges for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// Number of packets.
-    pub packets: u64,
+    /// Their payload, in octets.
+    pub octets: u64,
     /// Time at which the last of them was sent; `None` if there are none.
     pub sent_at: Option<Ps>,
 }
@@ -276,10 +276,10 @@ impl Connection {
 
     /// Processes an acknowledgement of everything up to `index`; returns `None` if it is old, or for
     /// a packet that was not sent.
-    pub fn acknowledge(&mut self, index: u64) -> Option<Acked> {
+    pub fn acknowledge(&mut self, flow: &Flow, index: u64) -> Option<Acked> {
         let is_new = index >= self.acknowledged && index < self.sent;
         is_new.then(|| {
-            let acked = self.acknowledged_before(index + 1);
+            let acked = self.acknowledged_before(flow, index + 1);
             self.next = self.next.max(self.acknowledged);
             acked
         })
@@ -287,20 +287,28 @@ impl Connection {
 
     /// Goes back to packet `index`, which the receiver asks for; returns `None` if that packet was
     /// acknowledged or not sent.
-    pub fn go_back(&mut self, index: u64) -> Option<Acked> {
+    pub fn go_back(&mut self, flow: &Flow, index: u64) -> Option<Acked> {
         let is_valid = index >= self.acknowledged && index < self.sent;
         is_valid.then(|| {
             self.next = index;
-            self.acknowledged_before(index)
+            self.acknowledged_before(flow, index)
         })
     }
 
+    /// Returns the payload of all packets before `index`, in octets.
+    fn octets_before(&self, flow: &Flow, index: u64) -> u64 {
+        let messages = index / self.packets_a_message;
+        let packets = index % self.packets_a_message;
+        messages * u64::from(flow.message) + packets * u64::from(flow.mtu)
+    }
+
     /// Marks all packets before `index` as acknowledged.
-    fn acknowledged_before(&mut self, index: u64) -> Acked {
+    fn acknowledged_before(&mut self, flow: &Flow, index: u64) -> Acked {
         let packets = index - self.acknowledged;
+        let octets = self.octets_before(flow, index) - self.octets_before(flow, self.acknowledged);
         self.acknowledged = index;
         Acked {
-            packets,
+            octets,
             sent_at: self.sent_at.drain(..packets as usize).next_back(),
         }
     }
@@ -437,9 +445,12 @@ pub(super) mod tests {
             "at a message's end and at the window"
         );
         assert_eq!(c.counts.again, 0);
-        assert_eq!(c.acknowledge(2).map(|acked| acked.packets), Some(3));
-        assert_eq!(c.acknowledge(1), None, "old");
-        assert_eq!(c.acknowledge(9), None, "never sent");
+        assert_eq!(
+            c.acknowledge(&flow, 2).map(|acked| acked.octets),
+            Some(2_500)
+        );
+        assert_eq!(c.acknowledge(&flow, 1), None, "old");
+        assert_eq!(c.acknowledge(&flow, 9), None, "never sent");
         assert!(c.may_send(&flow));
     }
 
@@ -452,7 +463,7 @@ pub(super) mod tests {
         assert_eq!(c.receive(0, 1_024, false), Answer::Nothing);
         assert_eq!(c.receive(2, 452, true), Answer::Nak(1));
         assert_eq!(c.receive(3, 1_024, true), Answer::Nothing);
-        assert_eq!(c.go_back(1).map(|acked| acked.packets), Some(1));
+        assert_eq!(c.go_back(&flow, 1).map(|acked| acked.octets), Some(1_024));
         assert_eq!(c.send(&flow, Ps(0)), (1, false));
         assert_eq!(c.counts.again, 1);
         assert_eq!(c.receive(1, 1_024, false), Answer::Nothing);
@@ -464,7 +475,7 @@ pub(super) mod tests {
             (c.counts.packets, c.counts.again, c.counts.delivered),
             (6, 2, 2_500)
         );
-        assert_eq!(c.go_back(9), None, "never sent");
+        assert_eq!(c.go_back(&flow, 9), None, "never sent");
     }
 
     #[test]

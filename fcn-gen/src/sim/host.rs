@@ -294,8 +294,8 @@ impl World<'_> {
         let values = &self.simulation.flows[packet.flow as usize];
         let connection = &mut self.connections[packet.flow as usize];
         let acked = match packet.kind {
-            PacketKind::Nak => connection.go_back(packet.index),
-            _ => connection.acknowledge(packet.index),
+            PacketKind::Nak => connection.go_back(values, packet.index),
+            _ => connection.acknowledge(values, packet.index),
         };
         let Some(acked) = acked else {
             return;
@@ -317,7 +317,7 @@ impl World<'_> {
         if let (Some(id), Some(sent_at)) = (control, acked.sent_at) {
             let ack = Ack {
                 rtt: self.now.since(sent_at).into(),
-                octets: acked.packets * u64::from(values.mtu),
+                octets: acked.octets,
             };
             let now = self.now.into();
             self.host(values.from as u32).reaction.on_ack(now, id, &ack);

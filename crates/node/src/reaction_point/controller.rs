@@ -1,9 +1,5 @@
 //! Congestion control of one flow at its sender, as a trait.
-//!
-//! An algorithm is one file that implements [`Controller`] and one arm of [`Control::controller`].
 
-use super::detour::{Detour, Detouring};
-use super::{dcqcn, telemetry};
 use core::fmt::Debug;
 use core::time::Duration;
 use fcn_observe::time::Time;
@@ -32,9 +28,9 @@ pub enum Answer {
 /// An acknowledgement of packets that were not acknowledged before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Time from sending the packet that it names to its arrival.
+    /// Time since the packet that it names was last sent.
     pub rtt: Duration,
-    /// Payload that it acknowledges, in octets.
+    /// Payload that it acknowledges for the first time, in octets.
     pub octets: u64,
 }
 
@@ -61,55 +57,16 @@ pub trait Controller: Debug + Send {
     /// Rate in bit/s, as of the last call.
     fn rate(&self) -> f64;
 
-    /// Maximum payload in flight, in octets; `None` if the algorithm does not limit it.
+    /// Maximum payload in flight, in octets; `None` if the algorithm does not limit it. Read when
+    /// the flow opens and after each notification and acknowledgement.
     fn window(&self) -> Option<u64> {
         None
     }
 }
 
-/// Constructor of a controller for a flow with this line rate, in bit/s.
-#[derive(Clone, Copy, Debug)]
-pub struct Custom(pub fn(f64) -> Box<dyn Controller>);
-
-impl PartialEq for Custom {
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::fn_addr_eq(self.0, other.0)
-    }
-}
-
-/// Congestion control of a host's flows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Control {
-    /// DCQCN.
-    Dcqcn(dcqcn::Params),
-    /// From the telemetry in option 2, like HPCC.
-    Telemetry(telemetry::Params),
-    /// None: the rate stays the line rate.
-    Fixed,
-    /// An algorithm from outside this crate.
-    Custom(Custom),
-}
-
-impl Control {
-    /// Returns a controller for a flow that starts at `line_rate` bit/s, which tries other paths
-    /// first if `detour` is given.
-    pub(super) fn controller(self, line_rate: f64, detour: Option<Detour>) -> Box<dyn Controller> {
-        let controller: Box<dyn Controller> = match self {
-            Self::Dcqcn(params) => Box::new(dcqcn::Dcqcn::new(params, line_rate)),
-            Self::Telemetry(params) => Box::new(telemetry::Telemetry::new(params, line_rate)),
-            Self::Fixed => Box::new(Fixed(line_rate)),
-            Self::Custom(Custom(new)) => new(line_rate),
-        };
-        match detour {
-            Some(detour) => Box::new(Detouring::new(detour, controller)),
-            None => controller,
-        }
-    }
-}
-
 /// A constant rate, in bit/s.
 #[derive(Debug)]
-struct Fixed(f64);
+pub(super) struct Fixed(pub(super) f64);
 
 impl Controller for Fixed {
     fn on_notification(&mut self, _: Time, _: &Notice<'_>) -> Answer {

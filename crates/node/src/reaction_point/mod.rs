@@ -5,13 +5,15 @@
 //! [`Controller`] decides about its rate and window: `dcqcn.rs`, `telemetry.rs`, or one of the
 //! caller's; `detour.rs` tries another path first.
 
+mod control;
 mod controller;
 pub mod dcqcn;
 pub mod detour;
 pub mod telemetry;
 
 use crate::reasons::reasons;
-pub use controller::{Ack, Answer, Control, Controller, Custom, Notice};
+pub use control::{Control, Custom};
+pub use controller::{Ack, Answer, Controller, Notice};
 use detour::Detour;
 use fcn_observe::access;
 use fcn_observe::time::Time;
