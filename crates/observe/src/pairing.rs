@@ -306,8 +306,37 @@ const fn only(mask: Mask) -> Option<usize> {
     }
 }
 
-/// The peer of each paired QP.
-type Peers = HashMap<(IpAddr, Qp), IpAddr, RandomState>;
+/// The peers of paired QPs.
+#[derive(Debug)]
+struct Peers {
+    /// The host that the QP at a host is connected to.
+    hosts: HashMap<(IpAddr, Qp), IpAddr, RandomState>,
+    /// Pairs of which a QP was displaced by another one: at each host, the QP's peer.
+    displaced: Table<(IpAddr, Qp), (IpAddr, Qp, Resolved)>,
+}
+
+impl Peers {
+    /// Records that two QPs are paired: any earlier pairs of them are obsolete.
+    fn insert(&mut self, host: IpAddr, qp: Qp, peer: IpAddr) {
+        self.hosts.insert((host, qp), peer);
+        self.forget(host, qp);
+    }
+
+    /// Forgets the displaced pair of a QP, if there is one.
+    fn forget(&mut self, host: IpAddr, qp: Qp) {
+        if let Some((peer, mate, _)) = self.displaced.remove(&(host, qp)) {
+            self.displaced.remove(&(peer, mate));
+        }
+    }
+
+    /// Returns the peer of a QP whose pair was displaced.
+    fn displaced(&self, host: IpAddr, qp: Qp) -> Option<(IpAddr, Qp, Resolved)> {
+        let known = self.displaced.peek(&(host, qp)).copied()?;
+        // The other half may have been evicted.
+        let (back, own, _) = *self.displaced.peek(&(known.0, known.1))?;
+        ((back, own) == (host, qp)).then_some(known)
+    }
+}
 
 /// Flows and acknowledgements between two hosts.
 #[derive(Debug)]
@@ -346,7 +375,7 @@ impl Between {
             end.acks = Cell::default();
             // Frees its memory.
             end.row = Vec::new();
-            peers.insert((self.hosts.0[at], end.qp), self.hosts.0[1 - at]);
+            peers.insert(self.hosts.0[at], end.qp, self.hosts.0[1 - at]);
         }
     }
 
@@ -360,8 +389,27 @@ impl Between {
             let end = &mut self.sides[at].ends[place];
             (end.mate, end.psn) = (NOBODY, NO_PSN);
             let key = (self.hosts.0[at], end.qp);
-            if peers.get(&key) == Some(&self.hosts.0[1 - at]) {
-                peers.remove(&key);
+            if peers.hosts.get(&key) == Some(&self.hosts.0[1 - at]) {
+                peers.hosts.remove(&key);
+            }
+        }
+    }
+
+    /// Dissolves the pair of the QP `place` at host `at`, which has to make room for another, and
+    /// remembers who its peer was.
+    fn displace(&mut self, at: usize, place: usize, peers: &mut Peers) {
+        let end = &self.sides[at].ends[place];
+        let (qp, from) = (end.qp, end.from);
+        let mate = self.sides[1 - at].ends.get(usize::from(end.mate));
+        let mate = mate.map(|mate| mate.qp);
+        self.part(at, place, peers);
+        if let Some(mate) = mate {
+            let [own, other] = [self.hosts.0[at], self.hosts.0[1 - at]];
+            for (host, qp, peer) in [
+                (own, qp, (other, mate, from)),
+                (other, mate, (own, qp, from)),
+            ] {
+                peers.displaced.put((host, qp), peer);
             }
         }
     }
@@ -397,7 +445,7 @@ impl Between {
             let oldest = ends.max_by_key(|(end, _)| (!end.is_paired(), age(end)));
             let (is_open, place) =
                 oldest.map_or((false, 0), |(end, place)| (age(end) < CLOSED, place));
-            self.part(at, place, peers);
+            self.displace(at, place, peers);
             self.displaced[at] = self.displaced[at].saturating_add(is_open.into());
             self.sides[at].qps[place] = qp;
             self.sides[at].ends[place] = End::new(qp);
@@ -774,7 +822,8 @@ fn is_sure(
 ///
 /// Memory: 96 octets for each QP at one host that another sends to, and 12 more for each QP at the
 /// other host while acknowledgements to it are being compared; 56 more once it has a mate. At most
-/// `2 × limit` QPs; hosts that were silent longest are evicted first.
+/// `2 × limit` QPs; hosts that were silent longest are evicted first. `limit` more, 120 octets each,
+/// are remembered only by their mates: they were paired and made room for others.
 #[derive(Debug)]
 pub struct Pairing {
     between: Table<Hosts, Between>,
@@ -788,7 +837,10 @@ impl Pairing {
     pub fn new(limit: usize) -> Self {
         Self {
             between: Table::new(usize::MAX),
-            peers: Peers::default(),
+            peers: Peers {
+                hosts: HashMap::default(),
+                displaced: Table::new(limit.saturating_mul(2)),
+            },
             limit: limit.max(1),
             qps: 0,
         }
@@ -853,6 +905,9 @@ impl Pairing {
     /// another connection than before.
     pub fn begins(&mut self, flow: &FlowKey, is_anew: bool, port: u16) {
         let packet = (flow.sender, flow.receiver, flow.receiver_qp);
+        if port != SEVERAL {
+            self.peers.forget(flow.receiver, flow.receiver_qp);
+        }
         // Its port is recorded below.
         self.packet(packet, (Traffic::Data, 0), |between, (at, place), peers| {
             if is_anew {
@@ -892,6 +947,9 @@ impl Pairing {
         {
             return;
         }
+        if self.peers.displaced(to, qp).is_some() {
+            return;
+        }
         // The port is ignored: notification points need not use the connection's.
         let none = (Traffic::Acks, 0);
         self.packet((from, to, qp), none, |between, (at, place), peers| {
@@ -909,6 +967,19 @@ impl Pairing {
         (time, psn): (u64, u32),
         flows: &FlowTable<impl Sequenced>,
     ) {
+        let (from, to, qp) = packet;
+        if let Some((receiver, receiver_qp, _)) = self.peers.displaced(to, qp) {
+            let flow = FlowKey {
+                sender: to,
+                receiver,
+                receiver_qp,
+            };
+            let position = flows.position(&flow).filter(|_| receiver == from);
+            if position.is_some_and(|(last, _)| is_beside(last, psn)) {
+                return;
+            }
+            self.peers.forget(to, qp);
+        }
         self.packet(packet, (Traffic::Acks, port), |between, at, peers| {
             between.acknowledged(at, (time, psn), flows, peers);
         });
@@ -935,7 +1006,11 @@ impl Pairing {
 
     /// Returns the QP at the sender that `flow`'s data comes from, and the evidence for it.
     pub fn sender_qp(&self, flow: &FlowKey) -> Option<(Qp, Resolved)> {
-        self.find(flow).map(|(end, mate)| (mate.qp, end.from))
+        let found = self.find(flow).map(|(end, mate)| (mate.qp, end.from));
+        found.or_else(|| {
+            let (host, mate, from) = (self.peers).displaced(flow.receiver, flow.receiver_qp)?;
+            (host == flow.sender).then_some((mate, from))
+        })
     }
 
     /// Returns the QP at the receiver, and the one at the sender that it is paired with.
@@ -945,7 +1020,7 @@ impl Pairing {
         let end = &between.sides[at].ends[between.sides[at].place(flow.receiver_qp)?];
         let mate = between.sides[1 - at].ends.get(usize::from(end.mate))?;
         // Either QP may have been paired with one at another host since.
-        let holds = |host, qp, peer| self.peers.get(&(host, qp)) == Some(&peer);
+        let holds = |host, qp, peer| self.peers.hosts.get(&(host, qp)) == Some(&peer);
         let holds =
             holds(flow.sender, mate.qp, flow.receiver) && holds(flow.receiver, end.qp, flow.sender);
         holds.then_some((end, mate))
@@ -953,7 +1028,8 @@ impl Pairing {
 
     /// Returns the flow that the QP `qp` at `sender` sends.
     pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
-        let receiver = *self.peers.get(&(sender, qp))?;
+        let receiver = (self.peers.hosts.get(&(sender, qp)).copied())
+            .or_else(|| Some(self.peers.displaced(sender, qp)?.0))?;
         let back = FlowKey {
             sender: receiver,
             receiver: sender,
@@ -1169,7 +1245,53 @@ mod tests {
                 }
                 assert_eq!(found(&pairing, n + 2), Some(n + 100_000), "{case}, {n}");
             }
+            for n in 0..1000 {
+                assert_eq!(
+                    found(&pairing, n + 2),
+                    Some(n + 100_000),
+                    "{case}, {n}, at the end"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_displaced_pair_is_remembered_until_its_qps_are_used_again() {
+        let (qp, receiver_qp) = (887, 11_662);
+        let displaced = || {
+            let mut pairing = Pairing::new(1000);
+            for n in 0..MOST_QPS as u32 + 2 {
+                let (own, flow) = (qp + n, flow(receiver_qp + 3 * n));
+                let port = udp_source_port(Qp::truncate(own), flow.receiver_qp);
+                pairing.begins(&flow, false, port);
+                pairing.notified(B, A, Qp::truncate(own));
+            }
+            assert_eq!(pairing.len(), 2 * MOST_QPS);
+            pairing
+        };
+        let first = flow(receiver_qp);
+        let mut pairing = displaced();
+        assert_eq!(found(&pairing, qp), Some(receiver_qp));
+        pairing.notified(B, A, Qp::truncate(qp));
+        assert_eq!(found(&pairing, qp), Some(receiver_qp), "notified");
+        let mut flows: FlowTable<u32> = FlowTable::new(8);
+        flows.data(first, 1, (Some(900), 0), || 900);
+        let to = (B, A, Qp::truncate(qp));
+        pairing.acknowledged(to, 0xC001, (2, 899), &flows);
+        assert_eq!(
+            found(&pairing, qp),
+            Some(receiver_qp),
+            "its own acknowledgement"
+        );
+        pairing.acknowledged(to, 0xC001, (3, 9_000_000), &flows);
+        assert_eq!(found(&pairing, qp), None, "another connection's");
+        let mut pairing = displaced();
+        pairing.begins(&first, true, 0xC001);
+        assert_eq!(
+            found(&pairing, qp),
+            None,
+            "the QP at the receiver begins anew"
+        );
     }
 
     proptest! {
@@ -1199,7 +1321,8 @@ mod tests {
                     _ => pairing.acknowledged((from, to, qp), port, (time, psn), &flows),
                 }
                 prop_assert!(pairing.len() <= 2 * limit);
-                prop_assert!(pairing.peers.len() <= pairing.len());
+                prop_assert!(pairing.peers.hosts.len() <= pairing.len());
+                prop_assert!(pairing.peers.displaced.len() <= 2 * limit);
                 if let Some(found) = pairing.flow_of(from, qp) {
                     prop_assert_eq!(pairing.sender_qp(&found).map(|(qp, _)| qp), Some(qp));
                 }
