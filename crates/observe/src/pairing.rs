@@ -347,6 +347,8 @@ struct Between {
     by_port: bool,
     /// Number of acknowledgements and CNPs to QPs for which there was no room.
     refused: u32,
+    /// Number of QPs at either host whose mate was displaced, so that their entry is free.
+    vacant: [u32; 2],
     /// Number of QPs at either host displaced by others though they may still be open.
     displaced: [u32; 2],
     /// Number of packets so far, modulo 2³².
@@ -404,6 +406,7 @@ impl Between {
         let mate = mate.map(|mate| mate.qp);
         self.part(at, place, peers);
         if let Some(mate) = mate {
+            self.vacant[1 - at] += 1;
             let [own, other] = [self.hosts.0[at], self.hosts.0[1 - at]];
             for (host, qp, peer) in [
                 (own, qp, (other, mate, from)),
@@ -428,7 +431,9 @@ impl Between {
             return Some((place, false));
         }
         let place = self.sides[at].ends.len();
-        if place >= most && traffic == Traffic::Acks {
+        if place >= most && self.vacant[at] > 0 {
+            self.vacant[at] -= 1;
+        } else if place >= most && traffic == Traffic::Acks {
             self.refused = self.refused.wrapping_add(1);
             if !self.refused.is_multiple_of(DISPLACES_ONE_IN) {
                 return None;
@@ -869,6 +874,7 @@ impl Pairing {
             sides: Default::default(),
             by_port: false,
             refused: 0,
+            vacant: [0; 2],
             displaced: [0; 2],
             packets: 0,
         });
