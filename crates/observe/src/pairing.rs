@@ -58,6 +58,8 @@ const DISPLACES_ONE_IN: u32 = 64;
 /// Number of packets between two hosts after which an idle QP is assumed to be closed, and after
 /// which the count of displaced ones is halved: 64 for each of the QPs remembered.
 const CLOSED: u32 = 64 * MOST_QPS as u32;
+/// Number of packets between two hosts after which a QP is not expected to be paired any more.
+const HOPELESS: u32 = CLOSED / 4;
 /// Pairs by source port are accepted while at most one in this many is expected to be wrong.
 const ONE_WRONG_IN: u64 = 512;
 /// Stands for several ports of a QP, which the rule does not cover.
@@ -193,6 +195,8 @@ struct End {
     /// True if another connection has the same PSNs.
     in_step: bool,
     has_data: bool,
+    /// True if its mate was displaced and no packet came since: its entry is free.
+    is_vacant: bool,
 }
 
 impl End {
@@ -216,6 +220,7 @@ impl End {
             packets: 0,
             in_step: false,
             has_data: false,
+            is_vacant: false,
         }
     }
 
@@ -347,9 +352,10 @@ struct Between {
     by_port: bool,
     /// Number of acknowledgements and CNPs to QPs for which there was no room.
     refused: u32,
-    /// Number of QPs at either host whose mate was displaced, so that their entry is free.
+    /// Number of vacant entries at either host.
     vacant: [u32; 2],
-    /// Number of QPs at either host displaced by others though they may still be open.
+    /// Number of QPs at either host displaced by others though they may still be open, and their
+    /// mate is not known.
     displaced: [u32; 2],
     /// Number of packets so far, modulo 2³².
     packets: u32,
@@ -401,12 +407,15 @@ impl Between {
     /// remembers who its peer was.
     fn displace(&mut self, at: usize, place: usize, peers: &mut Peers) {
         let end = &self.sides[at].ends[place];
-        let (qp, from) = (end.qp, end.from);
-        let mate = self.sides[1 - at].ends.get(usize::from(end.mate));
-        let mate = mate.map(|mate| mate.qp);
+        let (qp, from, mate) = (end.qp, end.from, usize::from(end.mate));
+        let mate = self.sides[1 - at].ends.get_mut(mate);
+        let mate = mate.map(|mate| {
+            mate.is_vacant = true;
+            self.vacant[1 - at] += 1;
+            mate.qp
+        });
         self.part(at, place, peers);
         if let Some(mate) = mate {
-            self.vacant[1 - at] += 1;
             let [own, other] = [self.hosts.0[at], self.hosts.0[1 - at]];
             for (host, qp, peer) in [
                 (own, qp, (other, mate, from)),
@@ -415,6 +424,12 @@ impl Between {
                 peers.displaced.put((host, qp), peer);
             }
         }
+    }
+
+    /// Records that the entry `place` at host `at` is not vacant.
+    fn occupy(&mut self, at: usize, place: usize) {
+        let was_vacant = std::mem::take(&mut self.sides[at].ends[place].is_vacant);
+        self.vacant[at] -= u32::from(was_vacant);
     }
 
     /// Returns the index of a QP at host `at`, with a new entry if needed, and true if it is new.
@@ -431,9 +446,7 @@ impl Between {
             return Some((place, false));
         }
         let place = self.sides[at].ends.len();
-        if place >= most && self.vacant[at] > 0 {
-            self.vacant[at] -= 1;
-        } else if place >= most && traffic == Traffic::Acks {
+        if place >= most && self.vacant[at] == 0 && traffic == Traffic::Acks {
             self.refused = self.refused.wrapping_add(1);
             if !self.refused.is_multiple_of(DISPLACES_ONE_IN) {
                 return None;
@@ -446,12 +459,19 @@ impl Between {
         } else {
             let age = |end: &End| self.packets.wrapping_sub(end.touched);
             let ends = self.sides[at].ends.iter().zip(0..);
-            // A QP without a mate is displaced first, as it is of least use.
-            let oldest = ends.max_by_key(|(end, _)| (!end.is_paired(), age(end)));
-            let (is_open, place) =
-                oldest.map_or((false, 0), |(end, place)| (age(end) < CLOSED, place));
+            // A QP that has had no mate for long is displaced first, as it is of least use.
+            let is_hopeless = |end: &End| !end.is_paired() && age(end) >= HOPELESS;
+            let rank = |end: &End| (end.is_vacant, is_hopeless(end), age(end));
+            let oldest = ends.max_by_key(|(end, _)| rank(end));
+            let (old, is_open, place) = oldest.map_or((qp, false, 0), |(end, place)| {
+                (end.qp, age(end) < CLOSED, place)
+            });
             self.displace(at, place, peers);
-            self.displaced[at] = self.displaced[at].saturating_add(is_open.into());
+            // Acknowledgements of a known pair cannot be taken for those of another.
+            let is_unknown = peers.displaced(self.hosts.0[at], old).is_none();
+            let counts = is_open && is_unknown;
+            self.displaced[at] = self.displaced[at].saturating_add(counts.into());
+            self.occupy(at, place);
             self.sides[at].qps[place] = qp;
             self.sides[at].ends[place] = End::new(qp);
             for end in &mut self.sides[1 - at].ends {
@@ -489,8 +509,10 @@ impl Between {
 
     /// Pairs all QPs by their ports again.
     fn pair_by_port(&mut self, peers: &mut Peers) {
-        let is_open =
-            |end: &End| !end.is_paired() || matches!(end.from, Resolved::Port | Resolved::Only);
+        let is_open = |end: &End| {
+            let is_known = end.is_paired() && !matches!(end.from, Resolved::Port | Resolved::Only);
+            !is_known && !end.is_vacant
+        };
         let mut free = [self.sides[0].mask(is_open), self.sides[1].mask(is_open)];
         let all = free[0];
         let mut mates = [NOBODY; MOST_QPS];
@@ -522,11 +544,12 @@ impl Between {
             }
         }
         let by_rule = mates.iter().filter(|mate| **mate != NOBODY).count();
-        let lens = [self.sides[0].ends.len(), self.sides[1].ends.len()];
+        let occupied = |at: usize| self.sides[at].ends.len() - self.vacant[at] as usize;
+        let lens = [occupied(0), occupied(1)];
         self.by_port = false;
         for place in places(all) {
             let mate = usize::from(mates[place]);
-            let is_sure = mate < lens[1]
+            let is_sure = mate != usize::from(NOBODY)
                 && is_sure(by_rule, lens, self.displaced, {
                     ports_between(&self.sides[0].ends[place], &self.sides[1].ends[mate])
                 });
@@ -605,7 +628,7 @@ impl Between {
         let ports = end.ports;
         let (mut fitting, mut current): (Mask, u32) = (0, 0);
         for ((other, cell), n) in others.ends.iter().zip(&mut end.row).zip(0..) {
-            let is_taken = other.is_paired() && other.from == Resolved::Port;
+            let is_taken = other.is_vacant || other.is_paired() && other.from == Resolved::Port;
             if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
             } else if let Some((last, sent)) = position(other) {
@@ -659,7 +682,7 @@ impl Between {
     /// each flow belongs to one QP.
     fn pair_by_time(&mut self, at: usize, psn: u32, peers: &mut Peers) {
         let (side, others) = (&self.sides[at], &self.sides[1 - at]);
-        let taken = others.mask(|end| end.is_paired() || !end.has_data);
+        let taken = others.mask(|end| end.is_paired() || end.is_vacant || !end.has_data);
         let free = side.mask(|end| {
             !end.is_paired() && end.psn != NO_PSN && is_beside(end.psn, psn) && !end.row.is_empty()
         });
@@ -889,6 +912,7 @@ impl Pairing {
             return;
         };
         self.qps += between.len() - before;
+        between.occupy(at, place);
         let end = &mut between.sides[at].ends[place];
         end.touched = between.packets;
         let is_changed = end.learn_port(traffic, port);
